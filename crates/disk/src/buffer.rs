@@ -1,0 +1,85 @@
+//! Memory that direct I/O accepts: page-aligned, always initialised.
+#![expect(unsafe_code, reason = "aligned memory comes from the allocator by hand")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::slice;
+
+use crate::units::{PAGE_BYTES, align_up};
+
+/// A slice of bytes whose address and length are multiples of [`PAGE_BYTES`].
+///
+/// It is zeroed when made, so that no uninitialised byte can ever reach a disk.
+pub struct AlignedBuf {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl AlignedBuf {
+    /// A zeroed buffer of `bytes`, rounded up to whole pages (one at least).
+    #[must_use]
+    pub fn zeroed(bytes: usize) -> Self {
+        let bytes = align_up(bytes.max(1) as u64, PAGE_BYTES as u64);
+        let layout = usize::try_from(bytes)
+            .ok()
+            .and_then(|bytes| Layout::from_size_align(bytes, PAGE_BYTES).ok())
+            .expect("a buffer is smaller than the address space");
+        // SAFETY: the layout's size is at least one page, never zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, layout }
+    }
+}
+
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        // SAFETY: `start` came from `alloc_zeroed` with this very layout, and is freed once.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+impl Deref for AlignedBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` is valid for the layout's size, all of it initialised since birth.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl DerefMut for AlignedBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes the access the only one.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+    }
+}
+
+// SAFETY: the buffer owns its memory alone, as a `Box<[u8]>` does.
+unsafe impl Send for AlignedBuf {}
+// SAFETY: shared access is read-only, as with a `Box<[u8]>`.
+unsafe impl Sync for AlignedBuf {}
+
+impl fmt::Debug for AlignedBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AlignedBuf({} bytes)", self.layout.size())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_aligned_zeroed_and_whole_pages_long() {
+        for (asked, got) in [(0, 4096), (1, 4096), (4096, 4096), (4097, 8192)] {
+            let mut buffer = AlignedBuf::zeroed(asked);
+            assert_eq!(buffer.len(), got);
+            assert_eq!(buffer.as_ptr().addr() % PAGE_BYTES, 0);
+            assert!(buffer.iter().all(|byte| *byte == 0));
+            buffer[got - 1] = 7;
+            assert_eq!(buffer[got - 1], 7);
+        }
+    }
+}
