@@ -33,6 +33,13 @@ impl AlignedBuf {
     }
 }
 
+impl Default for AlignedBuf {
+    /// The shortest one: a page.
+    fn default() -> Self {
+        Self::zeroed(PAGE_BYTES)
+    }
+}
+
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         // SAFETY: `start` came from `alloc_zeroed` with this very layout, and is freed once.

@@ -102,9 +102,7 @@ impl Error {
     pub fn is_full(&self) -> bool {
         matches!(
             self.source.kind(),
-            io::ErrorKind::StorageFull
-                | io::ErrorKind::QuotaExceeded
-                | io::ErrorKind::FileTooLarge
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
         )
     }
 

@@ -3,8 +3,8 @@
 //! The kernel implements them in [`crate::OsDisk`]; tests put a disk of their own underneath.
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Op, Result};
@@ -177,11 +177,18 @@ pub fn write_full(file: &dyn File, bytes: &[u8], offset: u64) -> Result<()> {
         match file.write_some(&bytes[done..], offset + done as u64)? {
             0 => {
                 let source = std::io::Error::from(std::io::ErrorKind::WriteZero);
-                return Err(Error::new(Op::Write, "(open file)", source)
+                return Err(Error::new(Op::Write, path_of(file), source)
                     .at(offset + done as u64, bytes.len() - done));
             }
             written => done += written,
         }
     }
     Ok(())
+}
+
+/// The path of an open file, for messages.
+pub(crate) fn path_of(file: &dyn File) -> PathBuf {
+    file.descriptor()
+        .and_then(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok())
+        .unwrap_or_else(|| "(open file)".into())
 }

@@ -35,6 +35,30 @@ impl OsDisk {
         Ok(Self { root, dir })
     }
 
+    /// The directory at `root`, made with its parents where it is not there.
+    ///
+    /// # Errors
+    /// As [`OsDisk::open`], and when a directory cannot be made.
+    ///
+    /// # Durability
+    /// The names of the directories made are on the medium when this returns.
+    pub fn open_or_create(root: impl AsRef<Path>) -> Result<Self> {
+        let root = root.as_ref();
+        match Self::open(root) {
+            Err(error) if error.is_not_found() => {}
+            opened => return opened,
+        }
+        let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = Self::open_or_create(parent.unwrap_or(Path::new(".")))?;
+        match std::fs::create_dir(root) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::new(Op::Create, root, source));
+            }
+            _ => parent.sync_dir("")?,
+        }
+        Self::open(root)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         if name.is_empty() { self.root.clone() } else { self.root.join(name) }
     }

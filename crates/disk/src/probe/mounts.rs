@@ -1,0 +1,135 @@
+//! `/proc/self/mountinfo`, understood. Pure.
+//!
+//! Source: `proc_pid_mountinfo(5)`. Mounts are found by their id, which the kernel gives for
+//! every open file: unlike a search by path, that is exact where mounts cover each other.
+
+/// Where and how a file system is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// The directory it is mounted on.
+    pub point: String,
+    /// The kernel's name of the file system, such as `ext4` or `fuse.sshfs`.
+    pub file_system: String,
+    /// What is mounted: a device node, or whatever the file system takes for one.
+    pub source: String,
+    /// The options of the mount and of the file system, each once.
+    pub options: Vec<String>,
+}
+
+impl Mount {
+    /// Whether it was mounted with `option`.
+    #[must_use]
+    pub fn has_option(&self, option: &str) -> bool {
+        self.options.iter().any(|given| given == option)
+    }
+}
+
+/// The mount of that id.
+pub(super) fn with_id(mountinfo: &str, id: u64) -> Option<Mount> {
+    mountinfo.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        if fields.next()?.parse() != Ok(id) {
+            return None;
+        }
+        let (_parent, _numbers, _root) = (fields.next()?, fields.next()?, fields.next()?);
+        let point = unescaped(fields.next()?);
+        let mount_options = fields.next()?;
+        // Any number of optional fields follows, up to a dash.
+        fields.find(|field| *field == "-")?;
+        let file_system = unescaped(fields.next()?);
+        let source = unescaped(fields.next()?);
+        let mut options = Vec::new();
+        for option in mount_options.split(',').chain(fields.next()?.split(',')).map(unescaped) {
+            if !options.contains(&option) {
+                options.push(option);
+            }
+        }
+        Some(Mount { point, file_system, source, options })
+    })
+}
+
+/// The text with each `\` and three octal digits replaced by the byte they stand for.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        match rest {
+            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..] => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = tail;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MOUNTINFO: &str = "\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+26 24 0:24 / /dev/pts rw,relatime - devpts devpts rw,mode=600,ptmxmode=000
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard,resv_strict,resuid=65534
+29 26 0:26 / /dev/pts ro,relatime - devpts again rw,mode=620
+61 27 259:2 /@home /home rw,noatime shared:7 master:1 - btrfs /dev/nvme0n1p2 rw,nodatacow
+62 27 7:3 / /mnt/my\\040disk\\134\\303\\251 rw - xfs /dev/loop3 rw,attr2
+63 27 0:52 / /mnt/none rw - tmpfs  rw
+64 27 0:53 / /mnt/cut rw - tmpfs";
+
+    #[test]
+    fn a_mount_is_found_by_its_id() {
+        let root = with_id(MOUNTINFO, 27).unwrap();
+        assert_eq!((root.point.as_str(), root.file_system.as_str()), ("/", "ext4"));
+        assert_eq!(root.source, "/dev/vda");
+        assert_eq!(root.options, ["rw", "relatime", "discard", "resv_strict", "resuid=65534"]);
+        assert!(root.has_option("discard") && !root.has_option("resuid"));
+        assert_eq!(with_id(MOUNTINFO, 99), None);
+    }
+
+    #[test]
+    fn of_two_mounts_over_each_other_each_keeps_its_own_answer() {
+        let below = with_id(MOUNTINFO, 26).unwrap();
+        let above = with_id(MOUNTINFO, 29).unwrap();
+        assert_eq!(below.point, above.point);
+        assert_eq!((below.source.as_str(), above.source.as_str()), ("devpts", "again"));
+    }
+
+    #[test]
+    fn optional_fields_are_passed_over() {
+        let home = with_id(MOUNTINFO, 61).unwrap();
+        assert_eq!(home.source, "/dev/nvme0n1p2");
+        assert!(home.has_option("nodatacow"));
+    }
+
+    #[test]
+    fn escaped_bytes_are_put_back() {
+        assert_eq!(with_id(MOUNTINFO, 62).unwrap().point, "/mnt/my disk\\é");
+        for (text, expected) in [("a\\04", "a\\04"), ("\\", "\\"), ("\\489", "\\489")] {
+            assert_eq!(unescaped(text), expected);
+        }
+    }
+
+    #[test]
+    fn an_empty_source_is_one_and_a_cut_line_is_none() {
+        assert_eq!(with_id(MOUNTINFO, 63).unwrap().source, "");
+        assert_eq!(with_id(MOUNTINFO, 64), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(
+            text in "(1 [ -~]*\n){0,4}\\PC*",
+            escaped in "[\\\\0-9]*",
+        ) {
+            let _ = with_id(&text, 1);
+            let _ = unescaped(&escaped);
+        }
+    }
+}

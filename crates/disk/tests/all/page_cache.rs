@@ -1,0 +1,103 @@
+//! What is in the page cache, and who put it there.
+
+use std::io::IoSliceMut;
+
+use haul_disk::{
+    Disk, Durability, File, Op, Open, OsDisk, evict, read_full, read_uncached, resident, warm,
+    write_full,
+};
+
+use rustix::io::{ReadWriteFlags, preadv2};
+
+use crate::disk_dir;
+use crate::simulated::SimulatedFile;
+
+const BYTES: u64 = 1 << 20;
+
+fn resident_bytes(file: &dyn File) -> u64 {
+    resident(file, 0, u64::MAX).unwrap().resident_bytes
+}
+
+/// Runs `body` on a file of [`BYTES`] sevens, clean and out of the cache, read without readahead.
+fn with_cold_file(body: impl FnOnce(&dyn File)) {
+    let dir = disk_dir();
+    let disk = OsDisk::open(dir.path()).unwrap();
+    let file = disk.create("file", Open { random: true, ..Open::default() }).unwrap();
+    write_full(&*file, &vec![7; usize::try_from(BYTES).unwrap()], 0).unwrap();
+
+    let written = resident(&*file, 0, u64::MAX).unwrap();
+    assert_eq!(written.resident_bytes, BYTES);
+    if let (Some(dirty), Some(writeback)) = (written.dirty_bytes, written.writeback_bytes) {
+        assert_eq!(dirty + writeback, BYTES);
+    }
+    file.sync(Durability::Data).unwrap();
+    let synced = resident(&*file, 0, u64::MAX).unwrap();
+    assert_eq!((synced.resident_bytes, synced.dirty_bytes.unwrap_or(0)), (BYTES, 0));
+
+    evict(&*file, 0, u64::MAX).unwrap();
+    assert_eq!(resident_bytes(&*file), 0);
+    body(&*file);
+}
+
+fn offers_uncached_reads(file: &dyn File) -> bool {
+    let flag = ReadWriteFlags::from_bits_retain(0x80);
+    let mut byte = [0];
+    preadv2(file.descriptor().unwrap(), &mut [IoSliceMut::new(&mut byte)], 0, flag).is_ok()
+}
+
+#[test]
+fn a_read_brings_in_the_page_it_touched() {
+    with_cold_file(|file| {
+        let page = rustix::param::page_size() as u64;
+        assert_eq!(read_full(file, &mut [0; 10], 3 * page + 5).unwrap(), 10);
+        assert_eq!(resident_bytes(file), page);
+        assert_eq!(resident(file, 3 * page + 100, 1).unwrap().resident_bytes, page);
+        assert_eq!(resident(file, 0, 3 * page).unwrap().resident_bytes, 0);
+        assert_eq!(resident(file, 3 * page, 0).unwrap().resident_bytes, 0);
+        assert_eq!(resident(file, BYTES, u64::MAX).unwrap().resident_bytes, 0);
+    });
+}
+
+#[test]
+fn warming_brings_in_a_range_and_evicting_drops_one() {
+    with_cold_file(|file| {
+        warm(file, 0, BYTES / 2).unwrap();
+        assert_eq!(resident_bytes(file), BYTES / 2);
+        warm(file, 0, u64::MAX).unwrap();
+        assert_eq!(resident_bytes(file), BYTES);
+        // What is still being read cannot be dropped, so it is read to the end first.
+        read_full(file, &mut vec![0; usize::try_from(BYTES).unwrap()], 0).unwrap();
+        evict(file, 0, 0).unwrap();
+        assert_eq!(resident_bytes(file), BYTES);
+        evict(file, 0, BYTES / 4).unwrap();
+        assert_eq!(resident_bytes(file), BYTES - BYTES / 4);
+    });
+}
+
+#[test]
+fn an_uncached_read_leaves_the_cache_as_it_was() {
+    with_cold_file(|file| {
+        let half = BYTES / 2;
+        let mut buffer = vec![0; usize::try_from(BYTES).unwrap()];
+        read_full(file, &mut buffer[..usize::try_from(half).unwrap()], 0).unwrap();
+        let read = read_uncached(file, &mut buffer, 10).unwrap() as u64;
+        assert_eq!(read, BYTES - 10, "it ends with the file");
+        assert!(buffer[..buffer.len() - 10].iter().all(|byte| *byte == 7));
+        assert_eq!(resident(file, 0, half).unwrap().resident_bytes, half, "what was there");
+        let added = resident(file, half, u64::MAX).unwrap().resident_bytes;
+        assert_eq!(added, if offers_uncached_reads(file) { 0 } else { half });
+    });
+}
+
+#[test]
+fn a_simulated_file_has_no_page_cache() {
+    let file = SimulatedFile::default();
+    for error in [
+        resident(&file, 0, 1).unwrap_err(),
+        evict(&file, 0, 1).unwrap_err(),
+        warm(&file, 0, 1).unwrap_err(),
+    ] {
+        assert_eq!(error.op, Op::Cache);
+        assert_eq!(error.source.kind(), std::io::ErrorKind::Unsupported);
+    }
+}
