@@ -1,0 +1,579 @@
+"""What boto3 programs do, and what they must get.
+
+usage: boto3_session.py URL [ACCESS_KEY SECRET_KEY]
+
+Without keys every request goes unsigned. Each function below named check_... runs in turn.
+"""
+
+import base64
+import hashlib
+import io
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+
+import boto3
+import botocore.auth
+from boto3.s3.transfer import TransferConfig
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+URL, KEYS = sys.argv[1], sys.argv[2:]
+BUCKET = "session"
+MIB = 1 << 20
+
+
+def client(keys=KEYS):
+    access, secret = keys or (None, None)
+    config = Config(
+        signature_version="s3v4" if keys else UNSIGNED,
+        s3={"addressing_style": "path"},
+        retries={"total_max_attempts": 1},
+    )
+    return boto3.client(
+        "s3",
+        endpoint_url=URL,
+        region_name="us-east-1",
+        aws_access_key_id=access,
+        aws_secret_access_key=secret,
+        config=config,
+    )
+
+
+s3 = client()
+
+
+@contextmanager
+def refused(code, status):
+    """What is done inside must be refused just so."""
+    try:
+        yield
+    except ClientError as error:
+        said = error.response["Error"]["Code"]
+        got = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        # The answer to HEAD has no body, so boto3 knows the status only.
+        assert said in (code, str(status)), f"{said}, not {code}: {error}"
+        assert got == status, f"{got}, not {status}: {error}"
+    else:
+        raise AssertionError(f"it was not refused with {code}")
+
+
+def content(count):
+    """Bytes in which every range is different."""
+    words = (hashlib.sha256(b"%d" % at).digest() for at in range(-(-count // 32)))
+    return b"".join(words)[:count]
+
+
+def put(key, body=b"x", **more):
+    return s3.put_object(Bucket=BUCKET, Key=key, Body=body, **more)
+
+
+def get(key, **more):
+    return s3.get_object(Bucket=BUCKET, Key=key, **more)
+
+
+def head(key, **more):
+    return s3.head_object(Bucket=BUCKET, Key=key, **more)
+
+
+def empty_bucket():
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
+        keys = [{"Key": line["Key"]} for line in page.get("Contents", [])]
+        if keys:
+            s3.delete_objects(Bucket=BUCKET, Delete={"Objects": keys, "Quiet": True})
+
+
+def md5(body):
+    return hashlib.md5(body).hexdigest()
+
+
+def check_buckets():
+    s3.create_bucket(Bucket="another.bucket-1")
+    names = [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
+    assert names == ["another.bucket-1", BUCKET], names
+    s3.head_bucket(Bucket=BUCKET)
+    assert s3.get_bucket_location(Bucket=BUCKET)["LocationConstraint"] in (None, "us-east-1")
+    assert "Status" not in s3.get_bucket_versioning(Bucket=BUCKET)
+    with refused("BucketAlreadyOwnedByYou", 409):
+        s3.create_bucket(Bucket=BUCKET)
+    s3.put_object(Bucket="another.bucket-1", Key="here", Body=b"")
+    with refused("BucketNotEmpty", 409):
+        s3.delete_bucket(Bucket="another.bucket-1")
+    s3.delete_object(Bucket="another.bucket-1", Key="here")
+    s3.delete_bucket(Bucket="another.bucket-1")
+    with refused("InvalidBucketName", 400):
+        s3.create_bucket(Bucket="Not_A_Bucket")
+
+
+def check_an_unknown_bucket():
+    with refused("NoSuchBucket", 404):
+        s3.head_bucket(Bucket="unknown")
+    with refused("NoSuchBucket", 404):
+        s3.list_objects_v2(Bucket="unknown")
+    with refused("NoSuchBucket", 404):
+        s3.put_object(Bucket="unknown", Key="key", Body=b"x")
+    with refused("NoSuchBucket", 404):
+        s3.get_object(Bucket="unknown", Key="key")
+    with refused("NoSuchBucket", 404):
+        s3.create_multipart_upload(Bucket="unknown", Key="key")
+    with refused("NoSuchBucket", 404):
+        s3.delete_bucket(Bucket="unknown")
+
+
+def check_put_get_head_delete():
+    for count in (0, 1, 1000, MIB, 5 * MIB + 1):
+        body = content(count)
+        etag = put("object", body)["ETag"]
+        assert etag == f'"{md5(body)}"', etag
+        answer = get("object")
+        assert answer["Body"].read() == body
+        assert answer["ETag"] == etag and answer["ContentLength"] == count
+        about = head("object")
+        assert about["ETag"] == etag and about["ContentLength"] == count
+        age = datetime.now(timezone.utc) - about["LastModified"]
+        assert timedelta(seconds=-2) < age < timedelta(minutes=1), age
+    s3.delete_object(Bucket=BUCKET, Key="object")
+    with refused("NoSuchKey", 404):
+        get("object")
+    with refused("NoSuchKey", 404):
+        head("object")
+    s3.delete_object(Bucket=BUCKET, Key="object")
+
+
+def check_ranges():
+    for count in (1000, 5 * MIB):
+        body = content(count)
+        put("ranged", body)
+        ranges = {
+            "bytes=0-9": (0, 10),
+            "bytes=10-": (10, count),
+            "bytes=-7": (count - 7, count),
+            f"bytes={count - 1}-": (count - 1, count),
+            f"bytes=5-{count + 100}": (5, count),
+            f"bytes=-{count + 1}": (0, count),
+            f"bytes={count // 3}-{count // 2}": (count // 3, count // 2 + 1),
+        }
+        for asked, (first, end) in ranges.items():
+            answer = get("ranged", Range=asked)
+            assert answer["Body"].read() == body[first:end], asked
+            assert answer["ResponseMetadata"]["HTTPStatusCode"] == 206
+            span = f"bytes {first}-{end - 1}/{count}"
+            assert answer["ContentRange"] == span, answer["ContentRange"]
+        with refused("InvalidRange", 416):
+            get("ranged", Range=f"bytes={count}-")
+    put("ranged", b"")
+    with refused("InvalidRange", 416):
+        get("ranged", Range="bytes=0-0")
+
+
+def check_conditional_reads():
+    etag = put("conditional")["ETag"]
+    now = datetime.now(timezone.utc)
+    before, after = now - timedelta(days=1), now + timedelta(days=1)
+    for read in (get, head):
+        read("conditional", IfMatch=etag)
+        read("conditional", IfNoneMatch='"0123456789abcdef0123456789abcdef"')
+        read("conditional", IfModifiedSince=before)
+        read("conditional", IfUnmodifiedSince=after)
+        with refused("PreconditionFailed", 412):
+            read("conditional", IfMatch='"0123456789abcdef0123456789abcdef"')
+        with refused("PreconditionFailed", 412):
+            read("conditional", IfUnmodifiedSince=before)
+        with refused("304", 304):
+            read("conditional", IfNoneMatch=etag)
+        with refused("304", 304):
+            read("conditional", IfModifiedSince=now + timedelta(seconds=2))
+
+
+def check_conditional_writes():
+    first = put("once", b"first", IfNoneMatch="*")["ETag"]
+    with refused("PreconditionFailed", 412):
+        put("once", b"second", IfNoneMatch="*")
+    assert get("once")["Body"].read() == b"first"
+    put("once", b"third", IfMatch=first)
+    with refused("PreconditionFailed", 412):
+        put("once", b"fourth", IfMatch=first)
+    assert get("once")["Body"].read() == b"third"
+    with refused("NoSuchKey", 404):
+        put("never", b"x", IfMatch=first)
+
+
+def check_metadata():
+    given = {
+        "ContentType": "text/x-haul; charset=utf-8",
+        "CacheControl": "max-age=3600",
+        "ContentDisposition": 'attachment; filename="a b.txt"',
+        "ContentEncoding": "identity-like",
+        "ContentLanguage": "de, en",
+        "Metadata": {"colour": "dark blue", "number": "7", "empty": ""},
+    }
+    put("described", b"x", **given)
+    for answer in (head("described"), get("described")):
+        for name, value in given.items():
+            assert answer[name] == value, (name, answer.get(name))
+    changed = get("described", ResponseContentType="a/b", ResponseCacheControl="no-store")
+    assert (changed["ContentType"], changed["CacheControl"]) == ("a/b", "no-store")
+    put("described", b"x")
+    assert head("described")["Metadata"] == {}
+    assert head("described")["ContentType"] == "binary/octet-stream"
+
+
+ODD_KEYS = [
+    "..",
+    "../../etc/passwd",
+    "./dot",
+    "a/../b",
+    "a/./b",
+    "a//b",
+    "/leading",
+    "trailing/",
+    "%2e%2e/%2F",
+    "with space",
+    " ",
+    "plus+and%percent",
+    "amp&lt<gt>quote\"apostrophe'",
+    "question?hash#semi;colon:",
+    "back\\slash",
+    "new\nline",
+    "carriage\rreturn",
+    "tab\tbell\x07",
+    "umlaut-äöü-日本語-😀",
+    "a\u0308",
+    "\u00e4",
+    "\ufffd\uffff",
+    "brackets[]{}()|^`$*!@=,~",
+    "a" * 1024,
+    "ä" * 512,
+]
+
+
+def check_odd_keys():
+    empty_bucket()
+    for key in ODD_KEYS:
+        put(key, key.encode())
+    for key in ODD_KEYS:
+        assert get(key)["Body"].read() == key.encode(), repr(key)
+        assert head(key)["ContentLength"] == len(key.encode()), repr(key)
+    assert listed_v2() == sorted(ODD_KEYS, key=str.encode)
+    for key in ODD_KEYS:
+        copied = s3.copy_object(
+            Bucket=BUCKET, Key="copy", CopySource={"Bucket": BUCKET, "Key": key}
+        )
+        assert copied["CopyObjectResult"]["ETag"] == f'"{md5(key.encode())}"', repr(key)
+    deleted = s3.delete_objects(
+        Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in ODD_KEYS]}
+    )
+    # XML turns a carriage return into a line feed unless it is written as a reference.
+    assert {line["Key"] for line in deleted["Deleted"]} == set(ODD_KEYS), deleted
+    assert listed_v2() == ["copy"], listed_v2()
+
+
+def check_keys_nobody_can_have():
+    with refused("KeyTooLongError", 400):
+        put("k" * 5000)
+    with refused("KeyTooLongError", 400):
+        put("k" * 1025)
+    with refused("InvalidArgument", 400):
+        put("a\0b")
+
+
+def listed_v2(**more):
+    """Keys and folded prefixes, in the order of the pages."""
+    names = []
+    more = {"Bucket": BUCKET, **more}
+    while True:
+        page = s3.list_objects_v2(**more)
+        lines = [line["Key"] for line in page.get("Contents", [])]
+        lines += [line["Prefix"] for line in page.get("CommonPrefixes", [])]
+        assert page["KeyCount"] == len(lines) <= more.get("MaxKeys", 1000)
+        names += sorted(lines, key=str.encode)
+        if not page["IsTruncated"]:
+            return names
+        more["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def listed_v1(**more):
+    names = []
+    more = {"Bucket": BUCKET, **more}
+    while True:
+        page = s3.list_objects(**more)
+        lines = [line["Key"] for line in page.get("Contents", [])]
+        lines += [line["Prefix"] for line in page.get("CommonPrefixes", [])]
+        names += sorted(lines, key=str.encode)
+        if not page["IsTruncated"]:
+            return names
+        more["Marker"] = page.get("NextMarker", names[-1])
+
+
+def expected(keys, prefix, delimiter, after=""):
+    """What a listing must be."""
+    names = set()
+    for key in (key for key in keys if key.startswith(prefix)):
+        rest = key[len(prefix) :]
+        at = rest.find(delimiter) if delimiter else -1
+        names.add(key if at < 0 else prefix + rest[: at + len(delimiter)])
+    return sorted((name for name in names if name.encode() > after.encode()), key=str.encode)
+
+
+LISTED = ["a", "a/1", "a/2/x", "a/2/y", "a/", "a//", "ab", "b/ä/1", "b/ä/2", "b/😀", "c d+e%f", "z"]
+
+
+def check_listings():
+    empty_bucket()
+    for key in LISTED:
+        put(key, key.encode())
+    for prefix in ("", "a", "a/", "a/2", "b/ä", "c d+", "nothing"):
+        for delimiter in ("", "/", "/2", "+"):
+            names = expected(LISTED, prefix, delimiter)
+            for limit in (1, 2, 5, 1000):
+                asked = {"Prefix": prefix, "Delimiter": delimiter, "MaxKeys": limit}
+                assert listed_v2(**asked) == names, (asked, listed_v2(**asked), names)
+                assert listed_v1(**asked) == names, (asked, listed_v1(**asked), names)
+    for after in ("", "a", "a/2", "b/", "c", "zz"):
+        names = expected(LISTED, "", "", after)
+        assert listed_v2(StartAfter=after) == names, after
+        assert listed_v1(Marker=after) == names, after
+    assert s3.list_objects_v2(Bucket=BUCKET, MaxKeys=0)["KeyCount"] == 0
+    for line in s3.list_objects_v2(Bucket=BUCKET)["Contents"]:
+        body = line["Key"].encode()
+        assert (line["Size"], line["ETag"]) == (len(body), f'"{md5(body)}"'), line
+
+
+def start(key, **more):
+    return s3.create_multipart_upload(Bucket=BUCKET, Key=key, **more)["UploadId"]
+
+
+def upload_part(key, upload, number, body, **more):
+    asked = {"Bucket": BUCKET, "Key": key, "UploadId": upload, "PartNumber": number}
+    answer = s3.upload_part(Body=body, **asked, **more)
+    return {"PartNumber": number, "ETag": answer["ETag"]}
+
+
+def complete(key, upload, parts, **more):
+    return s3.complete_multipart_upload(
+        Bucket=BUCKET, Key=key, UploadId=upload, MultipartUpload={"Parts": parts}, **more
+    )
+
+
+def check_multipart():
+    key, body = "in parts/a b", content(11 * MIB)
+    pieces = [body[: 5 * MIB], body[5 * MIB : 10 * MIB], body[10 * MIB :]]
+    upload = start(key, ContentType="a/b", Metadata={"colour": "red"})
+    upload_part(key, upload, 2, b"to be replaced")
+    parts = [upload_part(key, upload, at, piece) for at, piece in enumerate(pieces, 1)]
+    assert [part["ETag"] for part in parts] == [f'"{md5(piece)}"' for piece in pieces]
+    with refused("NoSuchKey", 404):
+        head(key)
+
+    asked = {"Bucket": BUCKET, "Key": key, "UploadId": upload}
+    pages = s3.get_paginator("list_parts").paginate(**asked, PaginationConfig={"PageSize": 2})
+    found = [part for page in pages for part in page["Parts"]]
+    assert [part["Size"] for part in found] == [len(piece) for piece in pieces], found
+    assert [part["ETag"] for part in found] == [part["ETag"] for part in parts]
+    uploads = s3.list_multipart_uploads(Bucket=BUCKET)["Uploads"]
+    assert [(line["Key"], line["UploadId"]) for line in uploads] == [(key, upload)]
+
+    with refused("InvalidPartOrder", 400):
+        complete(key, upload, [parts[1], parts[0], parts[2]])
+    with refused("InvalidPart", 400):
+        complete(key, upload, [parts[0], {"PartNumber": 2, "ETag": parts[0]["ETag"]}])
+    with refused("InvalidPart", 400):
+        complete(key, upload, [parts[0], {"PartNumber": 4, "ETag": parts[0]["ETag"]}])
+    etag = complete(key, upload, parts)["ETag"]
+    whole = hashlib.md5(b"".join(hashlib.md5(piece).digest() for piece in pieces)).hexdigest()
+    assert etag == f'"{whole}-3"', etag
+    answer = get(key)
+    assert answer["Body"].read() == body and answer["ETag"] == etag
+    assert answer["ContentType"] == "a/b" and answer["Metadata"] == {"colour": "red"}
+    across = get(key, Range=f"bytes={5 * MIB - 3}-{5 * MIB + 2}")["Body"].read()
+    assert across == body[5 * MIB - 3 : 5 * MIB + 3]
+    second = get(key, PartNumber=2)
+    assert second["Body"].read() == pieces[1] and second["PartsCount"] == 3
+    assert s3.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []) == []
+
+
+def check_multipart_that_cannot_be():
+    upload = start("never")
+    small = [upload_part("never", upload, number, b"small") for number in (1, 2)]
+    with refused("EntityTooSmall", 400):
+        complete("never", upload, small)
+    s3.abort_multipart_upload(Bucket=BUCKET, Key="never", UploadId=upload)
+    with refused("NoSuchUpload", 404):
+        upload_part("never", upload, 1, b"x")
+    with refused("NoSuchUpload", 404):
+        s3.list_parts(Bucket=BUCKET, Key="never", UploadId=upload)
+    with refused("NoSuchUpload", 404):
+        complete("never", upload, small)
+    with refused("NoSuchUpload", 404):
+        s3.abort_multipart_upload(Bucket=BUCKET, Key="never", UploadId="no-such-upload")
+    with refused("NoSuchKey", 404):
+        head("never")
+
+
+def check_managed_transfers():
+    body = content(20 * MIB + 7)
+    parts = TransferConfig(multipart_threshold=5 * MIB, multipart_chunksize=5 * MIB)
+    s3.upload_fileobj(io.BytesIO(body), BUCKET, "managed", Config=parts)
+    s3.copy({"Bucket": BUCKET, "Key": "managed"}, BUCKET, "managed copy", Config=parts)
+    for key in ("managed", "managed copy"):
+        back = io.BytesIO()
+        s3.download_fileobj(BUCKET, key, back, Config=parts)
+        assert back.getvalue() == body, key
+
+
+def check_copies():
+    body = content(5 * MIB)
+    etag = put("from here", body, ContentType="a/b", Metadata={"colour": "red"})["ETag"]
+    source = {"Bucket": BUCKET, "Key": "from here"}
+    answer = s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source)
+    assert answer["CopyObjectResult"]["ETag"] == etag
+    there = get("to there")
+    assert there["Body"].read() == body
+    assert (there["ContentType"], there["Metadata"]) == ("a/b", {"colour": "red"})
+
+    new = {"ContentType": "c/d", "Metadata": {"shape": "round"}, "MetadataDirective": "REPLACE"}
+    s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source, **new)
+    about = head("to there")
+    assert (about["ContentType"], about["Metadata"]) == ("c/d", {"shape": "round"})
+    s3.copy_object(Bucket=BUCKET, Key="from here", CopySource=source, **new)
+    assert head("from here")["Metadata"] == {"shape": "round"}
+    s3.delete_object(Bucket=BUCKET, Key="from here")
+    assert get("to there")["Body"].read() == body
+
+    with refused("NoSuchKey", 404):
+        s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source)
+    source["Key"] = "to there"
+    with refused("InvalidRequest", 400):
+        s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source)
+    with refused("PreconditionFailed", 412):
+        s3.copy_object(
+            Bucket=BUCKET, Key="x", CopySource=source, CopySourceIfNoneMatch=etag
+        )
+
+
+def check_delete_many():
+    empty_bucket()
+    keys = [f"many/{number:04}" for number in range(1001)]
+    for key in keys:
+        put(key)
+    objects = [{"Key": key} for key in keys]
+    with refused("MalformedXML", 400):
+        s3.delete_objects(Bucket=BUCKET, Delete={"Objects": objects})
+    assert len(listed_v2()) == 1001
+    answer = s3.delete_objects(
+        Bucket=BUCKET, Delete={"Objects": [{"Key": "was never there"}, *objects[:999]]}
+    )
+    assert len(answer["Deleted"]) == 1000 and "Errors" not in answer
+    quiet = s3.delete_objects(Bucket=BUCKET, Delete={"Objects": objects[999:], "Quiet": True})
+    assert "Deleted" not in quiet and "Errors" not in quiet
+    assert listed_v2() == []
+
+
+def checksum_kinds():
+    try:
+        import awscrt  # noqa: F401 (boto3 needs it for these two)
+    except ImportError:
+        print("  without CRC32C and CRC64NVME: boto3 has no awscrt")
+        return ["CRC32", "SHA1", "SHA256"]
+    return ["CRC32", "SHA1", "SHA256", "CRC32C", "CRC64NVME"]
+
+
+def check_checksums():
+    body = content(5 * MIB + 3)
+    for kind in checksum_kinds():
+        name = f"Checksum{kind}"
+        given = put("summed", body, ChecksumAlgorithm=kind)[name]
+        answer = get("summed", ChecksumMode="ENABLED")
+        assert answer["Body"].read() == body and answer[name] == given, kind
+        assert head("summed", ChecksumMode="ENABLED")[name] == given, kind
+        wrong = base64.b64encode(bytes(len(base64.b64decode(given)))).decode()
+        with refused("BadDigest", 400):
+            put("summed", b"something else", **{name: wrong})
+        assert head("summed")["ContentLength"] == len(body)
+
+        upload = start("summed in parts", ChecksumAlgorithm=kind)
+        part = upload_part("summed in parts", upload, 1, body, ChecksumAlgorithm=kind)
+        with refused("BadDigest", 400):
+            upload_part("summed in parts", upload, 2, b"x", **{name: wrong})
+        complete("summed in parts", upload, [{**part, name: given}])
+        assert get("summed in parts")["Body"].read() == body
+
+
+def check_a_wrong_md5():
+    wrong = base64.b64encode(hashlib.md5(b"else").digest()).decode()
+    right = base64.b64encode(hashlib.md5(b"body").digest()).decode()
+    put("digested", b"body", ContentMD5=right)
+    with refused("BadDigest", 400):
+        put("digested", b"other", ContentMD5=wrong)
+    with refused("InvalidDigest", 400):
+        put("digested", b"other", ContentMD5="not a digest")
+    assert get("digested")["Body"].read() == b"body"
+
+
+def check_signatures():
+    if not KEYS:
+        return
+    put("signed", b"signed")
+    asked = {"Bucket": BUCKET, "Key": "signed"}
+    with refused("SignatureDoesNotMatch", 403):
+        client((KEYS[0], "wrong")).get_object(**asked)
+    with refused("InvalidAccessKeyId", 403):
+        client(("wrong", KEYS[1])).get_object(**asked)
+    with refused("AccessDenied", 403):
+        client(()).get_object(**asked)
+    with refused("AccessDenied", 403):
+        client(()).put_object(**asked, Body=b"x")
+    with refused("AccessDenied", 403):
+        client(()).list_buckets()
+    assert get("signed")["Body"].read() == b"signed"
+
+
+def fetch(url, method="GET", body=None):
+    request = urllib.request.Request(url, data=body, method=method)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def presigned(call, key, **more):
+    return s3.generate_presigned_url(call, Params={"Bucket": BUCKET, "Key": key}, **more)
+
+
+def check_presigned_addresses():
+    if not KEYS:
+        return
+    key = "presigned/a b+ä"
+    assert fetch(presigned("put_object", key), "PUT", b"body")[0] == 200
+    url = presigned("get_object", key)
+    assert fetch(url) == (200, b"body")
+    status, said = fetch(url.replace("presigned", "elsewhere"))
+    assert status == 403 and b"SignatureDoesNotMatch" in said, said
+    status, said = fetch(url, "DELETE")
+    assert status == 403 and b"SignatureDoesNotMatch" in said, said
+    now = botocore.auth.get_current_datetime
+    botocore.auth.get_current_datetime = lambda *a, **k: now(*a, **k) - timedelta(hours=2)
+    try:
+        old = presigned("get_object", key, ExpiresIn=3600)
+    finally:
+        botocore.auth.get_current_datetime = now
+    status, said = fetch(old)
+    assert status == 403 and b"AccessDenied" in said, said
+
+
+def main():
+    s3.create_bucket(Bucket=BUCKET)
+    checks = {name: f for name, f in globals().items() if name.startswith("check_")}
+    for name, check in checks.items():
+        print(name.replace("_", " "), flush=True)
+        check()
+    empty_bucket()
+    s3.delete_bucket(Bucket=BUCKET)
+    print(f"{len(checks)} checks passed")
+
+
+main()

@@ -1,0 +1,62 @@
+//! What the device below an ext4 is asked to do.
+
+use std::sync::Arc;
+use std::thread;
+
+use haul_disk::{DeviceCounters, OsDisk, probe};
+use haul_test_image::LoopImage;
+
+use crate::payload::payload;
+use crate::{open_on, put, small};
+
+const WRITERS: u64 = 16;
+const EACH: u64 = 64;
+
+#[test]
+fn a_batch_is_one_write_and_one_sync_of_the_device_and_no_journal() {
+    let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
+    let device = probe(image.mount()).unwrap().device.unwrap();
+    let disk = Arc::new(OsDisk::open(image.mount()).unwrap());
+    let log = open_on(disk, small()).unwrap().log;
+    // What making the first segment left to the journal is written now.
+    rustix::fs::syncfs(std::fs::File::open(image.mount()).unwrap()).unwrap();
+
+    let before = (DeviceCounters::of(&device).unwrap(), log.stats());
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let log = &log;
+            // All together less than the half of a segment, where the next one is made.
+            scope.spawn(move || {
+                for n in 0..EACH {
+                    put(log, &payload(writer * EACH + n, 256));
+                }
+            });
+        }
+    });
+    let device = DeviceCounters::of(&device).unwrap().since(&before.0);
+    let stats = log.stats();
+    let batches = stats.batches - before.1.batches;
+    let written_bytes = stats.written_bytes - before.1.written_bytes;
+    println!("{} records, {batches} batches, {device:?}", WRITERS * EACH);
+    assert!(batches < WRITERS * EACH / 2, "{batches} batches of {} records", WRITERS * EACH);
+    assert_eq!(device.syncs, batches, "one sync for each batch");
+    // The kernel counts a sync as a write of no bytes too.
+    assert_eq!(device.writes - device.syncs, batches, "one write for each batch");
+    assert_eq!(device.written_bytes, written_bytes, "and no journal");
+    assert_eq!(device.reads, 0);
+}
+
+#[test]
+fn opening_reads_the_medium_and_not_what_memory_still_has_of_it() {
+    let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
+    let device = probe(image.mount()).unwrap().device.unwrap();
+    let disk = Arc::new(OsDisk::open(image.mount()).unwrap());
+    let log = open_on(disk.clone(), small()).unwrap().log;
+    put(&log, &payload(0, 30_000));
+    log.close().unwrap();
+
+    let before = DeviceCounters::of(&device).unwrap();
+    assert_eq!(open_on(disk, small()).unwrap().records.len(), 1);
+    let device = DeviceCounters::of(&device).unwrap().since(&before);
+    assert!(device.read_bytes >= u64::from(small().segment_bytes), "{device:?}");
+}

@@ -1,0 +1,85 @@
+//! A process that appends is killed without warning, again and again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use haul_append_log::Lsn;
+
+use crate::payload::{Random, ids, payload};
+use crate::{disk_dir, open, put};
+
+const DIR: &str = "HAUL_TEST_APPENDS_IN";
+const FIRST: &str = "HAUL_TEST_FIRST_RECORD";
+const ROUNDS: u64 = 30;
+const THREADS: u64 = 4;
+
+/// Not a test of its own: what the killed process runs.
+#[test]
+fn child_that_appends_until_it_is_killed() {
+    let (Some(dir), Ok(first)) = (std::env::var_os(DIR), std::env::var(FIRST)) else { return };
+    let first: u64 = first.parse().unwrap();
+    let log = open(&PathBuf::from(dir)).log;
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let log = &log;
+            scope.spawn(move || {
+                let mut random = Random(first + thread);
+                for id in (first + thread..).step_by(usize::try_from(THREADS).unwrap()) {
+                    let bytes = usize::try_from(8 + random.below(6000)).unwrap();
+                    let at = put(log, &payload(id, bytes));
+                    let mut out = std::io::stdout().lock();
+                    writeln!(out, "acknowledged {id} {}", at.lsn.0).unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn whatever_a_killed_process_acknowledged_is_there() {
+    let dir = disk_dir();
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let mut acknowledged: Vec<(u64, Lsn)> = Vec::new();
+    for round in 0..ROUNDS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "kill::child_that_appends_until_it_is_killed", "--nocapture"])
+            .env(DIR, dir.path())
+            .env(FIRST, (round << 32).to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let until = 1 + random.below(60);
+        let (mut seen, mut line) = (0, String::new());
+        while lines.read_line(&mut line).unwrap() > 0 {
+            // A line cut short by the kill acknowledges nothing.
+            if let Some(rest) = line.strip_prefix("acknowledged ").filter(|l| l.ends_with('\n')) {
+                let (id, lsn) = rest.trim().split_once(' ').unwrap();
+                acknowledged.push((id.parse().unwrap(), Lsn(lsn.parse().unwrap())));
+                seen += 1;
+                if seen == until {
+                    child.kill().unwrap();
+                }
+            }
+            line.clear();
+        }
+        child.wait().unwrap();
+        assert!(seen >= until, "round {round}: the child ended by itself");
+
+        let opened = open(dir.path());
+        let found = ids(&opened.records);
+        let is_there = |(id, lsn): &(u64, Lsn)| found.get(id) == Some(lsn);
+        assert!(acknowledged.iter().all(is_there), "round {round}: an acknowledged record is lost");
+        // Half of the time the next process finds a log that was closed.
+        if random.below(2) == 0 {
+            opened.log.close().unwrap();
+        } else {
+            std::mem::forget(opened.log);
+        }
+    }
+    println!("{} records acknowledged in {ROUNDS} rounds", acknowledged.len());
+}

@@ -1,0 +1,95 @@
+//! The log against the real kernel, against faults, and against power cuts.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which may fail like them"
+)]
+
+mod arbitrary;
+mod cost;
+mod crash;
+mod disk;
+mod faults;
+mod kill;
+mod memory;
+mod payload;
+mod recovery;
+mod writing;
+
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use haul_append_log::{Log, Options, Position, Recovered, Room};
+use haul_disk::{Disk, OsDisk};
+use tempfile::TempDir;
+
+/// The shortest segments and buffers, so that a test sees many.
+fn small() -> Options {
+    Options {
+        segment_bytes: 1 << 20,
+        buffer_bytes: 64 << 10,
+        reserve_bytes: 16 << 10,
+        ..Options::default()
+    }
+}
+
+/// A directory on a disk: the usual temporary directory may well be in memory.
+fn disk_dir() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// What opening a log delivered and found.
+struct Opened {
+    log: Log,
+    records: Vec<(Position, Vec<u8>)>,
+    recovered: Recovered,
+}
+
+fn open_on(disk: Arc<dyn Disk>, options: Options) -> haul_append_log::Result<Opened> {
+    let mut records = Vec::new();
+    let mut each = |at: Position, payload: &[u8]| records.push((at, payload.to_vec()));
+    let (log, recovered) = Log::open(disk, options, &mut each)?;
+    assert_eq!(recovered.records, records.len() as u64);
+    let lsns: Vec<_> = records.iter().map(|(at, _)| at.lsn).collect();
+    assert!(lsns.is_sorted_by(|a, b| a < b), "records are delivered in order, each once");
+    Ok(Opened { log, records, recovered })
+}
+
+fn try_open(dir: &Path, options: Options) -> haul_append_log::Result<Opened> {
+    open_on(Arc::new(OsDisk::open(dir).unwrap()), options)
+}
+
+fn open(dir: &Path) -> Opened {
+    try_open(dir, small()).unwrap()
+}
+
+/// Appends and waits.
+fn put(log: &Log, payload: &[u8]) -> Position {
+    log.append(&[payload], Room::Ordinary).unwrap().wait().unwrap()
+}
+
+/// The files of a log as they are now.
+fn copy_of(dir: &Path) -> TempDir {
+    let copy = disk_dir();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
+/// Runs `body` in a thread of its own and fails where it does not come back.
+fn within_a_minute<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, wait) = mpsc::channel();
+    let worker = thread::spawn(move || done.send(body()));
+    match wait.recv_timeout(Duration::from_mins(1)) {
+        Ok(result) => result,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what} hangs"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => match worker.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(_) => unreachable!("it sends before it ends"),
+        },
+    }
+}

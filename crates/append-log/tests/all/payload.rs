@@ -1,0 +1,108 @@
+//! Records that can be told from any other by their content.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use haul_append_log::{Error, Log, Lsn, Position, Room};
+
+/// A small generator (`SplitMix64`, Steele et al., OOPSLA '14), so that a seed names a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// The payload number `id`, of `bytes` bytes, eight at least.
+pub(crate) fn payload(id: u64, bytes: usize) -> Vec<u8> {
+    let mut random = Random(id);
+    // Never zero, and no two sectors alike: one that is missing or elsewhere must show.
+    let pattern: Vec<u8> =
+        (0..9).flat_map(|_| random.next().to_le_bytes()).map(|byte| byte | 1).collect();
+    let mut payload = id.to_le_bytes().to_vec();
+    payload.extend(pattern.repeat(bytes / pattern.len() + 1));
+    payload.truncate(bytes.max(8));
+    payload
+}
+
+/// The number of a payload, if every byte of it is as it was made.
+pub(crate) fn id_of(bytes: &[u8]) -> Option<u64> {
+    let id = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+    (payload(id, bytes.len()) == bytes).then_some(id)
+}
+
+/// Every record delivered is one that was appended, whole; gives them by number.
+pub(crate) fn ids(records: &[(Position, Vec<u8>)]) -> BTreeMap<u64, Lsn> {
+    let ids: BTreeMap<u64, Lsn> = records
+        .iter()
+        .map(|(at, payload)| (id_of(payload).expect("a record is what was appended"), at.lsn))
+        .collect();
+    assert_eq!(ids.len(), records.len(), "each record is there once");
+    ids
+}
+
+/// What came of a workload.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) acknowledged: BTreeMap<u64, Lsn>,
+    pub(crate) errors: Vec<Error>,
+}
+
+/// How many records [`run`] appends.
+pub(crate) const RECORDS: u64 = LONG + THREADS * EACH;
+const LONG: u64 = 16;
+const THREADS: u64 = 4;
+const EACH: u64 = 16;
+
+/// Nearly fills a segment of 1 MiB with long records, then goes over its end with short ones
+/// from several threads. `acknowledged` is told each record that is.
+pub(crate) fn run(log: &Log, first: u64, acknowledged: &(dyn Fn(u64, Lsn) + Sync)) -> Outcome {
+    let put = |outcome: &mut Outcome, id: u64, bytes: usize| {
+        let was_latched = log.is_latched();
+        let ticket = log.append(&[&payload(id, bytes)], Room::Ordinary);
+        match ticket.and_then(haul_append_log::Ticket::wait) {
+            Ok(at) => {
+                assert!(!was_latched, "a latched log takes no more");
+                acknowledged(id, at.lsn);
+                outcome.acknowledged.insert(id, at.lsn);
+            }
+            Err(error) => {
+                assert!(!was_latched || matches!(error, Error::Latched { .. }), "{error:?}");
+                outcome.errors.push(error);
+            }
+        }
+    };
+    let mut all = Outcome::default();
+    (0..LONG).for_each(|n| put(&mut all, first + n, 60_000));
+    let outcomes = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let mut outcome = Outcome::default();
+                    let mut random = Random(thread);
+                    for n in 0..EACH {
+                        let bytes = usize::try_from(8 + random.below(5000)).unwrap();
+                        put(&mut outcome, first + LONG + thread * EACH + n, bytes);
+                    }
+                    outcome
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    for outcome in outcomes {
+        all.acknowledged.extend(outcome.acknowledged);
+        all.errors.extend(outcome.errors);
+    }
+    all
+}

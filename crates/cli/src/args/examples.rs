@@ -1,0 +1,98 @@
+//! What stands at the end of the long help of each command.
+
+pub(super) const HAUL: &str = "\
+Examples:
+  haul serve                                serve ./haul-data on 127.0.0.1:9000
+  haul store import photos ~/Pictures       store a directory tree
+  haul store ls --long photos               list it
+  haul store export photos ./copy           write it back
+
+Exit codes:
+  0  everything went well
+  1  some of it failed, or damage was found
+  2  the command line is wrong
+  3  it could not start: the store is in use or no store, or an address is taken
+  130, 143  ended by Ctrl-C or SIGTERM before everything was done";
+
+pub(super) const SERVE: &str = "\
+Examples:
+  haul serve
+  haul serve --data /srv/files --listen 127.0.0.1:8000 --admin 127.0.0.1:8001
+  HAUL_ACCESS_KEY=me HAUL_SECRET_KEY=secret haul serve --listen 0.0.0.0:9000
+  haul serve --credentials /etc/haul/keys --listen '[::]:9000'
+
+  curl -X PUT http://127.0.0.1:9000/photos
+  curl -T cat.jpg http://127.0.0.1:9000/photos/cat.jpg";
+
+pub(super) const STORE: &str = "\
+Examples:
+  haul store import photos ~/Pictures
+  haul store ls photos
+  haul store get photos/cat.jpg cat.jpg
+  haul store verify --data /srv/files";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  haul completions bash > ~/.local/share/bash-completion/completions/haul
+  haul completions fish > ~/.config/fish/completions/haul.fish";
+
+pub(super) const MAN: &str = "\
+Examples:
+  haul man | man -l -
+  haul man /usr/local/share/man/man1";
+
+pub(super) const IMPORT: &str = "\
+Examples:
+  haul store import photos ~/Pictures
+  haul store import backup /etc --prefix 2026-11-21/etc/
+  haul store import photos ~/Pictures --skip-existing     only what is new or changed";
+
+pub(super) const EXPORT: &str = "\
+Examples:
+  haul store export photos ./copy
+  haul store export backup/2026-11-21/etc/ ./etc          only below this, without the prefix";
+
+pub(super) const PUT: &str = "\
+Examples:
+  haul store put photos/cat.jpg cat.jpg
+  pg_dump shop | haul store put backup/shop.sql";
+
+pub(super) const GET: &str = "\
+Examples:
+  haul store get photos/cat.jpg cat.jpg
+  haul store get backup/shop.sql | psql shop
+  haul store get photos/cat.jpg --range 0-15 | xxd";
+
+pub(super) const LS: &str = "\
+Examples:
+  haul store ls                                           the buckets
+  haul store ls -l photos/2026/
+  haul store ls -r --json photos | jq -r 'select(.bytes > 1e6).key'";
+
+pub(super) const STAT: &str = "\
+Examples:
+  haul store stat photos
+  haul store stat --json photos/cat.jpg | jq -r .etag";
+
+pub(super) const RM: &str = "\
+Examples:
+  haul store rm photos/cat.jpg photos/dog.jpg
+  haul store rm --recursive photos/2019/                  asks first
+  haul store rm --recursive --yes photos                  empties the bucket";
+
+pub(super) const MB: &str = "\
+Examples:
+  haul store mb photos";
+
+pub(super) const RB: &str = "\
+Examples:
+  haul store rb photos";
+
+pub(super) const VERIFY: &str = "\
+Examples:
+  haul store verify
+  haul store verify --json | jq -r 'select(.kind == \"damage\").key'";
+
+pub(super) const COMPACT: &str = "\
+Examples:
+  haul store rm --recursive photos/2019/ && haul store compact";

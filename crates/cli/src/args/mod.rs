@@ -1,0 +1,143 @@
+//! The table of all commands and options: what `haul --help`, the manual pages and the shell
+//! completions are made from.
+
+mod examples;
+mod store;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+pub(crate) use store::{
+    ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
+    VerifyArgs,
+};
+
+use crate::units::{parse_bytes, parse_time};
+
+/// Moves files as fast as the disk under them allows.
+///
+/// A file store on one directory: small files merged into volumes, so that each is read back with
+/// one disk read, big ones beside them. It is served to S3 clients and to curl, or used without
+/// any server. What it acknowledged survives a power cut.
+#[derive(Debug, Parser)]
+#[command(name = "haul", version, max_term_width = 100, after_long_help = examples::HAUL)]
+pub(crate) struct Cli {
+    /// Tell more on stderr; twice tells everything
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Everywhere")]
+    pub(crate) verbose: u8,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve a store over S3 and plain HTTP
+    ///
+    /// The store is made when its directory is empty or not there. One line on stdout tells both
+    /// addresses as soon as clients may connect. SIGTERM and Ctrl-C finish the requests in flight
+    /// and exit 0; a second one ends at once.
+    #[command(after_long_help = examples::SERVE)]
+    Serve(ServeArgs),
+    /// Use a store without a server: import, export, get, list, verify, ...
+    ///
+    /// One process uses a store at a time: a store that is being served is used over S3.
+    #[command(after_long_help = examples::STORE)]
+    Store(StoreArgs),
+    /// Print the completions for a shell
+    #[command(after_long_help = examples::COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write the pages of all commands into a directory
+    #[command(after_long_help = examples::MAN)]
+    Man {
+        /// The directory to write all pages into; it must be there
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Which store, and how it keeps new objects.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Store")]
+pub(crate) struct OpenArgs {
+    /// The directory of the store
+    #[arg(long, global = true, value_name = "DIR", default_value = "./haul-data")]
+    pub(crate) data: PathBuf,
+    /// Objects of at least this size go into files of their own
+    ///
+    /// 64KiB to 16MiB. Smaller objects go into volumes and are read back with one read; one of
+    /// them is held whole in memory while it is written or read. It applies to new objects.
+    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(value_name = "SIZE", default_value = "4MiB", value_parser = parse_bytes)]
+    pub(crate) big_object: u64,
+    /// The size of a volume
+    ///
+    /// 4MiB to 2GiB, and at least four times --big-object. It applies to new volumes.
+    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(value_name = "SIZE", default_value = "128MiB", value_parser = parse_bytes)]
+    pub(crate) volume: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The address of S3 and plain HTTP; port 0 takes any free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", help_heading = "Server")]
+    pub(crate) listen: SocketAddr,
+    /// The address of the admin page, the metrics and the health check
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001", help_heading = "Server")]
+    pub(crate) admin: SocketAddr,
+    /// The file with the access key and the secret key clients sign with
+    ///
+    /// Two lines, first the access key; or lines such as access_key = ... and secret_key = ... .
+    /// Others must not be able to read it. Without it the environment variables HAUL_ACCESS_KEY and
+    /// HAUL_SECRET_KEY are used; without those everybody who can connect may do everything, and
+    /// only addresses of this machine itself (127.0.0.1, [::1]) are accepted.
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(crate) credentials: Option<PathBuf>,
+    /// How long requests in flight may take to finish once the server is told to stop
+    #[arg(long, value_name = "TIME", help_heading = "Server")]
+    #[arg(default_value = "30s", value_parser = parse_time)]
+    pub(crate) drain_time: Duration,
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_libraries() {
+        let cli = Cli::try_parse_from(["haul", "serve"]).unwrap();
+        let Command::Serve(args) = cli.command else { panic!("not serve") };
+        let (store, server) =
+            (haul_file_store::Options::default(), haul_s3_server::Config::default());
+        assert_eq!(args.open.big_object, store.big_object_bytes);
+        assert_eq!(args.open.volume, store.volume_bytes);
+        assert_eq!((args.listen, args.admin), (server.listen, server.admin));
+        assert_eq!(args.drain_time, server.limits.drain_time_max);
+    }
+
+    #[test]
+    fn every_command_ends_its_long_help_with_examples() {
+        fn check(command: &clap::Command) {
+            let name = command.get_name();
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Examples:"), "{name} has no examples");
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+}

@@ -1,0 +1,145 @@
+//! The key pair of the server, from a file or from the environment.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use haul_s3_server::Credentials;
+
+use crate::report::{Exit, Failure, OrFail, Result};
+
+const ACCESS: &str = "HAUL_ACCESS_KEY";
+const SECRET: &str = "HAUL_SECRET_KEY";
+
+/// More than any pair of keys takes.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// The pair in `file`; without a file, the one in the environment, where there is one.
+pub(crate) fn load(file: Option<&Path>) -> Result<Option<Credentials>> {
+    let loaded = match file {
+        Some(file) => from_file(file).map(Some),
+        None => from_pair(variable(ACCESS)?, variable(SECRET)?),
+    };
+    loaded.map_err(|failure| failure.exit(Exit::NotStarted))
+}
+
+/// A variable that is set to nothing is taken as not set, which is how many tools unset one.
+fn variable(name: &str) -> Result<Option<String>> {
+    match std::env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(error) => Err(Failure::new(format!("cannot use {name}")).because(error)),
+    }
+}
+
+fn from_pair(access: Option<String>, secret: Option<String>) -> Result<Option<Credentials>> {
+    let half = |set: &str, unset: &str| {
+        Err(Failure::new(format!("{set} is set but {unset} is not"))
+            .advise("set both to ask clients for signatures, or none to serve this machine alone"))
+    };
+    match (access, secret) {
+        (Some(access_key), Some(secret_key)) => Ok(Some(Credentials { access_key, secret_key })),
+        (Some(_), None) => half(ACCESS, SECRET),
+        (None, Some(_)) => half(SECRET, ACCESS),
+        (None, None) => Ok(None),
+    }
+}
+
+fn from_file(path: &Path) -> Result<Credentials> {
+    let cannot = || format!("cannot read the credentials in {}", path.display());
+    let file = File::open(path).or_fail(cannot)?;
+    let mode = file.metadata().or_fail(cannot)?.mode();
+    if mode & 0o007 != 0 {
+        let why = format!("{}: everybody on this machine may use the file", cannot());
+        return Err(Failure::new(why).advise(format!("chmod o= '{}'", path.display())));
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).or_fail(cannot)?;
+    parse(&text).map_err(|why| Failure::new(format!("{}: {why}", cannot())).advise(HOW))
+}
+
+const HOW: &str = "write two lines: the access key, then the secret key";
+
+/// Reads two lines, or two `name = value`; an access key has no `=`, so they cannot be confused.
+fn parse(text: &str) -> std::result::Result<Credentials, String> {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    let [first, second] = lines[..] else {
+        return Err(format!("it has {} lines with something in them", lines.len()));
+    };
+    if !first.contains('=') {
+        return Ok(Credentials { access_key: first.to_owned(), secret_key: second.to_owned() });
+    }
+    let (mut access, mut secret) = (None, None);
+    for line in [first, second] {
+        let Some((name, value)) = line.split_once('=') else {
+            return Err("only one of its lines is \"name = value\"".to_owned());
+        };
+        let value = Some(value.trim().to_owned());
+        match name.trim() {
+            "access_key" | ACCESS | "aws_access_key_id" => access = value,
+            "secret_key" | SECRET | "aws_secret_access_key" => secret = value,
+            other => return Err(format!("\"{other}\" is neither access_key nor secret_key")),
+        }
+    }
+    match (access, secret) {
+        (Some(access_key), Some(secret_key)) => Ok(Credentials { access_key, secret_key }),
+        _ => Err("it has the same key twice".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn both_forms_of_the_file_are_read() {
+        for text in [
+            "me\nse=cret\n",
+            "# keys\n\n  me \n\tse=cret",
+            "access_key = me\nsecret_key = se=cret\n",
+            "HAUL_SECRET_KEY=se=cret\r\nHAUL_ACCESS_KEY=me\r\n",
+        ] {
+            let credentials = parse(text).unwrap();
+            assert_eq!(credentials.access_key, "me", "{text:?}");
+            assert_eq!(credentials.secret_key, "se=cret", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_hold_no_pair_are_refused() {
+        for text in
+            ["", "me", "a\nb\nc", "access_key=a\nb", "access_key=a\naccess_key=b", "x=a\ny=b"]
+        {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn half_a_pair_is_refused() {
+        let some = || Some("x".to_owned());
+        assert!(from_pair(None, None).unwrap().is_none());
+        assert!(from_pair(some(), some()).unwrap().is_some());
+        for (access, secret) in [(some(), None), (None, some())] {
+            let text = from_pair(access, secret).unwrap_err().text().unwrap();
+            assert!(text.contains(ACCESS) && text.contains(SECRET), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_everybody_can_read_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, "me\nsecret\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(from_file(file.path()).is_ok());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(from_file(file.path()).unwrap_err().text().unwrap().contains("chmod"));
+    }
+}

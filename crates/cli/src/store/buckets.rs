@@ -1,0 +1,13 @@
+//! `haul store mb` and `haul store rb`.
+
+use haul_file_store::Store;
+
+use crate::report::{OrFail, Result};
+
+pub(super) fn make(store: &Store, bucket: &str) -> Result {
+    store.create_bucket(bucket).or_fail(|| format!("cannot make the bucket \"{bucket}\""))
+}
+
+pub(super) fn remove(store: &Store, bucket: &str) -> Result {
+    store.delete_bucket(bucket).or_fail(|| format!("cannot remove the bucket \"{bucket}\""))
+}

@@ -1,0 +1,130 @@
+//! `haul store ls`.
+
+use haul_file_store::{BucketInfo, Listed, ObjectInfo, Store};
+use serde_json::{Value, json};
+
+use super::objects;
+use super::place::Place;
+use crate::args::LsArgs;
+use crate::clock::rfc3339;
+use crate::output::{Name, Output};
+use crate::report::{Failure, OrFail, Result};
+
+pub(super) fn run(store: &Store, args: &LsArgs) -> Result {
+    let mut output = Output::new();
+    match &args.place {
+        None => {
+            for bucket in store.buckets() {
+                output.line(bucket_line(&bucket, args))?;
+            }
+        }
+        Some(place) => objects(store, place, args, &mut output)?,
+    }
+    output.finish()
+}
+
+fn objects(store: &Store, place: &Place, args: &LsArgs, output: &mut Output) -> Result {
+    let Place { bucket, rest: prefix } = place;
+    store.bucket(bucket).or_fail(|| format!("cannot list {place}"))?;
+    let delimiter = (!args.recursive).then_some("/");
+    let mut lines = 0_u64;
+    objects::list(store, bucket, prefix, delimiter, |line| {
+        lines += 1;
+        output.line(line_of(bucket, &line, args))
+    })?;
+    if lines == 0 && !prefix.is_empty() {
+        let what = format!("no key in {bucket} begins with \"{}\"", Name(prefix));
+        return Err(Failure::new(what));
+    }
+    Ok(())
+}
+
+fn bucket_line(bucket: &BucketInfo, args: &LsArgs) -> String {
+    if args.json {
+        bucket_json(bucket).to_string()
+    } else if args.long {
+        let BucketInfo { name, created, objects, bytes } = bucket;
+        format!("{bytes:>14}  {objects:>10}  {}  {name}", rfc3339(*created))
+    } else {
+        bucket.name.clone()
+    }
+}
+
+fn line_of(bucket: &str, line: &Listed, args: &LsArgs) -> String {
+    match line {
+        Listed::Object(info) if args.json => object_json(bucket, info).to_string(),
+        Listed::Object(info) if args.long => {
+            format!("{:>14}  {}  {}", info.bytes, rfc3339(info.modified), Name(&info.key))
+        }
+        Listed::Prefix(prefix) if args.json => {
+            json!({ "bucket": bucket, "prefix": prefix }).to_string()
+        }
+        Listed::Prefix(prefix) if args.long => {
+            format!("{:>14}  {:24}  {}", "-", "-", Name(prefix))
+        }
+        Listed::Object(ObjectInfo { key: name, .. }) | Listed::Prefix(name) => {
+            Name(name).to_string()
+        }
+    }
+}
+
+/// A bucket, as programs see it.
+pub(super) fn bucket_json(bucket: &BucketInfo) -> Value {
+    json!({
+        "bucket": bucket.name,
+        "created": rfc3339(bucket.created),
+        "objects": bucket.objects,
+        "bytes": bucket.bytes,
+    })
+}
+
+/// An object, as programs see it.
+pub(super) fn object_json(bucket: &str, info: &ObjectInfo) -> Value {
+    json!({
+        "bucket": bucket,
+        "key": info.key,
+        "bytes": info.bytes,
+        "modified": rfc3339(info.modified),
+        "etag": info.etag.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    const ETAG: &str = "d41d8cd98f00b204e9800998ecf8427e";
+
+    fn args(long: bool, json: bool) -> LsArgs {
+        LsArgs { place: None, long, recursive: false, json }
+    }
+
+    fn object() -> Listed {
+        let etag = ETAG.parse().unwrap();
+        Listed::Object(ObjectInfo { key: "a\n".into(), bytes: 7, modified: UNIX_EPOCH, etag })
+    }
+
+    #[test]
+    fn an_object_is_one_line_in_every_form() {
+        let line = |long, json| line_of("b", &object(), &args(long, json));
+        assert_eq!(line(false, false), "a\\n");
+        assert_eq!(line(true, false), "             7  1970-01-01T00:00:00.000Z  a\\n");
+        let json = format!(
+            "{{\"bucket\":\"b\",\"bytes\":7,\"etag\":\"{ETAG}\",\"key\":\"a\\n\",\
+             \"modified\":\"1970-01-01T00:00:00.000Z\"}}"
+        );
+        assert_eq!(line(false, true), json);
+    }
+
+    #[test]
+    fn a_prefix_stands_in_the_same_columns() {
+        let prefix = Listed::Prefix("a/".into());
+        let line = |long, json| line_of("b", &prefix, &args(long, json));
+        assert_eq!(line(false, false), "a/");
+        assert_eq!(line(false, true), "{\"bucket\":\"b\",\"prefix\":\"a/\"}");
+        let column = line_of("b", &object(), &args(true, false)).find("a\\n");
+        assert_eq!(line(true, false).find("a/"), column);
+    }
+}

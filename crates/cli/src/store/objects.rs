@@ -1,0 +1,40 @@
+//! All objects whose key begins with something, page by page.
+
+use haul_file_store::{ListRequest, Listed, ObjectInfo, Store};
+
+use crate::report::{OrFail, Result};
+
+const PAGE_LINES: usize = 1000;
+
+/// Hands every line of the listing of `bucket` to `each`, in the order of the keys.
+pub(super) fn list(
+    store: &Store,
+    bucket: &str,
+    prefix: &str,
+    delimiter: Option<&str>,
+    mut each: impl FnMut(Listed) -> Result,
+) -> Result {
+    let mut after: Option<String> = None;
+    loop {
+        let request = ListRequest { prefix, delimiter, after: after.as_deref(), limit: PAGE_LINES };
+        let page = store.list(bucket, &request).or_fail(|| format!("cannot list {bucket}"))?;
+        let last = page.lines.last().map(|line| line.name().to_owned());
+        page.lines.into_iter().try_for_each(&mut each)?;
+        match last {
+            Some(last) if page.more => after = Some(last),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Every object of `bucket` whose key begins with `prefix`.
+pub(super) fn all(store: &Store, bucket: &str, prefix: &str) -> Result<Vec<ObjectInfo>> {
+    let mut objects = Vec::new();
+    list(store, bucket, prefix, None, |line| {
+        if let Listed::Object(info) = line {
+            objects.push(info);
+        }
+        Ok(())
+    })?;
+    Ok(objects)
+}

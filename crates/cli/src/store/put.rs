@@ -1,0 +1,64 @@
+//! `haul store put`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use haul_file_store::{Attributes, Precondition, Store};
+
+use super::content::PIECE_BYTES;
+use super::mtime::{self, Mtime};
+use crate::args::PutArgs;
+use crate::report::{OrFail, Result};
+
+pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
+    let cannot = || format!("cannot store {}", args.to);
+    // Nothing is read for a bucket that is not there.
+    store.bucket(&args.to.bucket).or_fail(cannot)?;
+    let mut input = open(&args.file)?;
+    let mut writer = store.object_writer(input.bytes_expected).or_fail(cannot)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let read = match input.bytes.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                return Err(error).or_fail(|| format!("cannot read {}", args.file.display()));
+            }
+        };
+        writer.write(&piece[..read]).or_fail(cannot)?;
+    }
+    let written = writer.finish().or_fail(cannot)?;
+    let mut attributes = Attributes::new();
+    if let Some(modified) = input.modified {
+        attributes.set(mtime::ATTRIBUTE, modified.to_string());
+    }
+    let (bucket, key) = (&args.to.bucket, &args.to.key);
+    store.put_written(bucket, key, written, &attributes, &Precondition::None).or_fail(cannot)?;
+    Ok(())
+}
+
+/// What to store. A regular file has a length and a time, a pipe has not.
+struct Input {
+    bytes: Box<dyn Read>,
+    bytes_expected: Option<u64>,
+    modified: Option<Mtime>,
+}
+
+fn open(path: &Path) -> Result<Input> {
+    if path == Path::new("-") {
+        let bytes = Box::new(io::stdin().lock());
+        return Ok(Input { bytes, bytes_expected: None, modified: None });
+    }
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).or_fail(cannot)?;
+    let status = file.metadata().or_fail(cannot)?;
+    let (mut bytes_expected, mut modified) = (None, None);
+    if status.is_file() {
+        bytes_expected = Some(status.len());
+        modified = Some(Mtime::new(status.mtime(), status.mtime_nsec()));
+    }
+    Ok(Input { bytes: Box::new(file), bytes_expected, modified })
+}

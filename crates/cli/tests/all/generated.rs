@@ -1,0 +1,39 @@
+//! Help, manual pages and completions.
+
+use crate::helper::Place;
+
+#[test]
+fn every_command_has_its_manual_page() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("man1")).unwrap();
+    place.run(&["man", "man1"]).code(0);
+    for name in ["haul", "haul-serve", "haul-store", "haul-store-import", "haul-store-verify"] {
+        let page = std::fs::read_to_string(place.path(format!("man1/{name}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS") && page.contains(".SH EXAMPLES"), "{name}");
+    }
+    let page = place.run(&["man"]).code(0);
+    assert!(page.text().contains(".SH EXIT CODES"));
+    place.run(&["man", "nowhere"]).code(1).tells(&["nowhere"]);
+}
+
+#[test]
+fn every_shell_has_its_completions() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.run(&["completions", shell]).code(0);
+        assert!(script.text().contains("skip-existing"), "{shell}");
+    }
+}
+
+#[test]
+fn help_tells_examples_and_exit_codes() {
+    let place = Place::new();
+    let help = place.run(&["--help"]).code(0);
+    for words in ["Examples:", "Exit codes:", "haul serve", "haul store import"] {
+        assert!(help.text().contains(words), "{}", help.text());
+    }
+    let help = place.run(&["store", "import", "--help"]).code(0);
+    for words in ["--skip-existing", "Examples:", "[default: ./haul-data]"] {
+        assert!(help.text().contains(words), "{}", help.text());
+    }
+}

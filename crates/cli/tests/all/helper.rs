@@ -1,0 +1,188 @@
+//! Runs the program in a directory of its own.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A directory to work in, with the store `haul-data` in it.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub(crate) fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_haul"));
+        command
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env_remove("HAUL_ACCESS_KEY")
+            .env_remove("HAUL_SECRET_KEY")
+            .stdin(Stdio::null());
+        if arguments.len() > 1
+            && ["store", "serve"].map(OsStr::new).contains(&arguments[0].as_ref())
+        {
+            // A new store writes a whole volume, and each test has a new store.
+            command.args(["--volume", "16MiB"]);
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Ended {
+        Ended(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs with `input` on stdin.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Ended {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        Ended(child.wait_with_output().unwrap())
+    }
+
+    /// Starts `haul serve` on free ports, and waits for its line.
+    pub(crate) fn serve(&self) -> Serving {
+        let mut child = self
+            .command(&["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        Serving { child, stdout, line }
+    }
+}
+
+/// A run that is over.
+pub(crate) struct Ended(Output);
+
+impl Ended {
+    pub(crate) fn stdout(&self) -> &[u8] {
+        &self.0.stdout
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.0.stdout).unwrap()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        self.text().lines().collect()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+
+    /// Checks the exit code, and that the program did not panic.
+    #[track_caller]
+    pub(crate) fn code(self, code: i32) -> Self {
+        let stderr = self.stderr();
+        assert_eq!(self.0.status.code(), Some(code), "{stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        self
+    }
+
+    /// Checks that stderr tells all of `words`.
+    #[track_caller]
+    pub(crate) fn tells(self, words: &[&str]) -> Self {
+        let stderr = self.stderr();
+        for word in words {
+            assert!(stderr.contains(word), "not told: {word}\n{stderr}");
+        }
+        self
+    }
+}
+
+/// A running server. Killed when it is dropped.
+pub(crate) struct Serving {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    pub(crate) line: String,
+}
+
+impl Serving {
+    /// The address behind `what` in the line.
+    pub(crate) fn address(&self, what: &str) -> &str {
+        let (_, rest) = self.line.split_once(&format!("{what} on http://")).unwrap();
+        rest.split([',', '\n']).next().unwrap()
+    }
+
+    /// One request on a connection of its own; the status and everything that came.
+    pub(crate) fn request(&self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let address = self.address("S3");
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        )
+        .unwrap();
+        stream.write_all(body).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let status = std::str::from_utf8(&answer[9..12]).unwrap().parse().unwrap();
+        (status, answer)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal, waits for the end, and gives the exit code (none after a kill), what was
+    /// still written to stdout, and stderr.
+    pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, String, String) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let code = self.child.wait().unwrap().code();
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (code, stdout, stderr)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Bytes that look like nothing else, the same for the same seed.
+pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut noise = Vec::with_capacity(bytes + 8);
+    while noise.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        noise.extend_from_slice(&state.to_le_bytes());
+    }
+    noise.truncate(bytes);
+    noise
+}

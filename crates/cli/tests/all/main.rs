@@ -1,0 +1,14 @@
+//! The real program, run as people run it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which may fail like them"
+)]
+
+mod damage;
+mod generated;
+mod helper;
+mod mistakes;
+mod objects;
+mod serving;
+mod trees;

@@ -1,0 +1,132 @@
+//! `haul store` on single objects and on listings.
+
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::helper::{Place, noise};
+
+fn json_of(line: &str) -> Value {
+    serde_json::from_str(line).unwrap()
+}
+
+#[test]
+fn an_object_goes_in_and_out_by_file_and_by_pipe() {
+    let place = Place::new();
+    place.run(&["store", "mb", "b-1"]).code(0);
+    for bytes in [0, 5, (5 << 20) + 3] {
+        let content = noise(7, bytes);
+        place.write("in", &content);
+        place.run(&["store", "put", "b-1/file", "in"]).code(0);
+        place.run_with(&["store", "put", "b-1/pipe"], &content).code(0);
+        for key in ["b-1/file", "b-1/pipe"] {
+            assert!(place.run(&["store", "get", key]).code(0).stdout() == content, "{key}");
+            place.run(&["store", "get", key, "out"]).code(0);
+            assert!(fs::read(place.path("out")).unwrap() == content, "{key}");
+        }
+    }
+    place.run(&["store", "get", "b-1/file", "/dev/null"]).code(0);
+}
+
+#[test]
+fn a_range_is_a_part_of_the_object() {
+    let place = Place::new();
+    place.run(&["store", "mb", "b-1"]).code(0);
+    place.run_with(&["store", "put", "b-1/k"], b"0123456789").code(0);
+    for (range, part) in
+        [("0-0", "0"), ("2-5", "2345"), ("7-", "789"), ("-3", "789"), ("8-99", "89")]
+    {
+        let got = place.run(&["store", "get", "b-1/k", "--range", range]).code(0);
+        assert_eq!(got.text(), part, "{range}");
+    }
+    place.run(&["store", "get", "b-1/k", "--range", "10-"]).code(2).tells(&["outside", "10 B"]);
+    place.run(&["store", "get", "b-1/k", "--range", "5-4"]).code(2);
+}
+
+#[test]
+fn a_listing_folds_at_slashes() {
+    let place = Place::new();
+    place.run(&["store", "mb", "b-1"]).code(0);
+    for key in ["a/1", "a/2", "a/b/3", "c"] {
+        place.run_with(&["store", "put", &format!("b-1/{key}")], b"x").code(0);
+    }
+    let ls = |arguments: &[&str]| {
+        let all = [&["store", "ls"], arguments].concat();
+        let lines: Vec<String> =
+            place.run(&all).code(0).lines().into_iter().map(str::to_owned).collect();
+        lines
+    };
+    assert_eq!(ls(&[]), ["b-1"]);
+    assert_eq!(ls(&["b-1"]), ["a/", "c"]);
+    assert_eq!(ls(&["b-1/a/"]), ["a/1", "a/2", "a/b/"]);
+    assert_eq!(ls(&["b-1/a"]), ["a/"]);
+    assert_eq!(ls(&["-r", "b-1/a"]), ["a/1", "a/2", "a/b/3"]);
+    assert!(ls(&["-l", "b-1/c"])[0].ends_with("Z  c"));
+    assert_eq!(json_of(&ls(&["--json", "b-1"])[0]), json!({"bucket": "b-1", "prefix": "a/"}));
+    let bucket = json_of(&ls(&["--json"])[0]);
+    assert_eq!((&bucket["objects"], &bucket["bytes"]), (&json!(4), &json!(4)));
+    place.run(&["store", "ls", "b-1/z"]).code(1).tells(&["no key in b-1 begins with \"z\""]);
+}
+
+#[test]
+fn a_long_listing_is_whole_and_may_be_cut_by_its_reader() {
+    let place = Place::new();
+    for number in 0..2500 {
+        let name = format!("a-rather-long-name-to-fill-pipes-{number:04}");
+        place.write(format!("tree/{name}"), "");
+    }
+    place.run(&["store", "import", "b-1", "tree"]).code(0);
+    assert_eq!(place.run(&["store", "ls", "b-1"]).code(0).lines().len(), 2500);
+
+    let mut child = place
+        .command(&["store", "ls", "--json", "b-1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 10]).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn an_object_is_told_for_people_and_for_programs() {
+    let place = Place::new();
+    place.run(&["store", "mb", "b-1"]).code(0);
+    place.write("in", "hello");
+    place.run(&["store", "put", "b-1/k", "in"]).code(0);
+    let text = place.run(&["store", "stat", "b-1/k"]).code(0);
+    for line in ["key:      k", "bytes:    5 (5 B)", "etag:     5d41402abc4b2a76b9719d911017c592"] {
+        assert!(text.text().contains(line), "{}", text.text());
+    }
+    let told = json_of(place.run(&["store", "stat", "--json", "b-1/k"]).code(0).text());
+    assert_eq!(told["bytes"], json!(5));
+    assert!(told["attributes"]["x-amz-meta-mtime"].is_string(), "{told}");
+    let bucket = json_of(place.run(&["store", "stat", "--json", "b-1"]).code(0).text());
+    assert_eq!(bucket["objects"], json!(1));
+    place.run(&["store", "stat", "b-1/nothing"]).code(1).tells(&["no object \"nothing\""]);
+}
+
+#[test]
+fn deleting_is_told_and_deleting_many_is_asked() {
+    let place = Place::new();
+    place.run(&["store", "mb", "b-1"]).code(0);
+    for key in ["a/1", "a/2", "b"] {
+        place.run_with(&["store", "put", &format!("b-1/{key}")], b"x").code(0);
+    }
+    place.run(&["store", "rm", "b-1/nothing", "b-1/b"]).code(1).tells(&["b-1/nothing"]);
+    assert_eq!(place.run(&["store", "ls", "-r", "b-1"]).code(0).lines(), ["a/1", "a/2"]);
+
+    place.run(&["store", "rm", "b-1"]).code(2).tells(&["is a bucket"]);
+    place.run(&["store", "rm", "-r", "b-1/a/"]).code(2).tells(&["2 objects", "--yes"]);
+    place.run(&["store", "rb", "b-1"]).code(1).tells(&["not empty"]);
+    place.run(&["store", "rm", "-r", "--yes", "b-1/a/"]).code(0);
+    place.run(&["store", "compact"]).code(0);
+    place.run(&["store", "rb", "b-1"]).code(0);
+    assert_eq!(place.run(&["store", "ls"]).code(0).text(), "");
+}

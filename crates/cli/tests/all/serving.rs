@@ -1,0 +1,69 @@
+//! `haul serve`: how it starts and how it ends.
+
+use rustix::process::Signal;
+
+use crate::helper::{Place, noise};
+
+#[test]
+fn the_line_tells_both_addresses_when_clients_may_connect() {
+    let place = Place::new();
+    let serving = place.serve();
+    assert!(serving.line.starts_with("haul is ready: S3 on http://127.0.0.1:"), "{}", serving.line);
+    assert_ne!(serving.address("S3"), serving.address("admin"));
+    assert_eq!(serving.request("PUT", "/b-1", b"").0, 200);
+    assert_eq!(serving.request("PUT", "/b-1/k", b"hello").0, 200);
+    let (status, answer) = serving.request("GET", "/b-1/k", b"");
+    assert_eq!(status, 200);
+    assert!(answer.ends_with(b"\r\n\r\nhello"));
+}
+
+#[test]
+fn both_signals_end_it_well() {
+    let place = Place::new();
+    for (signal, key) in [(Signal::TERM, "k1"), (Signal::INT, "k2")] {
+        let serving = place.serve();
+        serving.request("PUT", "/b-1", b"");
+        assert_eq!(serving.request("PUT", &format!("/b-1/{key}"), b"x").0, 200);
+        let (code, stdout, stderr) = serving.end(signal);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert_eq!(stdout, "", "one line is all");
+        let listed = place.run(&["store", "ls", "b-1"]).code(0);
+        assert!(listed.lines().contains(&key));
+        assert_eq!(listed.stderr(), "", "it was closed properly");
+    }
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill() {
+    let place = Place::new();
+    let serving = place.serve();
+    serving.request("PUT", "/b-1", b"");
+    for number in 0..50 {
+        let content = noise(number, 3000);
+        assert_eq!(serving.request("PUT", &format!("/b-1/{number}"), &content).0, 200);
+    }
+    let big = noise(99, (4 << 20) + 1);
+    assert_eq!(serving.request("PUT", "/b-1/big", &big).0, 200);
+    let (code, ..) = serving.end(Signal::KILL);
+    assert_eq!(code, None);
+
+    let listed = place.run(&["store", "ls", "b-1"]).code(0).tells(&["not closed properly"]);
+    assert_eq!(listed.lines().len(), 51);
+    place.run(&["store", "verify"]).code(0);
+    assert!(place.run(&["store", "get", "b-1/big"]).code(0).stdout() == big);
+    let got = place.run(&["store", "get", "b-1/7"]).code(0);
+    assert_eq!(got.stdout(), noise(7, 3000));
+    assert_eq!(got.stderr(), "", "closed properly by the listing");
+}
+
+#[test]
+fn an_import_is_served_with_the_time_clients_expect() {
+    let place = Place::new();
+    place.write("tree/page.html", "<p>");
+    place.run(&["store", "import", "b-1", "tree"]).code(0);
+    let serving = place.serve();
+    let (status, answer) = serving.request("GET", "/b-1/page.html", b"");
+    assert_eq!(status, 200);
+    let head = String::from_utf8_lossy(&answer).to_lowercase();
+    assert!(head.contains("x-amz-meta-mtime: ") && head.contains("text/html"), "{head}");
+}

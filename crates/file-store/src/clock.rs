@@ -1,0 +1,60 @@
+//! Versions: numbers that say which of two writes is the newer, and when it was made.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How many of a version's bits count within a millisecond.
+const COUNTER_BITS: u32 = 20;
+
+/// The moment of a write, made unique: milliseconds since 1970 and a counter. Newer writes have
+/// greater versions, also when the clock of the machine is set back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Version(pub(crate) u64);
+
+impl Version {
+    /// When it was given, to the millisecond.
+    pub(crate) fn time(self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.0 >> COUNTER_BITS)
+    }
+}
+
+/// Gives versions.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    last: AtomicU64,
+}
+
+impl Clock {
+    /// A clock whose versions are all greater than `last`.
+    pub(crate) fn after(last: Version) -> Self {
+        Self { last: AtomicU64::new(last.0) }
+    }
+
+    /// The next version.
+    pub(crate) fn next(&self) -> Version {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(since.as_millis()).unwrap_or(0) << COUNTER_BITS;
+        let next = |last: u64| Some(now.max(last + 1));
+        let last = self
+            .last
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .expect("there is always a next version");
+        Version(now.max(last + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_grow_and_tell_the_time() {
+        let clock = Clock::after(Version(0));
+        let before = SystemTime::now() - Duration::from_millis(1);
+        let (first, second) = (clock.next(), clock.next());
+        assert!(second > first);
+        assert!(first.time() > before && second.time() <= SystemTime::now());
+        let ahead = Version(u64::MAX >> 1);
+        assert_eq!(Clock::after(ahead).next(), Version(ahead.0 + 1), "the clock was set back");
+    }
+}

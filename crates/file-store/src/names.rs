@@ -1,0 +1,80 @@
+//! Every file name of a store is made and read here.
+
+/// Says that the directory is a store, and of which version.
+pub(crate) const MARKER: &str = "STORE";
+
+/// The directory of the log whose segments are the volumes.
+pub(crate) const VOLUMES: &str = "volumes";
+
+/// The directory of the files of big objects.
+pub(crate) const OBJECTS: &str = "objects";
+
+const UNFINISHED: &str = ".new";
+const INDEX: &str = ".index";
+
+/// The name a file has until it is complete.
+pub(crate) fn unfinished(name: &str) -> String {
+    format!("{name}{UNFINISHED}")
+}
+
+/// Whether this is the file of a big object that never became complete.
+pub(crate) fn is_unfinished_big_file(name: &str) -> bool {
+    name.strip_suffix(UNFINISHED).and_then(parse_big_file).is_some()
+}
+
+/// The index of a sealed volume, among the volumes.
+pub(crate) fn index(volume: u32) -> String {
+    format!("{volume:010}{INDEX}")
+}
+
+/// The volume an index is of.
+pub(crate) fn parse_index(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(INDEX)?;
+    (digits.len() == 10).then(|| digits.parse().ok())?
+}
+
+/// The volume of this name.
+pub(crate) fn parse_volume(name: &str) -> Option<u32> {
+    let number = name.get(..10)?.parse().ok()?;
+    (haul_append_log::segment_name(number) == name).then_some(number)
+}
+
+/// Whether this is an index that never became complete.
+pub(crate) fn is_unfinished_index(name: &str) -> bool {
+    name.strip_suffix(UNFINISHED).and_then(parse_index).is_some()
+}
+
+/// The file of a big object, among the objects.
+pub(crate) fn big_file(id: u128) -> String {
+    format!("{id:032x}")
+}
+
+/// The identifier of the big object's file of this name.
+pub(crate) fn parse_big_file(name: &str) -> Option<u128> {
+    let id = u128::from_str_radix(name, 16).ok()?;
+    (big_file(id) == name).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_as_they_were_made() {
+        for id in [0, 1, u128::MAX] {
+            assert_eq!(parse_big_file(&big_file(id)), Some(id));
+            assert_eq!(parse_big_file(&unfinished(&big_file(id))), None);
+            assert!(is_unfinished_big_file(&unfinished(&big_file(id))));
+            assert!(!is_unfinished_big_file(&big_file(id)));
+        }
+        assert_eq!(parse_big_file("+0000000000000000000000000000001"), None);
+        assert!(!is_unfinished_big_file("report.new"));
+        assert_eq!(parse_index(&index(7)), Some(7));
+        assert!(is_unfinished_index(&unfinished(&index(7))));
+        assert_eq!(parse_volume("0000000007.segment"), Some(7));
+        for other in ["0000000007.segment.new", "0000000007.index", "+000000007.segment", "7"] {
+            assert_eq!(parse_volume(other), None, "{other}");
+        }
+        assert_eq!(parse_index("0000000007.segment"), None);
+    }
+}

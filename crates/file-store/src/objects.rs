@@ -1,0 +1,74 @@
+//! The directory of the files of big objects.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use haul_disk::{Disk, File, Open};
+
+use crate::error::{Error, Result};
+use crate::names;
+
+const DIRECT: Open = Open { direct: true, dsync: false, random: false, read_only: false };
+
+/// Where big objects are kept, each in a file named by its identifier.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    pub(crate) disk: Arc<dyn Disk>,
+    /// A sync of the directory failed. Which of its names survive a crash is not known, and a
+    /// later sync that succeeds proves nothing: no file is published any more.
+    failed: AtomicBool,
+}
+
+impl Objects {
+    pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk, failed: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Begins the file of a big object, under the name of an unfinished one.
+    pub(crate) fn create(&self, id: u128) -> Result<Arc<dyn File>> {
+        Ok(self.disk.create(&names::unfinished(&names::big_file(id)), DIRECT)?)
+    }
+
+    /// Opens the file of a big object for reading.
+    pub(crate) fn open(&self, id: u128) -> haul_disk::Result<Arc<dyn File>> {
+        self.disk.open(&names::big_file(id), Open { read_only: true, ..DIRECT })
+    }
+
+    /// Gives a file that is complete and synced its name.
+    ///
+    /// # Durability
+    /// The name survives a power cut when this returns.
+    pub(crate) fn publish(&self, id: u128) -> Result<()> {
+        let name = names::big_file(id);
+        self.disk.rename(&names::unfinished(&name), &name)?;
+        let synced = self.disk.sync_dir("");
+        if synced.is_err() {
+            self.failed.store(true, Ordering::SeqCst);
+        }
+        if self.has_failed() {
+            self.remove(id);
+        }
+        synced?;
+        if self.has_failed() {
+            let what = "a sync of the big objects' directory failed; close the store and open it \
+                        again";
+            return Err(Error::Invalid { what: what.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Removes the file of a big object nobody refers to. What cannot be removed now is found
+    /// when the store is opened next.
+    pub(crate) fn remove(&self, id: u128) {
+        drop(self.disk.remove(&names::big_file(id)));
+    }
+
+    /// Removes a file that was not published; the next opening does so otherwise.
+    pub(crate) fn remove_unfinished(&self, id: u128) {
+        drop(self.disk.remove(&names::unfinished(&names::big_file(id))));
+    }
+}

@@ -1,0 +1,118 @@
+//! What a store counts about itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::store::Store;
+
+/// The state of a store and its counters since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Buckets.
+    pub buckets: u64,
+    /// Objects in all of them.
+    pub objects: u64,
+    /// Bytes of these objects.
+    pub object_bytes: u64,
+    /// Uploads in parts that are going on.
+    pub uploads: u64,
+    /// Volumes.
+    pub volumes: u64,
+    /// The length of their files.
+    pub volume_bytes: u64,
+    /// Bytes in them that are part of a needle that stands.
+    pub live_volume_bytes: u64,
+    /// Files of big objects.
+    pub big_files: u64,
+    /// Bytes of objects in them.
+    pub big_file_bytes: u64,
+    /// Objects stored.
+    pub puts: u64,
+    /// Objects deleted.
+    pub deletes: u64,
+    /// Objects opened for reading, their attributes alone included.
+    pub gets: u64,
+    /// Pages of listings.
+    pub lists: u64,
+    /// Requests made to read needles.
+    pub needle_reads: u64,
+    /// Bytes of needles read.
+    pub needle_read_bytes: u64,
+    /// Records appended to the log.
+    pub log_records: u64,
+    /// Batches they were committed in.
+    pub log_batches: u64,
+    /// Syncs waited for.
+    pub log_syncs: u64,
+    /// Bytes handed to the kernel, padding included.
+    pub log_written_bytes: u64,
+    /// Time spent in syncs of the log, in microseconds.
+    pub sync_us_total: u64,
+    /// Durations of syncs: element `i` counts those under `2^i` microseconds and not under half
+    /// of that.
+    pub sync_us: [u64; haul_append_log::SYNC_BUCKETS],
+    /// Volumes removed by compaction.
+    pub volumes_compacted: u64,
+    /// Whether a sync failed: nothing more is stored until the store is opened again.
+    pub latched: bool,
+}
+
+/// The counters themselves: relaxed, since nobody decides anything by them.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) puts: AtomicU64,
+    pub(crate) deletes: AtomicU64,
+    pub(crate) gets: AtomicU64,
+    pub(crate) lists: AtomicU64,
+    pub(crate) needle_reads: AtomicU64,
+    pub(crate) needle_read_bytes: AtomicU64,
+    pub(crate) volumes_compacted: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn needle_read(&self, bytes: usize) {
+        Self::count(&self.needle_reads);
+        self.needle_read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Store {
+    /// The state of the store and its counters since it was opened.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let inner = &self.inner;
+        let log = inner.log.stats();
+        let segments = inner.log.segments();
+        let index = inner.index.read();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &inner.counters;
+        Stats {
+            buckets: index.buckets.len() as u64,
+            objects: index.objects,
+            object_bytes: index.bytes,
+            uploads: index.uploads.len() as u64,
+            volumes: segments.len() as u64,
+            volume_bytes: segments.iter().map(|segment| u64::from(segment.bytes)).sum(),
+            live_volume_bytes: index.volumes.live_bytes(),
+            big_files: index.files.len() as u64,
+            big_file_bytes: index.file_bytes,
+            puts: read(&counters.puts),
+            deletes: read(&counters.deletes),
+            gets: read(&counters.gets),
+            lists: read(&counters.lists),
+            needle_reads: read(&counters.needle_reads),
+            needle_read_bytes: read(&counters.needle_read_bytes),
+            log_records: log.records,
+            log_batches: log.batches,
+            log_syncs: log.syncs,
+            log_written_bytes: log.written_bytes,
+            sync_us_total: log.sync_us_total,
+            sync_us: log.sync_us,
+            volumes_compacted: read(&counters.volumes_compacted),
+            latched: inner.log.is_latched() || inner.objects.has_failed(),
+        }
+    }
+}

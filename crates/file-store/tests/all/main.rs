@@ -1,0 +1,162 @@
+//! The store against the real kernel, against a model, against faults and power cuts.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which may fail like them"
+)]
+
+mod cost;
+mod crash;
+mod faults;
+mod full;
+mod kill;
+mod listing;
+mod model;
+mod objects;
+mod recovery;
+mod script;
+mod threads;
+mod uploads;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use haul_file_store::{
+    Attributes, Etag, ListRequest, Listed, Object, ObjectInfo, Options, Precondition, Recovered,
+    Result, Store,
+};
+use haul_test_disk::Random;
+use tempfile::TempDir;
+
+/// The smallest volumes, so that a test sees many.
+fn small() -> Options {
+    Options { volume_bytes: 4 << 20, big_object_bytes: BIG as u64, ..Options::default() }
+}
+
+/// From this many bytes on, an object of a [`small`] store is a big one.
+const BIG: usize = 64 << 10;
+
+const BUCKET: &str = "bucket";
+
+/// A directory on a disk: the usual temporary directory may well be in memory.
+fn disk_dir() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn reopen(dir: &Path) -> (Store, Recovered) {
+    Store::open(dir, small()).unwrap()
+}
+
+/// A store with one bucket.
+fn new_store() -> (TempDir, Store) {
+    let dir = disk_dir();
+    let (store, _) = reopen(dir.path());
+    store.create_bucket(BUCKET).unwrap();
+    (dir, store)
+}
+
+fn put(store: &Store, key: &str, bytes: &[u8]) -> ObjectInfo {
+    try_put(store, key, bytes).unwrap()
+}
+
+fn try_put(store: &Store, key: &str, bytes: &[u8]) -> Result<ObjectInfo> {
+    store.put(BUCKET, key, bytes, &Attributes::new(), &Precondition::None)
+}
+
+/// All bytes of an object.
+fn content(object: &Object) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < object.info.bytes {
+        let read = object.read(bytes.len() as u64, usize::MAX)?;
+        assert!(!read.is_empty(), "it ends before its length");
+        bytes.extend_from_slice(&read);
+    }
+    assert!(object.read(object.info.bytes, 1)?.is_empty(), "it goes on behind its length");
+    Ok(bytes)
+}
+
+fn get(store: &Store, key: &str) -> Vec<u8> {
+    try_get(store, key).unwrap()
+}
+
+fn try_get(store: &Store, key: &str) -> Result<Vec<u8>> {
+    content(&store.get(BUCKET, key)?)
+}
+
+fn random_bytes(seed: u64, length: usize) -> Vec<u8> {
+    Random(seed).bytes(length)
+}
+
+/// Adds a part to an upload and returns what completing it asks for.
+fn put_part(store: &Store, key: &str, upload: &str, number: u16, bytes: &[u8]) -> (u16, Etag) {
+    let mut writer = store.part_writer(Some(bytes.len() as u64)).unwrap();
+    writer.write(bytes).unwrap();
+    let written = writer.finish().unwrap();
+    let part = store.put_part(BUCKET, key, upload, number, written, &Attributes::new()).unwrap();
+    (number, part.etag)
+}
+
+/// All keys of a bucket, by pages.
+fn list(store: &Store, bucket: &str) -> Vec<ObjectInfo> {
+    let mut found: Vec<ObjectInfo> = Vec::new();
+    loop {
+        let after = found.last().map(|info| info.key.clone());
+        let request = ListRequest { after: after.as_deref(), limit: 100, ..ListRequest::default() };
+        let page = store.list(bucket, &request).unwrap();
+        found.extend(page.lines.into_iter().map(|line| match line {
+            Listed::Object(info) => info,
+            Listed::Prefix(prefix) => panic!("{prefix:?} without a delimiter"),
+        }));
+        if !page.more {
+            return found;
+        }
+    }
+}
+
+/// The objects of each bucket: their bytes and attributes.
+type Dump = BTreeMap<String, BTreeMap<String, (Vec<u8>, Attributes)>>;
+
+/// Everything in a store, read back. What is listed can be read, and counts are exact.
+fn dump(store: &Store) -> Dump {
+    let (mut dump, stats) = (Dump::new(), store.stats());
+    let (mut objects, mut object_bytes) = (0, 0);
+    for bucket in store.buckets() {
+        let mut found = BTreeMap::new();
+        let mut bytes = 0;
+        for info in list(store, &bucket.name) {
+            let object = store.get(&bucket.name, &info.key).unwrap();
+            assert_eq!(object.info, info);
+            assert_eq!(store.stat(&bucket.name, &info.key).unwrap(), info);
+            let content = content(&object).unwrap();
+            bytes += info.bytes;
+            found.insert(info.key, (content, object.attributes));
+        }
+        assert_eq!((bucket.objects, bucket.bytes), (found.len() as u64, bytes), "{}", bucket.name);
+        objects += bucket.objects;
+        object_bytes += bytes;
+        dump.insert(bucket.name, found);
+    }
+    let counted = (stats.buckets, stats.objects, stats.object_bytes);
+    assert_eq!(counted, (dump.len() as u64, objects, object_bytes));
+    dump
+}
+
+/// The files of big objects in the directory of a store.
+fn big_files(dir: &Path) -> Vec<String> {
+    file_names(&dir.join("objects"))
+}
+
+fn file_names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Flips one bit.
+fn flip(path: &Path, offset: u64) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[usize::try_from(offset).unwrap()] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}

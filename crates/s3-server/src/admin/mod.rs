@@ -1,0 +1,162 @@
+//! The admin address: a page that shows the server live, its numbers as JSON and as Prometheus
+//! metrics, and a health check. Nothing can be changed here.
+
+mod prometheus;
+
+use std::sync::Arc;
+
+use base64_simd::STANDARD as BASE64;
+use bytes::Bytes;
+use haul_file_store::{Stats, Store};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap,
+    HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use s3s::StdError;
+use serde_json::{Value, json};
+
+use crate::config::Credentials;
+use crate::metrics::{Metrics, RequestsSeen};
+use crate::server::Addresses;
+
+const PAGE: &str = include_str!("page.html");
+
+/// The page needs nothing but itself.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
+
+/// What the page tells about.
+pub(crate) struct Admin {
+    pub(crate) store: Arc<Store>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Asked for by HTTP Basic authentication; `None` on loopback.
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) addresses: Addresses,
+}
+
+impl Admin {
+    /// Answers one request.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, StdError> {
+        let path = request.uri().path();
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD\n");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return Ok(response);
+        }
+        if path != "/health" && !self.is_allowed(request.headers()) {
+            let mut response = plain(StatusCode::UNAUTHORIZED, "Give the keys of the server\n");
+            let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, basic);
+            return Ok(response);
+        }
+        Ok(match path {
+            "/" => page(),
+            "/stats.json" => {
+                let text = self.stats_json().to_string();
+                respond(StatusCode::OK, "application/json", text)
+            }
+            "/metrics" => {
+                let text = prometheus::text(&self.store.stats(), &self.metrics, self.free());
+                respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+            }
+            "/health" if self.store.stats().latched => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "A sync failed: nothing more is written until the server is started again\n",
+            ),
+            "/health" => plain(StatusCode::OK, "ok\n"),
+            _ => plain(StatusCode::NOT_FOUND, "There are /, /stats.json, /metrics and /health\n"),
+        })
+    }
+
+    fn is_allowed(&self, headers: &HeaderMap) -> bool {
+        let Some(Credentials { access_key, secret_key }) = &self.credentials else { return true };
+        let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+        let expected = BASE64.encode_to_string(format!("{access_key}:{secret_key}"));
+        let given = given.strip_prefix(b"Basic ").unwrap_or_default();
+        // In a time that does not tell how much of it was right.
+        let differing = given.iter().zip(expected.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+        given.len() == expected.len() && differing == 0
+    }
+
+    /// The size and the free bytes of the file system the store is on.
+    fn free(&self) -> Option<(u64, u64)> {
+        let status = rustix::fs::statvfs(self.store.dir()).ok()?;
+        Some((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
+    }
+
+    fn stats_json(&self) -> Value {
+        let (file_system_bytes, free_bytes) = self.free().unzip();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "address": self.addresses.listen.to_string(),
+            "directory": self.store.dir().display().to_string(),
+            "uptime_s": self.metrics.uptime().as_secs_f64(),
+            "in_flight": self.metrics.in_flight(),
+            "received_bytes": self.metrics.received_bytes(),
+            "sent_bytes": self.metrics.sent_bytes(),
+            "requests": self.metrics.requests().map(|seen| request_json(&seen)).collect::<Vec<_>>(),
+            "store": store_json(&self.store.stats()),
+            "file_system_bytes": file_system_bytes,
+            "free_bytes": free_bytes,
+        })
+    }
+}
+
+fn request_json(seen: &RequestsSeen) -> Value {
+    json!({
+        "kind": seen.kind.name(),
+        "by_status": seen.by_status,
+        "latency_us": seen.latency,
+    })
+}
+
+fn store_json(stats: &Stats) -> Value {
+    json!({
+        "buckets": stats.buckets,
+        "objects": stats.objects,
+        "object_bytes": stats.object_bytes,
+        "uploads": stats.uploads,
+        "volumes": stats.volumes,
+        "volume_bytes": stats.volume_bytes,
+        "live_volume_bytes": stats.live_volume_bytes,
+        "big_files": stats.big_files,
+        "big_file_bytes": stats.big_file_bytes,
+        "log_records": stats.log_records,
+        "log_batches": stats.log_batches,
+        "log_syncs": stats.log_syncs,
+        "log_written_bytes": stats.log_written_bytes,
+        "sync_us": stats.sync_us,
+        "latched": stats.latched,
+    })
+}
+
+fn page() -> Response<Full<Bytes>> {
+    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", PAGE);
+    let policy = HeaderValue::from_static(POLICY);
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    respond(status, "text/plain; charset=utf-8", text)
+}
+
+fn respond(
+    status: StatusCode,
+    content_type: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(text.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,197 @@
+//! Serving without credentials: everyone who reaches the address may do everything, so only this
+//! machine may reach it, and whatever signature a client puts on its requests is taken off.
+
+use std::net::IpAddr;
+
+use hyper::body::Incoming;
+use hyper::header::{
+    AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, RANGE,
+};
+use hyper::http::uri::{PathAndQuery, Uri};
+use hyper::{Method, Request};
+use s3s::dto::Range;
+use s3s::{Body, S3ErrorCode, S3Result};
+
+use crate::aws_chunked::Decoded;
+use crate::digests::{Trailer, Unverified};
+use crate::errors::refuse;
+
+const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+const DECODED_LENGTH: HeaderName = HeaderName::from_static("x-amz-decoded-content-length");
+
+/// The parts of a query that only a signature has.
+const SIGNATURE_QUERY: [&str; 11] = [
+    "X-Amz-Algorithm",
+    "X-Amz-Content-Sha256",
+    "X-Amz-Credential",
+    "X-Amz-Date",
+    "X-Amz-Expires",
+    "X-Amz-Security-Token",
+    "X-Amz-Signature",
+    "X-Amz-SignedHeaders",
+    "AWSAccessKeyId",
+    "Expires",
+    "Signature",
+];
+
+/// Refuses requests that web pages make: those that came here by another name than this machine's
+/// (a page can have its own name lead here), and those sent by a page of another origin.
+pub(crate) fn check_origin(headers: &HeaderMap) -> S3Result<()> {
+    let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+    let host = str::from_utf8(host).unwrap_or("?");
+    if !is_this_machine(host) {
+        let message = format!(
+            "Without credentials this server answers only to localhost and to addresses, \
+             not to \"{host}\""
+        );
+        return Err(refuse(S3ErrorCode::AccessDenied, message));
+    }
+    match headers.get(ORIGIN).map(HeaderValue::as_bytes) {
+        Some(origin) if origin.strip_prefix(b"http://") != Some(host.as_bytes()) => {
+            let message = "Without credentials this server does not answer to other web pages";
+            Err(refuse(S3ErrorCode::AccessDenied, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a `Host` header can only mean this machine.
+pub(crate) fn is_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let lower = name.to_ascii_lowercase();
+    host.is_empty()
+        || bare.parse::<IpAddr>().is_ok()
+        || lower == "localhost"
+        || lower.ends_with(".localhost")
+}
+
+/// The request without its signature, and with its body as it is meant: without the framing that
+/// carries signatures of chunks.
+pub(crate) fn unsigned(request: Request<Incoming>) -> S3Result<Request<Body>> {
+    let (mut parts, body) = request.into_parts();
+    parts.uri = without_signature(&parts.uri)?;
+    let headers = &mut parts.headers;
+    for name in [AUTHORIZATION.as_str(), "x-amz-date", "x-amz-security-token"] {
+        headers.remove(name);
+    }
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    if reads && headers.get(RANGE).is_some_and(|range| !is_range(range)) {
+        headers.remove(RANGE); // RFC 9110, 14.2: what cannot be understood is ignored.
+    }
+
+    let mut unverified = Unverified::default();
+    let body = match headers.remove(CONTENT_SHA256) {
+        Some(kind) if kind.as_bytes().starts_with(b"STREAMING-") => {
+            let Some(decoded) = headers.get(DECODED_LENGTH).cloned() else {
+                let message = "x-amz-decoded-content-length is missing";
+                return Err(refuse(S3ErrorCode::MissingContentLength, message));
+            };
+            headers.insert(CONTENT_LENGTH, decoded);
+            let trailer = Trailer::default();
+            unverified.trailer = Some(trailer.clone());
+            Body::http_body(Decoded::new(body, trailer))
+        }
+        hash => {
+            unverified.content_sha256 = hash.and_then(|hash| from_hex(hash.as_bytes()));
+            Body::from(body)
+        }
+    };
+    parts.extensions.insert(unverified);
+    Ok(Request::from_parts(parts, body))
+}
+
+fn is_range(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|text| Range::parse(text).is_ok())
+}
+
+/// The URI without what of its query belongs to a signature.
+fn without_signature(uri: &Uri) -> S3Result<Uri> {
+    let Some(query) = uri.query() else { return Ok(uri.clone()) };
+    let kept: Vec<_> = query
+        .split('&')
+        .filter(|pair| {
+            let name = pair.split('=').next().unwrap_or_default();
+            !SIGNATURE_QUERY.iter().any(|part| part.eq_ignore_ascii_case(name))
+        })
+        .collect();
+    let text = if kept.is_empty() {
+        uri.path().to_owned()
+    } else {
+        format!("{}?{}", uri.path(), kept.join("&"))
+    };
+    let mut parts = uri.clone().into_parts();
+    match text.parse::<PathAndQuery>() {
+        Ok(path_and_query) => parts.path_and_query = Some(path_and_query),
+        Err(error) => return Err(refuse(S3ErrorCode::InvalidURI, error.to_string())),
+    }
+    Uri::from_parts(parts).map_err(|error| refuse(S3ErrorCode::InvalidURI, error.to_string()))
+}
+
+/// A SHA-256 in hexadecimal; `None` for words such as `UNSIGNED-PAYLOAD`.
+fn from_hex(text: &[u8]) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if text.len() != 64 {
+        return None;
+    }
+    for (byte, digits) in hash.iter_mut().zip(text.chunks(2)) {
+        let digit = |at: usize| char::from(digits[at]).to_digit(16);
+        *byte = u8::try_from(digit(0)? << 4 | digit(1)?).ok()?;
+    }
+    Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        for host in ["", "localhost", "localhost:9000", "127.0.0.1:9000", "[::1]:9000", "[::1]"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        assert!(is_this_machine("bucket.LOCALHOST:9000"));
+        for host in ["evil.example", "evil.example:9000", "localhost.evil.example", "[x]:1", "?"] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_origins_are_not_answered() {
+        let check = |origin: &'static str| {
+            let headers = [
+                (HOST, HeaderValue::from_static("127.0.0.1:9000")),
+                (ORIGIN, HeaderValue::from_static(origin)),
+            ];
+            check_origin(&headers.into_iter().collect()).is_ok()
+        };
+        assert!(check("http://127.0.0.1:9000"));
+        for origin in ["http://evil.example", "null", "http://127.0.0.1:9001"] {
+            assert!(!check(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn the_query_of_a_presigned_request_loses_its_signature() {
+        for (given, left) in [
+            ("/b/k?X-Amz-Signature=a&X-Amz-Date=b&partNumber=1", "/b/k?partNumber=1"),
+            ("/b/k?x-amz-signature=a", "/b/k"),
+            ("/b/k?AWSAccessKeyId=a&Signature=b&Expires=1", "/b/k"),
+            ("/b?list-type=2&prefix=%20", "/b?list-type=2&prefix=%20"),
+            ("/b/%2B?acl", "/b/%2B?acl"),
+        ] {
+            assert_eq!(without_signature(&given.parse().unwrap()).unwrap(), left);
+        }
+    }
+
+    #[test]
+    fn hashes_are_read_and_other_words_are_not() {
+        let text = "00ff".repeat(16);
+        assert_eq!(from_hex(text.as_bytes()).unwrap()[..2], [0, 255]);
+        assert_eq!(from_hex(b"UNSIGNED-PAYLOAD"), None);
+        assert_eq!(from_hex("x".repeat(64).as_bytes()), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! The one key pair, and what of signatures the `s3s` crate leaves to us.
+
+use form_urlencoded::parse;
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::{S3ErrorCode, S3Result};
+
+use crate::config::Credentials;
+use crate::errors::refuse;
+
+/// The longest a presigned URL may be good for: seven days, as in S3.
+const PRESIGNED_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
+
+/// Knows the secret of one key.
+pub(crate) struct OneKey(pub(crate) Credentials);
+
+#[async_trait::async_trait]
+impl S3Auth for OneKey {
+    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
+        if access_key == self.0.access_key {
+            return Ok(SecretKey::from(self.0.secret_key.as_str()));
+        }
+        let message = "The access key you provided is not the one of this server";
+        Err(refuse(S3ErrorCode::InvalidAccessKeyId, message))
+    }
+}
+
+/// Refuses signatures that are verified by nobody else: those of version 2, and those of URLs
+/// meant to be good for longer than S3 allows.
+pub(crate) fn check_signature_kind(headers: &HeaderMap, query: Option<&str>) -> S3Result<()> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let mut old = header.is_some_and(|value| value.starts_with("AWS "));
+    for (name, value) in parse(query.unwrap_or_default().as_bytes()) {
+        old |= matches!(name.as_ref(), "Signature" | "AWSAccessKeyId");
+        if name == "X-Amz-Expires" && !is_short(&value) {
+            let message = "X-Amz-Expires must be a number of seconds up to 604800, seven days";
+            return Err(refuse(S3ErrorCode::AuthorizationQueryParametersError, message));
+        }
+    }
+    if old {
+        let message = "Signatures of version 2 are not supported: use AWS4-HMAC-SHA256";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
+    Ok(())
+}
+
+fn is_short(seconds: &str) -> bool {
+    seconds.parse().is_ok_and(|seconds: u64| seconds <= PRESIGNED_SECONDS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_and_long_lived_signatures_are_refused() {
+        let v4 = ("authorization", "AWS4-HMAC-SHA256 Credential=…");
+        let v2 = ("authorization", "AWS key:signature");
+        let code = |(name, value): (&'static str, &str), query: Option<&str>| {
+            let value = hyper::header::HeaderValue::from_bytes(value.as_bytes()).unwrap();
+            let headers = [(name.parse().unwrap(), value)].into_iter().collect();
+            check_signature_kind(&headers, query).err().map(|e| e.code().as_str().to_owned())
+        };
+        assert_eq!(code(v4, None), None);
+        assert_eq!(code(v4, Some("X-Amz-Expires=604800")), None);
+        assert_eq!(code(v2, None).unwrap(), "InvalidRequest");
+        assert_eq!(code(("x", "y"), Some("a&Signature=b")).unwrap(), "InvalidRequest");
+        for seconds in ["604801", "-1", "x", ""] {
+            let query = format!("X-Amz-Expires={seconds}");
+            let code = code(("x", "y"), Some(&query)).unwrap();
+            assert_eq!(code, "AuthorizationQueryParametersError", "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Operations on buckets.
+
+use s3s::dto::{
+    Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketOutput,
+    GetBucketLocationInput, GetBucketLocationOutput, HeadBucketInput, HeadBucketOutput,
+    ListBucketsInput, ListBucketsOutput, Owner, Timestamp,
+};
+use s3s::{S3ErrorCode, S3Request, S3Result};
+
+use crate::errors::{from_store, refuse};
+use crate::service::Haul;
+
+/// The region every bucket is in: the one clients take for the default.
+const REGION: &str = "us-east-1";
+
+/// The most buckets one answer lists.
+const BUCKETS_MAX: usize = 10_000;
+
+/// The owner of everything.
+pub(crate) fn owner() -> Owner {
+    Owner { display_name: Some("haul".to_owned()), id: Some("haul".to_owned()) }
+}
+
+pub(crate) async fn create_bucket(
+    haul: &Haul,
+    request: S3Request<CreateBucketInput>,
+) -> S3Result<CreateBucketOutput> {
+    let CreateBucketInput { bucket, object_lock_enabled_for_bucket, .. } = request.input;
+    if object_lock_enabled_for_bucket == Some(true) {
+        return Err(refuse(S3ErrorCode::NotImplemented, "There are no object locks"));
+    }
+    let location = Some(format!("/{bucket}"));
+    haul.blocking(move |store| store.create_bucket(&bucket).map_err(from_store)).await?;
+    Ok(CreateBucketOutput { location })
+}
+
+pub(crate) async fn delete_bucket(
+    haul: &Haul,
+    request: S3Request<DeleteBucketInput>,
+) -> S3Result<DeleteBucketOutput> {
+    let bucket = request.input.bucket;
+    haul.blocking(move |store| store.delete_bucket(&bucket).map_err(from_store)).await?;
+    Ok(DeleteBucketOutput::default())
+}
+
+pub(crate) async fn head_bucket(
+    haul: &Haul,
+    request: S3Request<HeadBucketInput>,
+) -> S3Result<HeadBucketOutput> {
+    haul.store().bucket(&request.input.bucket).map_err(from_store)?;
+    let bucket_region = Some(REGION.to_owned());
+    Ok(HeadBucketOutput { bucket_region, ..HeadBucketOutput::default() })
+}
+
+pub(crate) async fn get_bucket_location(
+    haul: &Haul,
+    request: S3Request<GetBucketLocationInput>,
+) -> S3Result<GetBucketLocationOutput> {
+    haul.store().bucket(&request.input.bucket).map_err(from_store)?;
+    // S3 says of its default region that there is no constraint.
+    Ok(GetBucketLocationOutput::default())
+}
+
+pub(crate) async fn list_buckets(
+    haul: &Haul,
+    request: S3Request<ListBucketsInput>,
+) -> S3Result<ListBucketsOutput> {
+    let ListBucketsInput { prefix, continuation_token, max_buckets, .. } = request.input;
+    let limit = match max_buckets.map(usize::try_from) {
+        None => BUCKETS_MAX,
+        Some(Ok(limit)) if (1..=BUCKETS_MAX).contains(&limit) => limit,
+        Some(_) => {
+            let message = "max-buckets must lie between 1 and 10000";
+            return Err(refuse(S3ErrorCode::InvalidArgument, message));
+        }
+    };
+    let after = continuation_token.unwrap_or_default();
+    let mut buckets = haul.store().buckets();
+    buckets.retain(|bucket| {
+        bucket.name.starts_with(prefix.as_deref().unwrap_or_default()) && bucket.name > after
+    });
+    buckets.sort_by(|a, b| a.name.cmp(&b.name));
+    let more = buckets.len() > limit;
+    buckets.truncate(limit);
+    // The name of a bucket is as good a token as any: it is never a secret, and never encoded.
+    let continuation_token = buckets.last().filter(|_| more).map(|bucket| bucket.name.clone());
+    let buckets = buckets
+        .into_iter()
+        .map(|bucket| Bucket {
+            bucket_region: max_buckets.map(|_| REGION.to_owned()),
+            creation_date: Some(Timestamp::from(bucket.created)),
+            name: Some(bucket.name),
+        })
+        .collect();
+    Ok(ListBucketsOutput {
+        buckets: Some(buckets),
+        continuation_token,
+        owner: Some(owner()),
+        prefix,
+    })
+}

@@ -1,0 +1,96 @@
+//! Copying an object: its bytes are shared or copied inside the store and never come here.
+
+use haul_file_store::{ObjectInfo, Precondition};
+use s3s::dto::{
+    CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
+    TaggingDirective, Timestamp,
+};
+use s3s::{S3ErrorCode, S3Request, S3Result};
+
+use crate::attributes::{self, kept};
+use crate::checksum::{Checksum, show_checksum};
+use crate::conditions::{Conditions, Verdict, source_conditions};
+use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::read::etag;
+use crate::service::Haul;
+use crate::tagging;
+
+pub(crate) async fn copy_object(
+    haul: &Haul,
+    request: S3Request<CopyObjectInput>,
+) -> S3Result<CopyObjectOutput> {
+    let mut input = request.input;
+    check_key(&input.key)?;
+    let from = source(&input.copy_source)?;
+    let conditions = source_conditions!(input);
+    let replace = directive(
+        input.metadata_directive.as_ref().map(MetadataDirective::as_str),
+        "x-amz-metadata-directive",
+    )?;
+    let replace_tags = directive(
+        input.tagging_directive.as_ref().map(TaggingDirective::as_str),
+        "x-amz-tagging-directive",
+    )?;
+    let mut headers = kept!(input);
+    let tags = headers.tagging.take();
+    let given = headers.attributes()?;
+    let tags = tagging::parse(tags.as_deref().unwrap_or_default())?;
+    let to = (input.bucket, input.key);
+    if from == to && !replace && !replace_tags {
+        let message = "A copy of an object to itself must change its metadata or tags";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
+
+    let (stored, checksum) = haul
+        .blocking(move |store| {
+            let object = store.head(&from.0, &from.1).map_err(from_store)?;
+            judge(&conditions, &object.info)?;
+            let mut changed = if replace { given } else { object.attributes.clone() };
+            let kept_tags = tagging::kept(&object.attributes);
+            tagging::keep(&mut changed, if replace_tags { &tags } else { &kept_tags });
+            attributes::share_checksum(&object.attributes, &mut changed);
+            let from = (from.0.as_str(), from.1.as_str());
+            let to = (to.0.as_str(), to.1.as_str());
+            let stored = store.copy(from, to, Some(&changed), &Precondition::None);
+            Ok((stored.map_err(from_store)?, Checksum::kept(&changed)))
+        })
+        .await?;
+    let mut result = CopyObjectResult {
+        e_tag: Some(etag(stored.etag)),
+        last_modified: Some(Timestamp::from(stored.modified)),
+        ..CopyObjectResult::default()
+    };
+    show_checksum!(result, checksum);
+    Ok(CopyObjectOutput { copy_object_result: Some(result), ..CopyObjectOutput::default() })
+}
+
+/// The bucket and key copied from.
+pub(crate) fn source(source: &CopySource) -> S3Result<(String, String)> {
+    let CopySource::Bucket { bucket, key, version_id } = source else {
+        return Err(refuse(S3ErrorCode::NotImplemented, "Copies are made from buckets only"));
+    };
+    check_key(key)?;
+    check_version(version_id.as_deref())?;
+    Ok((bucket.to_string(), key.to_string()))
+}
+
+/// The answer to conditions on the source that do not hold: always 412.
+pub(crate) fn judge(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
+    if conditions.verdict(info) == Verdict::Proceed {
+        return Ok(());
+    }
+    let message = "At least one of the preconditions on the source did not hold";
+    Err(refuse(S3ErrorCode::PreconditionFailed, message))
+}
+
+/// Whether to replace.
+fn directive(value: Option<&str>, name: &str) -> S3Result<bool> {
+    match value {
+        None | Some("COPY") => Ok(false),
+        Some("REPLACE") => Ok(true),
+        Some(_) => {
+            let message = format!("{name} is either COPY or REPLACE");
+            Err(refuse(S3ErrorCode::InvalidArgument, message))
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What stands before the S3 service: it counts, turns away what the service must not see, and
+//! where there are no credentials takes signatures off requests.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
+use hyper::{Method, Request, Response, StatusCode};
+use s3s::service::S3Service;
+use s3s::{Body, S3ErrorCode, S3Result, StdError};
+
+use crate::anonymous;
+use crate::auth::check_signature_kind;
+use crate::errors::refuse;
+use crate::metrics::{Kind, Metrics};
+
+/// Headers that ask for what there is none of. To ignore them would leave the client in the belief
+/// that its objects are encrypted or locked.
+const UNSUPPORTED: [&str; 3] =
+    ["x-amz-server-side-encryption", "x-amz-object-lock-", "x-amz-copy-source-server-side-"];
+
+/// The way to the S3 service.
+pub(crate) struct Front {
+    pub(crate) s3: S3Service,
+    pub(crate) anonymous: bool,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) xml_bytes_max: usize,
+}
+
+impl Front {
+    /// Answers one request. An error breaks the connection.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Counted>, StdError> {
+        let started = Instant::now();
+        let method = request.method().clone();
+        let kind = Kind::of(&method, request.uri().path(), request.uri().query());
+        let in_flight = InFlight::begin(&self.metrics);
+        let mut response = match self.admit(request) {
+            Ok(request) => self.s3.call(request).await.map_err(StdError::from)?,
+            Err(error) => error.to_http_response()?,
+        };
+        if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        }
+        self.metrics.answered(kind, response.status(), started.elapsed());
+        Ok(response.map(|body| Counted { body, in_flight }))
+    }
+
+    fn admit(&self, request: Request<Incoming>) -> S3Result<Request<Body>> {
+        check_supported(request.method(), request.headers())?;
+        check_length(&request, self.xml_bytes_max)?;
+        if self.anonymous {
+            anonymous::check_origin(request.headers())?;
+            return anonymous::unsigned(request);
+        }
+        check_signature_kind(request.headers(), request.uri().query())?;
+        Ok(request.map(Body::from))
+    }
+}
+
+/// Refuses what is not there.
+fn check_supported(method: &Method, headers: &HeaderMap) -> S3Result<()> {
+    let content_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
+    let form = content_type.is_some_and(|value| value.starts_with(b"multipart/form-data"));
+    if form && method == Method::POST {
+        // The service would hold all of the form in memory, and before it knows who sent it.
+        return Err(refuse(S3ErrorCode::NotImplemented, "Uploads by form are not supported"));
+    }
+    for name in headers.keys() {
+        if UNSUPPORTED.iter().any(|prefix| name.as_str().starts_with(prefix)) {
+            let message = format!("{name}: there is neither encryption nor locks");
+            return Err(refuse(S3ErrorCode::NotImplemented, message));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses XML that is declared to be too long, with a better word than the service has for it.
+fn check_length(request: &Request<Incoming>, xml_bytes_max: usize) -> S3Result<()> {
+    let bytes = request.body().size_hint().exact().unwrap_or(0);
+    if *request.method() != Method::POST || bytes <= xml_bytes_max as u64 {
+        return Ok(());
+    }
+    let message = format!("The body of this request has at most {xml_bytes_max} bytes");
+    Err(refuse(S3ErrorCode::MaxMessageLengthExceeded, message))
+}
+
+/// Keeps a request counted as being in flight.
+struct InFlight(Arc<Metrics>);
+
+impl InFlight {
+    fn begin(metrics: &Arc<Metrics>) -> Self {
+        metrics.begin();
+        Self(Arc::clone(metrics))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The body of a response, whose bytes are counted as they go.
+pub(crate) struct Counted {
+    body: Body,
+    in_flight: InFlight,
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            self.in_flight.0.sent(data.len() as u64);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_refused_and_not_ignored() {
+        let check = |method: &str, name: &'static str, value: &'static str| {
+            let headers = [(name.parse().unwrap(), value.parse().unwrap())].into_iter().collect();
+            check_supported(&method.parse().unwrap(), &headers).is_ok()
+        };
+        assert!(!check("POST", "content-type", "multipart/form-data; boundary=x"));
+        assert!(check("PUT", "content-type", "multipart/form-data; boundary=x"));
+        assert!(!check("PUT", "x-amz-server-side-encryption-customer-algorithm", "AES256"));
+        assert!(!check("PUT", "x-amz-object-lock-mode", "GOVERNANCE"));
+        assert!(check("PUT", "x-amz-acl", "private"));
+    }
+}

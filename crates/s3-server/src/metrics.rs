@@ -1,0 +1,224 @@
+//! Counters of requests. They only ever rise, except for those in flight.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use hyper::{Method, StatusCode};
+
+/// How many buckets a histogram of latencies has: bucket i counts what took less than 2^i µs, and
+/// the last one everything longer.
+pub(crate) const LATENCY_BUCKETS: usize = 32;
+
+/// What a request is about, as far as its line tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Get,
+    Head,
+    Put,
+    Delete,
+    List,
+    Multipart,
+    Other,
+}
+
+impl Kind {
+    /// All of them.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Get, Self::Head, Self::Put, Self::Delete, Self::List, Self::Multipart, Self::Other];
+
+    /// Its name in metrics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Head => "head",
+            Self::Put => "put",
+            Self::Delete => "delete",
+            Self::List => "list",
+            Self::Multipart => "multipart",
+            Self::Other => "other",
+        }
+    }
+
+    /// What the line of a request tells.
+    pub(crate) fn of(method: &Method, path: &str, query: Option<&str>) -> Self {
+        let mut segments = path.splitn(3, '/').skip(1).map(|segment| !segment.is_empty());
+        let bucket = segments.next() == Some(true);
+        let object = segments.next() == Some(true);
+        let has = |name: &str| {
+            let names = query.unwrap_or_default().split('&').map(|pair| pair.split('=').next());
+            names.flatten().any(|found| found == name)
+        };
+        if has("uploads") || has("uploadId") {
+            return Self::Multipart;
+        }
+        match *method {
+            Method::HEAD => Self::Head,
+            Method::GET if object => Self::Get,
+            Method::GET if bucket && (has("list-type") || has("versions") || query.is_none()) => {
+                Self::List
+            }
+            Method::GET if bucket && (has("prefix") || has("delimiter") || has("max-keys")) => {
+                Self::List
+            }
+            Method::PUT if object => Self::Put,
+            Method::DELETE if object => Self::Delete,
+            Method::POST if bucket && has("delete") => Self::Delete,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// All counters of a server.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    started: Instant,
+    kinds: [Requests; Kind::ALL.len()],
+    in_flight: AtomicU64,
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+}
+
+/// Counters of one kind of request.
+#[derive(Debug, Default)]
+struct Requests {
+    by_status: [AtomicU64; 5],
+    latency: [AtomicU64; LATENCY_BUCKETS],
+    latency_us_sum: AtomicU64,
+}
+
+/// Counters of one kind of request at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestsSeen {
+    pub(crate) kind: Kind,
+    /// Answers of status 100 to 199, 200 to 299, and so on.
+    pub(crate) by_status: [u64; 5],
+    /// From the head of the request to the head of the response.
+    pub(crate) latency: [u64; LATENCY_BUCKETS],
+    pub(crate) latency_us_sum: u64,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            kinds: Default::default(),
+            in_flight: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// A request begins.
+    pub(crate) fn begin(&self) {
+        self.in_flight.fetch_add(1, Relaxed);
+    }
+
+    /// A request is answered.
+    pub(crate) fn answered(&self, kind: Kind, status: StatusCode, latency: Duration) {
+        let requests = &self.kinds[kind as usize];
+        let class = usize::from(status.as_u16() / 100).clamp(1, 5) - 1;
+        requests.by_status[class].fetch_add(1, Relaxed);
+        let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        requests.latency[bucket_of(us)].fetch_add(1, Relaxed);
+        requests.latency_us_sum.fetch_add(us, Relaxed);
+    }
+
+    /// A request is over: its response was sent or dropped.
+    pub(crate) fn end(&self) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+
+    /// Bytes of an object came in.
+    pub(crate) fn received(&self, bytes: u64) {
+        self.received_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes of a response went out.
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.sent_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Relaxed)
+    }
+
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.received_bytes.load(Relaxed)
+    }
+
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.load(Relaxed)
+    }
+
+    /// The counters of every kind.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = RequestsSeen> {
+        Kind::ALL.into_iter().zip(&self.kinds).map(|(kind, requests)| RequestsSeen {
+            kind,
+            by_status: requests.by_status.each_ref().map(|count| count.load(Relaxed)),
+            latency: requests.latency.each_ref().map(|count| count.load(Relaxed)),
+            latency_us_sum: requests.latency_us_sum.load(Relaxed),
+        })
+    }
+}
+
+/// The first bucket whose bound is above `us`.
+fn bucket_of(us: u64) -> usize {
+    let bits = (u64::BITS - us.leading_zeros()) as usize;
+    bits.min(LATENCY_BUCKETS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_apart_by_their_line() {
+        for (method, line, kind) in [
+            ("GET", "/", Kind::Other),
+            ("GET", "/b", Kind::List),
+            ("GET", "/b/", Kind::List),
+            ("GET", "/b?list-type=2&prefix=x", Kind::List),
+            ("GET", "/b?prefix=x", Kind::List),
+            ("GET", "/b?versions", Kind::List),
+            ("GET", "/b?location", Kind::Other),
+            ("GET", "/b/k", Kind::Get),
+            ("GET", "/b/k/l?partNumber=1", Kind::Get),
+            ("HEAD", "/b", Kind::Head),
+            ("PUT", "/b", Kind::Other),
+            ("PUT", "/b/k", Kind::Put),
+            ("PUT", "/b/k?partNumber=1&uploadId=2", Kind::Multipart),
+            ("POST", "/b/k?uploads", Kind::Multipart),
+            ("POST", "/b?delete", Kind::Delete),
+            ("DELETE", "/b/k", Kind::Delete),
+            ("DELETE", "/b", Kind::Other),
+        ] {
+            let (path, query) = line.split_once('?').map_or((line, None), |(p, q)| (p, Some(q)));
+            let method = method.parse().unwrap();
+            assert_eq!(Kind::of(&method, path, query), kind, "{method} {line}");
+        }
+    }
+
+    #[test]
+    fn latencies_fall_below_the_bound_of_their_bucket() {
+        for (us, bucket) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (1023, 10), (1024, 11)] {
+            assert_eq!(bucket_of(us), bucket, "{us}");
+            assert!(us < 1 << bucket);
+        }
+        assert_eq!(bucket_of(u64::MAX), LATENCY_BUCKETS - 1);
+    }
+
+    #[test]
+    fn answers_are_counted_by_kind_and_class() {
+        let metrics = Metrics::new();
+        metrics.answered(Kind::Put, StatusCode::OK, Duration::from_micros(5));
+        metrics.answered(Kind::Put, StatusCode::NOT_FOUND, Duration::from_micros(6));
+        let put = metrics.requests().find(|seen| seen.kind == Kind::Put).unwrap();
+        assert_eq!(put.by_status, [0, 1, 0, 1, 0]);
+        assert_eq!(put.latency[3], 2);
+        assert_eq!(put.latency_us_sum, 11);
+    }
+}

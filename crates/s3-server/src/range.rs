@@ -1,0 +1,122 @@
+//! Which bytes of an object a request asks for. Pure.
+
+use std::ops::Range as Bytes;
+
+use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue};
+use s3s::dto::Range;
+use s3s::{S3Error, S3ErrorCode, S3Result};
+
+use crate::errors::refuse;
+
+/// The bytes to send.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Selected {
+    /// First and past-the-end offset.
+    pub(crate) bytes: Bytes<u64>,
+    /// The value of `Content-Range`, when this is not simply all of the object.
+    pub(crate) content_range: Option<String>,
+}
+
+/// Selects by a `Range` header, by the number of a part, or all of an object of these parts.
+pub(crate) fn select(
+    range: Option<&Range>,
+    part_number: Option<i32>,
+    part_bytes: &[u64],
+) -> S3Result<Selected> {
+    let object_bytes: u64 = part_bytes.iter().sum();
+    let bytes = match (range, part_number) {
+        (None, None) => return Ok(Selected { bytes: 0..object_bytes, content_range: None }),
+        (Some(_), Some(_)) => {
+            let message = "Give either a Range or a partNumber, not both";
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        }
+        (Some(range), None) => match range.check(object_bytes) {
+            Ok(bytes) if !bytes.is_empty() => bytes,
+            _ => return Err(unsatisfiable(object_bytes)),
+        },
+        (None, Some(number)) => part(number, part_bytes)?,
+    };
+    let content_range = if bytes.is_empty() {
+        None // An empty part, or the only part of an empty object: no range can tell it.
+    } else {
+        Some(format!("bytes {}-{}/{object_bytes}", bytes.start, bytes.end - 1))
+    };
+    Ok(Selected { bytes, content_range })
+}
+
+/// The bytes of part `number`, counted from 1.
+fn part(number: i32, part_bytes: &[u64]) -> S3Result<Bytes<u64>> {
+    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    let Some(index) = index.filter(|&index| index < part_bytes.len()) else {
+        let message = format!("There is no part {number}: there are {}", part_bytes.len());
+        return Err(refuse(S3ErrorCode::InvalidPart, message));
+    };
+    let start = part_bytes[..index].iter().sum();
+    Ok(start..start + part_bytes[index])
+}
+
+fn unsatisfiable(object_bytes: u64) -> S3Error {
+    let mut error = refuse(
+        S3ErrorCode::InvalidRange,
+        format!("The range lies outside of the object, which has {object_bytes} bytes"),
+    );
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    if let Ok(value) = HeaderValue::try_from(format!("bytes */{object_bytes}")) {
+        headers.insert(CONTENT_RANGE, value);
+    }
+    error.set_headers(headers);
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(range: &str, object_bytes: u64) -> S3Result<Selected> {
+        select(Some(&Range::parse(range).unwrap()), None, &[object_bytes])
+    }
+
+    #[test]
+    fn ranges_are_cut_at_the_end_of_the_object() {
+        for (range, bytes, content_range) in [
+            ("bytes=0-0", 0..1, "bytes 0-0/10"),
+            ("bytes=2-5", 2..6, "bytes 2-5/10"),
+            ("bytes=7-99", 7..10, "bytes 7-9/10"),
+            ("bytes=3-", 3..10, "bytes 3-9/10"),
+            ("bytes=-4", 6..10, "bytes 6-9/10"),
+            ("bytes=-99", 0..10, "bytes 0-9/10"),
+        ] {
+            let content_range = Some(content_range.to_owned());
+            assert_eq!(of(range, 10).unwrap(), Selected { bytes, content_range }, "{range}");
+        }
+    }
+
+    #[test]
+    fn ranges_past_the_end_are_refused_and_told_the_length() {
+        for (range, object_bytes) in [("bytes=10-", 10), ("bytes=-0", 10), ("bytes=-5", 0)] {
+            let error = of(range, object_bytes).unwrap_err();
+            assert_eq!(error.status_code().unwrap().as_u16(), 416, "{range}");
+            let told = error.headers().unwrap()[CONTENT_RANGE].to_str().unwrap();
+            assert_eq!(told, format!("bytes */{object_bytes}"));
+        }
+    }
+
+    #[test]
+    fn parts_are_counted_from_one() {
+        let parts = [5, 0, 3];
+        let part = |number| select(None, Some(number), &parts);
+        assert_eq!(part(1).unwrap().bytes, 0..5);
+        assert_eq!(part(2).unwrap(), Selected { bytes: 5..5, content_range: None });
+        assert_eq!(part(3).unwrap().content_range.unwrap(), "bytes 5-7/8");
+        for number in [-1, 0, 4] {
+            assert_eq!(part(number).unwrap_err().code().as_str(), "InvalidPart", "{number}");
+        }
+    }
+
+    #[test]
+    fn all_of_an_object_has_no_content_range() {
+        let all = select(None, None, &[5, 3]).unwrap();
+        assert_eq!(all, Selected { bytes: 0..8, content_range: None });
+    }
+}

@@ -1,0 +1,214 @@
+//! Reading objects and what is known of them.
+
+use haul_file_store::{Attributes, Etag, Object, ObjectInfo};
+use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
+use s3s::dto::{
+    self, ChecksumType, ETag, GetObjectAttributesInput, GetObjectAttributesOutput,
+    GetObjectAttributesParts, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
+    StorageClass, Timestamp, TimestampFormat,
+};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+
+use crate::attributes::{self, shown};
+use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
+use crate::conditions::{Conditions, Verdict, range_still_applies};
+use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::range::{Selected, select};
+use crate::service::Haul;
+use crate::{send, tagging};
+
+pub(crate) async fn get_object(
+    haul: &Haul,
+    request: S3Request<GetObjectInput>,
+) -> S3Result<GetObjectOutput> {
+    let S3Request { input, headers, .. } = request;
+    check_key(&input.key)?;
+    check_version(input.version_id.as_deref())?;
+    let conditions = Conditions {
+        if_match: input.if_match,
+        if_none_match: input.if_none_match,
+        if_modified_since: input.if_modified_since,
+        if_unmodified_since: input.if_unmodified_since,
+    };
+    let (bucket, key) = (input.bucket, input.key);
+    let info = haul.store().stat(&bucket, &key).map_err(from_store)?;
+    judge(&conditions, &info)?;
+    let bytes = send::memory_bytes(info.bytes, haul.limits().small_body_bytes_max);
+    let memory = haul.reserve(bytes).await?;
+    let object = haul.blocking(move |store| store.get(&bucket, &key).map_err(from_store)).await?;
+    judge(&conditions, &object.info)?;
+
+    let range = input.range.filter(|_| range_still_applies(&headers, &object.info));
+    let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
+    let with_checksum = input.checksum_mode.is_some();
+    let mut output = described(&object, &selected, input.part_number.is_some(), with_checksum);
+    output.body = Some(send::body(object, selected.bytes, memory).await?);
+    Ok(output)
+}
+
+pub(crate) async fn head_object(
+    haul: &Haul,
+    request: S3Request<HeadObjectInput>,
+) -> S3Result<HeadObjectOutput> {
+    let S3Request { input, headers, .. } = request;
+    check_key(&input.key)?;
+    check_version(input.version_id.as_deref())?;
+    let conditions = Conditions {
+        if_match: input.if_match,
+        if_none_match: input.if_none_match,
+        if_modified_since: input.if_modified_since,
+        if_unmodified_since: input.if_unmodified_since,
+    };
+    let (bucket, key) = (input.bucket, input.key);
+    let object = haul.blocking(move |store| store.head(&bucket, &key).map_err(from_store)).await?;
+    judge(&conditions, &object.info)?;
+    let range = input.range.filter(|_| range_still_applies(&headers, &object.info));
+    let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
+    let with_checksum = input.checksum_mode.is_some();
+    let got = described(&object, &selected, input.part_number.is_some(), with_checksum);
+    Ok(HeadObjectOutput {
+        accept_ranges: got.accept_ranges,
+        cache_control: input.response_cache_control.or(got.cache_control),
+        checksum_crc32: got.checksum_crc32,
+        checksum_crc32c: got.checksum_crc32c,
+        checksum_crc64nvme: got.checksum_crc64nvme,
+        checksum_sha1: got.checksum_sha1,
+        checksum_sha256: got.checksum_sha256,
+        checksum_type: got.checksum_type,
+        content_disposition: input.response_content_disposition.or(got.content_disposition),
+        content_encoding: input.response_content_encoding.or(got.content_encoding),
+        content_language: input.response_content_language.or(got.content_language),
+        content_length: got.content_length,
+        content_range: got.content_range,
+        content_type: input.response_content_type.or(got.content_type),
+        e_tag: got.e_tag,
+        expires: input.response_expires.or(got.expires),
+        last_modified: got.last_modified,
+        metadata: got.metadata,
+        parts_count: got.parts_count,
+        website_redirect_location: got.website_redirect_location,
+        ..HeadObjectOutput::default()
+    })
+}
+
+pub(crate) async fn get_object_attributes(
+    haul: &Haul,
+    request: S3Request<GetObjectAttributesInput>,
+) -> S3Result<GetObjectAttributesOutput> {
+    let GetObjectAttributesInput { bucket, key, version_id, object_attributes, .. } = request.input;
+    check_key(&key)?;
+    check_version(version_id.as_deref())?;
+    let object = haul.blocking(move |store| store.head(&bucket, &key).map_err(from_store)).await?;
+    let mut output = GetObjectAttributesOutput {
+        last_modified: Some(Timestamp::from(object.info.modified)),
+        ..GetObjectAttributesOutput::default()
+    };
+    // They come in one header or in many.
+    for wanted in object_attributes.iter().flat_map(|wanted| wanted.as_str().split(',')) {
+        match wanted.trim() {
+            "ETag" => output.e_tag = Some(etag(object.info.etag)),
+            "ObjectSize" => output.object_size = Some(length(object.info.bytes)),
+            "StorageClass" => output.storage_class = Some(standard()),
+            "Checksum" => output.checksum = checksum(&object.attributes),
+            "ObjectParts" if object.info.etag.parts > 0 => {
+                let total_parts_count = Some(i32::from(object.info.etag.parts));
+                let parts = GetObjectAttributesParts::default();
+                output.object_parts = Some(GetObjectAttributesParts { total_parts_count, ..parts });
+            }
+            _ => {}
+        }
+    }
+    Ok(output)
+}
+
+/// Everything but the body.
+fn described(
+    object: &Object,
+    selected: &Selected,
+    by_part: bool,
+    with_checksum: bool,
+) -> GetObjectOutput {
+    let Object { info, attributes, .. } = object;
+    let mut output = GetObjectOutput {
+        accept_ranges: Some("bytes".to_owned()),
+        cache_control: shown(attributes, "cache-control"),
+        content_disposition: shown(attributes, "content-disposition"),
+        content_encoding: shown(attributes, "content-encoding"),
+        content_language: shown(attributes, "content-language"),
+        content_length: Some(length(selected.bytes.end - selected.bytes.start)),
+        content_range: selected.content_range.clone(),
+        content_type: Some(attributes::content_type(attributes, &info.key)),
+        e_tag: Some(etag(info.etag)),
+        expires: attributes::expires(attributes),
+        last_modified: Some(Timestamp::from(info.modified)),
+        metadata: attributes::metadata(attributes),
+        website_redirect_location: shown(attributes, "x-amz-website-redirect-location"),
+        ..GetObjectOutput::default()
+    };
+    if by_part && info.etag.parts > 0 {
+        output.parts_count = Some(i32::from(info.etag.parts));
+    }
+    let tags = tagging::kept(attributes).len();
+    if tags > 0 {
+        output.tag_count = i32::try_from(tags).ok();
+    }
+    // The checksum is that of all bytes: with a part of them, clients would find it wrong.
+    if with_checksum && selected.content_range.is_none() {
+        output.checksum_type = checksum(attributes).and_then(|checksum| checksum.checksum_type);
+        show_checksum!(output, Checksum::kept(attributes));
+    }
+    output
+}
+
+/// The checksum kept with an object.
+fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
+    let kept = Checksum::kept(attributes)?;
+    let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT);
+    let checksum_type = Some(ChecksumType::from(kind.to_owned()));
+    let mut shown = dto::Checksum { checksum_type, ..dto::Checksum::default() };
+    show_checksum!(shown, Some(kept));
+    Some(shown)
+}
+
+/// The answer to conditions that do not hold.
+fn judge(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
+    match conditions.verdict(info) {
+        Verdict::Proceed => Ok(()),
+        Verdict::Failed => {
+            let message = "At least one of the preconditions you specified did not hold";
+            Err(refuse(S3ErrorCode::PreconditionFailed, message))
+        }
+        Verdict::NotModified => Err(not_modified(info)),
+    }
+}
+
+fn not_modified(info: &ObjectInfo) -> S3Error {
+    let mut headers = HeaderMap::new();
+    let mut date = Vec::new();
+    let modified = Timestamp::from(info.modified);
+    if modified.format(TimestampFormat::HttpDate, &mut date).is_ok()
+        && let Ok(value) = HeaderValue::from_bytes(&date)
+    {
+        headers.insert(LAST_MODIFIED, value);
+    }
+    if let Ok(value) = HeaderValue::try_from(format!("\"{}\"", info.etag)) {
+        headers.insert(ETAG, value);
+    }
+    let mut error = refuse(S3ErrorCode::NotModified, "Not Modified");
+    error.set_headers(headers);
+    error
+}
+
+/// An ETag as it is sent.
+pub(crate) fn etag(etag: Etag) -> ETag {
+    ETag::Strong(etag.to_string())
+}
+
+/// A length as it is sent.
+pub(crate) fn length(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn standard() -> StorageClass {
+    StorageClass::from_static(StorageClass::STANDARD)
+}

@@ -1,0 +1,61 @@
+//! The admin address.
+
+use crate::client::{Reply, Running};
+
+#[test]
+fn the_page_needs_nothing_but_itself() {
+    let server = Running::new();
+    let page = server.admin.get("/");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let text = page.text();
+    for outside in ["https://", "src=", "@import", "url(", "<link"] {
+        assert!(!text.contains(outside), "the page has {outside}");
+    }
+    let without_namespaces = text.replace("http://www.w3.org/2000/svg", "");
+    assert!(!without_namespaces.contains("http://"));
+    assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
+}
+
+#[test]
+fn the_numbers_tell_what_happened() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"hello");
+    server.s3.get("/bucket/key");
+    server.s3.get("/bucket/gone");
+    server.s3.get("/bucket?list-type=2");
+    let stats = server.admin.get("/stats.json");
+    let stats: serde_json::Value = serde_json::from_slice(&stats.body).unwrap();
+    assert_eq!(stats["store"]["objects"], 1);
+    assert_eq!(stats["store"]["object_bytes"], 5);
+    assert_eq!(stats["received_bytes"], 5);
+    assert!(stats["free_bytes"].as_u64().unwrap() > 0);
+    assert!(stats["file_system_bytes"].as_u64() > stats["free_bytes"].as_u64());
+    let get = stats["requests"].as_array().unwrap().iter().find(|kind| kind["kind"] == "get");
+    assert_eq!(get.unwrap()["by_status"], serde_json::json!([0, 1, 0, 1, 0]));
+
+    let metrics = server.admin.get("/metrics");
+    assert!(metrics.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    let text = metrics.text();
+    for line in [
+        "haul_objects 1",
+        "haul_received_bytes_total 5",
+        "haul_requests_total{kind=\"put\",status=\"2xx\"} 1",
+        "haul_requests_total{kind=\"get\",status=\"4xx\"} 1",
+        "haul_requests_total{kind=\"list\",status=\"2xx\"} 1",
+        "haul_request_duration_seconds_count{kind=\"get\"} 2",
+        "haul_latched 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn the_address_answers_questions_only() {
+    let server = Running::new();
+    let health = server.admin.get("/health");
+    assert_eq!((health.status, health.text().as_str()), (200, "ok\n"));
+    assert_eq!(server.admin.get("/bucket/key").status, 404);
+    assert_eq!(server.admin.put("/", b"").status, 405);
+    let status = |reply: Reply| reply.status;
+    assert_eq!(status(server.admin.head("/")), 200);
+}

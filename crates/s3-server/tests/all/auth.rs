@@ -1,0 +1,117 @@
+//! Signatures: required with credentials, taken off without.
+
+use haul_s3_server::{Credentials, Limits};
+
+use crate::client::{Reply, Running, assert_refused};
+use crate::signing::{Signer, hash};
+
+const ACCESS: &str = "haul-test-key";
+const SECRET: &str = "haul-test-secret";
+const STREAMING: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD";
+
+fn server() -> Running {
+    let credentials = Credentials { access_key: ACCESS.into(), secret_key: SECRET.into() };
+    Running::with(Some(credentials), Limits::default())
+}
+
+fn signer<'a>(server: &Running, access_key: &'a str, secret_key: &'a str) -> Signer<'a> {
+    Signer { client: server.s3, access_key, secret_key }
+}
+
+fn put(signer: &Signer, target: &str, body: &[u8]) -> Reply {
+    signer.send("PUT", target, &hash(body), body)
+}
+
+#[test]
+fn with_credentials_only_the_right_signature_goes_through() {
+    let server = server();
+    let right = signer(&server, ACCESS, SECRET);
+    assert_eq!(put(&right, "/bucket", b"").status, 200);
+    assert_eq!(put(&right, "/bucket/key", b"hello").status, 200);
+    assert_eq!(right.send("GET", "/bucket/key", &hash(b""), b"").text(), "hello");
+
+    for (method, target) in
+        [("GET", "/"), ("GET", "/bucket/key"), ("PUT", "/bucket/key"), ("DELETE", "/bucket/key")]
+    {
+        assert_refused(&server.s3.send(method, target, &[], b""), 403, "AccessDenied");
+    }
+    let wrong = put(&signer(&server, ACCESS, "wrong"), "/bucket/key", b"x");
+    assert_refused(&wrong, 403, "SignatureDoesNotMatch");
+    let unknown = put(&signer(&server, "unknown", SECRET), "/bucket/key", b"x");
+    assert_refused(&unknown, 403, "InvalidAccessKeyId");
+    let tampered = right.send("PUT", "/bucket/key", &hash(b"hello"), b"hellO");
+    assert_refused(&tampered, 400, "XAmzContentSHA256Mismatch");
+    let old = [("authorization", "AWS haul-test-key:c2lnbmF0dXJl")];
+    assert_refused(&server.s3.send("GET", "/bucket/key", &old, b""), 400, "InvalidRequest");
+    assert_eq!(right.send("GET", "/bucket/key", &hash(b""), b"").text(), "hello");
+}
+
+#[test]
+fn presigned_urls_are_good_for_their_time_and_seven_days_at_most() {
+    let server = server();
+    let right = signer(&server, ACCESS, SECRET);
+    put(&right, "/bucket", b"");
+    put(&right, "/bucket/key", b"hello");
+    let get =
+        |age_s, expires_s| server.s3.get(&right.presign("GET", "/bucket/key", age_s, expires_s));
+    assert_eq!(get(0, 60).text(), "hello");
+    assert_eq!(get(0, 604_800).text(), "hello");
+    assert_refused(&get(61, 60), 403, "AccessDenied");
+    assert_refused(&get(0, 604_801), 400, "AuthorizationQueryParametersError");
+    let put = right.presign("PUT", "/bucket/other", 0, 60);
+    assert_refused(&server.s3.get(&put), 403, "SignatureDoesNotMatch");
+    assert_eq!(server.s3.put(&put, b"x").status, 200);
+}
+
+#[test]
+fn signed_chunks_are_decoded_and_verified() {
+    let server = server();
+    let right = signer(&server, ACCESS, SECRET);
+    put(&right, "/bucket", b"");
+    let send = |key: &str, length: &str, flip: Option<usize>, cut: bool| {
+        let more = [("x-amz-decoded-content-length", length), ("content-encoding", "aws-chunked")];
+        right.send_with("PUT", key, STREAMING, &more, |seed| {
+            let mut body = seed.chunks(&[&[b'a'; 70_000], b"end"]);
+            if let Some(at) = flip {
+                body[at] ^= 1;
+            }
+            if cut {
+                // At the end of a chunk, where the framing alone would not tell.
+                let chunk = body.windows(2).rposition(|pair| pair == b"0;").unwrap();
+                body.truncate(chunk);
+            }
+            body
+        })
+    };
+    assert_eq!(send("/bucket/key", "70003", None, false).status, 200);
+    let got = right.send("GET", "/bucket/key", &hash(b""), b"");
+    assert!(got.body.len() == 70_003 && got.body.ends_with(b"aend"));
+    assert_eq!(got.header("content-encoding"), None);
+    let flipped = send("/bucket/bad", "70003", Some(200), false);
+    assert_refused(&flipped, 403, "SignatureDoesNotMatch");
+    assert_refused(&send("/bucket/bad", "70004", None, false), 400, "IncompleteBody");
+    let gone = right.send("GET", "/bucket/bad", &hash(b""), b"");
+    assert_refused(&gone, 404, "NoSuchKey");
+}
+
+#[test]
+fn without_credentials_any_signature_is_taken_off() {
+    let server = Running::new();
+    let any = signer(&server, "whatever", "they-like");
+    assert_eq!(put(&any, "/bucket/key", b"hello").status, 200);
+    assert_eq!(any.send("GET", "/bucket/key", &hash(b""), b"").text(), "hello");
+    let presigned = any.presign("GET", "/bucket/key", 3600, 60);
+    assert_eq!(server.s3.get(&presigned).text(), "hello");
+    let presigned = any.presign("PUT", "/bucket/other", 0, 60);
+    assert_eq!(server.s3.put(&presigned, b"x").status, 200);
+    let old = "/bucket/key?AWSAccessKeyId=a&Signature=b&Expires=1";
+    assert_eq!(server.s3.get(old).text(), "hello");
+
+    let more = [("x-amz-decoded-content-length", "7"), ("content-encoding", "aws-chunked,gzip")];
+    let reply = any.send_with("PUT", "/bucket/chunked", STREAMING, &more, |seed| {
+        seed.chunks(&[b"chunk", b"ed"])
+    });
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let got = server.s3.get("/bucket/chunked");
+    assert_eq!((got.text().as_str(), got.header("content-encoding")), ("chunked", Some("gzip")));
+}

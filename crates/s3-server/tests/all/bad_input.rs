@@ -1,0 +1,145 @@
+//! What no client should send: refused with the error S3 has for it, and survived.
+
+use haul_file_store::{Options, Store};
+use haul_s3_server::{Config, Error, Limits, Server};
+
+use crate::client::{Running, assert_refused};
+
+#[test]
+fn names_no_object_can_have_are_refused() {
+    let server = Running::new();
+    let long = format!("/bucket/{}", "k".repeat(1025));
+    let very_long = format!("/bucket/{}", "k".repeat(5000));
+    for (target, code) in [
+        ("/bucket/a%00b", "InvalidArgument"),
+        ("/bucket/%FF%FE", "InvalidURI"),
+        (&long, "KeyTooLongError"),
+        (&very_long, "KeyTooLongError"),
+        ("/Bucket/key", "InvalidBucketName"),
+        ("/b/key", "InvalidBucketName"),
+        ("/../key", "InvalidBucketName"),
+        ("/127.0.0.1/key", "InvalidBucketName"),
+    ] {
+        for method in ["PUT", "GET", "DELETE"] {
+            assert_refused(&server.s3.send(method, target, &[], b""), 400, code);
+        }
+    }
+    let longest = format!("/bucket/{}", "k".repeat(1024));
+    assert_eq!(server.s3.put(&longest, b"x").status, 200);
+    assert_eq!(server.s3.get(&longest).text(), "x");
+}
+
+#[test]
+fn unknown_buckets_are_told() {
+    let server = Running::new();
+    for (method, target) in [
+        ("PUT", "/nowhere/key"),
+        ("GET", "/nowhere/key"),
+        ("DELETE", "/nowhere/key"),
+        ("GET", "/nowhere"),
+        ("DELETE", "/nowhere"),
+        ("GET", "/nowhere?uploads"),
+        ("GET", "/nowhere?location"),
+    ] {
+        assert_refused(&server.s3.send(method, target, &[], b""), 404, "NoSuchBucket");
+    }
+}
+
+#[test]
+fn bodies_that_make_no_sense_are_refused() {
+    let server = Running::new();
+    for body in ["", "x", "<Delete>", "<Delete/>", "<a>", "<Delete><Object/></Delete>", "\0"] {
+        let reply = server.s3.post("/bucket?delete", body);
+        assert_eq!(reply.status, 400, "{body}: {}", reply.text());
+    }
+    let head = server.s3.head_bytes("POST", "/bucket?delete", &[("content-length", "9000000")]);
+    assert_refused(&server.s3.raw(&head), 400, "MaxMessageLengthExceeded");
+    let form = [("content-type", "multipart/form-data; boundary=x")];
+    assert_refused(&server.s3.send("POST", "/bucket", &form, b"--x--"), 501, "NotImplemented");
+    let huge = [("content-length", "5368709121")];
+    let reply = server.s3.raw(&server.s3.head_bytes("PUT", "/bucket/key", &huge));
+    assert_refused(&reply, 400, "EntityTooLarge");
+}
+
+#[test]
+fn headers_that_make_no_sense_are_refused() {
+    let server = Running::new();
+    let put = |name, value| server.s3.send("PUT", "/bucket/key", &[(name, value)], b"x");
+    assert_refused(&put("x-amz-tagging", "=&="), 400, "InvalidTag");
+    assert_refused(&put("x-amz-server-side-encryption", "AES256"), 501, "NotImplemented");
+    assert_refused(&put("x-amz-object-lock-mode", "GOVERNANCE"), 501, "NotImplemented");
+    assert_refused(&put("expires", "soon"), 400, "InvalidArgument");
+    assert_refused(&put("x-amz-copy-source", "bucket"), 400, "InvalidArgument");
+    assert_refused(&put("x-amz-copy-source", "bucket/a%00b"), 400, "InvalidArgument");
+    let long = "x".repeat(20_000);
+    assert_refused(&put("x-amz-meta-a", &long), 400, "MetadataTooLarge");
+    let longer = "x".repeat(40_000);
+    assert_eq!(put("x-amz-meta-a", &longer).status, 431);
+    assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
+}
+
+#[test]
+fn what_is_no_http_is_refused_and_harms_nobody() {
+    let server = Running::new();
+    for bytes in [
+        &b"\0\0\0\0\r\n\r\n"[..],
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET /bucket/key HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+        b"PUT /bucket/key HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx",
+        b"PUT /bucket/key HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    ] {
+        let mut stream = server.s3.connect();
+        std::io::Write::write_all(&mut stream, bytes).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let status = crate::client::Reply::read(&mut stream).status;
+        assert!([0, 400].contains(&status), "{bytes:?}: {status}");
+    }
+    for method in ["PATCH", "OPTIONS", "TRACE", "BREW"] {
+        let status = server.s3.send(method, "/bucket/key", &[], b"").status;
+        assert!((400..=501).contains(&status), "{method}: {status}");
+    }
+    assert_eq!(server.s3.get("/bucket").status, 200);
+    assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
+}
+
+#[test]
+fn web_pages_cannot_reach_a_server_without_credentials() {
+    let server = Running::new();
+    let host = [("host", "evil.example:9000")];
+    assert_refused(&server.s3.send("GET", "/bucket", &host, b""), 403, "AccessDenied");
+    let origin = [("origin", "http://evil.example"), ("content-type", "text/plain")];
+    let delete = b"<Delete><Object><Key>a</Key></Object></Delete>";
+    let reply = server.s3.send("POST", "/bucket?delete", &origin, delete);
+    assert_refused(&reply, 403, "AccessDenied");
+    assert_eq!(server.s3.send("GET", "/bucket", &[("host", "localhost")], b"").status, 200);
+}
+
+#[test]
+fn a_client_that_sends_nothing_is_let_go() {
+    let limits = Limits {
+        head_time_max: std::time::Duration::from_millis(200),
+        stall_time_max: std::time::Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let server = Running::with(None, limits);
+    server.s3.put("/bucket", b"");
+    let mut silent = server.s3.connect();
+    assert_eq!(crate::client::Reply::read(&mut silent).status, 0);
+    let declared = [("content-length", "100")];
+    let head = server.s3.head_bytes("PUT", "/bucket/key", &declared);
+    assert_refused(&server.s3.raw(&head), 400, "RequestTimeout");
+    assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
+}
+
+#[test]
+fn a_public_address_without_credentials_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(Store::open(dir.path(), Options::default()).unwrap().0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let config = Config { listen: "0.0.0.0:0".parse().unwrap(), ..Config::default() };
+    let outcome = runtime.block_on(Server::bind(config, store));
+    let Err(error @ Error::Public { .. }) = outcome else { panic!("it listens") };
+    assert!(error.to_string().contains("127.0.0.1"), "{error}");
+}

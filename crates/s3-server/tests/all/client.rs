@@ -1,0 +1,251 @@
+//! A server to talk to, and a client so plain that it can also send what no client should.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use haul_file_store::{Options, Store};
+use haul_s3_server::{Config, Credentials, Limits, Server};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+/// How long a test waits for a byte before it fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that runs until it is dropped.
+pub(crate) struct Running {
+    pub(crate) s3: Client,
+    pub(crate) admin: Client,
+    dir: Option<TempDir>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// A server without credentials, with a bucket named `bucket`.
+    pub(crate) fn new() -> Self {
+        let server = Self::with(None, Limits::default());
+        assert_eq!(server.s3.put("/bucket", b"").status, 200);
+        server
+    }
+
+    pub(crate) fn with(credentials: Option<Credentials>, limits: Limits) -> Self {
+        Self::on(tempfile::tempdir().unwrap(), credentials, limits)
+    }
+
+    /// A server on a store that is already there.
+    pub(crate) fn on(dir: TempDir, credentials: Option<Credentials>, limits: Limits) -> Self {
+        let options = Options { volume_bytes: 16 << 20, ..Options::default() };
+        let store = Arc::new(Store::open(dir.path(), options).unwrap().0);
+        let any = "127.0.0.1:0".parse().unwrap();
+        let config = Config { listen: any, admin: any, credentials, limits };
+        let (stop, stopped) = oneshot::channel();
+        let (ready, addresses) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let server = Server::bind(config, store).await.unwrap();
+                ready.send(server.addresses()).unwrap();
+                server.run(async { drop(stopped.await) }).await.unwrap();
+            });
+            // A call of the store that never returns fails its test, and holds up no other.
+            runtime.shutdown_timeout(PATIENCE);
+        });
+        let addresses = addresses.recv().unwrap();
+        Self {
+            s3: Client(addresses.listen),
+            admin: Client(addresses.admin),
+            dir: Some(dir),
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// The directory of the store.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.as_ref().unwrap().path()
+    }
+
+    /// Tells the server to stop, without waiting for it.
+    pub(crate) fn tell_to_stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    /// Waits until the server has stopped.
+    pub(crate) fn join(&mut self) {
+        self.tell_to_stop();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    /// Stops the server and returns its directory.
+    pub(crate) fn into_dir(mut self) -> TempDir {
+        self.join();
+        self.dir.take().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tell_to_stop();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Sends requests, each over a connection of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Client(pub(crate) SocketAddr);
+
+pub(crate) type Header<'a> = (&'a str, &'a str);
+
+impl Client {
+    pub(crate) fn get(&self, target: &str) -> Reply {
+        self.send("GET", target, &[], b"")
+    }
+
+    pub(crate) fn put(&self, target: &str, body: &[u8]) -> Reply {
+        self.send("PUT", target, &[], body)
+    }
+
+    pub(crate) fn head(&self, target: &str) -> Reply {
+        self.send("HEAD", target, &[], b"")
+    }
+
+    pub(crate) fn delete(&self, target: &str) -> Reply {
+        self.send("DELETE", target, &[], b"")
+    }
+
+    pub(crate) fn post(&self, target: &str, body: &str) -> Reply {
+        self.send("POST", target, &[], body.as_bytes())
+    }
+
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[Header],
+        body: &[u8],
+    ) -> Reply {
+        let length = body.len().to_string();
+        let mut all = vec![("content-length", length.as_str())];
+        all.extend_from_slice(headers);
+        self.raw(&[&self.head_bytes(method, target, &all), body].concat())
+    }
+
+    /// The head of a request.
+    pub(crate) fn head_bytes(&self, method: &str, target: &str, headers: &[Header]) -> Vec<u8> {
+        let mut head = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            head += &format!("host: {}\r\n", self.0);
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        (head + "\r\n").into_bytes()
+    }
+
+    /// Sends these bytes and reads until the server closes. A server that closes early is heard
+    /// all the same.
+    pub(crate) fn raw(&self, bytes: &[u8]) -> Reply {
+        let mut stream = self.connect();
+        drop(stream.write_all(bytes));
+        Reply::read(&mut stream)
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.0).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+}
+
+/// An answer.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    /// 0 if there was none.
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    /// Reads until the server closes.
+    pub(crate) fn read(stream: &mut TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        // A reset after the answer is how a server hangs up on a client that still sends.
+        drop(stream.read_to_end(&mut bytes));
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+            return Self::default();
+        };
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines
+            .map(|line| line.split_once(": ").unwrap_or((line, "")))
+            .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+            .collect();
+        Self { status, headers, body: bytes[end + 4..].to_vec() }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The content of the first XML element of this name.
+    pub(crate) fn xml(&self, name: &str) -> Option<String> {
+        self.all_xml(name).into_iter().next()
+    }
+
+    /// The contents of all XML elements of this name.
+    pub(crate) fn all_xml(&self, name: &str) -> Vec<String> {
+        let text = self.text();
+        let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+        let after = text.split(&open).skip(1);
+        after.map(|rest| rest.split(&close).next().unwrap().to_owned()).collect()
+    }
+
+    /// Status and S3 error code.
+    pub(crate) fn error(&self) -> (u16, String) {
+        (self.status, self.xml("Code").unwrap_or_default())
+    }
+
+    /// Whether the body has as many bytes as were announced.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.header("content-length") == Some(self.body.len().to_string().as_str())
+    }
+}
+
+/// Fails unless the answer is this error.
+#[track_caller]
+pub(crate) fn assert_refused(reply: &Reply, status: u16, code: &str) {
+    assert_eq!(reply.error(), (status, code.to_owned()), "{}", reply.text());
+}
+
+/// Bytes that look random and are always the same.
+pub(crate) fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut noise = Vec::with_capacity(bytes + 8);
+    while noise.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        noise.extend_from_slice(&state.to_le_bytes());
+    }
+    noise.truncate(bytes);
+    noise
+}

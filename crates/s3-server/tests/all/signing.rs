@@ -1,0 +1,156 @@
+//! Signatures of version 4, made by hand.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use s3s::crypto::{Checksum as _, Sha256};
+
+use crate::client::{Client, Reply};
+
+/// Signs requests with a key pair.
+pub(crate) struct Signer<'a> {
+    pub(crate) client: Client,
+    pub(crate) access_key: &'a str,
+    pub(crate) secret_key: &'a str,
+}
+
+impl Signer<'_> {
+    /// Sends a request with a signature in its headers over this hash of the body.
+    pub(crate) fn send(&self, method: &str, target: &str, hash: &str, body: &[u8]) -> Reply {
+        self.send_with(method, target, hash, &[], |_| body.to_vec())
+    }
+
+    /// The same with more headers, and a body that may depend on the signature.
+    pub(crate) fn send_with(
+        &self,
+        method: &str,
+        target: &str,
+        hash: &str,
+        more: &[(&str, &str)],
+        body: impl FnOnce(&Seed) -> Vec<u8>,
+    ) -> Reply {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let date = timestamp(0);
+        let host = self.client.0.to_string();
+        let headers = [
+            ("host", host.as_str()),
+            ("x-amz-content-sha256", hash),
+            ("x-amz-date", date.as_str()),
+        ];
+        let lines: String = headers.iter().map(|(n, v)| format!("{n}:{v}\n")).collect();
+        let names = "host;x-amz-content-sha256;x-amz-date";
+        let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{hash}");
+        let signature = self.sign(&date, &canonical);
+        let authorization = format!(
+            "AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={names}, Signature={signature}",
+            self.access_key,
+            scope(&date)
+        );
+        let seed = Seed { key: self.key(&date), date: date.clone(), signature };
+        let all = [&headers[..], &[("authorization", authorization.as_str())], more].concat();
+        self.client.send(method, target, &all, &body(&seed))
+    }
+
+    /// A URL path that carries its signature, made `age_s` seconds ago and good for `expires_s`.
+    pub(crate) fn presign(&self, method: &str, path: &str, age_s: u64, expires_s: u64) -> String {
+        let date = timestamp(age_s);
+        let credential = format!("{}/{}", self.access_key, scope(&date)).replace('/', "%2F");
+        let query = format!(
+            "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={credential}&X-Amz-Date={date}\
+             &X-Amz-Expires={expires_s}&X-Amz-SignedHeaders=host"
+        );
+        let host = self.client.0;
+        let canonical = format!("{method}\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD");
+        format!("{path}?{query}&X-Amz-Signature={}", self.sign(&date, &canonical))
+    }
+
+    fn sign(&self, date: &str, canonical: &str) -> String {
+        let hash = hex(&Sha256::checksum(canonical.as_bytes()));
+        let text = format!("AWS4-HMAC-SHA256\n{date}\n{}\n{hash}", scope(date));
+        hex(&hmac(&self.key(date), &text))
+    }
+
+    fn key(&self, date: &str) -> [u8; 32] {
+        let first = format!("AWS4{}", self.secret_key);
+        let key = hmac(first.as_bytes(), &date[..8]);
+        let key = hmac(&key, "us-east-1");
+        hmac(&hmac(&key, "s3"), "aws4_request")
+    }
+}
+
+/// What the signatures of chunks follow from.
+pub(crate) struct Seed {
+    key: [u8; 32],
+    date: String,
+    signature: String,
+}
+
+impl Seed {
+    /// A body in chunks that are signed, each after the one before.
+    pub(crate) fn chunks(&self, chunks: &[&[u8]]) -> Vec<u8> {
+        let mut before = self.signature.clone();
+        let mut body = Vec::new();
+        for chunk in chunks.iter().chain([&&b""[..]]) {
+            let text = format!(
+                "AWS4-HMAC-SHA256-PAYLOAD\n{}\n{}\n{before}\n{}\n{}",
+                self.date,
+                scope(&self.date),
+                hex(&Sha256::checksum(b"")),
+                hex(&Sha256::checksum(chunk))
+            );
+            before = hex(&hmac(&self.key, &text));
+            body.extend(format!("{:x};chunk-signature={before}\r\n", chunk.len()).bytes());
+            body.extend_from_slice(chunk);
+            body.extend_from_slice(b"\r\n");
+        }
+        body
+    }
+}
+
+/// The SHA-256 of a body as it is signed.
+pub(crate) fn hash(body: &[u8]) -> String {
+    hex(&Sha256::checksum(body))
+}
+
+fn scope(date: &str) -> String {
+    format!("{}/us-east-1/s3/aws4_request", &date[..8])
+}
+
+/// The time `age_s` seconds ago as 20150830T123600Z.
+fn timestamp(age_s: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - age_s;
+    let (year, month, day) = civil(now / 86_400);
+    let (hour, minute, second) = (now / 3600 % 24, now / 60 % 60, now % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+/// The date so many days after 1970-01-01, counted on the proleptic Gregorian calendar.
+fn civil(mut days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    for (month, length) in
+        [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].into_iter().enumerate()
+    {
+        if days < length {
+            return (year, month as u64 + 1, days + 1);
+        }
+        days -= length;
+    }
+    unreachable!("the months make up the year")
+}
+
+fn hmac(key: &[u8], text: &str) -> [u8; 32] {
+    let mut block = [0; 64];
+    block[..key.len()].copy_from_slice(key);
+    let pad = |with: u8| block.map(|byte| byte ^ with);
+    let inner = Sha256::checksum(&[&pad(0x36), text.as_bytes()].concat());
+    Sha256::checksum(&[&pad(0x5c)[..], &inner].concat())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,186 @@
+//! Uploads in parts.
+
+use crate::client::{Reply, Running, assert_refused, noise};
+
+const PART_BYTES: usize = 5 << 20;
+
+struct Upload<'a> {
+    server: &'a Running,
+    key: &'a str,
+    id: String,
+}
+
+impl<'a> Upload<'a> {
+    fn start(server: &'a Running, key: &'a str, headers: &[(&str, &str)]) -> Self {
+        let reply = server.s3.send("POST", &format!("/bucket/{key}?uploads"), headers, b"");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        Self { server, key, id: reply.xml("UploadId").unwrap() }
+    }
+
+    fn target(&self, query: &str) -> String {
+        format!("/bucket/{}?{query}uploadId={}", self.key, self.id)
+    }
+
+    fn part(&self, number: u32, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        let target = self.target(&format!("partNumber={number}&"));
+        self.server.s3.send("PUT", &target, headers, body)
+    }
+
+    fn complete(&self, headers: &[(&str, &str)], parts: &[(u32, &str)]) -> Reply {
+        let parts: String = parts
+            .iter()
+            .map(|(number, etag)| {
+                format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>")
+            })
+            .collect();
+        let body = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
+        self.server.s3.send("POST", &self.target(""), headers, body.as_bytes())
+    }
+}
+
+fn etag(reply: &Reply) -> String {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.header("etag").unwrap().to_owned()
+}
+
+#[test]
+fn parts_become_one_object() {
+    let server = Running::new();
+    let body = noise(2 * PART_BYTES + 77);
+    let upload = Upload::start(&server, "big", &[("x-amz-meta-a", "1")]);
+    // Out of order, and one part twice.
+    let third = etag(&upload.part(9, &[], &body[2 * PART_BYTES..]));
+    upload.part(1, &[], b"to be replaced");
+    let first = etag(&upload.part(1, &[], &body[..PART_BYTES]));
+    let second = etag(&upload.part(2, &[], &body[PART_BYTES..2 * PART_BYTES]));
+
+    let listed = server.s3.get(&upload.target(""));
+    assert_eq!(listed.all_xml("PartNumber"), ["1", "2", "9"]);
+    assert_eq!(listed.all_xml("Size"), ["5242880", "5242880", "77"]);
+    let page = server.s3.get(&upload.target("max-parts=1&part-number-marker=1&"));
+    assert_eq!(page.all_xml("PartNumber"), ["2"]);
+    assert_eq!(page.xml("NextPartNumberMarker").as_deref(), Some("2"));
+    assert_eq!(server.s3.get("/bucket?uploads").all_xml("UploadId"), [upload.id.as_str()]);
+    assert_refused(&server.s3.get("/bucket/big"), 404, "NoSuchKey");
+
+    let done = upload.complete(&[], &[(1, &first), (2, &second), (9, &third)]);
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert!(done.xml("ETag").unwrap().contains("-3"), "{}", done.text());
+    let got = server.s3.get("/bucket/big");
+    assert!(got.is_whole() && got.body == body);
+    assert!(got.header("etag").unwrap().ends_with("-3\""));
+    assert_eq!(got.header("x-amz-meta-a"), Some("1"));
+    assert!(server.s3.get("/bucket?uploads").all_xml("UploadId").is_empty());
+
+    let part = server.s3.get("/bucket/big?partNumber=3");
+    assert_eq!((part.status, part.header("x-amz-mp-parts-count")), (206, Some("3")));
+    assert!(part.body == body[2 * PART_BYTES..]);
+    assert_refused(&server.s3.get("/bucket/big?partNumber=4"), 400, "InvalidPart");
+
+    // A client that did not hear of its success may ask again.
+    let again = upload.complete(&[], &[(1, &first), (2, &second), (9, &third)]);
+    assert_eq!(again.xml("ETag"), done.xml("ETag"), "{}", again.text());
+    assert_refused(&upload.complete(&[], &[(1, &first)]), 404, "NoSuchUpload");
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused() {
+    let server = Running::new();
+    let upload = Upload::start(&server, "key", &[]);
+    let small = etag(&upload.part(1, &[], b"small"));
+    let last = etag(&upload.part(2, &[], b"last"));
+    let zeros = "00000000000000000000000000000000";
+    for (parts, code) in [
+        (&[(1, small.as_str()), (2, last.as_str())][..], "EntityTooSmall"),
+        (&[(2, &last), (1, &small)], "InvalidPartOrder"),
+        (&[(1, zeros)], "InvalidPart"),
+        (&[(7, &small)], "InvalidPart"),
+        (&[], "MalformedXML"),
+    ] {
+        assert_refused(&upload.complete(&[], parts), 400, code);
+    }
+    assert_refused(&upload.part(0, &[], b""), 400, "InvalidArgument");
+    assert_refused(&upload.part(10_001, &[], b""), 400, "InvalidArgument");
+    assert_eq!(upload.complete(&[], &[(1, &small)]).status, 200);
+    assert_eq!(server.s3.get("/bucket/key").text(), "small");
+}
+
+#[test]
+fn an_aborted_upload_is_gone() {
+    let server = Running::new();
+    let upload = Upload::start(&server, "key", &[]);
+    let part = etag(&upload.part(1, &[], b"x"));
+    assert_eq!(server.s3.delete(&upload.target("")).status, 204);
+    assert_refused(&server.s3.delete(&upload.target("")), 404, "NoSuchUpload");
+    assert_refused(&upload.part(1, &[], b"x"), 404, "NoSuchUpload");
+    assert_refused(&upload.complete(&[], &[(1, &part)]), 404, "NoSuchUpload");
+    assert_refused(&server.s3.get(&upload.target("")), 404, "NoSuchUpload");
+    assert_refused(&server.s3.post("/nowhere/key?uploads", ""), 404, "NoSuchBucket");
+}
+
+#[test]
+fn parts_are_copied_from_objects() {
+    let server = Running::new();
+    let body = noise(PART_BYTES + 1000);
+    server.s3.put("/bucket/from", &body);
+    let upload = Upload::start(&server, "to", &[]);
+    let source = ("x-amz-copy-source", "/bucket/from");
+    let range = ("x-amz-copy-source-range", "bytes=0-5242879");
+    let first = upload.part(1, &[source, range], b"").xml("ETag").unwrap();
+    let rest = ("x-amz-copy-source-range", "bytes=5242880-5243879");
+    let second = upload.part(2, &[source, rest], b"").xml("ETag").unwrap();
+    let far = ("x-amz-copy-source-range", "bytes=9999999-99999999");
+    assert_refused(&upload.part(3, &[source, far], b""), 416, "InvalidRange");
+    let open = ("x-amz-copy-source-range", "bytes=5-");
+    assert_refused(&upload.part(3, &[source, open], b""), 400, "InvalidArgument");
+    assert_eq!(upload.complete(&[], &[(1, &first), (2, &second)]).status, 200);
+    assert!(server.s3.get("/bucket/to").body == body);
+}
+
+#[test]
+fn the_checksum_of_the_whole_follows_from_those_of_the_parts() {
+    let server = Running::new();
+    let body = noise(PART_BYTES + 1000);
+    let (front, back) = body.split_at(PART_BYTES);
+    let mode = [("x-amz-checksum-mode", "ENABLED")];
+    for (kind, suffix) in [("FULL_OBJECT", ""), ("COMPOSITE", "-2")] {
+        let headers = [("x-amz-checksum-algorithm", "CRC32"), ("x-amz-checksum-type", kind)];
+        let upload = Upload::start(&server, "key", &headers);
+        let first = upload.part(1, &[("x-amz-checksum-crc32", &crc32(front))], front);
+        assert_eq!(first.header("x-amz-checksum-crc32"), Some(crc32(front).as_str()));
+        // The checksum of a part is computed even if the client does not say it.
+        let second = upload.part(2, &[], back);
+        assert_eq!(second.header("x-amz-checksum-crc32"), Some(crc32(back).as_str()));
+        let wrong = upload.part(3, &[("x-amz-checksum-sha1", "AAAA")], back);
+        assert_refused(&wrong, 400, "InvalidRequest");
+        let (first, second) = (etag(&first), etag(&second));
+        let parts = [(1, first.as_str()), (2, second.as_str())];
+        let wrong = upload.complete(&[("x-amz-checksum-crc32", "AAAAAA==")], &parts);
+        assert_refused(&wrong, 400, "BadDigest");
+        assert_eq!(upload.complete(&[], &parts).status, 200);
+        let got = server.s3.send("HEAD", "/bucket/key", &mode, b"");
+        assert_eq!(got.header("x-amz-checksum-type"), Some(kind));
+        let told = got.header("x-amz-checksum-crc32").unwrap();
+        assert!(told.ends_with(suffix));
+        assert_eq!(told == crc32(&body), kind == "FULL_OBJECT", "{told}");
+    }
+}
+
+fn crc32(bytes: &[u8]) -> String {
+    use s3s::crypto::{Checksum as _, Crc32};
+    base64_simd::STANDARD.encode_to_string(Crc32::checksum(bytes))
+}
+
+#[test]
+fn a_completion_takes_conditions() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"old");
+    let upload = Upload::start(&server, "key", &[]);
+    let part = etag(&upload.part(1, &[], b"new"));
+    let refused = upload.complete(&[("if-none-match", "*")], &[(1, &part)]);
+    assert_refused(&refused, 412, "PreconditionFailed");
+    assert_eq!(server.s3.get("/bucket/key").text(), "old");
+    let old = "\"149603e6c03516362a8da23f624db945\"";
+    assert_eq!(upload.complete(&[("if-match", old)], &[(1, &part)]).status, 200);
+    assert_eq!(server.s3.get("/bucket/key").text(), "new");
+}

@@ -1,0 +1,134 @@
+//! Which crate may use which: every arrow goes strictly downward.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::tree::{assert_none, root};
+
+/// Where in the house a crate stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// On a floor: it may use crates of lower floors.
+    Floor(u8),
+    /// A helper of tests: it is only ever a dev-dependency, and may use the ground floor.
+    Support,
+    /// Tests alone: they may use everything, and nothing may use them.
+    Tests,
+}
+use Place::{Floor, Support, Tests};
+
+/// (crate, where it stands, the outside crates it may use; after the bar: for its tests).
+const HOUSE: &[(&str, Place, &str)] = &[
+    ("haul-disk", Floor(1), "libc rustix | proptest tempfile"),
+    ("haul-append-log", Floor(2), "crc32c parking_lot rustix thiserror | proptest tempfile"),
+    (
+        "haul-file-store",
+        Floor(3),
+        "bytes crc32c md-5 parking_lot rustix thiserror | proptest tempfile",
+    ),
+    (
+        "haul-s3-server",
+        Floor(4),
+        "async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper hyper-util \
+         md-5 mime_guess rustix s3s serde_json socket2 thiserror tokio tracing | tempfile",
+    ),
+    (
+        "haul",
+        Floor(5),
+        "clap clap_complete clap_mangen indicatif rustix serde_json tokio tracing-subscriber \
+         walkdir | tempfile",
+    ),
+    ("haul-test-image", Support, "tempfile"),
+    ("haul-acceptance", Tests, "| tempfile"),
+    ("haul-tidy", Tests, "| serde_json"),
+];
+
+/// One dependency, as a manifest declares it.
+#[derive(Debug)]
+struct Arrow<'a> {
+    from: &'a str,
+    to: &'a str,
+    is_outside: bool,
+    is_dev: bool,
+}
+
+fn place(name: &str) -> Option<Place> {
+    HOUSE.iter().find(|row| row.0 == name).map(|row| row.1)
+}
+
+fn complaint(arrow: &Arrow<'_>) -> Option<String> {
+    let Arrow { from, to, is_outside, is_dev } = *arrow;
+    let Some(row) = HOUSE.iter().find(|row| row.0 == from) else {
+        return Some(format!("{from} has no row in the table of arrows.rs"));
+    };
+    if is_outside {
+        let (always, in_tests) = row.2.split_once('|').unwrap_or((row.2, ""));
+        let has = |names: &str| names.split_whitespace().any(|name| name == to);
+        let allowed = has(always) || is_dev && has(in_tests);
+        return (!allowed).then(|| format!("{from} uses {to}, which its row does not allow"));
+    }
+    let why = match (row.1, place(to)?) {
+        (_, Tests) => "which is tests alone",
+        (_, Support) if !is_dev => "which is only for tests, outside of its dev-dependencies",
+        (Support, Support | Floor(2..)) => "which a helper of tests may not",
+        (Floor(from), Floor(to)) if to >= from => "which is not on a lower floor",
+        _ => return None,
+    };
+    Some(format!("{from} uses {to}, {why}"))
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn arrows_of(package: &Value) -> impl Iterator<Item = Arrow<'_>> {
+    let dependencies = package["dependencies"].as_array().into_iter().flatten();
+    dependencies.map(|dependency| Arrow {
+        from: text(package, "name"),
+        to: text(dependency, "name"),
+        is_outside: dependency["path"].is_null(),
+        is_dev: text(dependency, "kind") == "dev",
+    })
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo tells the packages");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo speaks JSON")
+}
+
+#[test]
+fn every_arrow_goes_to_a_lower_floor() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let mut complaints: Vec<_> =
+        packages.iter().flat_map(arrows_of).filter_map(|arrow| complaint(&arrow)).collect();
+    let names: Vec<_> = packages.iter().map(|package| text(package, "name")).collect();
+    let no_row = |name: &&&str| place(name).is_none();
+    complaints.extend(names.iter().filter(no_row).map(|name| format!("{name} has no row")));
+    assert_none(&complaints);
+}
+
+#[test]
+fn a_wrong_arrow_is_noticed() {
+    let wrong =
+        |from, to, is_outside, is_dev| complaint(&Arrow { from, to, is_outside, is_dev }).is_some();
+    assert!(wrong("haul-disk", "haul-append-log", false, false), "upward");
+    assert!(wrong("haul-disk", "haul-append-log", false, true), "upward, for tests");
+    assert!(wrong("haul-disk", "haul-disk", false, false), "level");
+    assert!(wrong("haul-disk", "haul-test-image", false, false), "test help in production");
+    assert!(wrong("haul-test-image", "haul-file-store", false, false), "test help too high");
+    assert!(wrong("haul", "haul-tidy", false, true), "tests");
+    assert!(wrong("haul-disk", "tokio", true, false), "an outside crate");
+    assert!(wrong("haul-disk", "tempfile", true, false), "one for tests in production");
+    assert!(wrong("a-new-crate", "haul-disk", false, false), "a crate without a row");
+
+    assert!(!wrong("haul-append-log", "haul-disk", false, false));
+    assert!(!wrong("haul-disk", "haul-test-image", false, true));
+    assert!(!wrong("haul", "clap", true, false));
+}
