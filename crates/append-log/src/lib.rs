@@ -40,7 +40,7 @@
 //! | a batch, however many records and threads | one write of whole pages, one `fdatasync` |
 //! | a record read by its place | one read |
 //! | a new segment | its length in zeros, two syncs and one of the directory, in the background |
-//! | opening | each segment read once, unless the owner knows its records |
+//! | opening | each segment synced and read once, unless the owner knows it; one directory sync |
 //!
 //! # What it is not
 //! It has no keys, no transactions over several records, and no compression.

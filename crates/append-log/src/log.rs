@@ -119,7 +119,11 @@ impl Log {
     ///
     /// # Errors
     /// When the file cannot be read, or the segment was removed.
-    pub fn scan(&self, number: u32, each: &mut dyn FnMut(Position, &[u8])) -> Result<Vec<Damage>> {
+    pub fn scan(
+        &self,
+        number: u32,
+        mut each: &mut dyn FnMut(Position, &[u8]),
+    ) -> Result<Vec<Damage>> {
         let segment = self.segment(number)?;
         let file = segment.sequential(&*self.disk)?;
         let synced = self.shared.state.lock().synced;
@@ -128,7 +132,7 @@ impl Log {
             Ordering::Equal => Known::SyncedTo(synced.offset()),
             Ordering::Greater => Known::SyncedTo(HEADER_BYTES),
         };
-        Ok(scan(&segment, &*file, known, each)?.damage)
+        Ok(scan(&segment, &*file, known, &mut each)?.damage)
     }
 
     fn segment(&self, number: u32) -> Result<Arc<Segment>> {

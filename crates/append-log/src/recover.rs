@@ -25,6 +25,13 @@ pub trait Replay {
 
     /// A record, in the order of the log within each segment.
     fn record(&mut self, at: Position, payload: &[u8]);
+
+    /// A record whose header checks out and whose payload does not: damage, told in
+    /// [`Recovered`] as well. The payload may be good for saying what was lost, and for nothing
+    /// else.
+    fn damaged(&mut self, at: Position, payload: &[u8]) {
+        let _ = (at, payload);
+    }
 }
 
 impl<F: FnMut(Position, &[u8])> Replay for F {
@@ -113,8 +120,7 @@ pub(crate) fn recover(
             let is_last =
                 segments.last_key_value().is_some_and(|(last, _)| *last == segment.number);
             let known = if is_last { Known::Last } else { Known::Sealed };
-            let mut each = |at: Position, payload: &[u8]| replay.record(at, payload);
-            let mut found = scan(segment, &*settled(disk, segment)?, known, &mut each)?;
+            let mut found = scan(segment, &*settled(disk, segment)?, known, replay)?;
             recovered.records += found.records;
             recovered.damage.append(&mut found.damage);
             tail = Some((Arc::clone(segment), found));
@@ -126,7 +132,8 @@ pub(crate) fn recover(
     }
 
     let (current, end) = match tail {
-        Some((segment, found)) if found.ending != Ending::Sealed => {
+        // A file that was cut stays as it is, so that its damage is told for as long as it lasts.
+        Some((segment, found)) if found.ending != Ending::Sealed && !found.is_cut => {
             recovered.closed = found.ending == Ending::Closed && found.torn_bytes == 0;
             recovered.torn_bytes = u64::from(found.torn_bytes);
             cut(&segment, &found)?;
@@ -195,16 +202,12 @@ fn settled(disk: &dyn Disk, segment: &Segment) -> Result<Arc<dyn File>> {
     Ok(file)
 }
 
-/// Overwrites the torn tail with zeros, and restores the length of a file that was cut.
+/// Overwrites the torn tail with zeros.
 fn cut(segment: &Segment, found: &Scan) -> Result<()> {
-    if found.torn_bytes == 0 && !found.is_cut {
-        return Ok(());
+    if found.torn_bytes > 0 {
+        let zeros = vec![0; found.torn_bytes as usize];
+        write_full(&*segment.file, &zeros, u64::from(found.end))?;
+        segment.file.sync(Durability::Data)?;
     }
-    if found.is_cut {
-        segment.file.resize(u64::from(segment.bytes))?;
-    }
-    let zeros = vec![0; found.torn_bytes as usize];
-    write_full(&*segment.file, &zeros, u64::from(found.end))?;
-    segment.file.sync(Durability::Data)?;
     Ok(())
 }

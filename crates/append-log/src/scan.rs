@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::record_bytes;
 use crate::format::{HEADER_BYTES, Kind, RECORD_ALIGN, RECORD_HEADER_BYTES, RecordHeader};
 use crate::lsn::{Lsn, Position};
-use crate::recover::Damage;
+use crate::recover::{Damage, Replay};
 use crate::segment::Segment;
 
 /// How much is read at a time.
@@ -66,12 +66,12 @@ impl Scan {
 /// the torn tail of a crash, nothing in it was acknowledged, and the scan ends.
 ///
 /// # Source
-/// The synced offset in the chunks of Pebble's log (cockroachdb/pebble, issue 4331).
+/// The synced offset in the chunks of Pebble's log (cockroachdb/pebble, pull request 4331).
 pub(crate) fn scan(
     segment: &Segment,
     file: &dyn File,
     known: Known,
-    each: &mut dyn FnMut(Position, &[u8]),
+    replay: &mut dyn Replay,
 ) -> Result<Scan> {
     let file_bytes = file.bytes()?;
     let end = HEADER_BYTES;
@@ -85,7 +85,7 @@ pub(crate) fn scan(
             match header.kind {
                 Kind::Data => {
                     let at = Position { lsn: header.lsn, payload_bytes: header.payload_bytes };
-                    each(at, payload);
+                    replay.record(at, payload);
                     scan.records += 1;
                     scan.ending = Ending::Open;
                 }
@@ -111,6 +111,13 @@ pub(crate) fn scan(
                 scan.torn_bytes = beyond.written_end.saturating_sub(scan.end);
                 break;
             }
+        }
+        if let Some((header, payload)) = reader.damaged_at(scan.end)? {
+            let at = Position { lsn: header.lsn, payload_bytes: header.payload_bytes };
+            replay.damaged(at, payload);
+            scan.damage(segment, scan.end.into(), not_checking_out(padded(&header)));
+            scan.end += padded(&header);
+            continue;
         }
         let Some((next, _)) = reader.next_record(scan.end)?.0 else {
             // The last segment has one, or it would have ended in a torn tail.
@@ -200,6 +207,18 @@ impl<'a> Reader<'a> {
 
     /// The record at `offset`, whole, if there is one and it checks out.
     fn record_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
+        let record = self.claimed_at(offset)?;
+        Ok(record.filter(|(header, payload)| header.is_of(payload)))
+    }
+
+    /// The record of data at `offset` whose header checks out and whose payload does not.
+    fn damaged_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
+        let record = self.claimed_at(offset)?;
+        Ok(record.filter(|(header, payload)| header.kind == Kind::Data && !header.is_of(payload)))
+    }
+
+    /// The record the header at `offset` claims, if that checks out, and all its bytes are there.
+    fn claimed_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
         let Segment { nonce, number, .. } = *self.segment;
         let room = self.limit.saturating_sub(offset) as usize;
         if room < RECORD_HEADER_BYTES {
@@ -217,7 +236,8 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let payload = self.bytes_at(offset, whole)?.get(RECORD_HEADER_BYTES..);
-        Ok(payload.filter(|payload| header.is_of(payload)).map(|payload| (header, payload)))
+        let is_whole = |payload: &&[u8]| payload.len() == header.payload_bytes as usize;
+        Ok(payload.filter(is_whole).map(|payload| (header, payload)))
     }
 
     /// The first page, or rest of one, from `offset` on that is not all zeros: where it begins

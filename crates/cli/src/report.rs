@@ -77,6 +77,12 @@ impl Failure {
         self
     }
 
+    /// Whether a file could not be written because the disk under it is full.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        let source = self.source.as_deref().and_then(|source| source.downcast_ref());
+        source.is_some_and(haul_disk::Error::is_full)
+    }
+
     /// Everything there is to say, in one or two lines.
     pub(crate) fn text(&self) -> Option<String> {
         let source = self.source.as_deref().map(|source| source as &dyn Error);

@@ -86,12 +86,9 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
     let objects: Arc<dyn Disk> = Arc::new(Subdir::new(Arc::clone(disk), names::OBJECTS));
     refuse_lost_volumes(&**disk)?;
 
-    let mut replay = Replayer { volumes: &*volumes, index: Index::default(), damage: Vec::new() };
-    replay.index.replaying = true;
+    let mut replay = Replayer::new(&*volumes);
     let (log, found) = Log::open(Arc::clone(&volumes), log_options(options)?, &mut replay)?;
-    let Replayer { mut index, mut damage, .. } = replay;
-    index.end_replay();
-    damage.extend(found.damage.into_iter().map(Damage::from));
+    let (index, damage) = replay.end(found.damage);
     let orphans_removed = if damage.is_empty() { remove_orphans(&*objects, &index)? } else { 0 };
     remove_unfinished(&*objects, names::is_unfinished_big_file)?;
     remove_unfinished(&*volumes, names::is_unfinished_index)?;
@@ -217,6 +214,8 @@ struct Replayer<'a> {
     volumes: &'a dyn Disk,
     index: Index,
     damage: Vec<Damage>,
+    /// Where needles are whose head is good and whose data is not, and whose they are.
+    damaged: Vec<((PathBuf, u64), String, String)>,
 }
 
 impl Replay for Replayer<'_> {
@@ -238,17 +237,52 @@ impl Replay for Replayer<'_> {
             }
         }
     }
+
+    /// What a needle's own head tells is kept, so that the object is not forgotten: whoever asks
+    /// for it hears of the damage.
+    fn damaged(&mut self, at: Position, payload: &[u8]) {
+        for (head, _) in needles(payload).flatten() {
+            self.damaged.push((self.place(at), head.bucket.clone(), head.key.clone()));
+            drop(self.index.apply(head, at));
+        }
+    }
 }
 
-impl Replayer<'_> {
+impl<'a> Replayer<'a> {
+    fn new(volumes: &'a dyn Disk) -> Self {
+        let mut index = Index::default();
+        index.replaying = true;
+        Self { volumes, index, damage: Vec::new(), damaged: Vec::new() }
+    }
+
+    /// The index, and all damage, with the names of the objects it hit where they are known.
+    fn end(self, found: Vec<log::Damage>) -> (Index, Vec<Damage>) {
+        let Self { mut index, mut damage, damaged, .. } = self;
+        index.end_replay();
+        damage.extend(found.into_iter().map(|found| {
+            let hit =
+                damaged.iter().find(|(place, _, _)| *place == (found.file.clone(), found.offset));
+            let mut damage = Damage::from(found);
+            if let Some((_, bucket, key)) = hit {
+                (damage.bucket, damage.key) = (Some(bucket.clone()), Some(key.clone()));
+            }
+            damage
+        }));
+        (index, damage)
+    }
+
     fn malformed(&self, at: Position, why: NotANeedle) -> Damage {
         let what = match why {
             NotANeedle::Malformed(what) => what,
             NotANeedle::Needs(_) => "the needle is cut short",
         };
-        let file = self.volumes.root().join(log::segment_name(at.lsn.segment()));
-        let offset = u64::from(at.lsn.offset());
+        let (file, offset) = self.place(at);
         Damage { bucket: None, key: None, file, offset, what: what.to_owned() }
+    }
+
+    fn place(&self, at: Position) -> (PathBuf, u64) {
+        let file = self.volumes.root().join(log::segment_name(at.lsn.segment()));
+        (file, u64::from(at.lsn.offset()))
     }
 }
 

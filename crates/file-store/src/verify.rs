@@ -1,5 +1,6 @@
 //! Reading everything back.
 
+use haul_append_log as log;
 use haul_disk::Op;
 
 use crate::error::{Error, Result};
@@ -20,7 +21,9 @@ pub struct Verified {
 
 impl Store {
     /// Reads every object back and checks it, in the order of their places in the volumes, while
-    /// the store goes on working. `progress` hears how many objects and bytes are done.
+    /// the store goes on working, then each volume from end to end, since what no object is in
+    /// any more may be what one was lost from. `progress` hears how many objects and bytes are
+    /// done.
     ///
     /// # Errors
     /// When the kernel refuses to read for another reason than damage; damage is in the result.
@@ -46,7 +49,39 @@ impl Store {
             verified.bytes += entry.bytes;
             progress(verified.objects, verified.bytes);
         }
+        self.verify_volumes(&mut verified)?;
         Ok(verified)
+    }
+
+    /// Adds the damage in the volumes that no object has told of.
+    fn verify_volumes(&self, verified: &mut Verified) -> Result<()> {
+        let inner = &self.inner;
+        for segment in inner.log.segments() {
+            let scanned = inner.log.scan(segment.number, &mut |_, _| {});
+            let damage = match scanned {
+                // It was compacted since.
+                Err(log::Error::Invalid(_)) => continue,
+                Err(log::Error::Disk(error)) if error.is_not_found() => continue,
+                // What objects it holds have been read one by one.
+                Err(log::Error::Disk(error)) if error.op == Op::Read => {
+                    vec![log::Damage {
+                        file: error.path,
+                        offset: error.offset.unwrap_or(0),
+                        what: error.source.to_string(),
+                    }]
+                }
+                scanned => scanned?,
+            };
+            let is_told = |damage: &Damage, told: &[Damage]| {
+                told.iter().any(|told| told.file == damage.file && told.offset == damage.offset)
+            };
+            for damage in damage.into_iter().map(Damage::from) {
+                if !is_told(&damage, &verified.damage) {
+                    verified.damage.push(damage);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn verify_object(&self, bucket: &str, key: &str) -> Result<()> {

@@ -1,5 +1,7 @@
 //! The one key pair, and what of signatures the `s3s` crate leaves to us.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use form_urlencoded::parse;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use s3s::auth::{S3Auth, SecretKey};
@@ -25,27 +27,28 @@ impl S3Auth for OneKey {
     }
 }
 
-/// Refuses signatures that are verified by nobody else: those of version 2, and those of URLs
-/// meant to be good for longer than S3 allows.
+/// Refuses signatures that nobody else looks at closely enough: those of version 2 in a header,
+/// which are good for ever, and those of URLs meant to be good for longer than seven days. (URLs
+/// are signed with version 2 to this day, by boto3 for one.)
 pub(crate) fn check_signature_kind(headers: &HeaderMap, query: Option<&str>) -> S3Result<()> {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let mut old = header.is_some_and(|value| value.starts_with("AWS "));
+    if header.is_some_and(|value| value.starts_with("AWS ")) {
+        let message = "Signatures of version 2 are for URLs only: use AWS4-HMAC-SHA256";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     for (name, value) in parse(query.unwrap_or_default().as_bytes()) {
-        old |= matches!(name.as_ref(), "Signature" | "AWSAccessKeyId");
-        if name == "X-Amz-Expires" && !is_short(&value) {
-            let message = "X-Amz-Expires must be a number of seconds up to 604800, seven days";
+        let last_s = match name.as_ref() {
+            "X-Amz-Expires" => PRESIGNED_SECONDS_MAX,
+            "Expires" => now_s + PRESIGNED_SECONDS_MAX,
+            _ => continue,
+        };
+        if !value.parse().is_ok_and(|seconds: u64| seconds <= last_s) {
+            let message = format!("{name} must be a number of seconds, and within seven days");
             return Err(refuse(S3ErrorCode::AuthorizationQueryParametersError, message));
         }
     }
-    if old {
-        let message = "Signatures of version 2 are not supported: use AWS4-HMAC-SHA256";
-        return Err(refuse(S3ErrorCode::InvalidRequest, message));
-    }
     Ok(())
-}
-
-fn is_short(seconds: &str) -> bool {
-    seconds.parse().is_ok_and(|seconds: u64| seconds <= PRESIGNED_SECONDS_MAX)
 }
 
 #[cfg(test)]
@@ -64,11 +67,15 @@ mod tests {
         assert_eq!(code(v4, None), None);
         assert_eq!(code(v4, Some("X-Amz-Expires=604800")), None);
         assert_eq!(code(v2, None).unwrap(), "InvalidRequest");
-        assert_eq!(code(("x", "y"), Some("a&Signature=b")).unwrap(), "InvalidRequest");
+        let expires = |name: &str, seconds: &str| {
+            let query = format!("a=b&{name}={seconds}");
+            code(("x", "y"), Some(&query)).unwrap_or_default()
+        };
         for seconds in ["604801", "-1", "x", ""] {
-            let query = format!("X-Amz-Expires={seconds}");
-            let code = code(("x", "y"), Some(&query)).unwrap();
-            assert_eq!(code, "AuthorizationQueryParametersError", "{seconds}");
+            let told = expires("X-Amz-Expires", seconds);
+            assert_eq!(told, "AuthorizationQueryParametersError", "{seconds}");
         }
+        assert_eq!(expires("Expires", "1"), "");
+        assert_eq!(expires("Expires", "9999999999"), "AuthorizationQueryParametersError");
     }
 }

@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use s3s::StdError;
 
 use crate::digests::Trailer;
+use crate::linger::Lingering;
 
 /// The longest line that tells the size of a chunk.
 const SIZE_LINE_BYTES_MAX: usize = 1024;
@@ -150,14 +151,14 @@ fn chunk_bytes(line: &[u8]) -> Result<u64, ChunkError> {
 
 /// The body of a request without its framing. The trailer is left in the given place.
 pub(crate) struct Decoded {
-    framed: Incoming,
+    framed: Lingering,
     decoder: Decoder,
     input: Bytes,
     trailer: Trailer,
 }
 
 impl Decoded {
-    pub(crate) fn new(framed: Incoming, trailer: Trailer) -> Self {
+    pub(crate) fn new(framed: Lingering, trailer: Trailer) -> Self {
         Self { framed, decoder: Decoder::new(), input: Bytes::new(), trailer }
     }
 }

@@ -16,6 +16,7 @@ use s3s::{Body, S3ErrorCode, S3Result, StdError};
 use crate::anonymous;
 use crate::auth::check_signature_kind;
 use crate::errors::refuse;
+use crate::linger::Lingering;
 use crate::metrics::{Kind, Metrics};
 
 /// Headers that ask for what there is none of. To ignore them would leave the client in the belief
@@ -41,7 +42,7 @@ impl Front {
         let method = request.method().clone();
         let kind = Kind::of(&method, request.uri().path(), request.uri().query());
         let in_flight = InFlight::begin(&self.metrics);
-        let mut response = match self.admit(request) {
+        let mut response = match self.admit(Lingering::wrap(request)) {
             Ok(request) => self.s3.call(request).await.map_err(StdError::from)?,
             Err(error) => error.to_http_response()?,
         };
@@ -52,7 +53,7 @@ impl Front {
         Ok(response.map(|body| Counted { body, in_flight }))
     }
 
-    fn admit(&self, request: Request<Incoming>) -> S3Result<Request<Body>> {
+    fn admit(&self, request: Request<Lingering>) -> S3Result<Request<Body>> {
         check_supported(request.method(), request.headers())?;
         check_length(&request, self.xml_bytes_max)?;
         if self.anonymous {
@@ -60,7 +61,7 @@ impl Front {
             return anonymous::unsigned(request);
         }
         check_signature_kind(request.headers(), request.uri().query())?;
-        Ok(request.map(Body::from))
+        Ok(request.map(Body::http_body))
     }
 }
 
@@ -82,7 +83,7 @@ fn check_supported(method: &Method, headers: &HeaderMap) -> S3Result<()> {
 }
 
 /// Refuses XML that is declared to be too long, with a better word than the service has for it.
-fn check_length(request: &Request<Incoming>, xml_bytes_max: usize) -> S3Result<()> {
+fn check_length(request: &Request<Lingering>, xml_bytes_max: usize) -> S3Result<()> {
     let bytes = request.body().size_hint().exact().unwrap_or(0);
     if *request.method() != Method::POST || bytes <= xml_bytes_max as u64 {
         return Ok(());

@@ -54,6 +54,7 @@ mod digests;
 mod error;
 mod errors;
 mod front;
+mod linger;
 mod list;
 mod metrics;
 mod multipart;

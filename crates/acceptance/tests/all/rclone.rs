@@ -10,9 +10,11 @@ use crate::program::{self, files_below};
 use crate::random::Random;
 use crate::server::{KEYS, Server};
 
-/// rclone without any configuration but the server's, and with parts of 5 MiB.
+/// rclone without any settings but the server's, and with parts of 5 MiB.
 fn rclone(server: &Server, arguments: &[&str]) -> Output {
     Command::new("rclone")
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .args(["--config", "/dev/null", "--retries", "1", "--low-level-retries", "1"])
         .args(["--s3-provider", "Other", "--s3-endpoint", &server.url()])
         .args(["--s3-access-key-id", KEYS.0, "--s3-secret-access-key", KEYS.1])

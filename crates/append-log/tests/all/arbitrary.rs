@@ -3,19 +3,16 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{OnDamage, Options, Room, segment_name};
+use haul_append_log::{Room, segment_name};
 use haul_disk::{Disk, Op};
 use proptest::prelude::*;
 
+use crate::damage::set_header;
 use crate::disk::FaultyDisk;
 use crate::memory::{Medium, MemoryDisk};
 use crate::payload::{ids, payload};
-use crate::recovery::set_header;
+use crate::recovery::report;
 use crate::{open_on, put, small};
-
-fn report() -> Options {
-    Options { on_damage: OnDamage::Report, ..small() }
-}
 
 /// Thirty records in two segments.
 fn log() -> Medium {

@@ -147,6 +147,7 @@ fn a_kill_at_any_step_and_a_power_cut_later_lose_nothing_delivered() {
 struct Note(String);
 
 impl Drop for Note {
+    #[expect(clippy::print_stderr, reason = "it belongs to the message of the panic")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("in {}", self.0);

@@ -8,14 +8,17 @@
 mod arbitrary;
 mod cost;
 mod crash;
+mod damage;
 mod disk;
 mod faults;
 mod kill;
 mod memory;
 mod payload;
 mod recovery;
+mod torn;
 mod writing;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -68,6 +71,11 @@ fn open(dir: &Path) -> Opened {
 /// Appends and waits.
 fn put(log: &Log, payload: &[u8]) -> Position {
     log.append(&[payload], Room::Ordinary).unwrap().wait().unwrap()
+}
+
+/// Appends payloads of 30,000 bytes with these numbers, and says where the last one is.
+fn put_long(log: &Log, ids: Range<u64>) -> Position {
+    ids.map(|id| put(log, &payload::payload(id, 30_000))).fold(None, |_, at| Some(at)).unwrap()
 }
 
 /// The files of a log as they are now.

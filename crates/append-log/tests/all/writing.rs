@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::disk::FaultyDisk;
 use crate::payload::{Random, id_of, ids, payload};
-use crate::{Opened, disk_dir, open, open_on, put, small, try_open, within_a_minute};
+use crate::{Opened, disk_dir, open, open_on, put, put_long, small, try_open, within_a_minute};
 
 fn counted() -> (TempDir, Arc<FaultyDisk>, Opened) {
     let dir = disk_dir();
@@ -169,7 +169,7 @@ fn segments_follow_each_other_under_concurrent_writers() {
     });
     let segments = log.segments();
     assert!(segments.len() as u64 > bytes.load(Ordering::Relaxed) >> 20, "{}", segments.len());
-    assert!(segments.iter().map(|segment| segment.number).eq(1..=segments.len() as u32));
+    assert!(segments.iter().zip(1..).all(|(segment, number)| segment.number == number));
     let mut scanned = 0;
     for segment in &segments {
         let damage = log.scan(segment.number, &mut |_, payload| {
@@ -317,9 +317,7 @@ fn choices_that_cannot_work_are_refused() {
 fn other_choices_at_the_next_opening_are_fine() {
     let dir = disk_dir();
     let log = open(dir.path()).log;
-    for id in 0..40 {
-        put(&log, &payload(id, 30_000));
-    }
+    put_long(&log, 0..40);
     log.close().unwrap();
     // Records that no segment made so far can hold, and a reserve as long as those segments.
     let large = Options {

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
     match &args.command {
         StoreCommand::Import(import) => import::run(&args.open, import),
         StoreCommand::Export(args) => {
-            with_store("export", &mut |store, _| export::run(store, args))
+            with_store("export", &mut |store, damage| export::run(store, damage, args))
         }
         StoreCommand::Put(args) => with_store("put", &mut |store, _| put::run(store, args)),
         StoreCommand::Get(args) => with_store("get", &mut |store, _| get::run(store, args)),

@@ -1,8 +1,12 @@
 //! The modification time of a file, kept with its object as rclone keeps it. Pure.
 
 use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use haul_file_store::Attributes;
 
 /// The attribute holding it: S3 clients see it as the user metadata `mtime`.
 pub(crate) const ATTRIBUTE: &str = "x-amz-meta-mtime";
@@ -23,6 +27,17 @@ impl Mtime {
     pub(crate) fn parts(self) -> Option<(i64, i64)> {
         let seconds = i64::try_from(self.0.div_euclid(NANOS)).ok()?;
         Some((seconds, i64::try_from(self.0.rem_euclid(NANOS)).ok()?))
+    }
+
+    /// The one kept with an object.
+    pub(crate) fn kept(attributes: &Attributes) -> Option<Self> {
+        attributes.get(ATTRIBUTE)?.parse().ok()
+    }
+}
+
+impl From<&Metadata> for Mtime {
+    fn from(status: &Metadata) -> Self {
+        Self::new(status.mtime(), status.mtime_nsec())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use haul_file_store::{Attributes, Precondition, Store};
@@ -58,7 +57,7 @@ fn open(path: &Path) -> Result<Input> {
     let (mut bytes_expected, mut modified) = (None, None);
     if status.is_file() {
         bytes_expected = Some(status.len());
-        modified = Some(Mtime::new(status.mtime(), status.mtime_nsec()));
+        modified = Some(Mtime::from(&status));
     }
     Ok(Input { bytes: Box::new(file), bytes_expected, modified })
 }

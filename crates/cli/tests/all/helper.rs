@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -73,7 +73,8 @@ impl Place {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        Serving { child, stdout, line }
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Serving { child, stdout, stderr, line }
     }
 }
 
@@ -121,6 +122,7 @@ impl Ended {
 pub(crate) struct Serving {
     child: Child,
     stdout: BufReader<ChildStdout>,
+    stderr: BufReader<ChildStderr>,
     pub(crate) line: String,
 }
 
@@ -153,14 +155,40 @@ impl Serving {
         self.child.id()
     }
 
-    /// Sends a signal, waits for the end, and gives the exit code (none after a kill), what was
-    /// still written to stdout, and stderr.
-    pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, String, String) {
+    /// Begins a request with a body, and returns when the server waits for the body.
+    pub(crate) fn begin_put(&self, path: &str, bytes: usize) -> TcpStream {
+        let address = self.address("S3");
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(
+            stream,
+            "PUT {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Expect: 100-continue\r\nContent-Length: {bytes}\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = [0; 25];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// The next line on stderr.
+    pub(crate) fn said(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it has nothing more to say");
+        line
+    }
+
+    /// Waits for the end, and gives the exit code (none after a kill), what was still written to
+    /// stdout, and to stderr.
+    pub(crate) fn wait(mut self) -> (Option<i32>, String, String) {
         let code = self.child.wait().unwrap().code();
         let (mut stdout, mut stderr) = (String::new(), String::new());
         self.stdout.read_to_string(&mut stdout).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        self.stderr.read_to_string(&mut stderr).unwrap();
         (code, stdout, stderr)
     }
 }

@@ -1,5 +1,7 @@
 //! `haul serve`: how it starts and how it ends.
 
+use std::io::{Read, Write};
+
 use rustix::process::Signal;
 
 use crate::helper::{Place, noise};
@@ -24,13 +26,45 @@ fn both_signals_end_it_well() {
         let serving = place.serve();
         serving.request("PUT", "/b-1", b"");
         assert_eq!(serving.request("PUT", &format!("/b-1/{key}"), b"x").0, 200);
-        let (code, stdout, stderr) = serving.end(signal);
+        serving.signal(signal);
+        let (code, stdout, stderr) = serving.wait();
         assert_eq!(code, Some(0), "{stderr}");
         assert_eq!(stdout, "", "one line is all");
         let listed = place.run(&["store", "ls", "b-1"]).code(0);
         assert!(listed.lines().contains(&key));
         assert_eq!(listed.stderr(), "", "it was closed properly");
     }
+}
+
+#[test]
+fn what_is_in_flight_is_finished() {
+    let place = Place::new();
+    let mut serving = place.serve();
+    serving.request("PUT", "/b-1", b"");
+    let mut put = serving.begin_put("/b-1/k", 5);
+    serving.signal(Signal::TERM);
+    assert!(serving.said().contains("finishing the requests in flight"));
+    put.write_all(b"hello").unwrap();
+    let mut answer = String::new();
+    put.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(serving.wait().0, Some(0));
+    assert_eq!(place.run(&["store", "get", "b-1/k"]).code(0).text(), "hello");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let place = Place::new();
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let mut serving = place.serve();
+        serving.request("PUT", "/b-1", b"");
+        let _unfinished = serving.begin_put("/b-1/k", 5);
+        serving.signal(Signal::TERM);
+        while !serving.said().contains("finishing the requests in flight") {}
+        serving.signal(signal);
+        assert_eq!(serving.wait().0, Some(code));
+    }
+    place.run(&["store", "ls", "b-1"]).code(0).tells(&["not closed properly"]);
 }
 
 #[test]
@@ -44,8 +78,8 @@ fn what_was_acknowledged_is_there_after_a_kill() {
     }
     let big = noise(99, (4 << 20) + 1);
     assert_eq!(serving.request("PUT", "/b-1/big", &big).0, 200);
-    let (code, ..) = serving.end(Signal::KILL);
-    assert_eq!(code, None);
+    serving.signal(Signal::KILL);
+    assert_eq!(serving.wait().0, None);
 
     let listed = place.run(&["store", "ls", "b-1"]).code(0).tells(&["not closed properly"]);
     assert_eq!(listed.lines().len(), 51);

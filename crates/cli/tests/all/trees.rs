@@ -122,6 +122,9 @@ fn links_and_special_files_are_left_out_with_a_note() {
         "1 file (sockets",
         "imported 1 file ",
     ]);
+    symlink("tree", place.path("way")).unwrap();
+    place.run(&["store", "import", "b-1", "way"]).code(0).tells(&["1 symbolic link", "1 file "]);
+
     place.run(&["store", "import", "--follow", "b-2", "tree"]).code(0);
     assert_eq!(place.run(&["store", "get", "b-2/link"]).code(0).stdout(), b"outside");
 }

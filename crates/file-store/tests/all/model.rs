@@ -1,1 +1,65 @@
-//! placeholder
+//! Random workloads against the model.
+
+use std::path::Path;
+
+use haul_file_store::Store;
+use haul_test_disk::Random;
+
+use crate::script::{Lengths, Model, Seeded, Seen, seed};
+use crate::{big_files, disk_dir, reopen};
+
+/// What the store holds is what the model does, and no file too many or too few is there.
+fn check(model: &Model, store: &Store, dir: &Path) {
+    assert!(Seen::of(store) == model.seen(), "the store is not what the model is");
+    assert_eq!(big_files(dir).len() as u64, store.stats().big_files);
+    let verified = store.verify(&mut |_, _| {}).unwrap();
+    assert_eq!((verified.objects, verified.damage), (store.stats().objects, Vec::new()));
+}
+
+fn run(seed: u64, acts: u32, lengths: Lengths) {
+    let _seeded = Seeded(seed, format!("{lengths:?}"));
+    let mut random = Random(seed);
+    let dir = disk_dir();
+    let (mut store, mut model) = (reopen(dir.path()).0, Model::default());
+    let (mut restarts, mut compacted) = (0, 0);
+    for _ in 0..acts {
+        let act = model.plan(&mut random, lengths);
+        let started = model.carry_out(&act, &store).unwrap_or_else(|e| panic!("{act:?}: {e:?}"));
+        model.apply(&act, started);
+        if random.below(100) == 0 {
+            restarts += 1;
+            compacted += store.stats().volumes_compacted;
+            let closed = random.below(2) == 0;
+            if closed {
+                store.close().unwrap();
+            } else {
+                // As after a kill: another process opens what is on the disk now.
+                let copy = crate::recovery::copy_of(dir.path());
+                let (copied, recovered) = reopen(copy.path());
+                assert!(recovered.after_crash && recovered.damage.is_empty());
+                check(&model, &copied, copy.path());
+                drop(store);
+            }
+            let (opened, recovered) = reopen(dir.path());
+            assert!(!recovered.after_crash && recovered.damage.is_empty());
+            assert_eq!((recovered.orphans_removed, recovered.torn_bytes), (0, 0));
+            store = opened;
+            check(&model, &store, dir.path());
+        }
+    }
+    check(&model, &store, dir.path());
+    compacted += store.stats().volumes_compacted;
+    println!("{acts} acts, {restarts} restarts, {compacted} volumes compacted");
+}
+
+#[test]
+fn random_workloads_of_short_objects_agree_with_the_model() {
+    let seed = seed();
+    (0..3).for_each(|n| run(seed + n, 1200, Lengths::Short));
+}
+
+#[test]
+fn random_workloads_that_fill_volumes_agree_with_the_model() {
+    let seed = seed();
+    (0..2).for_each(|n| run(seed + n, 1000, Lengths::Long));
+}

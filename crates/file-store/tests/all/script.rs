@@ -1,1 +1,320 @@
-//! placeholder
+//! Random workloads, and the plainest model of what a store must hold after them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use haul_file_store::{Attributes, Etag, Precondition, Result, Store};
+use haul_test_disk::Random;
+use md5::{Digest, Md5};
+
+use crate::{BIG, Dump, dump};
+
+/// The seed of a test: that of the environment, to go through a failure again, or a new one.
+pub(crate) fn seed() -> u64 {
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
+    seed.unwrap_or_else(|| {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        u64::from(since.subsec_nanos()) ^ since.as_secs()
+    })
+}
+
+/// Says the seed when a test fails.
+pub(crate) struct Seeded(pub(crate) u64, pub(crate) String);
+
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("SEED={} {}", self.0, self.1);
+        }
+    }
+}
+
+type Content = Arc<[u8]>;
+
+/// One thing to do to a store.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    CreateBucket(String),
+    DeleteBucket(String),
+    Put { bucket: String, key: String, bytes: Content, attributes: Attributes },
+    Delete { bucket: String, keys: Vec<String> },
+    Copy { from: (String, String), to: (String, String) },
+    Start { bucket: String, key: String, attributes: Attributes },
+    Part { upload: String, number: u16, bytes: Content },
+    Complete { upload: String, numbers: Vec<u16> },
+    Abort { upload: String },
+    Compact,
+}
+
+#[derive(Debug, Clone)]
+struct Upload {
+    bucket: String,
+    key: String,
+    attributes: Attributes,
+    parts: BTreeMap<u16, Content>,
+}
+
+/// What a store must hold.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Model {
+    buckets: BTreeMap<String, BTreeMap<String, (Content, Attributes)>>,
+    uploads: BTreeMap<String, Upload>,
+}
+
+/// An upload as anybody can see it, but for its identifier: bucket, key, attributes, parts.
+type SeenUpload = (String, String, Vec<(String, String)>, Vec<(u16, u64, Etag)>);
+
+/// All that can be seen of a store.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Seen {
+    objects: Dump,
+    uploads: Vec<SeenUpload>,
+}
+
+/// How long the objects of a workload are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lengths {
+    Short,
+    /// Volumes fill soon.
+    Long,
+}
+
+fn pick<'a, T>(random: &mut Random, all: &'a [T]) -> &'a T {
+    &all[usize::try_from(random.below(all.len() as u64)).unwrap()]
+}
+
+fn content(random: &mut Random, lengths: Lengths) -> Content {
+    let big = BIG as u64;
+    let length = match (random.below(16), lengths) {
+        (0, _) => 0,
+        (1, _) => big + random.below(4 * big),
+        (2, _) => big - 1 + random.below(3),
+        (_, Lengths::Short) => random.below(5000),
+        (_, Lengths::Long) => big / 2 + random.below(big / 2),
+    };
+    random.bytes(usize::try_from(length).unwrap()).into()
+}
+
+fn attributes(random: &mut Random) -> Attributes {
+    (0..random.below(3)).map(|n| (format!("name {n}"), random.below(1000).to_string())).collect()
+}
+
+impl Model {
+    /// Something that makes sense now.
+    pub(crate) fn plan(&self, random: &mut Random, lengths: Lengths) -> Act {
+        let buckets: Vec<&String> = self.buckets.keys().collect();
+        let new_bucket = format!("bucket-{}", random.below(4));
+        if buckets.is_empty() || (random.below(60) == 0 && !self.buckets.contains_key(&new_bucket))
+        {
+            return Act::CreateBucket(new_bucket);
+        }
+        let bucket = (*pick(random, &buckets)).clone();
+        let key = format!("key/{:02}", random.below(12));
+        let keys: Vec<&String> = self.buckets[&bucket].keys().collect();
+        let uploads: Vec<&String> = self.uploads.keys().collect();
+        let some_upload = (!uploads.is_empty()).then(|| (*pick(random, &uploads)).clone());
+        match (random.below(64), some_upload) {
+            (0..8, _) if !keys.is_empty() => {
+                Act::Delete { bucket, keys: vec![(*pick(random, &keys)).clone()] }
+            }
+            (8..10, _) => {
+                let keys = (0..12).map(|n| format!("key/{n:02}")).filter(|_| random.below(2) == 0);
+                Act::Delete { bucket, keys: keys.collect() }
+            }
+            (10..15, _) if !keys.is_empty() => {
+                let to = ((*pick(random, &buckets)).clone(), key);
+                Act::Copy { from: (bucket, (*pick(random, &keys)).clone()), to }
+            }
+            (15..17, _) if uploads.len() < 4 => {
+                Act::Start { bucket, key, attributes: attributes(random) }
+            }
+            (17..23, Some(upload)) => {
+                let number = u16::try_from(1 + random.below(5)).unwrap();
+                Act::Part { upload, number, bytes: content(random, Lengths::Short) }
+            }
+            (23..25, Some(upload)) => {
+                let all = self.uploads[&upload].parts.keys().copied();
+                let numbers: Vec<u16> = all.filter(|_| random.below(8) > 0).collect();
+                match numbers.is_empty() {
+                    true => Act::Abort { upload },
+                    false => Act::Complete { upload, numbers },
+                }
+            }
+            (25, Some(upload)) => Act::Abort { upload },
+            (26, _) => Act::Compact,
+            (27..29, _) => {
+                let empty = |bucket: &&&String| {
+                    self.buckets[**bucket].is_empty()
+                        && self.uploads.values().all(|upload| upload.bucket != ***bucket)
+                };
+                match buckets.iter().find(empty) {
+                    Some(bucket) => Act::DeleteBucket((**bucket).clone()),
+                    None => {
+                        let keys = keys.into_iter().cloned().collect();
+                        Act::Delete { bucket, keys }
+                    }
+                }
+            }
+            _ => {
+                let (bytes, attributes) = (content(random, lengths), attributes(random));
+                Act::Put { bucket, key, bytes, attributes }
+            }
+        }
+    }
+
+    /// Does it to a store; the answer is the identifier of an upload that was started.
+    pub(crate) fn carry_out(&self, act: &Act, store: &Store) -> Result<Option<String>> {
+        let none = Precondition::None;
+        match act {
+            Act::CreateBucket(bucket) => store.create_bucket(bucket)?,
+            Act::DeleteBucket(bucket) => store.delete_bucket(bucket)?,
+            Act::Put { bucket, key, bytes, attributes } => {
+                drop(store.put(bucket, key, bytes, attributes, &none)?);
+            }
+            Act::Delete { bucket, keys } => {
+                let named: Vec<&str> = keys.iter().map(String::as_str).collect();
+                for (key, outcome) in keys.iter().zip(store.delete_many(bucket, &named)) {
+                    assert_eq!(outcome?, self.buckets[bucket].contains_key(key), "{key}");
+                }
+            }
+            Act::Copy { from, to } => {
+                drop(store.copy((&from.0, &from.1), (&to.0, &to.1), None, &none)?);
+            }
+            Act::Start { bucket, key, attributes } => {
+                return store.start_upload(bucket, key, attributes).map(Some);
+            }
+            Act::Part { upload, number, bytes } => {
+                let Upload { bucket, key, .. } = &self.uploads[upload];
+                let mut writer = store.part_writer(Some(bytes.len() as u64))?;
+                writer.write(bytes)?;
+                let written = writer.finish()?;
+                store.put_part(bucket, key, upload, *number, written, &Attributes::new())?;
+            }
+            Act::Complete { upload, numbers } => {
+                let Upload { bucket, key, parts, .. } = &self.uploads[upload];
+                let named: Vec<(u16, Etag)> =
+                    numbers.iter().map(|number| (*number, etag(&parts[number]))).collect();
+                let more = Attributes::new();
+                store.complete_upload(bucket, key, upload, &named, &more, &none)?;
+            }
+            Act::Abort { upload } => {
+                let Upload { bucket, key, .. } = &self.uploads[upload];
+                store.abort_upload(bucket, key, upload)?;
+            }
+            Act::Compact => drop(store.compact()?),
+        }
+        Ok(None)
+    }
+
+    /// What the store must hold after it.
+    pub(crate) fn apply(&mut self, act: &Act, started: Option<String>) {
+        match act.clone() {
+            Act::CreateBucket(bucket) => drop(self.buckets.insert(bucket, BTreeMap::new())),
+            Act::DeleteBucket(bucket) => drop(self.buckets.remove(&bucket)),
+            Act::Put { bucket, key, bytes, attributes } => {
+                self.objects(&bucket).insert(key, (bytes, attributes));
+            }
+            Act::Delete { bucket, keys } => {
+                self.objects(&bucket).retain(|key, _| !keys.contains(key));
+            }
+            Act::Copy { from, to } => {
+                let object = self.buckets[&from.0][&from.1].clone();
+                self.objects(&to.0).insert(to.1, object);
+            }
+            Act::Start { bucket, key, attributes } => {
+                let id = started.unwrap_or_else(|| "nobody was told".to_owned());
+                let parts = BTreeMap::new();
+                self.uploads.insert(id, Upload { bucket, key, attributes, parts });
+            }
+            Act::Part { upload, number, bytes } => {
+                let upload = self.uploads.get_mut(&upload).expect("it was planned so");
+                upload.parts.insert(number, bytes);
+            }
+            Act::Complete { upload, numbers } => {
+                let upload = self.uploads.remove(&upload).expect("it was planned so");
+                let bytes: Vec<u8> =
+                    numbers.iter().flat_map(|number| upload.parts[number].to_vec()).collect();
+                let object = (bytes.into(), upload.attributes);
+                self.objects(&upload.bucket).insert(upload.key, object);
+            }
+            Act::Abort { upload } => drop(self.uploads.remove(&upload)),
+            Act::Compact => {}
+        }
+    }
+
+    fn objects(&mut self, bucket: &str) -> &mut BTreeMap<String, (Content, Attributes)> {
+        self.buckets.get_mut(bucket).expect("it was planned so")
+    }
+
+    /// The states a delete of several keys may leave when it is cut short: any of them are gone.
+    pub(crate) fn allows(&self, act: Option<&Act>, seen: &Seen) -> bool {
+        if self.seen() == *seen {
+            return true;
+        }
+        let Some(act) = act else { return false };
+        let mut after = self.clone();
+        if let Act::Delete { bucket, keys } = act {
+            let here = seen.objects.get(bucket);
+            let is_gone = |key: &&String| here.is_none_or(|objects| !objects.contains_key(*key));
+            let keys = keys.iter().filter(is_gone).cloned().collect();
+            after.apply(&Act::Delete { bucket: bucket.clone(), keys }, None);
+        } else {
+            after.apply(act, None);
+        }
+        after.seen() == *seen
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        let objects = |objects: &BTreeMap<String, (Content, Attributes)>| {
+            let object = |(key, (bytes, attributes)): (&String, &(Content, Attributes))| {
+                (key.clone(), (bytes.to_vec(), attributes.clone()))
+            };
+            objects.iter().map(object).collect()
+        };
+        let objects = self.buckets.iter().map(|(name, all)| (name.clone(), objects(all))).collect();
+        let upload = |upload: &Upload| {
+            let Upload { bucket, key, attributes, parts } = upload.clone();
+            let part = |(number, bytes): (u16, Content)| (number, bytes.len() as u64, etag(&bytes));
+            (bucket, key, pairs(&attributes), parts.into_iter().map(part).collect())
+        };
+        let mut uploads: Vec<SeenUpload> = self.uploads.values().map(upload).collect();
+        uploads.sort_by(order);
+        Seen { objects, uploads }
+    }
+}
+
+impl Seen {
+    /// Reads everything, and checks what must hold of any store.
+    pub(crate) fn of(store: &Store) -> Self {
+        let objects = dump(store);
+        let mut uploads = Vec::new();
+        for bucket in objects.keys() {
+            for upload in store.uploads(bucket).unwrap() {
+                let parts = store.parts(bucket, &upload.key, &upload.id).unwrap();
+                let parts = parts.into_iter().map(|part| (part.number, part.bytes, part.etag));
+                let attributes = pairs(&upload.attributes);
+                uploads.push((bucket.clone(), upload.key, attributes, parts.collect()));
+            }
+        }
+        assert_eq!(store.stats().uploads, uploads.len() as u64);
+        uploads.sort_by(order);
+        Self { objects, uploads }
+    }
+}
+
+fn order(a: &SeenUpload, b: &SeenUpload) -> std::cmp::Ordering {
+    let key = |upload: &SeenUpload| {
+        let parts: Vec<(u16, u64, [u8; 16])> =
+            upload.3.iter().map(|(number, bytes, etag)| (*number, *bytes, etag.md5)).collect();
+        (upload.0.clone(), upload.1.clone(), upload.2.clone(), parts)
+    };
+    key(a).cmp(&key(b))
+}
+
+fn pairs(attributes: &Attributes) -> Vec<(String, String)> {
+    attributes.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn etag(bytes: &[u8]) -> Etag {
+    Etag { md5: Md5::digest(bytes).into(), parts: 0 }
+}

@@ -3,7 +3,7 @@
 use haul_file_store::{Options, Store};
 use haul_s3_server::{Config, Error, Limits, Server};
 
-use crate::client::{Running, assert_refused};
+use crate::client::{Running, assert_refused, noise};
 
 #[test]
 fn names_no_object_can_have_are_refused() {
@@ -43,6 +43,14 @@ fn unknown_buckets_are_told() {
     ] {
         assert_refused(&server.s3.send(method, target, &[], b""), 404, "NoSuchBucket");
     }
+}
+
+#[test]
+fn a_refusal_is_heard_by_a_client_that_still_sends() {
+    let server = Running::new();
+    let body = noise(20_000_000);
+    assert_refused(&server.s3.put("/nowhere/key", &body), 404, "NoSuchBucket");
+    assert_refused(&server.s3.put("/B/key", &body), 400, "InvalidBucketName");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use haul_file_store::{Options, Store};
 use haul_s3_server::{Config, Credentials, Limits, Server};
+use haul_test_disk::TestDisk;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -38,8 +39,23 @@ impl Running {
 
     /// A server on a store that is already there.
     pub(crate) fn on(dir: TempDir, credentials: Option<Credentials>, limits: Limits) -> Self {
-        let options = Options { volume_bytes: 16 << 20, ..Options::default() };
-        let store = Arc::new(Store::open(dir.path(), options).unwrap().0);
+        let store = Store::open(dir.path(), small()).unwrap().0;
+        let mut server = Self::serve(store, credentials, limits);
+        server.dir = Some(dir);
+        server
+    }
+
+    /// A server on a disk in memory, with a bucket named `bucket`.
+    pub(crate) fn in_memory(disk: &TestDisk) -> Self {
+        let options = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..small() };
+        let store = Store::open_on(Arc::new(disk.clone()), options).unwrap().0;
+        let server = Self::serve(store, None, Limits::default());
+        assert_eq!(server.s3.put("/bucket", b"").status, 200);
+        server
+    }
+
+    fn serve(store: Store, credentials: Option<Credentials>, limits: Limits) -> Self {
+        let store = Arc::new(store);
         let any = "127.0.0.1:0".parse().unwrap();
         let config = Config { listen: any, admin: any, credentials, limits };
         let (stop, stopped) = oneshot::channel();
@@ -62,7 +78,7 @@ impl Running {
         Self {
             s3: Client(addresses.listen),
             admin: Client(addresses.admin),
-            dir: Some(dir),
+            dir: None,
             stop: Some(stop),
             thread: Some(thread),
         }
@@ -91,6 +107,10 @@ impl Running {
         self.join();
         self.dir.take().unwrap()
     }
+}
+
+fn small() -> Options {
+    Options { volume_bytes: 16 << 20, ..Options::default() }
 }
 
 impl Drop for Running {
@@ -179,11 +199,28 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Reads until the server closes.
+    /// Reads as much as is announced, or until the server closes. A reset after the answer is how
+    /// a server hangs up on a client that still sends.
     pub(crate) fn read(stream: &mut TcpStream) -> Self {
         let mut bytes = Vec::new();
-        // A reset after the answer is how a server hangs up on a client that still sends.
-        drop(stream.read_to_end(&mut bytes));
+        let mut piece = vec![0; 64 << 10];
+        let mut wanted = usize::MAX;
+        while bytes.len() < wanted {
+            match stream.read(&mut piece) {
+                Ok(0) | Err(_) => break,
+                Ok(read) => bytes.extend_from_slice(&piece[..read]),
+            }
+            if wanted == usize::MAX {
+                let begun = Self::parse(&bytes);
+                let length = begun.header("content-length").and_then(|length| length.parse().ok());
+                let head = bytes.len() - begun.body.len();
+                wanted = length.map_or(usize::MAX, |length: usize| head + length);
+            }
+        }
+        Self::parse(&bytes)
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
         let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
             return Self::default();
         };

@@ -1,10 +1,13 @@
-//! A medium that does not return what was written.
+//! A medium that is full, fails, or does not return what was written.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use haul_disk::Op;
 use haul_s3_server::Limits;
+use haul_test_disk::TestDisk;
+use rustix::io::Errno;
 
 use crate::client::{Running, assert_refused, noise};
 
@@ -63,4 +66,48 @@ fn damage_in_the_middle_of_a_big_object_breaks_the_connection() {
     let range = [("range", "bytes=9437180-9437190")];
     let middle = again.s3.send("GET", "/bucket/damaged", &range, b"");
     assert_refused(&middle, 500, "InternalError");
+}
+
+#[test]
+fn a_full_disk_refuses_new_objects_and_serves_and_deletes_old_ones() {
+    let disk = TestDisk::default();
+    let server = Running::in_memory(&disk);
+    let (small, big) = (noise(500_000), noise(3_000_000));
+    assert_eq!(server.s3.put("/bucket/big", &big).status, 200);
+    disk.limit(Some(disk.used_bytes() + 1_000_000));
+    assert_refused(&server.s3.put("/bucket/other", &big), 507, "XHaulStorageFull");
+    let mut stored = 0;
+    while server.s3.put(&format!("/bucket/small-{stored}"), &small).status == 200 {
+        stored += 1;
+        assert!(stored < 100, "the disk is never full");
+    }
+    assert_refused(&server.s3.put("/bucket/more", &small), 507, "XHaulStorageFull");
+    assert_eq!(server.admin.get("/health").status, 200);
+    assert!(server.s3.get("/bucket/big").body == big);
+    let listed = server.s3.get("/bucket?list-type=2").all_xml("Key");
+    assert_eq!(listed.len(), stored + 1);
+    for key in listed {
+        let target = format!("/bucket/{key}");
+        assert_eq!(server.s3.get(&target).status, 200, "{key}");
+        assert_eq!(server.s3.delete(&target).status, 204, "{key}");
+    }
+    disk.limit(None);
+    assert_eq!(server.s3.put("/bucket/more", &small).status, 200);
+}
+
+#[test]
+fn after_a_failed_sync_writes_are_refused_and_reads_go_on() {
+    let disk = TestDisk::default();
+    let server = Running::in_memory(&disk);
+    server.s3.put("/bucket/good", b"hello");
+    disk.fail(Op::Sync, 1, 1, Errno::IO);
+    let failed = server.s3.put("/bucket/lost", b"x");
+    assert!(failed.status >= 500, "{}", failed.text());
+    for _ in 0..2 {
+        assert_refused(&server.s3.put("/bucket/more", b"x"), 503, "ServiceUnavailable");
+    }
+    assert_refused(&server.s3.delete("/bucket/good"), 503, "ServiceUnavailable");
+    assert_eq!(server.s3.get("/bucket/good").text(), "hello");
+    assert_eq!(server.admin.get("/health").status, 503);
+    assert!(server.admin.get("/metrics").text().contains("\nhaul_latched 1\n"));
 }

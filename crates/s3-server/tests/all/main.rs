@@ -1,4 +1,9 @@
 //! The server as clients see it: over TCP, on a real store in a directory of its own.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which may fail like them"
+)]
 
 mod admin;
 mod auth;

@@ -125,7 +125,8 @@ fn timestamp(age_s: u64) -> String {
 
 /// The date so many days after 1970-01-01, counted on the proleptic Gregorian calendar.
 fn civil(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let by = |year: u64, number| year.is_multiple_of(number);
+    let leap = |year| by(year, 4) && (!by(year, 100) || by(year, 400));
     let mut year = 1970;
     while days >= 365 + u64::from(leap(year)) {
         days -= 365 + u64::from(leap(year));

@@ -39,6 +39,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "clap clap_complete clap_mangen indicatif rustix serde_json tokio tracing-subscriber \
          walkdir | tempfile",
     ),
+    ("haul-test-disk", Support, "rustix"),
     ("haul-test-image", Support, "tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
     ("haul-tidy", Tests, "| serde_json"),

@@ -14,7 +14,7 @@ use crate::progress::{Amount, Done, Part, Progress};
 use crate::report::{OrFail, Result, chain};
 use crate::signals::Stop;
 use crate::store::content;
-use crate::store::mtime::{self, Mtime};
+use crate::store::mtime::Mtime;
 use crate::store::workers::{self, Queue};
 
 /// What to carry out.
@@ -53,6 +53,8 @@ pub(super) fn carry_out(work: &Work<'_>, jobs: usize, stop: &Stop) -> Result<Out
             let mut part = progress.part();
             match work.write(file, &unfinished, &mut part) {
                 Ok(()) => part.finish(),
+                // No other object would fare better.
+                Err(failure) if failure.is_disk_full() => return Err(failure),
                 Err(failure) => {
                     failed.fetch_add(1, Ordering::Relaxed);
                     progress.say(&failure.text().unwrap_or_default());
@@ -100,8 +102,7 @@ fn fill(
 
 /// Gives a file the time its original had, or else the time its object was stored.
 fn set_mtime(file: &dyn File, object: &Object) -> io::Result<()> {
-    let kept = object.attributes.get(mtime::ATTRIBUTE).and_then(|text| text.parse().ok());
-    let modified = kept.unwrap_or_else(|| Mtime::from(object.info.modified));
+    let modified = Mtime::kept(&object.attributes).unwrap_or(object.info.modified.into());
     let (Some((seconds, nanos)), Some(descriptor)) = (modified.parts(), file.descriptor()) else {
         return Ok(());
     };

@@ -6,7 +6,7 @@ mod plan;
 use std::fs;
 
 use haul_disk::OsDisk;
-use haul_file_store::Store;
+use haul_file_store::{Damage, Store};
 
 use self::carry_out::{Outcome, Work};
 use self::plan::Plan;
@@ -17,7 +17,9 @@ use crate::report::{Failure, OrFail, Result, say};
 use crate::signals::Stop;
 use crate::units::Count;
 
-pub(super) fn run(store: &Store, args: &ExportArgs) -> Result {
+/// Writes what there is. `found` is the damage opening the store met: what it hit may be missing from
+/// the listing, so that nothing else would tell that the copy is not whole.
+pub(super) fn run(store: &Store, found: &[Damage], args: &ExportArgs) -> Result {
     let bucket = &args.from.bucket;
     store.bucket(bucket).or_fail(|| format!("cannot export {}", args.from))?;
     let objects = objects::all(store, bucket, &args.from.rest)?;
@@ -39,14 +41,18 @@ pub(super) fn run(store: &Store, args: &ExportArgs) -> Result {
     // Whoever deletes the store after this must find the copy on the medium.
     let synced = fs::File::open(dir).and_then(|dir| Ok(rustix::fs::syncfs(&dir)?));
     synced.or_fail(|| format!("cannot sync the file system of {}", dir.display()))?;
-    conclude(&plan, &outcome, &stop)
+    conclude(&plan, &outcome, &stop)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new("the store is damaged, as told above: objects may be missing from the copy"))
 }
 
 fn conclude(plan: &Plan, outcome: &Outcome, stop: &Stop) -> Result {
     say(&format!("exported {}", outcome.written));
-    if let Some(exit) = stop.asked() {
-        let done = outcome.written.amount.things + outcome.failed;
-        let left = Count(plan.files.len() as u64 - done, "object");
+    let left = plan.files.len() as u64 - outcome.written.amount.things - outcome.failed;
+    if let Some(exit) = stop.asked().filter(|_| left > 0) {
+        let left = Count(left, "object");
         return Err(Failure::new(format!("stopped with {left} left to export")).exit(exit));
     }
     match outcome.failed + plan.refused.len() as u64 {

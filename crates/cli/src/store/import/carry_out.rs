@@ -1,8 +1,6 @@
 //! Walks the plan: several threads read files and store them, and share the syncs of the store.
 
-use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +9,7 @@ use haul_file_store::{Attributes, Error, Precondition, Result as StoreResult, St
 use super::plan::{Plan, Planned};
 use super::source::{Reading, Source};
 use crate::progress::{Amount, Done, Part, Progress};
-use crate::report::{Failure, Result, chain};
+use crate::report::{Failure, Result, chain, say};
 use crate::signals::Stop;
 use crate::store::content::PIECE_BYTES;
 use crate::store::mtime::{self, Mtime};
@@ -104,6 +102,8 @@ pub(super) fn carry_out(work: &Work<'_>, jobs: usize, stop: &Stop) -> Result<Out
         same: carrying.same.into_inner(),
         failed: carrying.failed.into_inner(),
     };
+    // Also before a failure: this much is stored.
+    say(&format!("imported {}", outcome.stored));
     result.map(|()| outcome)
 }
 
@@ -150,7 +150,7 @@ impl Carrying<'_> {
             return Ok(None);
         }
         let reading = self.work.source.read(self.work.plan.path(file))?;
-        let modified = mtime_of(reading.status());
+        let modified = Mtime::from(reading.status());
         let content = if reading.status().len() < self.work.big_object_bytes {
             Content::Small(reading.whole()?)
         } else {
@@ -164,12 +164,16 @@ impl Carrying<'_> {
     fn is_stored(&self, file: &Planned) -> std::result::Result<bool, Trouble> {
         let Work { store, bucket, .. } = self.work;
         let object = match store.stat(bucket, &file.key) {
-            Ok(info) if info.bytes == file.bytes => store.head(bucket, &file.key)?,
-            Ok(_) | Err(Error::NoSuchKey { .. }) => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Ok(info) if info.bytes == file.bytes => store.head(bucket, &file.key),
+            Ok(_) => return Ok(false),
+            Err(error) => Err(error),
         };
-        let modified = object.attributes.get(mtime::ATTRIBUTE).and_then(|text| text.parse().ok());
-        Ok(modified == Some(file.modified))
+        let object = match object {
+            // To store it again is the way to repair it.
+            Err(Error::NoSuchKey { .. } | Error::Damaged { .. }) => return Ok(false),
+            other => other?,
+        };
+        Ok(Mtime::kept(&object.attributes) == Some(file.modified))
     }
 
     fn stream(&self, mut reading: Reading) -> std::result::Result<Content<'_>, Trouble> {
@@ -206,8 +210,4 @@ impl Carrying<'_> {
         }
         Ok(())
     }
-}
-
-fn mtime_of(status: &Metadata) -> Mtime {
-    Mtime::new(status.mtime(), status.mtime_nsec())
 }

@@ -65,12 +65,11 @@ fn tell(plan: &Plan, path: &Path) {
 }
 
 fn conclude(plan: &Plan, outcome: &Outcome, stop: &Stop) -> Result {
-    say(&format!("imported {}", outcome.stored));
     if outcome.same > 0 {
         say(&format!("left alone {}, stored already", Count(outcome.same, "file")));
     }
-    if let Some(exit) = stop.asked() {
-        let left = plan.files.len() as u64 - outcome.taken();
+    let left = plan.files.len() as u64 - outcome.taken();
+    if let Some(exit) = stop.asked().filter(|_| left > 0) {
         return Err(Failure::new(format!("stopped with {} left to import", Count(left, "file")))
             .advise("the same command with --skip-existing goes on from here")
             .exit(exit));

@@ -35,7 +35,8 @@ pub(super) fn walk(source: &Source, store: &Path) -> Walked {
         .filter_entry(|entry| !is_store(entry, store));
     for entry in entries {
         match entry {
-            Ok(entry) if entry.file_type().is_dir() => {}
+            // The path itself may be a link, which the user wants to be followed.
+            Ok(entry) if entry.file_type().is_dir() || entry.depth() == 0 => {}
             Ok(entry) => {
                 let status = entry.metadata().map_err(|error| reason(&error));
                 look(&mut walked, name(source, entry.path()), &status);
@@ -78,7 +79,7 @@ fn look(walked: &mut Walked, name: PathBuf, status: &Result<fs::Metadata, String
         name,
         kind,
         bytes: status.len(),
-        modified: Mtime::new(status.mtime(), status.mtime_nsec()),
+        modified: Mtime::from(status),
         device: status.dev(),
         inode: status.ino(),
     });

@@ -1,0 +1,146 @@
+//! Tails torn in a power cut, at every byte.
+
+use std::sync::Arc;
+
+use haul_append_log::{Position, Room, segment_name};
+use haul_disk::Disk;
+
+use crate::disk::FaultyDisk;
+use crate::memory::{Medium, MemoryDisk, Survival};
+use crate::payload::{ids, payload};
+use crate::recovery::{bytes_of, start};
+use crate::{open_on, put, small};
+
+/// Five records of a batch each, then a batch of three, then perhaps a batch of two.
+pub(crate) struct Batches {
+    pub(crate) medium: Medium,
+    pub(crate) positions: Vec<Position>,
+}
+
+pub(crate) fn batches(last: bool) -> Batches {
+    let memory = MemoryDisk::default();
+    let disk = FaultyDisk::new(Arc::new(memory.clone()));
+    let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap().log;
+    let append = |id: usize| {
+        // Lengths of whole words, so that each byte of the file belongs to a record.
+        log.append(&[&payload(id as u64, [40, 48, 104][id % 3])], Room::Ordinary).unwrap()
+    };
+    let mut positions: Vec<_> = (0..4).map(|id| append(id).wait().unwrap()).collect();
+    // What comes while a batch is being synced is the next batch.
+    for (first, others) in [(4, 5..7), (7, 8..11)] {
+        let together = || others.map(append).collect::<Vec<_>>();
+        let (first, others) = disk.during_a_sync(|| append(first), together);
+        positions.extend([first].into_iter().chain(others).map(|ticket| ticket.wait().unwrap()));
+    }
+    if last {
+        positions.push(append(11).wait().unwrap());
+    }
+    let medium = memory.medium();
+    drop(log);
+    Batches { medium, positions }
+}
+
+impl Batches {
+    pub(crate) fn file(&self) -> (Medium, String) {
+        (self.medium.clone(), segment_name(1))
+    }
+
+    /// The first of these records, whole, came through the opening; the second opening finds
+    /// the same and what was appended in between.
+    fn goes_on_with(&self, medium: &Medium, survivors: usize, torn_bytes: usize, what: &str) {
+        let disk = MemoryDisk::on(medium);
+        let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
+        let delivered: Vec<Position> = opened.records.iter().map(|(at, _)| *at).collect();
+        assert_eq!(delivered, self.positions[..survivors], "{what}");
+        assert_eq!(opened.recovered.torn_bytes, torn_bytes as u64, "{what}");
+        assert!(!opened.recovered.closed, "{what}");
+        let mut expected = ids(&opened.records);
+        expected.insert(100, put(&opened.log, &payload(100, 5000)).lsn);
+        let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
+        assert_eq!(again.recovered.torn_bytes, 0, "{what}");
+        assert_eq!(ids(&again.records), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on() {
+    let batches = batches(false);
+    let begin = bytes_of(batches.positions[8]).start;
+    let end = bytes_of(*batches.positions.last().unwrap()).end;
+    for at in begin..end {
+        let whole = batches.positions.iter().take_while(|p| bytes_of(**p).end <= at).count();
+        let prefix_end = bytes_of(batches.positions[whole - 1]).end;
+
+        // What lies behind was never written.
+        let (mut medium, name) = batches.file();
+        medium.file(&name)[at..end].fill(0);
+        let written = medium.file(&name).iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        let torn = written.saturating_sub(prefix_end);
+        batches.goes_on_with(&medium, whole, torn, &format!("nothing written behind {at}"));
+
+        // One byte differs, and all behind is there.
+        let (mut medium, name) = batches.file();
+        medium.file(&name)[at] ^= 0x10;
+        let torn = end - prefix_end;
+        batches.goes_on_with(&medium, whole, torn, &format!("{at} flipped"));
+
+        // All behind is something else.
+        let (mut medium, name) = batches.file();
+        medium.file(&name)[at..end].iter_mut().for_each(|byte| *byte ^= 0xa5);
+        let torn = medium.file(&name).iter().rposition(|byte| *byte != 0).unwrap() + 1 - prefix_end;
+        batches.goes_on_with(&medium, whole, torn, &format!("garbage behind {at}"));
+    }
+}
+
+#[test]
+fn what_was_behind_a_torn_record_never_comes_back() {
+    let memory = MemoryDisk::default();
+    let disk = FaultyDisk::new(Arc::new(memory.clone()));
+    let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap().log;
+    // Whole pages, so that nothing but the cut overwrites what is behind the first.
+    const BYTES: usize = 8192 - 32;
+    let append = |id| log.append(&[&payload(id, BYTES)], Room::Ordinary).unwrap();
+    let together = || (1..4).map(append).collect::<Vec<_>>();
+    let (_, others) = disk.during_a_sync(|| append(0), together);
+    let torn: Vec<_> = others.into_iter().map(|ticket| ticket.wait().unwrap()).collect();
+    let mut medium = memory.medium();
+    medium.file(&segment_name(1))[bytes_of(torn[0]).start + 2000] ^= 1;
+
+    let disk = MemoryDisk::on(&medium);
+    let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
+    let again = put(&opened.log, &payload(4, BYTES));
+    assert_eq!(again, torn[0], "the same place, and the next record would follow");
+    let left = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
+    assert!(ids(&left.records).keys().copied().eq([0, 4]));
+}
+
+#[test]
+fn records_of_an_earlier_use_of_the_file_never_come_back() {
+    let filled = |first: u64, count: u64| {
+        let disk = MemoryDisk::default();
+        let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+        for id in first..first + count {
+            put(&log, &payload(id, 400));
+        }
+        let medium = disk.medium();
+        drop(log);
+        medium
+    };
+    let (mut earlier, now) = (filled(0, 50), filled(100, 10));
+    let stale = earlier.file(&segment_name(1)).clone();
+    let end = 4096 + 10 * 432;
+    for from in [end, end + 8, end + 432, end + 500, 8192] {
+        let mut medium = now.clone();
+        medium.file(&segment_name(1))[from.max(end)..].copy_from_slice(&stale[from.max(end)..]);
+        let disk = MemoryDisk::on(&medium);
+        let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
+        assert!(ids(&opened.records).keys().copied().eq(100..110), "from {from}");
+        assert_eq!(opened.recovered.torn_bytes, (4096 + 50 * 432 - end) as u64);
+        // Appending brings each record that follows to the place of an earlier one.
+        for id in 110..130 {
+            put(&opened.log, &payload(id, 400));
+            let again = start(&disk.medium(), small()).unwrap();
+            assert!(ids(&again.records).keys().copied().eq(100..=id));
+        }
+    }
+}

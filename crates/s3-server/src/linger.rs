@@ -1,0 +1,80 @@
+//! Hearing a client out that was answered early.
+//!
+//! A connection that is closed while the client still sends is reset, and a reset takes away the
+//! answer the client has not read yet: instead of "wrong signature" it sees "broken pipe". So what
+//! is left of a body nobody wants any more is received and dropped, within limits.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::EXPECT;
+
+/// The most bytes received in vain.
+const BYTES_MAX: usize = 64 << 20;
+
+/// How long is listened in vain.
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// The body of a request, whose rest is received when it is dropped.
+pub(crate) struct Lingering {
+    body: Option<Incoming>,
+    /// A client that asked before sending sends nothing after a refusal.
+    asked: bool,
+}
+
+impl Lingering {
+    /// The request with such a body.
+    pub(crate) fn wrap(request: Request<Incoming>) -> Request<Self> {
+        let asked = request.headers().contains_key(EXPECT);
+        request.map(|body| Self { body: Some(body), asked })
+    }
+}
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        let Some(mut body) = self.body.take() else { return };
+        if self.asked || body.is_end_stream() {
+            return;
+        }
+        tokio::spawn(async move {
+            let rest = async {
+                let mut bytes = 0;
+                while let Some(Ok(frame)) = body.frame().await {
+                    bytes += frame.data_ref().map_or(0, Bytes::len);
+                    if bytes > BYTES_MAX {
+                        break;
+                    }
+                }
+            };
+            drop(tokio::time::timeout(TIME_MAX, rest).await);
+        });
+    }
+}
+
+impl Body for Lingering {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint)
+    }
+}
