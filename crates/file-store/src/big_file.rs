@@ -142,6 +142,9 @@ impl BigWriter {
     /// 2. The rename and the sync of the directory. After a crash it is there, and opening the
     ///    store removes it unless a needle refers to it.
     pub(crate) fn finish(mut self) -> Result<FilePart> {
+        if self.carrier.is_none() {
+            return Err(failed_before());
+        }
         if !self.used.is_multiple_of(BLOCK_BYTES) {
             self.end_block();
         }

@@ -43,22 +43,28 @@ impl Objects {
     /// # Durability
     /// The name survives a power cut when this returns.
     pub(crate) fn publish(&self, id: u128) -> Result<()> {
+        self.check()?;
         let name = names::big_file(id);
         self.disk.rename(&names::unfinished(&name), &name)?;
         let synced = self.disk.sync_dir("");
         if synced.is_err() {
             self.failed.store(true, Ordering::SeqCst);
         }
-        if self.has_failed() {
+        // One that failed meanwhile for another name makes this one doubtful, too.
+        let published = synced.map_err(Error::from).and_then(|()| self.check());
+        if published.is_err() {
             self.remove(id);
         }
-        synced?;
-        if self.has_failed() {
-            let what = "a sync of the big objects' directory failed; close the store and open it \
-                        again";
-            return Err(Error::Invalid { what: what.to_owned() });
+        published
+    }
+
+    /// An error when a sync of the directory failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.has_failed() {
+            return Ok(());
         }
-        Ok(())
+        let what = "a sync of the big objects' directory failed; close the store and open it again";
+        Err(Error::Invalid { what: what.to_owned() })
     }
 
     /// Removes the file of a big object nobody refers to. What cannot be removed now is found

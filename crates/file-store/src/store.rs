@@ -209,15 +209,18 @@ impl Store {
     /// When a write or sync failed, now or earlier.
     pub fn close(mut self) -> Result<()> {
         self.background.stop();
+        let objects = Arc::clone(&self.inner.objects);
         let latched = self.inner.log.is_latched();
         // Readers may still hold on to `inner`; the log closes with the last of them.
         match Arc::try_unwrap(self.inner) {
-            Ok(inner) => Ok(inner.log.close()?),
+            Ok(inner) => inner.log.close()?,
             Err(_shared) if latched => {
-                Err(Error::Invalid { what: "the log stopped after a failed sync".to_owned() })
+                let what = "the log stopped after a failed sync".to_owned();
+                return Err(Error::Invalid { what });
             }
-            Err(_shared) => Ok(()),
+            Err(_shared) => {}
         }
+        objects.check()
     }
 }
 

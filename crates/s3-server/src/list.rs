@@ -3,14 +3,15 @@
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
 use haul_file_store::{ListPage, ListRequest, Listed, ObjectInfo};
 use s3s::dto::{
-    CommonPrefix, EncodingType, ListObjectVersionsInput, ListObjectVersionsOutput,
-    ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, Object,
-    ObjectStorageClass, ObjectVersion, ObjectVersionStorageClass, Timestamp,
+    ListObjectVersionsInput, ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput,
+    ListObjectsV2Input, ListObjectsV2Output, Object, ObjectStorageClass, ObjectVersion,
+    ObjectVersionStorageClass, Timestamp,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::bucket::owner;
 use crate::errors::{from_store, refuse};
+use crate::names::Names;
 use crate::read::{etag, length};
 use crate::service::Haul;
 
@@ -230,66 +231,9 @@ fn version(names: &Names, info: ObjectInfo) -> ObjectVersion {
     }
 }
 
-/// How names are told: as they are, or percent-encoded so that XML can carry them all.
-pub(crate) struct Names {
-    encoded: bool,
-}
-
-impl Names {
-    pub(crate) fn of(encoding_type: Option<EncodingType>) -> S3Result<Self> {
-        match encoding_type.as_ref().map(EncodingType::as_str) {
-            None | Some("") => Ok(Self { encoded: false }),
-            Some("url") => Ok(Self { encoded: true }),
-            Some(_) => {
-                let message = "The only encoding-type is url";
-                Err(refuse(S3ErrorCode::InvalidArgument, message))
-            }
-        }
-    }
-
-    pub(crate) fn tell(&self, name: &str) -> String {
-        if self.encoded { percent_encoded(name) } else { name.to_owned() }
-    }
-
-    pub(crate) fn prefixes(&self, prefixes: Vec<String>) -> Vec<CommonPrefix> {
-        prefixes
-            .into_iter()
-            .map(|prefix| CommonPrefix { prefix: Some(self.tell(&prefix)) })
-            .collect()
-    }
-
-    pub(crate) fn encoding_type(&self) -> Option<EncodingType> {
-        self.encoded.then(|| EncodingType::from_static(EncodingType::URL))
-    }
-}
-
-/// Percent-encodes all but what S3 leaves as it is in names: letters, digits and `-_.~/*`.
-fn percent_encoded(name: &str) -> String {
-    use std::fmt::Write;
-    let mut encoded = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => encoded.push(char::from(byte)),
-            b'-' | b'_' | b'.' | b'~' | b'/' | b'*' => encoded.push(char::from(byte)),
-            _ => write!(encoded, "%{byte:02X}").expect("a String takes everything"),
-        }
-    }
-    encoded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_encoded_as_clients_decode_them() {
-        let names = Names { encoded: true };
-        for (name, told) in
-            [("asdf+b", "asdf%2Bb"), ("quux ab/thud", "quux%20ab/thud"), ("ä\u{1}", "%C3%A4%01")]
-        {
-            assert_eq!(names.tell(name), told);
-        }
-    }
 
     #[test]
     fn continuation_tokens_read_back() {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use haul_file_store::{ObjectWriter, Store, Written};
 use http_body_util::BodyExt;
+use hyper::body::Body as _;
 use s3s::dto::StreamingBlob;
 use s3s::{Body, S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 use tokio::sync::OwnedSemaphorePermit;
@@ -52,10 +53,12 @@ impl Receiver {
         if declared.is_some_and(|bytes| bytes > limits.object_bytes_max) {
             return Err(too_large(limits.object_bytes_max));
         }
+        let body = body.map(Body::from).unwrap_or_default();
         Ok(Self {
-            body: body.map(Body::from).unwrap_or_default(),
             claims: Claims::of(request)?,
-            declared,
+            // Without a header for it, a request may still be known to have no body.
+            declared: declared.or_else(|| body.size_hint().exact()),
+            body,
             received: 0,
             bytes_max: limits.object_bytes_max,
             small_bytes_max: limits.small_body_bytes_max,

@@ -10,7 +10,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::config::Limits;
 use crate::errors::refuse;
 use crate::metrics::Metrics;
-use crate::{bucket, copy, list, multipart, parts, read, stubs, tagging, uploads, write};
+use crate::{bucket, complete, copy, list, multipart, parts, read, stubs, tagging, uploads, write};
 
 /// The unit in which memory for bodies is shared out, so that the count of units stays small.
 const MEMORY_UNIT_BYTES: u64 = 4096;
@@ -115,7 +115,7 @@ operations! {
     create_multipart_upload: CreateMultipartUploadInput => CreateMultipartUploadOutput
         = multipart::create_multipart_upload;
     complete_multipart_upload: CompleteMultipartUploadInput => CompleteMultipartUploadOutput
-        = multipart::complete_multipart_upload;
+        = complete::complete_multipart_upload;
     abort_multipart_upload: AbortMultipartUploadInput => AbortMultipartUploadOutput
         = multipart::abort_multipart_upload;
     upload_part: UploadPartInput => UploadPartOutput = parts::upload_part;

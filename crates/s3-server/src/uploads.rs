@@ -9,7 +9,8 @@ use s3s::{S3Request, S3Result};
 
 use crate::bucket::owner;
 use crate::errors::from_store;
-use crate::list::{Names, lines};
+use crate::list::lines;
+use crate::names::Names;
 use crate::service::Haul;
 
 pub(crate) async fn list_multipart_uploads(

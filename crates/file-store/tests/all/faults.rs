@@ -1,1 +1,151 @@
-//! placeholder
+//! A medium that fails, at any call.
+
+use haul_disk::{Disk, Op};
+use haul_file_store::Error;
+use haul_test_disk::{Random, TestDisk};
+use rustix::io::Errno;
+
+use crate::crash::open_on;
+use crate::script::{Act, Lengths, Model, Seeded, Seen, seed};
+use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
+
+/// Runs a workload in which the `n`-th call of a kind fails; whether it came so far.
+fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
+    let _seeded = Seeded(seed, format!("{op:?} number {n} fails"));
+    let disk = TestDisk::default();
+    let (store, _) = open_on(&disk);
+    let before = disk.calls(op);
+    let (mut random, mut model) = (Random(seed), Model::default());
+    let mut failed = None;
+    disk.fail(op, n, 1, Errno::IO);
+    for _ in 0..60 {
+        let act = model.plan(&mut random, Lengths::Long);
+        match model.carry_out(&act, &store) {
+            Ok(started) => model.apply(&act, started),
+            Err(_) => {
+                failed = Some(act);
+                break;
+            }
+        }
+    }
+    let came = disk.calls(op) >= before + n;
+    assert!(came || failed.is_none(), "an error that nobody injected");
+    let seen = Seen::of(&store);
+    let is_part = failed.as_ref().filter(|act| matches!(act, Act::Delete { .. }));
+    assert!(model.allows(is_part, &seen), "what failed is not seen, but for deletions of several");
+    disk.heal();
+    if !store.stats().latched {
+        // It was refused, and all goes on, unless a thread in the background latches just now.
+        failed = None;
+        for _ in 0..10 {
+            let act = model.plan(&mut random, Lengths::Short);
+            match model.carry_out(&act, &store) {
+                Ok(started) => model.apply(&act, started),
+                Err(error) => {
+                    assert!(store.stats().latched, "{act:?}: {error:?}");
+                    failed = Some(act);
+                    break;
+                }
+            }
+        }
+    }
+    let is_latched = store.stats().latched;
+    assert_eq!(store.close().is_err(), is_latched);
+    // The kernel may have dropped what was not synced: the store opens on what is left.
+    let disk = TestDisk::on(&disk.medium());
+    let (store, recovered) = open_on(&disk);
+    assert_eq!(recovered.damage, []);
+    assert!(model.allows(failed.as_ref(), &Seen::of(&store)));
+    assert_eq!(disk.list("objects").unwrap().len() as u64, store.stats().big_files);
+    came
+}
+
+#[test]
+fn a_failed_call_is_told_and_nothing_is_lost() {
+    let seed = seed();
+    for op in [Op::Sync, Op::SyncDir, Op::Write, Op::Create, Op::Rename, Op::Allocate, Op::Remove] {
+        let (mut n, mut came) = (1, 0);
+        while fail_nth(seed, op, n) {
+            came += 1;
+            // Each of the first, then here and there.
+            n += 1 + n / 6;
+        }
+        println!("SEED={seed}: {came} of {n} calls to {op:?} failed");
+        assert!(came >= 3 || op == Op::Remove);
+    }
+}
+
+#[test]
+fn a_failed_sync_of_the_log_stops_the_store_and_everybody_hears_of_it() {
+    let disk = TestDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    put(&store, "before", b"before");
+    disk.fail(Op::Sync, 1, u64::MAX, Errno::IO);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let store = &store;
+            scope.spawn(move || {
+                let outcome = try_put(store, &thread.to_string(), b"lost");
+                assert!(matches!(outcome, Err(Error::Log(_))), "{outcome:?}");
+            });
+        }
+    });
+    disk.heal();
+    assert!(store.stats().latched);
+    assert!(matches!(try_put(&store, "later", b"lost"), Err(Error::Log(_))), "it is final");
+    assert!(matches!(store.delete(BUCKET, "before"), Err(Error::Log(_))));
+    assert_eq!(get(&store, "before"), b"before");
+    assert!(store.close().is_err());
+    let (store, _) = open_on(&TestDisk::on(&disk.medium()));
+    assert_eq!(get(&store, "before"), b"before");
+}
+
+#[test]
+fn a_failed_sync_of_the_big_objects_directory_is_final() {
+    let disk = TestDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    disk.fail(Op::SyncDir, 1, 1, Errno::IO);
+    assert!(try_put(&store, "key", &random_bytes(1, BIG)).is_err());
+    assert!(store.stats().latched);
+    assert!(try_put(&store, "key", &random_bytes(1, BIG)).is_err(), "it is not tried again");
+    assert!(disk.list("objects").unwrap().is_empty());
+    assert!(store.stat(BUCKET, "key").is_err());
+}
+
+#[test]
+fn a_writer_that_failed_fails_until_it_is_dropped() {
+    let disk = TestDisk::default();
+    let (store, _) = open_on(&disk);
+    disk.fail(Op::Write, 1, 1, Errno::IO);
+    let mut writer = store.object_writer(Some(9 << 20)).unwrap();
+    let outcomes: Vec<bool> =
+        (0..9).map(|n| writer.write(&random_bytes(n, 1 << 20)).is_ok()).collect();
+    assert!(!outcomes[8] && outcomes.is_sorted_by(|a, b| a >= b), "{outcomes:?}");
+    assert!(writer.finish().is_err());
+    assert!(disk.list("objects").unwrap().is_empty());
+
+    disk.fail(Op::Write, 1, 1, Errno::IO);
+    let mut writer = store.object_writer(Some(1 << 20)).unwrap();
+    writer.write(&random_bytes(1, 1 << 20)).unwrap();
+    assert!(writer.finish().is_err(), "at the latest when it is finished");
+    assert!(disk.list("objects").unwrap().is_empty());
+}
+
+#[test]
+fn an_unreadable_sector_is_an_error_for_who_asks_and_damage_for_who_verifies() {
+    let disk = TestDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    put(&store, "small", b"bytes");
+    disk.fail(Op::Read, 1, 1, Errno::IO);
+    assert!(matches!(store.get(BUCKET, "small"), Err(Error::Disk(_))));
+    disk.fail(Op::Read, 1, 1, Errno::IO);
+    let verified = store.verify(&mut |_, _| {}).unwrap();
+    assert_eq!((verified.objects, verified.damage.len()), (1, 1));
+    assert_eq!(verified.damage[0].key.as_deref(), Some("small"));
+    disk.fail(Op::Read, 2, 1, Errno::IO);
+    assert_eq!(store.verify(&mut |_, _| {}).unwrap().damage.len(), 1, "in a volume's own reading");
+    assert!(store.verify(&mut |_, _| {}).unwrap().damage.is_empty());
+}

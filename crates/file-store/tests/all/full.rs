@@ -1,1 +1,155 @@
-//! placeholder
+//! A full disk: what is refused, what still works, and how it ends.
+
+use haul_disk::{Disk, Op};
+use haul_file_store::{Error, Store};
+use haul_test_disk::{Random, TestDisk};
+use rustix::io::Errno;
+
+use crate::crash::open_on;
+use crate::script::{Lengths, Model, Seeded, Seen, seed};
+use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
+
+const VOLUME: u64 = 4 << 20;
+
+/// Puts small objects until the disk is full, and says how many it took.
+fn fill(store: &Store) -> u64 {
+    for n in 0.. {
+        match try_put(store, &format!("{n:04}"), &random_bytes(n, 50_000)) {
+            Ok(_) => {}
+            Err(Error::Full { .. }) => return n,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    unreachable!("the disk is endless")
+}
+
+fn full_store() -> (TestDisk, Store, u64) {
+    let disk = TestDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    disk.limit(Some(4 * VOLUME + (100 << 10)));
+    let objects = fill(&store);
+    (disk, store, objects)
+}
+
+fn check(store: &Store, objects: std::ops::Range<u64>) {
+    assert_eq!(store.stats().objects, objects.end - objects.start);
+    for n in objects {
+        assert!(get(store, &format!("{n:04}")) == random_bytes(n, 50_000), "{n}");
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_and_loses_nothing_and_deleting_makes_room() {
+    let (disk, store, objects) = full_store();
+    assert!(objects > 200, "{objects}");
+    check(&store, 0..objects);
+    for _ in 0..3 {
+        let refused = try_put(&store, "more", &random_bytes(1, 50_000));
+        assert!(matches!(refused, Err(Error::Full { .. })));
+        let refused = try_put(&store, "big", &random_bytes(1, 4 * BIG));
+        assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
+    }
+    assert!(!store.stats().latched);
+    assert!(disk.list("objects").unwrap().is_empty(), "what was refused leaves nothing");
+    // One by one and together.
+    let keys: Vec<String> = (0..objects).map(|n| format!("{n:04}")).collect();
+    let (one_by_one, together) = keys.split_at(keys.len() / 3);
+    assert!(one_by_one.iter().all(|key| store.delete(BUCKET, key).unwrap()));
+    let together: Vec<&str> = together.iter().map(String::as_str).collect();
+    assert!(store.delete_many(BUCKET, &together).into_iter().all(|gone| gone.unwrap()));
+    store.compact().unwrap();
+    let again = fill(&store);
+    assert!(again * 10 > objects * 9, "{again} after {objects}");
+    check(&store, 0..again);
+    store.close().unwrap();
+    check(&open_on(&disk).0, 0..again);
+}
+
+#[test]
+fn deleting_wakes_the_compaction_of_a_full_disk() {
+    let (disk, store, objects) = full_store();
+    let volumes = store.stats().volumes;
+    for n in 0..objects * 2 / 3 {
+        store.delete(BUCKET, &format!("{n:04}")).unwrap();
+    }
+    let began = std::time::Instant::now();
+    while store.stats().volumes + 1 >= volumes {
+        assert!(began.elapsed().as_secs() < 60, "nobody compacts");
+        std::thread::yield_now();
+    }
+    check(&store, objects * 2 / 3..objects);
+    put(&store, "0000", &random_bytes(0, 50_000));
+    drop(disk);
+}
+
+#[test]
+fn a_store_on_a_full_disk_opens_and_deletes() {
+    let (disk, store, objects) = full_store();
+    store.close().unwrap();
+    for _ in 0..3 {
+        let (store, _) = open_on(&disk);
+        check(&store, 0..objects);
+        assert!(matches!(try_put(&store, "x", &random_bytes(1, 60_000)), Err(Error::Full { .. })));
+        drop(store);
+    }
+    let (store, _) = open_on(&disk);
+    (0..objects).for_each(|n| assert!(store.delete(BUCKET, &format!("{n:04}")).unwrap()));
+    store.compact().unwrap();
+    assert!(fill(&store) * 10 > objects * 9);
+}
+
+/// A disk that says it is full at the `n`-th call of a kind and at all that follow it.
+fn full_at(seed: u64, op: Op, n: u64) -> bool {
+    let _seeded = Seeded(seed, format!("full at {op:?} number {n}"));
+    let disk = TestDisk::default();
+    let (store, _) = open_on(&disk);
+    let before = disk.calls(op);
+    let (mut random, mut model) = (Random(seed), Model::default());
+    disk.fail(op, n, u64::MAX, Errno::NOSPC);
+    let mut refused = 0;
+    for _ in 0..150 {
+        let act = model.plan(&mut random, Lengths::Long);
+        match model.carry_out(&act, &store) {
+            Ok(started) => model.apply(&act, started),
+            Err(Error::Full { .. }) => refused += 1,
+            // A disk that takes no bytes where it has some already is not full but broken.
+            Err(Error::Log(_)) if op == Op::Write => break,
+            Err(other) => panic!("{act:?}: {other:?}"),
+        }
+        if refused > 5 {
+            break;
+        }
+    }
+    let came = disk.calls(op) >= before + n;
+    assert!(Seen::of(&store) == model.seen());
+    disk.heal();
+    if !store.stats().latched {
+        for _ in 0..20 {
+            let act = model.plan(&mut random, Lengths::Long);
+            let started = model.carry_out(&act, &store).unwrap();
+            model.apply(&act, started);
+        }
+    }
+    drop(store);
+    let (store, recovered) = open_on(&disk);
+    assert_eq!(recovered.damage, []);
+    // Only what a latched log was told last may be there or not.
+    assert!(op == Op::Write || Seen::of(&store) == model.seen());
+    assert_eq!(disk.list("objects").unwrap().len() as u64, store.stats().big_files);
+    came
+}
+
+#[test]
+fn a_disk_full_at_any_call_loses_nothing() {
+    let seed = seed();
+    for op in [Op::Create, Op::Allocate, Op::Write] {
+        let (mut n, mut came) = (1, 0);
+        while full_at(seed, op, n) {
+            came += 1;
+            n += 1 + n / 4;
+        }
+        println!("SEED={seed}: full at {came} of {n} calls to {op:?}");
+        assert!(came >= 3);
+    }
+}

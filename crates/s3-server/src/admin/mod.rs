@@ -11,13 +11,14 @@ use haul_file_store::{Stats, Store};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{
-    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap,
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap,
     HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::StdError;
 use serde_json::{Value, json};
 
+use crate::anonymous::is_this_machine;
 use crate::config::Credentials;
 use crate::metrics::{Metrics, RequestsSeen};
 use crate::server::Addresses;
@@ -49,7 +50,10 @@ impl Admin {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return Ok(response);
         }
-        if path != "/health" && !self.is_allowed(request.headers()) {
+        if path != "/health" && !is_allowed(self.credentials.as_ref(), request.headers()) {
+            if self.credentials.is_none() {
+                return Ok(plain(StatusCode::FORBIDDEN, "Ask for localhost or for an address\n"));
+            }
             let mut response = plain(StatusCode::UNAUTHORIZED, "Give the keys of the server\n");
             let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
             response.headers_mut().insert(WWW_AUTHENTICATE, basic);
@@ -74,16 +78,6 @@ impl Admin {
         })
     }
 
-    fn is_allowed(&self, headers: &HeaderMap) -> bool {
-        let Some(Credentials { access_key, secret_key }) = &self.credentials else { return true };
-        let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-        let expected = BASE64.encode_to_string(format!("{access_key}:{secret_key}"));
-        let given = given.strip_prefix(b"Basic ").unwrap_or_default();
-        // In a time that does not tell how much of it was right.
-        let differing = given.iter().zip(expected.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
-        given.len() == expected.len() && differing == 0
-    }
-
     /// The size and the free bytes of the file system the store is on.
     fn free(&self) -> Option<(u64, u64)> {
         let status = rustix::fs::statvfs(self.store.dir()).ok()?;
@@ -106,6 +100,20 @@ impl Admin {
             "free_bytes": free_bytes,
         })
     }
+}
+
+/// Whether a request shows the keys, or need not: then it must have come by a name that means this
+/// machine, as with S3.
+fn is_allowed(credentials: Option<&Credentials>, headers: &HeaderMap) -> bool {
+    let header = |name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+    let Some(Credentials { access_key, secret_key }) = credentials else {
+        return str::from_utf8(header(HOST)).is_ok_and(is_this_machine);
+    };
+    let given = header(AUTHORIZATION).strip_prefix(b"Basic ").unwrap_or_default();
+    let expected = BASE64.encode_to_string(format!("{access_key}:{secret_key}"));
+    // In a time that does not tell how much of it was right.
+    let differing = given.iter().zip(expected.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+    given.len() == expected.len() && differing == 0
 }
 
 fn request_json(seen: &RequestsSeen) -> Value {
@@ -159,4 +167,30 @@ fn respond(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_asked_for_where_there_are_any() {
+        let keys = Credentials { access_key: "key".into(), secret_key: "secret".into() };
+        let allowed = |name, value: &'static str| {
+            let headers = [(name, HeaderValue::from_static(value))].into_iter().collect();
+            is_allowed(Some(&keys), &headers)
+        };
+        assert!(allowed(AUTHORIZATION, "Basic a2V5OnNlY3JldA=="));
+        for value in
+            ["Basic a2V5OnNlY3JldA", "Basic a2V5OnNlY3JlZA==", "Basic ", "a2V5OnNlY3JldA=="]
+        {
+            assert!(!allowed(AUTHORIZATION, value), "{value}");
+        }
+        assert!(!allowed(HOST, "localhost"));
+        let from = |host: &'static str| {
+            let headers = [(HOST, HeaderValue::from_static(host))].into_iter().collect();
+            is_allowed(None, &headers)
+        };
+        assert!(from("127.0.0.1:9001") && !from("evil.example"));
+    }
 }

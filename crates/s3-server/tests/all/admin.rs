@@ -1,6 +1,6 @@
 //! The admin address.
 
-use crate::client::{Reply, Running};
+use crate::client::Running;
 
 #[test]
 fn the_page_needs_nothing_but_itself() {
@@ -56,6 +56,7 @@ fn the_address_answers_questions_only() {
     assert_eq!((health.status, health.text().as_str()), (200, "ok\n"));
     assert_eq!(server.admin.get("/bucket/key").status, 404);
     assert_eq!(server.admin.put("/", b"").status, 405);
-    let status = |reply: Reply| reply.status;
-    assert_eq!(status(server.admin.head("/")), 200);
+    assert_eq!(server.admin.head("/").status, 200);
+    let elsewhere = [("host", "evil.example")];
+    assert_eq!(server.admin.send("GET", "/stats.json", &elsewhere, b"").status, 403);
 }
