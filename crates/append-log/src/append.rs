@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 
-use crate::commit::{Shared, State};
+use crate::commit::{Next, Shared, State};
 use crate::error::{Error, Result};
 use crate::format::{Kind, record_bytes};
 use crate::log::Log;
 use crate::lsn::{Lsn, Position};
-use crate::prepare::Next;
 
 /// Which part of a segment a record may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

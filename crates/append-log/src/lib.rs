@@ -50,6 +50,7 @@
 //! watermark, \[Rebello20\] what a failed sync means.
 
 mod append;
+mod batch;
 mod commit;
 mod error;
 mod format;
@@ -59,6 +60,7 @@ mod names;
 mod options;
 mod prepare;
 mod recover;
+mod replay;
 mod scan;
 mod segment;
 mod stats;
@@ -69,5 +71,5 @@ pub use log::{Log, Record};
 pub use lsn::{Lsn, Position};
 pub use names::segment as segment_name;
 pub use options::{OnDamage, Options};
-pub use recover::{Damage, Recovered, Replay, SegmentInfo};
+pub use replay::{Damage, Recovered, Replay, SegmentInfo};
 pub use stats::{SYNC_BUCKETS, Stats};

@@ -6,22 +6,9 @@ use std::thread::{self, JoinHandle};
 
 use haul_disk::{Disk, Op};
 
-use crate::commit::Shared;
+use crate::commit::{Next, Shared};
 use crate::error::Error;
 use crate::segment::Segment;
-
-/// How far the next segment has come.
-#[derive(Debug)]
-pub(crate) enum Next {
-    /// Nobody asked for it yet.
-    Unasked,
-    /// It is being made.
-    Preparing,
-    /// It can be written to.
-    Ready(Arc<Segment>),
-    /// It could not be made, and somebody waits to hear why.
-    Failed(Error),
-}
 
 /// The thread that makes segments.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::record_bytes;
 use crate::format::{HEADER_BYTES, Kind, RECORD_ALIGN, RECORD_HEADER_BYTES, RecordHeader};
 use crate::lsn::{Lsn, Position};
-use crate::recover::{Damage, Replay};
+use crate::replay::{Damage, Replay};
 use crate::segment::Segment;
 
 /// How much is read at a time.

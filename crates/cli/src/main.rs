@@ -17,7 +17,10 @@ use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use clap::Parser;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Cli, Command};
 
@@ -40,9 +43,11 @@ fn log_to_stderr(verbose: u8) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    tracing_subscriber::fmt()
+    // s3s calls it an error when a client asks for what is not there.
+    let s3s = if verbose < 2 { LevelFilter::OFF } else { level };
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal())
-        .with_max_level(level)
-        .init();
+        .with_filter(Targets::new().with_default(level).with_target("s3s", s3s));
+    tracing_subscriber::registry().with(lines).init();
 }

@@ -38,9 +38,14 @@ pub(crate) fn open(args: &OpenArgs, who: &str, missing: Missing) -> Result<(Stor
             Error::Invalid { .. } => Exit::Usage,
             _ => Exit::NotStarted,
         };
-        Failure::new(format!("cannot open the store in {}", dir.display()))
-            .because(error)
-            .exit(exit)
+        let failure = Failure::new(format!("cannot open the store in {}", dir.display()));
+        let failure = match error {
+            Error::Full { .. } => {
+                failure.advise("free space, or choose smaller volumes with --volume")
+            }
+            _ => failure,
+        };
+        failure.because(error).exit(exit)
     })?;
     findings(&recovered).iter().for_each(|finding| say(finding));
     Ok((store, recovered.damage))

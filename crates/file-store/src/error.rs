@@ -75,7 +75,7 @@ pub enum Error {
     #[error("the object is not in the state the request asks for")]
     PreconditionFailed,
     /// Free space: delete objects, compact, or enlarge the disk. Nothing was stored.
-    #[error("the disk is full; deleting objects and compacting still work")]
+    #[error("the disk is full")]
     Full {
         /// What was refused.
         #[source]

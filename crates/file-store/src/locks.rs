@@ -57,7 +57,8 @@ impl KeyLocks {
     pub(crate) fn try_lock(&self, bucket: &str, key: &str) -> Option<KeyGuard<'_>> {
         let (shard, name) = self.shard(bucket, key);
         let taken = shard.held.lock().insert(name.clone());
-        taken.then_some(KeyGuard { shard, name })
+        // Lazily: a guard that is made and dropped would release the key of whoever holds it.
+        taken.then(|| KeyGuard { shard, name })
     }
 }
 
@@ -77,6 +78,7 @@ mod tests {
         let locks = KeyLocks::new();
         let first = locks.lock("bucket", "key");
         assert!(locks.try_lock("bucket", "key").is_none());
+        assert!(locks.try_lock("bucket", "key").is_none(), "a refusal released the key");
         assert!(locks.try_lock("bucket", "other").is_some());
         assert!(locks.try_lock("other", "key").is_some());
         drop(first);

@@ -127,10 +127,10 @@ pub(crate) fn share_checksum(from: &Attributes, to: &mut Attributes) {
 fn at_rest(encoding: &str) -> Option<String> {
     let kept: Vec<_> = encoding
         .split(',')
-        .map(str::trim)
-        .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("aws-chunked"))
+        .filter(|coding| !coding.trim().eq_ignore_ascii_case("aws-chunked"))
         .collect();
-    (!kept.is_empty()).then(|| kept.join(","))
+    let kept = kept.join(",").trim().to_owned();
+    (!kept.is_empty()).then_some(kept)
 }
 
 fn http_date(date: &Timestamp) -> S3Result<String> {
@@ -150,7 +150,8 @@ mod tests {
             ("aws-chunked,gzip", Some("gzip")),
             ("gzip, aws-chunked", Some("gzip")),
             ("gzip", Some("gzip")),
-            ("br, gzip", Some("br,gzip")),
+            ("br, gzip", Some("br, gzip")),
+            ("aws-chunked, aws-chunked", None),
             ("", None),
         ] {
             assert_eq!(at_rest(given).as_deref(), kept, "{given}");

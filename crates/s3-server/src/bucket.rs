@@ -1,5 +1,6 @@
 //! Operations on buckets.
 
+use haul_file_store::{Error, Store};
 use s3s::dto::{
     Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketOutput,
     GetBucketLocationInput, GetBucketLocationOutput, HeadBucketInput, HeadBucketOutput,
@@ -39,8 +40,23 @@ pub(crate) async fn delete_bucket(
     request: S3Request<DeleteBucketInput>,
 ) -> S3Result<DeleteBucketOutput> {
     let bucket = request.input.bucket;
-    haul.blocking(move |store| store.delete_bucket(&bucket).map_err(from_store)).await?;
+    haul.blocking(move |store| delete_if_empty(store, &bucket).map_err(from_store)).await?;
     Ok(DeleteBucketOutput::default())
+}
+
+/// Deletes a bucket that has no objects. Uploads that were begun and never ended do not keep it:
+/// whoever looks into the bucket sees that it is empty.
+fn delete_if_empty(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
+    if store.bucket(bucket)?.objects == 0 {
+        for upload in store.uploads(bucket)? {
+            match store.abort_upload(bucket, &upload.key, &upload.id) {
+                // Somebody else ended it.
+                Ok(()) | Err(Error::NoSuchUpload { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    store.delete_bucket(bucket)
 }
 
 pub(crate) async fn head_bucket(

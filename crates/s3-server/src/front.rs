@@ -8,12 +8,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
-use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONNECTION, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::service::S3Service;
 use s3s::{Body, S3ErrorCode, S3Result, StdError};
+use tracing::Instrument;
 
 use crate::anonymous;
+use crate::answer::{RequestIds, finish};
 use crate::auth::check_signature_kind;
 use crate::errors::refuse;
 use crate::linger::Lingering;
@@ -30,6 +32,7 @@ pub(crate) struct Front {
     pub(crate) anonymous: bool,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) xml_bytes_max: usize,
+    pub(crate) ids: RequestIds,
 }
 
 impl Front {
@@ -42,10 +45,20 @@ impl Front {
         let method = request.method().clone();
         let kind = Kind::of(&method, request.uri().path(), request.uri().query());
         let in_flight = InFlight::begin(&self.metrics);
-        let mut response = match self.admit(Lingering::wrap(request)) {
-            Ok(request) => self.s3.call(request).await.map_err(StdError::from)?,
+        let id = self.ids.next();
+        let (request, received) = Lingering::wrap(request);
+        let mut response = match self.admit(request) {
+            Ok(request) => {
+                let span = tracing::error_span!("request", id);
+                self.s3.call(request).instrument(span).await.map_err(StdError::from)?
+            }
             Err(error) => error.to_http_response()?,
         };
+        finish(&mut response, &id);
+        if !response.status().is_success() && !received.all() {
+            // What is still on its way is no request: the client should not send one after it.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }

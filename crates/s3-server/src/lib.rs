@@ -42,6 +42,7 @@
 
 mod admin;
 mod anonymous;
+mod answer;
 mod attributes;
 mod auth;
 mod aws_chunked;

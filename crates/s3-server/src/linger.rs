@@ -5,7 +5,9 @@
 //! is left of a body nobody wants any more is received and dropped, within limits.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,13 +27,27 @@ pub(crate) struct Lingering {
     body: Option<Incoming>,
     /// A client that asked before sending sends nothing after a refusal.
     asked: bool,
+    received: Received,
+}
+
+/// Knows of a body, when it is gone, whether it was received to its end.
+#[derive(Clone)]
+pub(crate) struct Received(Arc<AtomicBool>);
+
+impl Received {
+    /// Whether all of the body was received.
+    pub(crate) fn all(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Lingering {
     /// The request with such a body.
-    pub(crate) fn wrap(request: Request<Incoming>) -> Request<Self> {
+    pub(crate) fn wrap(request: Request<Incoming>) -> (Request<Self>, Received) {
         let asked = request.headers().contains_key(EXPECT);
-        request.map(|body| Self { body: Some(body), asked })
+        let received = Received(Arc::new(AtomicBool::new(request.body().is_end_stream())));
+        let told = received.clone();
+        (request.map(|body| Self { body: Some(body), asked, received }), told)
     }
 }
 
@@ -64,10 +80,12 @@ impl Body for Lingering {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(context),
-            None => Poll::Ready(None),
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(&mut *body).poll_frame(context));
+        if frame.is_none() || body.is_end_stream() {
+            self.received.0.store(true, Ordering::Relaxed);
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

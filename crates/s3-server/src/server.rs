@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::admin::Admin;
+use crate::answer::RequestIds;
 use crate::auth::OneKey;
 use crate::config::{Config, Limits};
 use crate::error::{Error, Result};
@@ -76,7 +77,8 @@ impl Server {
             s3.set_auth(OneKey(credentials));
         }
         let xml_bytes_max = limits.xml_bytes_max;
-        let front = Arc::new(Front { s3: s3.build(), anonymous, metrics, xml_bytes_max });
+        let (s3, ids) = (s3.build(), RequestIds::new());
+        let front = Arc::new(Front { s3, anonymous, metrics, xml_bytes_max, ids });
         Ok(Self { listen, admin, addresses, limits, front, page })
     }
 

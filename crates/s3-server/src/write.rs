@@ -32,6 +32,8 @@ pub(crate) async fn put_object(
     let body = input.body.take();
     let receiver = Receiver::of(haul, &request, body)?;
     let PutObjectInput { bucket, key, .. } = request.input;
+    // Nobody should send bytes to a bucket that is not there.
+    haul.store().bucket(&bucket).map_err(from_store)?;
 
     let (stored, checksum) = if receiver.is_small() {
         let collected = receiver.collect(haul).await?;
@@ -44,8 +46,6 @@ pub(crate) async fn put_object(
         })
         .await?
     } else {
-        // Nobody should send a lot of bytes to a bucket that is not there.
-        haul.store().bucket(&bucket).map_err(from_store)?;
         let streamed = receiver.stream(haul, Store::object_writer).await?;
         haul.blocking(move |store| {
             let (written, checksum) = streamed.finish()?;

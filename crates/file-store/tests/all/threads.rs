@@ -27,7 +27,7 @@ fn work(store: &Store, thread: u64, seed: u64, acts: u32) -> Owned {
         match random.below(12) {
             0..3 => {
                 let deleted = store.delete(BUCKET, &key).unwrap();
-                assert_eq!(deleted, mine.remove(&key).is_some(), "{key}");
+                assert_eq!(deleted, mine.remove(&key).is_some(), "{key} in act {act}");
             }
             3 if mine.contains_key(&key) => {
                 let to = format!("{thread}/copy");
@@ -92,10 +92,10 @@ fn threads_with_keys_of_their_own_do_not_disturb_each_other_nor_compaction_them(
             let threads: Vec<_> = (0..8)
                 .map(|thread| scope.spawn(move || work(store, thread, seed + round, 250)))
                 .collect();
-            let owned = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            let owned: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
             done.store(true, Ordering::Relaxed);
             compacting.join().unwrap();
-            owned
+            owned.into_iter().map(|owned| owned.unwrap()).collect()
         });
         let expected: Owned = owned.into_iter().flatten().collect();
         let same = |store: &Store| {
@@ -111,7 +111,8 @@ fn threads_with_keys_of_their_own_do_not_disturb_each_other_nor_compaction_them(
         store = reopen(dir.path()).0;
         same(&store);
         let keys: Vec<&str> = expected.keys().map(String::as_str).collect();
-        store.delete_many(BUCKET, &keys);
+        assert!(store.delete_many(BUCKET, &keys).into_iter().all(|gone| gone.unwrap()));
+        assert!(dump(&store)[BUCKET].is_empty());
     }
 }
 
