@@ -12,8 +12,8 @@ use haul_disk::{Durability, Open, write_full};
 use crate::compact::BACKGROUND_DEAD_PERCENT_MIN;
 use crate::error::{Error, Result};
 use crate::format::{IndexEncoder, needles};
+use crate::inner::Inner;
 use crate::names;
-use crate::store::Inner;
 
 /// The background thread of a store.
 #[derive(Debug)]

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_append_log::{self as log, Position, Room, SegmentInfo, Ticket};
 
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind, needles};
 use crate::index::Index;
+use crate::inner::Inner;
 use crate::locks::KeyGuard;
 use crate::names;
-use crate::stats::Counters;
-use crate::store::{Inner, Store};
 use crate::upkeep::Upkeep;
 
 /// In the background a volume is compacted when at least this much of it is dead: moving half a
@@ -19,7 +19,7 @@ use crate::upkeep::Upkeep;
 pub(crate) const BACKGROUND_DEAD_PERCENT_MIN: u64 = 50;
 
 /// When asked for, a volume is compacted already when a tenth of it is dead.
-const ASKED_DEAD_PERCENT_MIN: u64 = 10;
+pub(crate) const ASKED_DEAD_PERCENT_MIN: u64 = 10;
 
 /// How many needles are moved with one sync.
 const BATCH_NEEDLES: usize = 256;
@@ -33,22 +33,6 @@ pub struct Compacted {
     pub bytes_freed: u64,
     /// Bytes that lived in them and were written again.
     pub bytes_moved: u64,
-}
-
-impl Store {
-    /// Compacts every volume of which a tenth or more is dead, but the one being written and those
-    /// with damage.
-    ///
-    /// # Errors
-    /// [`crate::Error::Full`] when what lives in the next volume finds no space; volumes with
-    /// nothing living in them are removed before that. The kernel's refusals; a volume that
-    /// cannot be read is left out when this is called again.
-    ///
-    /// # Durability
-    /// What was moved is on the medium in its new place before its old one is removed.
-    pub fn compact(&self) -> Result<Compacted> {
-        self.inner.compact(ASKED_DEAD_PERCENT_MIN, &AtomicBool::new(false))
-    }
 }
 
 impl Inner {

@@ -7,13 +7,14 @@ use haul_append_log as log;
 use parking_lot::Mutex;
 
 use crate::big_file::BigReader;
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{FilePart, Needle, NotANeedle};
 use crate::index::Entry;
+use crate::inner::Inner;
 use crate::list::list;
 use crate::object::{Attributes, ListPage, ListRequest, ObjectInfo};
-use crate::stats::Counters;
-use crate::store::{Inner, Store};
+use crate::store::Store;
 
 /// How much of a needle is read for its head alone: enough for all but very long attributes.
 const HEAD_READ_BYTES: usize = 4096;

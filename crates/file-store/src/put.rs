@@ -6,13 +6,14 @@ use std::sync::Arc;
 use haul_append_log::{Position, Room, Ticket};
 use md5::{Digest, Md5};
 
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Entry;
+use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{Attributes, Etag, ObjectInfo, Precondition};
-use crate::stats::Counters;
-use crate::store::{Inner, Store};
+use crate::store::Store;
 use crate::written::{Content, NamelessFile, ObjectWriter, Written};
 
 /// What an object is to be made of.

@@ -56,29 +56,6 @@ pub struct Stats {
     pub latched: bool,
 }
 
-/// The counters themselves: relaxed, since nobody decides anything by them.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) puts: AtomicU64,
-    pub(crate) deletes: AtomicU64,
-    pub(crate) gets: AtomicU64,
-    pub(crate) lists: AtomicU64,
-    pub(crate) needle_reads: AtomicU64,
-    pub(crate) needle_read_bytes: AtomicU64,
-    pub(crate) volumes_compacted: AtomicU64,
-}
-
-impl Counters {
-    pub(crate) fn count(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn needle_read(&self, bytes: usize) {
-        Self::count(&self.needle_reads);
-        self.needle_read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
-
 impl Store {
     /// The state of the store and its counters since it was opened.
     #[must_use]

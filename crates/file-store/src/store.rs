@@ -1,25 +1,26 @@
-//! The store: what its parts share, its life, its buckets.
+//! The store: its life, its buckets, its upkeep.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use haul_append_log::{Log, Position, Room, Ticket};
+use haul_append_log::{Position, Room};
 use haul_disk::{DirLock, Disk, Locked, OsDisk};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock};
 
 use crate::background::Background;
 use crate::clock::Clock;
+use crate::compact::{ASKED_DEAD_PERCENT_MIN, Compacted};
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
-use crate::index::Index;
+use crate::inner::Inner;
 use crate::keys::check_bucket;
 use crate::locks::KeyLocks;
-use crate::object::{Attributes, BucketInfo, Etag};
+use crate::object::{Attributes, BucketInfo};
 use crate::objects::Objects;
 use crate::options::Options;
 use crate::recover::{Recovered, is_new, recover};
-use crate::stats::Counters;
 use crate::upkeep::Upkeep;
 
 /// A store of objects in buckets, in a directory of its own.
@@ -29,32 +30,6 @@ use crate::upkeep::Upkeep;
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     background: Background,
-}
-
-/// What the store, its readers and its background thread share.
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) dir: PathBuf,
-    pub(crate) options: Options,
-    /// The volumes and their indexes.
-    pub(crate) volumes: Arc<dyn Disk>,
-    /// The files of big objects.
-    pub(crate) objects: Arc<Objects>,
-    pub(crate) log: Log,
-    pub(crate) index: RwLock<Index>,
-    /// Held while a key is written, from the look at what is there to the new entry; for a bucket
-    /// itself, that of the empty key.
-    pub(crate) keys: KeyLocks,
-    /// Held for reading by every writer of objects, until the index has taken in what it wrote;
-    /// for writing by the creation and deletion of buckets: no object can slip into a bucket that
-    /// is being deleted.
-    gate: RwLock<()>,
-    pub(crate) clock: Clock,
-    pub(crate) counters: Counters,
-    pub(crate) upkeep: Mutex<Upkeep>,
-    /// The volume last written to, to notice when one was sealed.
-    current_volume: AtomicU32,
-    _lock: Option<DirLock>,
 }
 
 impl Store {
@@ -202,6 +177,20 @@ impl Store {
         }
     }
 
+    /// Compacts every volume of which a tenth or more is dead, but the one being written and those
+    /// with damage.
+    ///
+    /// # Errors
+    /// [`crate::Error::Full`] when what lives in the next volume finds no space; volumes with
+    /// nothing living in them are removed before that. The kernel's refusals; a volume that
+    /// cannot be read is left out when this is called again.
+    ///
+    /// # Durability
+    /// What was moved is on the medium in its new place before its old one is removed.
+    pub fn compact(&self) -> Result<Compacted> {
+        self.inner.compact(ASKED_DEAD_PERCENT_MIN, &AtomicBool::new(false))
+    }
+
     /// Waits for what is in flight and closes the store. Dropping does the same and keeps
     /// failures to itself.
     ///
@@ -221,50 +210,5 @@ impl Store {
             Err(_shared) => {}
         }
         objects.check()
-    }
-}
-
-impl Inner {
-    /// A writer of objects' leave to begin: the bucket is there, and stays until this is dropped.
-    pub(crate) fn enter(&self, bucket: &str) -> Result<RwLockReadGuard<'_, ()>> {
-        let entered = self.gate.read();
-        if self.index.read().buckets.contains_key(bucket) {
-            Ok(entered)
-        } else {
-            Err(Error::NoSuchBucket { bucket: bucket.to_owned() })
-        }
-    }
-
-    /// A head with nothing in it yet but its names.
-    pub(crate) fn head(&self, kind: Kind, bucket: &str, key: &str) -> Head {
-        Head {
-            kind,
-            version: crate::clock::Version::default(),
-            bucket: bucket.to_owned(),
-            key: key.to_owned(),
-            bytes: 0,
-            etag: Etag { md5: [0; 16], parts: 0 },
-            part: 0,
-            upload: 0,
-            files: Vec::new(),
-        }
-    }
-
-    /// Puts needles into the log as one record.
-    pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket<'_>> {
-        Ok(self.log.append(&[needles, data], room)?)
-    }
-
-    /// Waits until the index has taken in all that was appended before.
-    pub(crate) fn wait_for_writers(&self) {
-        // Whoever appends has entered, and leaves only then.
-        drop(self.gate.write());
-    }
-
-    /// Removes the files of big objects nobody refers to any more.
-    pub(crate) fn remove_files(&self, freed: &[u128]) {
-        for id in freed {
-            self.objects.remove(*id);
-        }
     }
 }

@@ -6,15 +6,16 @@ use haul_append_log::Room;
 use md5::{Digest, Md5};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::{Entry, Index, Upload};
+use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{
     Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
 };
-use crate::stats::Counters;
-use crate::store::{Inner, Store};
+use crate::store::Store;
 use crate::written::{Content, ObjectWriter, Written};
 
 impl Store {

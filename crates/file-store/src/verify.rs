@@ -5,8 +5,9 @@ use haul_disk::Op;
 
 use crate::error::{Error, Result};
 use crate::index::Entry;
+use crate::inner::Inner;
 use crate::recover::Damage;
-use crate::store::{Inner, Store};
+use crate::store::Store;
 
 /// What reading everything back found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
