@@ -73,9 +73,8 @@ impl Log {
         let buffer_bytes = options.buffer_bytes as usize;
         let shared = Arc::new(Shared::new(segments, current, end, next, buffer_bytes)?);
         let no_thread = |source| haul_disk::Error::new(haul_disk::Op::Open, disk.root(), source);
-        let preparer =
-            Preparer::start(Arc::clone(&disk), Arc::clone(&shared), options.segment_bytes)
-                .map_err(no_thread)?;
+        let preparer = Preparer::start(Arc::clone(&disk), Arc::clone(&shared), options.clone())
+            .map_err(no_thread)?;
         let committer = thread::Builder::new()
             .name("log-commit".to_owned())
             .spawn({

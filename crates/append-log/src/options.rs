@@ -24,7 +24,8 @@ pub struct Options {
     /// records still succeed for a while on a full disk. 1 MiB.
     pub reserve_bytes: u32,
     /// Performance: the length of a segment file. 1 MiB to 2 GiB; 128 MiB. Larger ones rotate
-    /// less often and make recovery read more.
+    /// less often and make recovery read more. On a disk that is nearly full they are made
+    /// shorter.
     pub segment_bytes: u32,
     /// Performance: the length of each of the two buffers records are gathered in, which also
     /// bounds the bytes in flight and the longest record. 64 KiB to 256 MiB; 8 MiB.
@@ -61,6 +62,12 @@ impl Options {
             return Err(Error::Invalid("reserve_bytes must be at most a quarter of a segment"));
         }
         Ok(())
+    }
+
+    /// The shortest segment that takes every record: what a full disk still gives room to.
+    pub(crate) fn segment_bytes_min(&self) -> u32 {
+        let needed = self.buffer_bytes.saturating_add(self.reserve_bytes + HEADER_BYTES);
+        needed.next_multiple_of(HEADER_BYTES).min(self.segment_bytes)
     }
 
     /// The longest payload: one that fits a buffer whose first page is taken already, with the

@@ -8,6 +8,7 @@ use haul_disk::{Disk, Op};
 
 use crate::commit::{Next, Shared};
 use crate::error::Error;
+use crate::options::Options;
 use crate::segment::Segment;
 
 /// The thread that makes segments.
@@ -21,12 +22,12 @@ impl Preparer {
     pub(crate) fn start(
         disk: Arc<dyn Disk>,
         shared: Arc<Shared>,
-        segment_bytes: u32,
+        options: Options,
     ) -> std::io::Result<Self> {
         let (requests, received) = channel();
         let thread = thread::Builder::new()
             .name("log-prepare".to_owned())
-            .spawn(move || run(&*disk, &shared, segment_bytes, &received))?;
+            .spawn(move || run(&*disk, &shared, &options, &received))?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
 
@@ -46,9 +47,9 @@ impl Preparer {
     }
 }
 
-fn run(disk: &dyn Disk, shared: &Shared, segment_bytes: u32, requests: &Receiver<()>) {
+fn run(disk: &dyn Disk, shared: &Shared, options: &Options, requests: &Receiver<()>) {
     for () in requests {
-        let made = Segment::create_next(disk, segment_bytes);
+        let made = Segment::create_next(disk, options);
         let mut state = shared.state.lock();
         state.next = match made {
             Ok(segment) => Next::Ready(Arc::new(segment)),

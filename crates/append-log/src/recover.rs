@@ -74,7 +74,7 @@ pub(crate) fn recover(
         _ => {
             recovered.closed = is_new;
             let prepared = not_begun.pop_first().map(|(_, segment)| segment);
-            let make = || Segment::create_next(disk, options.segment_bytes).map(Arc::new);
+            let make = || Segment::create_next(disk, options).map(Arc::new);
             (prepared.map_or_else(make, Ok)?, HEADER_BYTES)
         }
     };

@@ -12,6 +12,7 @@ use crate::format::{
 };
 use crate::lsn::{Lsn, Position};
 use crate::names::{self, Name};
+use crate::options::Options;
 
 /// An open segment, for positional reads and writes.
 #[derive(Debug)]
@@ -40,16 +41,29 @@ impl Segment {
     ///    segment, which is used or removed.
     ///
     /// Its number is the first behind all that any file has: also a segment whose header is
-    /// damaged keeps its name.
-    pub(crate) fn create_next(disk: &dyn Disk, bytes: u32) -> Result<Self> {
+    /// damaged keeps its name. Where the disk has no space for a whole one it is made shorter, so
+    /// that the last space can be used, and with it what helps a full disk can be appended.
+    pub(crate) fn create_next(disk: &dyn Disk, options: &Options) -> Result<Self> {
         let number = number_behind_all(disk)?;
-        Self::create(disk, number, bytes).map_err(|error| {
+        let bytes_min = options.segment_bytes_min();
+        let mut bytes = options.segment_bytes;
+        loop {
+            let error = match Self::create(disk, number, bytes) {
+                Ok(segment) => return Ok(segment),
+                Err(error) => error,
+            };
             // Recovery would remove it too; a full disk is glad to have the space now. That a
             // file cannot be removed is no news beside what already failed.
             drop(disk.remove(&names::unfinished(number)));
             drop(disk.remove(&names::segment(number)));
-            if error.is_full() { Error::Full { source: Arc::new(error) } } else { error.into() }
-        })
+            if !error.is_full() {
+                return Err(error.into());
+            }
+            if bytes == bytes_min {
+                return Err(Error::Full { source: Arc::new(error) });
+            }
+            bytes = (bytes >> 1).next_multiple_of(HEADER_BYTES).max(bytes_min);
+        }
     }
 
     fn create(disk: &dyn Disk, number: u32, bytes: u32) -> haul_disk::Result<Self> {

@@ -39,6 +39,10 @@ impl Inner {
     /// Compacts the volumes of which at least so much is dead, those with the least to move first.
     pub(crate) fn compact(&self, dead_percent_min: u64, stop: &AtomicBool) -> Result<Compacted> {
         let mut upkeep = self.upkeep.lock();
+        if upkeep.removal_failed {
+            let what = "a volume could not be removed; close the store and open it again";
+            return Err(Error::Invalid { what: what.to_owned() });
+        }
         let mut done = Compacted::default();
         let mut left = self.sealed_volumes();
         left.retain(|volume| !upkeep.damaged.contains(&volume.number));
@@ -122,7 +126,7 @@ impl Inner {
             scanned?;
             return Ok((moved, false));
         }
-        if is_needed || upkeep.removal_failed || stop.load(Ordering::Relaxed) {
+        if is_needed || stop.load(Ordering::Relaxed) {
             return Ok((moved, false));
         }
         if let Err(error) = self.log.remove_segment(volume) {

@@ -92,27 +92,28 @@ impl Store {
     pub fn get(&self, bucket: &str, key: &str) -> Result<Object> {
         let inner = &self.inner;
         Counters::count(&inner.counters.gets);
-        let (entry, (attributes, bytes)) = inner.look_up(bucket, key, |entry| {
+        loop {
+            let (entry, (attributes, bytes)) = inner.look_up(bucket, key, |entry| {
+                if entry.files.is_empty() {
+                    inner.read_needle(entry, bucket, key)
+                } else {
+                    Ok((inner.read_attributes(entry, bucket, key)?, Bytes::new()))
+                }
+            })?;
+            let info = entry.info(key);
             if entry.files.is_empty() {
-                inner.read_needle(entry, bucket, key)
-            } else {
-                Ok((inner.read_attributes(entry, bucket, key)?, Bytes::new()))
+                return Ok(Object { info, attributes, content: Content::Memory(bytes) });
             }
-        })?;
-        let info = entry.info(key);
-        if entry.files.is_empty() {
-            return Ok(Object { info, attributes, content: Content::Memory(bytes) });
+            let mut index = inner.index.write();
+            // Unless it was overwritten since: then its files may be gone.
+            if index.object(bucket, key) == Some(&entry) {
+                index.hold(&entry.files);
+                drop(index);
+                let (inner, open) = (Arc::clone(inner), Mutex::new(None));
+                let files = Files { inner, parts: entry.files, open };
+                return Ok(Object { info, attributes, content: Content::Files(files) });
+            }
         }
-        let mut index = inner.index.write();
-        if index.object(bucket, key) != Some(&entry) {
-            // It was overwritten since: its files may be gone.
-            drop(index);
-            return self.get(bucket, key);
-        }
-        index.hold(&entry.files);
-        drop(index);
-        let files = Files { inner: Arc::clone(inner), parts: entry.files, open: Mutex::new(None) };
-        Ok(Object { info, attributes, content: Content::Files(files) })
     }
 
     /// One page of a listing, from memory.

@@ -51,19 +51,21 @@ fn complete(
     let CompleteMultipartUploadInput { bucket, key, upload_id, .. } = input;
     let named = input.multipart_upload.as_ref().and_then(|upload| upload.parts.as_deref());
     let named = named.unwrap_or_default();
-    let parts = numbered(named)?;
+    let parts = numbered(named);
     let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
     let upload = match store.upload(bucket, key, upload_id) {
         Ok(upload) => upload,
         Err(gone @ Error::NoSuchUpload { .. }) => {
             // A client that did not hear of its success asks again. The object tells.
-            return match store.stat(bucket, key) {
-                Ok(info) if Some(info.etag) == whole(&parts) => Ok((info, Attributes::new())),
+            let whole = parts.ok().and_then(|parts| whole(&parts));
+            return match store.head(bucket, key) {
+                Ok(done) if Some(done.info.etag) == whole => Ok((done.info, done.attributes)),
                 _ => Err(from_store(gone)),
             };
         }
         Err(error) => return Err(from_store(error)),
     };
+    let parts = parts?;
     let stored = store.parts(bucket, key, upload_id).map_err(from_store)?;
     let chosen = choose(&stored, &parts, named)?;
     if let Some(bytes) = input.mpu_object_size

@@ -66,7 +66,7 @@ pub(crate) async fn upload_part_copy(
             let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
             let object = store.get(&from.0, &from.1).map_err(from_store)?;
             copy::judge(&conditions, &object.info)?;
-            let selected = select(range.as_ref(), None, &[object.info.bytes])?;
+            let selected = source_bytes(range.as_ref(), object.info.bytes)?;
             let bytes = selected.bytes.end - selected.bytes.start;
             if bytes > bytes_max {
                 let message = format!("A part has at most {bytes_max} bytes; give a range");
@@ -181,6 +181,19 @@ fn part_number_of(number: i32) -> S3Result<u16> {
 /// The checksum the parts of an upload were announced to have.
 fn algorithm(upload: &UploadInfo) -> Option<Algorithm> {
     upload.attributes.get(ALGORITHM_ATTRIBUTE).and_then(Algorithm::named)
+}
+
+/// The bytes of a source to copy. A range of it is never cut: the part would be shorter than the
+/// client believes.
+fn source_bytes(range: Option<&Range>, object_bytes: u64) -> S3Result<Selected> {
+    match range {
+        Some(Range::Int { last: Some(last), .. }) if *last >= object_bytes => {
+            let message =
+                format!("The range ends behind the source, which has {object_bytes} bytes");
+            Err(refuse(S3ErrorCode::InvalidRange, message))
+        }
+        _ => select(range, None, &[object_bytes]),
+    }
 }
 
 /// The range of a source, which must have both ends.

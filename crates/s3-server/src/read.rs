@@ -5,7 +5,7 @@ use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use s3s::dto::{
     self, ChecksumType, ETag, GetObjectAttributesInput, GetObjectAttributesOutput,
     GetObjectAttributesParts, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
-    StorageClass, Timestamp, TimestampFormat,
+    ObjectPart, StorageClass, Timestamp, TimestampFormat,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
@@ -13,6 +13,7 @@ use crate::attributes::{self, shown};
 use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
 use crate::conditions::{Conditions, Verdict, range_still_applies};
 use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::list::lines;
 use crate::range::{Selected, select};
 use crate::service::Haul;
 use crate::{send, tagging};
@@ -96,6 +97,9 @@ pub(crate) async fn get_object_attributes(
     request: S3Request<GetObjectAttributesInput>,
 ) -> S3Result<GetObjectAttributesOutput> {
     let GetObjectAttributesInput { bucket, key, version_id, object_attributes, .. } = request.input;
+    let GetObjectAttributesInput { max_parts, part_number_marker, .. } = request.input;
+    let (max_parts, limit) = lines(max_parts, "x-amz-max-parts")?;
+    let marker = part_number_marker.unwrap_or(0);
     check_key(&key)?;
     check_version(version_id.as_deref())?;
     let object = haul.blocking(move |store| store.head(&bucket, &key).map_err(from_store)).await?;
@@ -111,14 +115,39 @@ pub(crate) async fn get_object_attributes(
             "StorageClass" => output.storage_class = Some(standard()),
             "Checksum" => output.checksum = checksum(&object.attributes),
             "ObjectParts" if object.info.etag.parts > 0 => {
-                let total_parts_count = Some(i32::from(object.info.etag.parts));
-                let parts = GetObjectAttributesParts::default();
-                output.object_parts = Some(GetObjectAttributesParts { total_parts_count, ..parts });
+                let parts = object_parts(&object.part_bytes(), marker, limit);
+                output.object_parts = Some(GetObjectAttributesParts {
+                    max_parts: Some(max_parts),
+                    total_parts_count: Some(i32::from(object.info.etag.parts)),
+                    ..parts
+                });
             }
             _ => {}
         }
     }
     Ok(output)
+}
+
+/// The parts after number `marker`, at most `limit` of them. Their own checksums are not kept.
+fn object_parts(part_bytes: &[u64], marker: i32, limit: usize) -> GetObjectAttributesParts {
+    let sizes = (1..).zip(part_bytes).skip_while(|(number, _)| *number <= marker);
+    let parts: Vec<_> = sizes
+        .take(limit)
+        .map(|(number, bytes)| ObjectPart {
+            part_number: Some(number),
+            size: Some(length(*bytes)),
+            ..ObjectPart::default()
+        })
+        .collect();
+    let last = parts.last().and_then(|part| part.part_number);
+    let more = last.filter(|last| usize::try_from(*last).is_ok_and(|last| last < part_bytes.len()));
+    GetObjectAttributesParts {
+        is_truncated: Some(more.is_some()),
+        next_part_number_marker: more,
+        part_number_marker: Some(marker),
+        parts: Some(parts),
+        ..GetObjectAttributesParts::default()
+    }
 }
 
 /// Everything but the body.

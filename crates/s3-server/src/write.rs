@@ -126,8 +126,8 @@ fn delete_all(
         .map(|object| {
             let good = check_key(&object.key)
                 .and_then(|()| check_version(object.version_id.as_deref()))
-                .and_then(|()| match (&object.e_tag, object.size) {
-                    (None, None) => Ok(()),
+                .and_then(|()| match (&object.e_tag, object.size, &object.last_modified_time) {
+                    (None, None, None) => Ok(()),
                     _ => Err(refuse(S3ErrorCode::NotImplemented, "A delete takes no conditions")),
                 });
             (object, good)

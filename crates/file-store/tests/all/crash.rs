@@ -108,7 +108,7 @@ fn crash_everywhere(seed: u64, acts: u64, lengths: Lengths, every: u64) {
     let workload = Workload::new(seed, acts, lengths);
     let mut states = 0;
     workload.after_each_step(|number, medium, acknowledged| {
-        if (number + seed) % every != 0 {
+        if !(number + seed).is_multiple_of(every) {
             return;
         }
         let survival = match number / every % 4 {

@@ -2,7 +2,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helpers of tests, which may fail like them"
+    clippy::print_stdout,
+    reason = "helpers of tests, which may fail and speak like them"
 )]
 
 mod cost;
@@ -19,6 +20,7 @@ mod threads;
 mod uploads;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use haul_file_store::{
@@ -156,7 +158,8 @@ fn file_names(dir: &Path) -> Vec<String> {
 
 /// Flips one bit.
 fn flip(path: &Path, offset: u64) {
-    let mut bytes = std::fs::read(path).unwrap();
-    bytes[usize::try_from(offset).unwrap()] ^= 1;
-    std::fs::write(path, bytes).unwrap();
+    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], offset).unwrap();
 }

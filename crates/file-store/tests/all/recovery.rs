@@ -29,6 +29,11 @@ pub(crate) fn copy_of(dir: &Path) -> TempDir {
     copy
 }
 
+/// How long the small objects of a [`Sample`] are.
+fn small_bytes(n: u64) -> usize {
+    50_000 + 3 * usize::try_from(n).unwrap()
+}
+
 /// A closed store with a sealed volume that has its index, one being written, and big objects.
 struct Sample {
     dir: TempDir,
@@ -39,7 +44,7 @@ impl Sample {
     fn new() -> Self {
         let (dir, store) = new_store();
         for n in 0..100 {
-            put(&store, &format!("key {n:02}"), &random_bytes(n, 50_000 + 3 * n as usize));
+            put(&store, &format!("key {n:02}"), &random_bytes(n, small_bytes(n)));
         }
         for n in 0..3 {
             put(&store, &format!("big {n}"), &random_bytes(1000 + n, 300_000));
@@ -320,7 +325,7 @@ fn with_damage_no_big_file_is_an_orphan() {
     let sample = Sample::new();
     // The needle of the first big object is the first thing behind the last small one.
     let (volume, at) = sample.place("key 99");
-    let header = (at + 50_000 + 3 * 99).next_multiple_of(8);
+    let header = (at + small_bytes(99) as u64).next_multiple_of(8);
     let path = sample.dir.path().join(volume);
     flip(&path, header);
     let (store, recovered) = reopen(sample.dir.path());

@@ -1,9 +1,11 @@
 //! What no client should send: refused with the error S3 has for it, and survived.
 
+use std::io::Write;
+
 use haul_file_store::{Options, Store};
 use haul_s3_server::{Config, Error, Limits, Server};
 
-use crate::client::{Running, assert_refused, noise};
+use crate::client::{Reply, Running, assert_refused, noise};
 
 #[test]
 fn names_no_object_can_have_are_refused() {
@@ -99,9 +101,9 @@ fn what_is_no_http_is_refused_and_harms_nobody() {
         b"PUT /bucket/key HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
     ] {
         let mut stream = server.s3.connect();
-        std::io::Write::write_all(&mut stream, bytes).unwrap();
+        Write::write_all(&mut stream, bytes).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
-        let status = crate::client::Reply::read(&mut stream).status;
+        let status = Reply::read(&mut stream).status;
         assert!([0, 400].contains(&status), "{bytes:?}: {status}");
     }
     for method in ["PATCH", "OPTIONS", "TRACE", "BREW"] {
@@ -134,7 +136,7 @@ fn a_client_that_sends_nothing_is_let_go() {
     let server = Running::with(None, limits);
     server.s3.put("/bucket", b"");
     let mut silent = server.s3.connect();
-    assert_eq!(crate::client::Reply::read(&mut silent).status, 0);
+    assert_eq!(Reply::read(&mut silent).status, 0);
     let declared = [("content-length", "100")];
     let head = server.s3.head_bytes("PUT", "/bucket/key", &declared);
     assert_refused(&server.s3.raw(&head), 400, "RequestTimeout");
@@ -150,4 +152,36 @@ fn a_public_address_without_credentials_is_refused() {
     let outcome = runtime.block_on(Server::bind(config, store));
     let Err(error @ Error::Public { .. }) = outcome else { panic!("it listens") };
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
+}
+
+#[test]
+fn every_answer_has_an_identifier_and_errors_repeat_it() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"<Error></Error>");
+    let good = server.s3.get("/bucket/key");
+    assert_eq!(good.text(), "<Error></Error>");
+    let bad = server.s3.get("/bucket/nothing");
+    let told = bad.header("x-amz-request-id").unwrap();
+    assert_eq!(bad.xml("RequestId").as_deref(), Some(told));
+    assert_ne!(good.header("x-amz-request-id"), Some(told));
+    assert!(bad.is_whole());
+    assert!(server.s3.head("/bucket/nothing").header("x-amz-request-id").is_some());
+}
+
+#[test]
+fn who_is_refused_before_the_body_was_read_is_told_to_hang_up() {
+    let server = Running::new();
+    let answer = |target: &str, length: &str, body: &[u8]| {
+        let mut stream = server.s3.connect();
+        let head = format!("PUT {target} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}");
+        stream.write_all(format!("{head}\r\n\r\n").as_bytes()).unwrap();
+        stream.write_all(body).unwrap();
+        Reply::read(&mut stream)
+    };
+    // The answer comes although the body does not.
+    let refused = answer("/nowhere/key", "5", b"");
+    assert_refused(&refused, 404, "NoSuchBucket");
+    assert_eq!(refused.header("connection"), Some("close"));
+    assert_eq!(answer("/bucket/key", "5", b"hello").header("connection"), None);
+    assert_eq!(answer("/nowhere/key", "0", b"").header("connection"), None);
 }

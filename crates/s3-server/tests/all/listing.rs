@@ -104,3 +104,18 @@ fn senseless_questions_are_refused() {
     assert_refused(&server.s3.get("/nowhere?list-type=2"), 404, "NoSuchBucket");
     assert_refused(&server.s3.get("/nowhere?max-keys=0"), 404, "NoSuchBucket");
 }
+
+#[test]
+fn a_key_with_a_carriage_return_is_listed_and_deleted_as_it_is() {
+    let server = Running::new();
+    assert_eq!(server.s3.put("/bucket/a%0Db", b"x").status, 200);
+    for query in ["", "?list-type=2", "?versions"] {
+        let reply = server.s3.get(&format!("/bucket{query}"));
+        assert_eq!(reply.all_xml("Key"), ["a&#13;b"], "{query}");
+        assert!(reply.is_whole());
+    }
+    let delete = "<Delete><Object><Key>a&#13;b</Key></Object></Delete>";
+    let reply = server.s3.post("/bucket?delete", delete);
+    assert_eq!(reply.all_xml("Key"), ["a&#13;b"], "{}", reply.text());
+    assert_eq!(server.s3.get("/bucket/a%0Db").status, 404);
+}

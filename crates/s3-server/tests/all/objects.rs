@@ -134,10 +134,12 @@ fn a_client_that_asks_first_is_told_to_go_on() {
     assert_eq!(Reply::read(&mut stream).status, 200);
 
     // A bucket that is not there is told before anything is sent.
-    let headers = [("expect", "100-continue"), ("content-length", "5000000")];
-    let mut stream = server.s3.connect();
-    stream.write_all(&server.s3.head_bytes("PUT", "/nowhere/key", &headers)).unwrap();
-    assert_refused(&Reply::read(&mut stream), 404, "NoSuchBucket");
+    for length in ["5", "5000000"] {
+        let headers = [("expect", "100-continue"), ("content-length", length)];
+        let mut stream = server.s3.connect();
+        stream.write_all(&server.s3.head_bytes("PUT", "/nowhere/key", &headers)).unwrap();
+        assert_refused(&Reply::read(&mut stream), 404, "NoSuchBucket");
+    }
 }
 
 #[test]
@@ -208,6 +210,16 @@ fn many_objects_are_deleted_at_once() {
     assert_eq!((reply.status, reply.all_xml("Deleted").len()), (200, 0));
     assert_eq!(server.s3.get("/bucket?list-type=2").all_xml("Key"), ["c"]);
     assert_refused(&server.s3.post("/nowhere?delete", &list(true, &["b"])), 404, "NoSuchBucket");
+    for condition in [
+        "<ETag>x</ETag>",
+        "<Size>1</Size>",
+        "<LastModifiedTime>Wed, 21 Oct 2015 07:28:00 GMT</LastModifiedTime>",
+    ] {
+        // To ignore a condition would be to delete what the client wants to keep.
+        let body = format!("<Delete><Object><Key>c</Key>{condition}</Object></Delete>");
+        let reply = server.s3.post("/bucket?delete", &body);
+        assert_eq!(reply.all_xml("Code"), ["NotImplemented"], "{}", reply.text());
+    }
     let many: Vec<_> = vec!["x"; 1001];
     assert_refused(&server.s3.post("/bucket?delete", &list(true, &many)), 400, "MalformedXML");
 }

@@ -131,6 +131,8 @@ fn parts_are_copied_from_objects() {
     let second = upload.part(2, &[source, rest], b"").xml("ETag").unwrap();
     let far = ("x-amz-copy-source-range", "bytes=9999999-99999999");
     assert_refused(&upload.part(3, &[source, far], b""), 416, "InvalidRange");
+    let long = ("x-amz-copy-source-range", "bytes=5242880-5243880");
+    assert_refused(&upload.part(3, &[source, long], b""), 416, "InvalidRange");
     let open = ("x-amz-copy-source-range", "bytes=5-");
     assert_refused(&upload.part(3, &[source, open], b""), 400, "InvalidArgument");
     assert_eq!(upload.complete(&[], &[(1, &first), (2, &second)]).status, 200);
@@ -157,7 +159,14 @@ fn the_checksum_of_the_whole_follows_from_those_of_the_parts() {
         let parts = [(1, first.as_str()), (2, second.as_str())];
         let wrong = upload.complete(&[("x-amz-checksum-crc32", "AAAAAA==")], &parts);
         assert_refused(&wrong, 400, "BadDigest");
-        assert_eq!(upload.complete(&[], &parts).status, 200);
+        let done = upload.complete(&[], &parts);
+        assert_eq!(done.status, 200);
+        // Who asks again hears the same.
+        let again = upload.complete(&[], &parts);
+        for name in ["ETag", "ChecksumCRC32", "ChecksumType"] {
+            assert!(done.xml(name).is_some(), "{name}");
+            assert_eq!(done.xml(name), again.xml(name), "{name}");
+        }
         let got = server.s3.send("HEAD", "/bucket/key", &mode, b"");
         assert_eq!(got.header("x-amz-checksum-type"), Some(kind));
         let told = got.header("x-amz-checksum-crc32").unwrap();
@@ -183,4 +192,55 @@ fn a_completion_takes_conditions() {
     let old = "\"149603e6c03516362a8da23f624db945\"";
     assert_eq!(upload.complete(&[("if-match", old)], &[(1, &part)]).status, 200);
     assert_eq!(server.s3.get("/bucket/key").text(), "new");
+}
+
+#[test]
+fn an_upload_that_is_not_there_is_told_before_its_parts_are_judged() {
+    let server = Running::new();
+    let target = "/bucket/key?uploadId=abc1234def";
+    let part = "<Part><PartNumber>1</PartNumber><ETag>1234</ETag></Part>";
+    let body = format!("<CompleteMultipartUpload>{part}</CompleteMultipartUpload>");
+    assert_refused(&server.s3.post(target, &body), 404, "NoSuchUpload");
+}
+
+#[test]
+fn an_upload_left_behind_does_not_keep_its_bucket() {
+    let server = Running::new();
+    let upload = Upload::start(&server, "key", &[]);
+    upload.part(1, &[], b"left behind");
+    server.s3.put("/bucket/other", b"x");
+    assert_refused(&server.s3.delete("/bucket"), 409, "BucketNotEmpty");
+    // A bucket that stays keeps its uploads.
+    assert_eq!(upload.part(2, &[], b"more").status, 200);
+    server.s3.delete("/bucket/other");
+    assert_eq!(server.s3.delete("/bucket").status, 204);
+    server.s3.put("/bucket", b"");
+    assert!(server.s3.get("/bucket?uploads").all_xml("UploadId").is_empty());
+}
+
+#[test]
+fn attributes_tell_the_parts_of_an_object_in_pages() {
+    let server = Running::new();
+    let upload = Upload::start(&server, "key", &[]);
+    let body = noise(PART_BYTES);
+    let first = etag(&upload.part(1, &[], &body));
+    let second = etag(&upload.part(2, &[], &body));
+    let third = etag(&upload.part(3, &[], b"end"));
+    assert_eq!(upload.complete(&[], &[(1, &first), (2, &second), (3, &third)]).status, 200);
+    let ask = |headers: &[(&str, &str)]| {
+        let headers = [&[("x-amz-object-attributes", "ObjectParts,ETag")], headers].concat();
+        server.s3.send("GET", "/bucket/key?attributes", &headers, b"")
+    };
+    let all = ask(&[]);
+    assert_eq!(all.all_xml("Size"), ["5242880", "5242880", "3"], "{}", all.text());
+    assert_eq!(all.xml("IsTruncated").as_deref(), Some("false"));
+    // Unlike everywhere else, the ETag has no quotes here.
+    assert!(all.xml("ETag").unwrap().ends_with("-3"), "{}", all.text());
+    let page = ask(&[("x-amz-max-parts", "1"), ("x-amz-part-number-marker", "1")]);
+    assert_eq!(page.all_xml("PartNumber"), ["2"]);
+    assert_eq!(page.xml("NextPartNumberMarker").as_deref(), Some("2"));
+    assert_eq!(page.xml("IsTruncated").as_deref(), Some("true"));
+    assert_eq!(page.xml("PartsCount").as_deref(), Some("3"));
+    let rest = ask(&[("x-amz-max-parts", "1"), ("x-amz-part-number-marker", "2")]);
+    assert_eq!((rest.xml("Size"), rest.xml("NextPartNumberMarker")), (Some("3".into()), None));
 }
