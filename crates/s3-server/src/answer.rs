@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use hyper::Response;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
 use s3s::Body;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
@@ -34,12 +34,15 @@ pub(crate) fn finish(response: &mut Response<Body>, id: &str) {
     }
     let is_xml = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/xml");
     // Objects, which may be XML as well, are never in memory as a whole: they are streams.
-    let Some(xml) = response.body().bytes().filter(|bytes| is_xml && !bytes.is_empty()) else {
-        return;
-    };
-    if let Some(better) = rewritten(&xml, id) {
+    let xml = response.body().bytes().filter(|bytes| is_xml && !bytes.is_empty());
+    if let Some(better) = xml.and_then(|xml| rewritten(&xml, id)) {
         response.headers_mut().remove(CONTENT_LENGTH);
         *response.body_mut() = Body::from(Bytes::from(better));
+    }
+    if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+        // Damage, above all: the owner should hear of it as well as the client.
+        let told = response.body().bytes().unwrap_or_default();
+        tracing::error!(id, told = %String::from_utf8_lossy(&told), "a request failed");
     }
 }
 
