@@ -49,8 +49,11 @@ fn from_pair(access: Option<String>, secret: Option<String>) -> Result<Option<Cr
 fn from_file(path: &Path) -> Result<Credentials> {
     let cannot = || format!("cannot read the credentials in {}", path.display());
     let file = File::open(path).or_fail(cannot)?;
-    let mode = file.metadata().or_fail(cannot)?.mode();
-    if mode & 0o007 != 0 {
+    let metadata = file.metadata().or_fail(cannot)?;
+    if metadata.is_dir() {
+        return Err(Failure::new(format!("{}: it is a directory", cannot())).advise(HOW));
+    }
+    if metadata.mode() & 0o007 != 0 {
         let why = format!("{}: everybody on this machine may use the file", cannot());
         return Err(Failure::new(why).advise(format!("chmod o= '{}'", path.display())));
     }
@@ -59,7 +62,7 @@ fn from_file(path: &Path) -> Result<Credentials> {
     parse(&text).map_err(|why| Failure::new(format!("{}: {why}", cannot())).advise(HOW))
 }
 
-const HOW: &str = "write two lines: the access key, then the secret key";
+const HOW: &str = "write a file of two lines: the access key, then the secret key";
 
 /// Reads two lines, or two `name = value`; an access key has no `=`, so they cannot be confused.
 fn parse(text: &str) -> std::result::Result<Credentials, String> {
@@ -141,5 +144,13 @@ mod tests {
         assert!(from_file(file.path()).is_ok());
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(from_file(file.path()).unwrap_err().text().unwrap().contains("chmod"));
+    }
+
+    #[test]
+    fn nobody_is_told_to_chmod_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+        let text = from_file(dir.path()).unwrap_err().text().unwrap();
+        assert!(text.contains("a directory") && !text.contains("chmod"), "{text}");
     }
 }

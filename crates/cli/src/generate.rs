@@ -39,7 +39,8 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
 /// The name and the text of a command's page.
 fn page(command: &Command) -> io::Result<(String, Vec<u8>)> {
     let examples = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-    let man = Man::new(command.clone().after_long_help(Resettable::Reset));
+    let man = Man::new(command.clone().after_long_help(Resettable::Reset))
+        .source(concat!("haul ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
     man.render(&mut page)?;
     page.extend_from_slice(preformatted(&examples).as_bytes());
@@ -73,6 +74,17 @@ fn print(text: &[u8]) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_page_says_what_program_it_is_of() {
+        let mut haul = Cli::command();
+        haul.build();
+        let import = haul.find_subcommand("store").unwrap().find_subcommand("import").unwrap();
+        let (name, page) = page(import).unwrap();
+        assert_eq!(name, "haul-store-import.1");
+        let source = concat!("\"haul ", env!("CARGO_PKG_VERSION"), "\"");
+        assert!(String::from_utf8(page).unwrap().contains(source));
+    }
 
     #[test]
     fn examples_keep_their_lines_in_the_manual() {

@@ -1,18 +1,17 @@
 //! One process at a time in a directory.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::fs::{self, File, TryLockError};
 use std::path::Path;
 
 use crate::error::{Error, Op, Result};
 
-/// The name of the lock file in the directory it guards.
+/// The name of the file in which the holder of a directory's lock says who it is.
 pub const LOCK_NAME: &str = "LOCK";
 
 /// The lock of a directory, held until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
 pub struct DirLock {
-    _file: File,
+    _dir: File,
 }
 
 /// What came of asking for the lock.
@@ -27,34 +26,29 @@ pub enum Locked {
 impl DirLock {
     /// Takes the lock of `dir`, or tells who holds it. `words` say who we are, for others.
     ///
+    /// The directory itself is locked: removing the file with the words frees nothing.
+    ///
     /// # Errors
-    /// When the lock file cannot be made, locked, read or written.
+    /// When the directory cannot be locked, or its holder's words not be read or written.
     ///
     /// # Source
     /// `flock(2)`: the kernel lets go when the process dies, so no stale lock remains.
     pub fn take(dir: &Path, words: &str) -> Result<Locked> {
         let path = dir.join(LOCK_NAME);
-        let fail = |source| Error::new(Op::Lock, &path, source);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(fail)?;
-        match file.try_lock() {
+        let lock = File::open(dir).map_err(|source| Error::new(Op::Lock, dir, source))?;
+        match lock.try_lock() {
             Ok(()) => {
-                file.set_len(0).map_err(fail)?;
-                file.rewind().map_err(fail)?;
-                file.write_all(words.as_bytes()).map_err(fail)?;
-                Ok(Locked::Ours(Self { _file: file }))
+                fs::write(&path, words).map_err(|source| Error::new(Op::Lock, &path, source))?;
+                Ok(Locked::Ours(Self { _dir: lock }))
             }
             Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                file.take(256).read_to_string(&mut holder).map_err(fail)?;
-                Ok(Locked::HeldBy(holder.trim().to_owned()))
+                let holder = fs::read(&path).unwrap_or_default();
+                let holder = String::from_utf8_lossy(&holder[..holder.len().min(256)]);
+                let holder = holder.trim();
+                let unnamed = || "a process that does not say which".to_owned();
+                Ok(Locked::HeldBy(if holder.is_empty() { unnamed() } else { holder.to_owned() }))
             }
-            Err(TryLockError::Error(source)) => Err(fail(source)),
+            Err(TryLockError::Error(source)) => Err(Error::new(Op::Lock, dir, source)),
         }
     }
 }
@@ -72,6 +66,9 @@ mod tests {
             panic!("the lock was given twice");
         };
         assert_eq!(holder, "process 1");
+        fs::remove_file(dir.path().join(LOCK_NAME)).unwrap();
+        let without_words = DirLock::take(dir.path(), "process 2").unwrap();
+        assert!(matches!(without_words, Locked::HeldBy(_)), "the words are not the lock");
         drop(first);
         assert!(matches!(DirLock::take(dir.path(), "process 3").unwrap(), Locked::Ours(_)));
     }

@@ -77,17 +77,12 @@ fn run(inner: &Inner, stop: &AtomicBool, signals: &Receiver<()>) {
 }
 
 impl Inner {
-    /// Writes the indexes that are missing and removes those whose volume is gone.
+    /// Writes the indexes that are missing. One whose volume is missing stays, to tell so.
     fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
         let mut upkeep = self.upkeep.lock();
         let names = self.volumes.list("")?;
         let present: BTreeSet<u32> =
             names.iter().filter_map(|name| names::parse_index(name)).collect();
-        let volumes: BTreeSet<u32> =
-            names.iter().filter_map(|name| names::parse_volume(name)).collect();
-        for gone in present.difference(&volumes) {
-            self.volumes.remove(&names::index(*gone))?;
-        }
         let sealed = self.sealed_volumes();
         for volume in sealed.iter().filter(|volume| !present.contains(&volume.number)) {
             if stop.load(Ordering::Relaxed) {

@@ -97,8 +97,9 @@ impl Inner {
     ///    with the versions they have, their keys held. After a crash both copies are there and
     ///    say the same.
     /// 2. They are on the medium: the index takes the new places.
-    /// 3. Nothing in the volume stands any more: it is removed, then its index. A crash in
-    ///    between leaves an index without a volume, which is removed later.
+    /// 3. Nothing in the volume stands any more: its index is removed, then the volume. A crash in
+    ///    between leaves a volume without an index, which is read itself. So an index without its
+    ///    volume is always one whose volume was lost.
     fn compact_volume(
         &self,
         volume: u32,
@@ -129,14 +130,22 @@ impl Inner {
         if is_needed || stop.load(Ordering::Relaxed) {
             return Ok((moved, false));
         }
-        if let Err(error) = self.log.remove_segment(volume) {
+        let removed =
+            self.remove_index(volume).and_then(|()| Ok(self.log.remove_segment(volume)?));
+        if let Err(error) = removed {
             upkeep.removal_failed = true;
-            return Err(error.into());
+            return Err(error);
         }
         self.index.write().volumes.remove(volume);
-        // One that stays is removed by whoever writes indexes.
-        drop(self.volumes.remove(&names::index(volume)));
         Ok((moved, true))
+    }
+
+    /// Removes the index of a volume, for good when this returns.
+    fn remove_index(&self, volume: u32) -> Result<()> {
+        match self.volumes.remove(&names::index(volume)) {
+            Err(error) if error.is_not_found() => Ok(()),
+            removed => Ok(removed.and_then(|()| self.volumes.sync_dir(""))?),
+        }
     }
 }
 

@@ -99,8 +99,63 @@ impl Inner {
         volumes
     }
 
-    /// The number of the oldest volume that has a file, be it one that cannot be opened.
+    /// The number of the oldest volume that has a file, be it one that cannot be opened, or only
+    /// its index: a volume that was taken away may be brought back.
     pub(crate) fn oldest_volume(&self) -> Result<Option<u32>> {
-        Ok(self.volumes.list("")?.iter().filter_map(|name| names::parse_volume(name)).min())
+        let number = |name: &String| names::parse_volume(name).or_else(|| names::parse_index(name));
+        Ok(self.volumes.list("")?.iter().filter_map(number).min())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use crate::{Attributes, Options, Precondition, Store};
+
+    /// Between its sync and the index a needle is known to nobody: compaction, which asks the
+    /// index, would take it for dead and remove its volume.
+    #[test]
+    fn whoever_appends_stays_inside_until_the_index_has_taken_it_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let options =
+            Options { volume_bytes: 4 << 20, big_object_bytes: 64 << 10, ..Options::default() };
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.create_bucket("bucket").unwrap();
+        let none = Attributes::new();
+        let put = |key: &str| {
+            drop(store.put("bucket", key, b"", &none, &Precondition::None).unwrap());
+        };
+        put("deleted");
+        let upload = store.start_upload("bucket", "aborted", &none).unwrap();
+        let copy = || {
+            let from_to = (("bucket", "deleted"), ("bucket", "copy"));
+            drop(store.copy(from_to.0, from_to.1, None, &Precondition::None).unwrap());
+        };
+        let writers: [&(dyn Fn() + Sync); 5] = [
+            &|| put("key"),
+            &copy,
+            &|| assert!(store.delete("bucket", "deleted").unwrap()),
+            &|| drop(store.start_upload("bucket", "started", &none).unwrap()),
+            &|| store.abort_upload("bucket", "aborted", &upload).unwrap(),
+        ];
+        for (number, writer) in writers.iter().enumerate() {
+            let synced = store.stats().log_batches;
+            thread::scope(|scope| {
+                // Nothing gets into the index.
+                let index = store.inner.index.read();
+                let writing = scope.spawn(writer);
+                while store.inner.log.stats().batches == synced {
+                    thread::yield_now();
+                }
+                assert!(store.inner.gate.try_write().is_none(), "writer {number}");
+                drop(index);
+                writing.join().unwrap();
+            });
+            // The background thread may be in it for a moment.
+            while store.inner.gate.try_write().is_none() {
+                thread::yield_now();
+            }
+        }
     }
 }

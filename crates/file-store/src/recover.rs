@@ -88,7 +88,8 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
 
     let mut replay = Replayer::new(&*volumes);
     let (log, found) = Log::open(Arc::clone(&volumes), log_options(options)?, &mut replay)?;
-    let (index, damage) = replay.end(found.damage);
+    let (index, mut damage) = replay.end(found.damage);
+    damage.extend(missing_volumes(&*volumes)?);
     let orphans_removed = if damage.is_empty() { remove_orphans(&*objects, &index)? } else { 0 };
     remove_unfinished(&*objects, names::is_unfinished_big_file)?;
     remove_unfinished(&*volumes, names::is_unfinished_index)?;
@@ -171,24 +172,50 @@ fn make(root: &dyn Disk) -> Result<()> {
     let marker = root.create(&unfinished, Open::default())?;
     write_full(&*marker, MARKER_TEXT.as_bytes(), 0)?;
     marker.sync(Durability::Everything)?;
+    // The marker must not survive a crash that the directories do not.
+    root.sync_dir("")?;
     root.rename(&unfinished, names::MARKER)?;
     root.sync_dir("")?;
     Ok(())
 }
 
-/// Refuses a store with big objects and not one volume: somebody moved the volumes away, or their
-/// file system is not mounted. Opened all the same, every big object would be an orphan.
+/// Refuses a store with big objects or indexes and not one volume: somebody moved the volumes away,
+/// or their file system is not mounted. Opened all the same, every big object would be an orphan.
 fn refuse_lost_volumes(root: &dyn Disk) -> Result<()> {
-    let has_volumes =
-        root.list(names::VOLUMES)?.iter().any(|name| names::parse_volume(name).is_some());
-    let has_objects =
-        root.list(names::OBJECTS)?.iter().any(|name| names::parse_big_file(name).is_some());
-    if has_volumes || !has_objects {
+    let volumes = root.list(names::VOLUMES)?;
+    if volumes.iter().any(|name| names::parse_volume(name).is_some()) {
         return Ok(());
     }
-    let why =
-        format!("there are big objects in {}, and {} is empty", names::OBJECTS, names::VOLUMES);
+    let has_indexes = volumes.iter().any(|name| names::parse_index(name).is_some());
+    let has_objects =
+        root.list(names::OBJECTS)?.iter().any(|name| names::parse_big_file(name).is_some());
+    let there = match (has_indexes, has_objects) {
+        (true, _) => format!("indexes of volumes in {}", names::VOLUMES),
+        (false, true) => format!("big objects in {}", names::OBJECTS),
+        (false, false) => return Ok(()),
+    };
+    let why = format!("there are {there}, and not one volume");
     Err(Error::NotAStore { dir: root.root().to_path_buf(), why })
+}
+
+/// Sealed volumes that somebody took away: compaction removes the index first, so that one whose
+/// volume is not there is no trace of it. Told each time until the volume is back, or the index
+/// deleted by who does without.
+fn missing_volumes(volumes: &dyn Disk) -> Result<Vec<Damage>> {
+    let names = volumes.list("")?;
+    let present: BTreeSet<u32> =
+        names.iter().filter_map(|name| names::parse_volume(name)).collect();
+    let indexed = names.iter().filter_map(|name| names::parse_index(name));
+    let missing = indexed.filter(|volume| !present.contains(volume)).map(|volume| Damage {
+        bucket: None,
+        key: None,
+        file: volumes.root().join(log::segment_name(volume)),
+        offset: 0,
+        what: "the volume is missing, with all that was in it; put it back, or delete its index \
+               to do without"
+            .to_owned(),
+    });
+    Ok(missing.collect())
 }
 
 /// Removes the files of big objects that the index does not know.

@@ -87,9 +87,11 @@ pub(crate) struct OpenArgs {
 pub(crate) struct ServeArgs {
     /// The address of S3 and plain HTTP; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", help_heading = "Server")]
+    #[arg(value_parser = parse_address)]
     pub(crate) listen: SocketAddr,
     /// The address of the admin page, the metrics and the health check
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001", help_heading = "Server")]
+    #[arg(value_parser = parse_address)]
     pub(crate) admin: SocketAddr,
     /// The file with the access key and the secret key clients sign with
     ///
@@ -107,6 +109,13 @@ pub(crate) struct ServeArgs {
     pub(crate) open: OpenArgs,
 }
 
+/// Reads an address and a port, such as `127.0.0.1:9000`. Names are not looked up: what they lead to
+/// may change, and with it who can connect.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    const HOW: &str = "write an IP address and a port, like 127.0.0.1:9000 or '[::1]:9000'";
+    text.parse().map_err(|_no_address| HOW.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -116,6 +125,15 @@ mod tests {
     #[test]
     fn the_table_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_an_example() {
+        assert!(parse_address("127.0.0.1:9000").is_ok() && parse_address("[::1]:0").is_ok());
+        for text in ["9000", ":9000", "localhost:9000", "127.0.0.1", "127.0.0.1:99999", "::1:9"] {
+            let why = parse_address(text).err();
+            assert!(why.is_some_and(|why| why.contains("127.0.0.1:9000")), "{text}");
+        }
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub(crate) enum StoreCommand {
     #[command(after_long_help = examples::VERIFY)]
     Verify(VerifyArgs),
     /// Give the space of deleted objects back to the file system
+    ///
+    /// Volumes of which a tenth or more is dead are rewritten; the one being written and those with
+    /// damage are left alone. Big objects have files of their own, which go when they are deleted.
     #[command(after_long_help = examples::COMPACT)]
     Compact,
 }

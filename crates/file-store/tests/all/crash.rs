@@ -19,14 +19,19 @@ struct Workload {
     /// Before each act and after the last. A note among the steps counts the acts acknowledged.
     models: Vec<Model>,
     acts: Vec<Act>,
+    volumes_compacted: u64,
 }
 
 impl Workload {
     fn new(seed: u64, acts: u64, lengths: Lengths) -> Self {
         let disk = TestDisk::default();
         let (mut store, mut random) = (open_on(&disk).0, Random(seed));
-        let mut workload =
-            Self { steps: Vec::new(), models: vec![Model::default()], acts: Vec::new() };
+        let mut workload = Self {
+            steps: Vec::new(),
+            models: vec![Model::default()],
+            acts: Vec::new(),
+            volumes_compacted: 0,
+        };
         for number in 1..=acts {
             let mut model = workload.models.last().unwrap().clone();
             let act = model.plan(&mut random, lengths);
@@ -36,10 +41,12 @@ impl Workload {
             workload.models.push(model);
             workload.acts.push(act);
             if random.below(40) == 0 {
+                workload.volumes_compacted += store.stats().volumes_compacted;
                 store.close().unwrap();
                 store = open_on(&disk).0;
             }
         }
+        workload.volumes_compacted += store.stats().volumes_compacted;
         drop(store);
         workload.steps = disk.steps();
         workload
@@ -132,16 +139,17 @@ fn crash_everywhere(seed: u64, acts: u64, lengths: Lengths, every: u64) {
             _ => {}
         }
     });
-    println!("SEED={seed}: {states} crash states of {} steps", workload.steps.len());
-    assert!(states > 200);
+    let (steps, compacted) = (workload.steps.len(), workload.volumes_compacted);
+    println!("SEED={seed}: {states} crash states of {steps} steps, {compacted} compactions");
+    assert!(states > 500 && (compacted > 0 || matches!(lengths, Lengths::Short)));
 }
 
 #[test]
 fn a_power_cut_loses_nothing_of_short_objects() {
-    crash_everywhere(seed(), 120, Lengths::Short, 2);
+    crash_everywhere(seed(), 200, Lengths::Short, 1);
 }
 
 #[test]
 fn a_power_cut_loses_nothing_while_volumes_fill_and_are_compacted() {
-    crash_everywhere(seed(), 250, Lengths::Long, 6);
+    crash_everywhere(seed(), 350, Lengths::Long, 2);
 }

@@ -71,7 +71,7 @@ fn a_failed_call_is_told_and_nothing_is_lost() {
             n += 1 + n / 6;
         }
         println!("SEED={seed}: {came} of {n} calls to {op:?} failed");
-        assert!(came >= 3 || op == Op::Remove);
+        assert!(came >= 1 || op == Op::Remove);
     }
 }
 

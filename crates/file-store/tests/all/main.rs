@@ -6,6 +6,7 @@
     reason = "helpers of tests, which may fail and speak like them"
 )]
 
+mod compaction;
 mod cost;
 mod crash;
 mod faults;

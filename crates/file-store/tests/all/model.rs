@@ -55,11 +55,11 @@ fn run(seed: u64, acts: u32, lengths: Lengths) {
 #[test]
 fn random_workloads_of_short_objects_agree_with_the_model() {
     let seed = seed();
-    (0..3).for_each(|n| run(seed + n, 1200, Lengths::Short));
+    (0..2).for_each(|n| run(seed + n, 800, Lengths::Short));
 }
 
 #[test]
 fn random_workloads_that_fill_volumes_agree_with_the_model() {
     let seed = seed();
-    (0..2).for_each(|n| run(seed + n, 1000, Lengths::Long));
+    (0..2).for_each(|n| run(seed + n, 500, Lengths::Long));
 }

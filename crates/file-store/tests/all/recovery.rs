@@ -1,6 +1,6 @@
 //! Opening a store again, whatever happened to it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -38,6 +38,8 @@ fn small_bytes(n: u64) -> usize {
 struct Sample {
     dir: TempDir,
     all: Dump,
+    /// In which volume and where in it the bytes of a small object begin.
+    places: BTreeMap<String, (String, u64)>,
 }
 
 impl Sample {
@@ -52,23 +54,16 @@ impl Sample {
         wait_for(|| dir.path().join("volumes/0000000001.index").exists());
         let all = dump(&store);
         store.close().unwrap();
-        Self { dir, all }
+        let places = places(dir.path(), &all);
+        Self { dir, all, places }
     }
 
     fn copy(&self) -> TempDir {
         copy_of(self.dir.path())
     }
 
-    /// Where in a volume an object's bytes begin.
     fn place(&self, key: &str) -> (String, u64) {
-        let bytes = &self.all[BUCKET][key].0[..32];
-        for name in ["volumes/0000000001.segment", "volumes/0000000002.segment"] {
-            let volume = fs::read(self.dir.path().join(name)).unwrap();
-            if let Some(at) = volume.windows(32).position(|window| window == bytes) {
-                return (name.to_owned(), at as u64);
-            }
-        }
-        panic!("{key} is in no volume");
+        self.places[key].clone()
     }
 
     /// Checks that of all objects only those in `lost` are not what they were, and how the store
@@ -105,6 +100,29 @@ impl Sample {
         assert!(nobodys.is_empty() || !lost.is_empty(), "{nobodys:?}");
         found
     }
+}
+
+/// Finds the bytes of the small objects, which were put in the order of their keys.
+fn places(dir: &Path, all: &Dump) -> BTreeMap<String, (String, u64)> {
+    let mut places = BTreeMap::new();
+    let mut keys = (0..100).map(|n| format!("key {n:02}")).peekable();
+    for name in ["volumes/0000000001.segment", "volumes/0000000002.segment"] {
+        let volume = fs::read(dir.join(name)).unwrap();
+        let mut from = 0;
+        while let Some(key) = keys.peek() {
+            let bytes = &all[BUCKET][key].0;
+            // The next one begins soon behind the one before, or is in the next volume.
+            let soon = &volume[from..volume.len().min(from + 8192)];
+            let Some(at) = soon.windows(32).position(|window| *window == bytes[..32]) else {
+                break;
+            };
+            places.insert(key.clone(), (name.to_owned(), (from + at) as u64));
+            from += at + bytes.len();
+            keys.next();
+        }
+    }
+    assert_eq!(places.len(), 100);
+    places
 }
 
 fn wait_for(mut condition: impl FnMut() -> bool) {
@@ -145,16 +163,32 @@ fn indexes_say_what_the_volumes_say() {
 }
 
 #[test]
-fn an_index_without_a_volume_is_removed() {
+fn an_index_that_was_not_finished_is_removed() {
     let sample = Sample::new();
-    let path = sample.dir.path().join("volumes/0000000077.index");
-    fs::write(&path, b"whatever").unwrap();
-    fs::write(sample.dir.path().join("volumes/0000000001.index.new"), b"unfinished").unwrap();
+    let path = sample.dir.path().join("volumes/0000000001.index.new");
+    fs::write(&path, b"unfinished").unwrap();
     let (store, _) = reopen(sample.dir.path());
-    wait_for(|| !path.exists());
-    assert!(dump(&store) == sample.all);
-    let names = file_names(&sample.dir.path().join("volumes"));
-    assert!(names.iter().all(|name| !name.ends_with(".index.new")), "{names:?}");
+    assert!(dump(&store) == sample.all && !path.exists());
+}
+
+#[test]
+fn a_volume_that_was_taken_away_is_told_until_it_is_back() {
+    let sample = Sample::new();
+    let path = sample.dir.path().join("volumes/0000000001.segment");
+    let elsewhere = sample.dir.path().join("volumes/elsewhere");
+    fs::rename(&path, &elsewhere).unwrap();
+    for _ in 0..2 {
+        let (store, recovered) = reopen(sample.dir.path());
+        assert_eq!((damages(&recovered), recovered.orphans_removed), (vec![(path.clone(), 0)], 0));
+        assert!(store.delete(BUCKET, "key 99").is_ok());
+        store.compact().unwrap();
+    }
+    fs::rename(&elsewhere, &path).unwrap();
+    let (store, recovered) = reopen(sample.dir.path());
+    assert!(recovered.damage.is_empty());
+    let mut expected = sample.all.clone();
+    expected.get_mut(BUCKET).unwrap().remove("key 99");
+    assert!(dump(&store) == expected);
 }
 
 #[test]
@@ -379,6 +413,20 @@ fn a_store_whose_volumes_are_gone_is_refused_with_its_big_objects_untouched() {
     fs::remove_dir(&volumes).unwrap();
     fs::rename(sample.dir.path().join("elsewhere"), &volumes).unwrap();
     assert!(dump(&reopen(sample.dir.path()).0) == sample.all);
+}
+
+#[test]
+fn a_compacted_volume_is_not_missing() {
+    let sample = Sample::new();
+    let (store, _) = reopen(sample.dir.path());
+    for n in 0..100 {
+        assert!(store.delete(BUCKET, &format!("key {n:02}")).unwrap());
+    }
+    store.compact().unwrap();
+    drop(store);
+    let volumes = sample.dir.path().join("volumes");
+    assert!(!file_names(&volumes).iter().any(|name| name.starts_with("0000000001")));
+    assert!(reopen(sample.dir.path()).1.damage.is_empty());
 }
 
 #[test]

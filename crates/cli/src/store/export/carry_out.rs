@@ -11,7 +11,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_OMIT};
 use super::plan::{Plan, Planned};
 use crate::output::Name;
 use crate::progress::{Amount, Done, Part, Progress};
-use crate::report::{OrFail, Result, chain};
+use crate::report::{Failure, OrFail, Result, chain};
 use crate::signals::Stop;
 use crate::store::content;
 use crate::store::mtime::Mtime;
@@ -38,9 +38,13 @@ pub(super) fn carry_out(work: &Work<'_>, jobs: usize, stop: &Stop) -> Result<Out
     let progress = Progress::new("object", all);
     let failed = AtomicU64::new(0);
     for directory in &work.plan.directories {
-        // The files below tell why they could not be written.
-        if let Err(error) = work.root.create_dir(directory) {
-            progress.say(&chain("cannot export into a directory", Some(&error)));
+        match work.root.create_dir(directory) {
+            Err(error) if error.is_full() => {
+                return Err(Failure::new("cannot export").because(error));
+            }
+            // The files below it count as failed.
+            Err(error) => progress.say(&chain("cannot export", Some(&error))),
+            Ok(()) => {}
         }
     }
     let queue = Queue::new(work.plan.files.len(), stop);

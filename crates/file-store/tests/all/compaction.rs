@@ -1,0 +1,202 @@
+//! Getting space back without bringing anything back.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use haul_file_store::{Attributes, Compacted, Precondition, Store};
+use haul_test_disk::TestDisk;
+
+use crate::crash::open_on;
+use crate::{BUCKET, dump, file_names, get, new_store, put, random_bytes, reopen, try_get};
+
+/// Overwrites one key until the next volume is begun.
+fn go_to_next_volume(store: &Store) {
+    let volumes = store.stats().volumes + store.stats().volumes_compacted;
+    for n in 0.. {
+        put(store, "filler", &random_bytes(n, 60_000));
+        if store.stats().volumes + store.stats().volumes_compacted > volumes {
+            return;
+        }
+    }
+}
+
+/// A volume most of which lives, with `work` at its end; behind it one that is nearly dead, with
+/// `undo` at its beginning.
+fn two_volumes(store: &Store, work: impl FnOnce(), undo: impl FnOnce()) {
+    for n in 0..56 {
+        put(store, &format!("lives {n}"), &random_bytes(n, 60_000));
+    }
+    work();
+    go_to_next_volume(store);
+    undo();
+    go_to_next_volume(store);
+}
+
+/// Compacts the second volume, and not the first.
+fn compact_second(store: &Store, dir: &Path) {
+    store.compact().unwrap();
+    let volumes = file_names(&dir.join("volumes"));
+    assert!(volumes.contains(&"0000000001.segment".to_owned()), "{volumes:?}");
+    assert!(!volumes.contains(&"0000000002.segment".to_owned()), "{volumes:?}");
+}
+
+#[test]
+fn what_was_deleted_stays_so_when_its_tombstone_is_compacted_first() {
+    let (dir, store) = new_store();
+    store.create_bucket("deleted").unwrap();
+    let none = Attributes::new();
+    let upload = store.start_upload(BUCKET, "upload", &none).unwrap();
+    let work = || {
+        put(&store, "small", b"small");
+        put(&store, "big", &random_bytes(1, 100_000));
+        store.put("deleted", "key", b"", &none, &Precondition::None).unwrap();
+    };
+    let undo = || {
+        assert!(store.delete(BUCKET, "small").unwrap() && store.delete(BUCKET, "big").unwrap());
+        store.delete("deleted", "key").unwrap();
+        store.delete_bucket("deleted").unwrap();
+        store.abort_upload(BUCKET, "upload", &upload).unwrap();
+    };
+    two_volumes(&store, work, undo);
+    compact_second(&store, dir.path());
+    let before = dump(&store);
+    assert_eq!(before.len(), 1);
+    for remove_indexes in [false, true] {
+        let copy = crate::recovery::copy_of(dir.path());
+        if remove_indexes {
+            fs::remove_file(copy.path().join("volumes/0000000001.index")).unwrap();
+        }
+        let (store, recovered) = reopen(copy.path());
+        assert!(dump(&store) == before);
+        assert_eq!((store.stats().uploads, recovered.orphans_removed), (0, 0));
+    }
+}
+
+#[test]
+fn what_was_deleted_stays_so_when_the_volume_it_was_in_is_repaired() {
+    let (dir, store) = new_store();
+    let work = || drop(put(&store, "key", b"bytes"));
+    two_volumes(&store, work, || assert!(store.delete(BUCKET, "key").unwrap()));
+    let before = dump(&store);
+    store.close().unwrap();
+    // Both copies of the header are gone: the volume cannot be opened.
+    let path = dir.path().join("volumes/0000000001.segment");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, [&[0; 4096], &whole[4096..]].concat()).unwrap();
+    let (store, recovered) = reopen(dir.path());
+    assert_eq!(recovered.damage.len(), 1);
+    compact_second(&store, dir.path());
+    store.close().unwrap();
+    fs::write(&path, whole).unwrap();
+    let (store, recovered) = reopen(dir.path());
+    assert!(recovered.damage.is_empty());
+    assert!(try_get(&store, "key").is_err(), "the dead came back");
+    assert!(dump(&store) == before);
+}
+
+#[test]
+fn a_volume_that_lives_is_left_alone_however_often_compaction_is_asked_for() {
+    let (dir, store) = new_store();
+    for n in 0..200 {
+        put(&store, &format!("{n}"), &random_bytes(n, 60_000));
+    }
+    // The smallest there are: their heads take most of it.
+    thread::scope(|scope| {
+        for thread in 0..32 {
+            let store = &store;
+            scope.spawn(move || {
+                (0..600).for_each(|n| drop(put(store, &format!("small {thread} {n}"), b"")));
+            });
+        }
+    });
+    assert_eq!(store.compact().unwrap(), Compacted::default());
+    store.close().unwrap();
+    let (store, _) = reopen(dir.path());
+    assert_eq!(store.compact().unwrap(), Compacted::default());
+    assert_eq!(store.stats().volumes_compacted, 0);
+}
+
+#[test]
+fn when_all_is_deleted_all_space_comes_back() {
+    let (_dir, store) = new_store();
+    for n in 0..300 {
+        put(&store, &format!("{n}"), &random_bytes(n, 60_000));
+    }
+    for n in 0..300 {
+        store.delete(BUCKET, &format!("{n}")).unwrap();
+    }
+    // The bucket's own needle is in the first volume, and moves.
+    store.compact().unwrap();
+    assert_eq!(store.stats().volumes, 1, "{:?}", store.stats());
+    go_to_next_volume(&store);
+    assert_eq!(store.bucket(BUCKET).unwrap().objects, 1);
+}
+
+#[test]
+fn a_damaged_volume_stays_and_what_lives_in_it_is_moved_or_kept() {
+    let (dir, store) = new_store();
+    for n in 0..60 {
+        put(&store, &format!("{n}"), &random_bytes(n, 60_000));
+    }
+    go_to_next_volume(&store);
+    // While the store is open: nobody knows yet.
+    let path = dir.path().join("volumes/0000000001.segment");
+    let volume = fs::read(&path).unwrap();
+    let damaged = random_bytes(50, 60_000);
+    let at = volume.windows(32).position(|window| window == &damaged[..32]).unwrap() as u64;
+    crate::flip(&path, at);
+    for n in 0..40 {
+        store.delete(BUCKET, &format!("{n}")).unwrap();
+    }
+    for _ in 0..3 {
+        store.compact().unwrap();
+        assert!(path.exists());
+        for n in (40..60).filter(|n| *n != 50) {
+            assert!(get(&store, &format!("{n}")) == random_bytes(n, 60_000));
+        }
+        assert!(try_get(&store, "50").is_err());
+    }
+    store.close().unwrap();
+    crate::flip(&path, at);
+    let (store, _) = reopen(dir.path());
+    assert!(get(&store, "50") == damaged, "it was repaired");
+}
+
+#[test]
+fn objects_stored_while_their_volume_is_compacted_stay() {
+    const THREADS: u64 = 16;
+    let disk = TestDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (store, done) = (&store, &done);
+        let compacting = scope.spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                store.compact().unwrap();
+            }
+        });
+        let writers: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let key = thread.to_string();
+                    for n in 0..60 {
+                        let bytes = random_bytes(thread << 32 | n, 60_000);
+                        put(store, &key, &bytes);
+                        assert!(try_get(store, &key).unwrap() == bytes, "{key} {n}");
+                    }
+                })
+            })
+            .collect();
+        let outcomes: Vec<_> = writers.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        done.store(true, Ordering::Relaxed);
+        compacting.join().unwrap();
+        outcomes.into_iter().for_each(|outcome| outcome.unwrap());
+    });
+    assert!(store.stats().volumes_compacted > 5);
+    let before = dump(&store);
+    drop(store);
+    assert!(dump(&open_on(&disk).0) == before);
+}
