@@ -52,7 +52,8 @@ pub struct Stats {
     pub sync_us: [u64; haul_append_log::SYNC_BUCKETS],
     /// Volumes removed by compaction.
     pub volumes_compacted: u64,
-    /// Whether a sync failed: nothing more is stored until the store is opened again.
+    /// Whether a sync failed: until the store is opened again nothing more is stored, or, if it was
+    /// that of the big objects' directory, no more big objects.
     pub latched: bool,
 }
 

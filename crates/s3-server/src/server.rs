@@ -180,6 +180,8 @@ where
     }
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // Who has said all may still want to hear the answer.
+        .half_close(true)
         .header_read_timeout(limits.head_time_max)
         .max_header_size(limits.head_bytes_max)
         .serve_connection(TokioIo::new(stream), service_fn(answer));

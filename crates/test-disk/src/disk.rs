@@ -1,14 +1,14 @@
-//! The disk and its files.
+//! The disk and its names.
 
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haul_disk::{Allocation, Disk, Durability, Error, File, Op, Open, PAGE_BYTES, Result};
+use haul_disk::{Disk, Error, File, Op, Open, PAGE_BYTES, Result};
 use rustix::io::Errno;
 
 use crate::content::Content;
 use crate::faults::Faults;
+use crate::file::TestFile;
 use crate::medium::{Medium, Names, Node, Step, apply_bytes, parent};
 
 /// A disk in memory. Its clones are the same disk.
@@ -16,27 +16,27 @@ use crate::medium::{Medium, Names, Node, Step, apply_bytes, parent};
 pub struct TestDisk {
     root: PathBuf,
     state: Arc<Mutex<State>>,
-    faults: Arc<Faults>,
+    pub(crate) faults: Arc<Faults>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    medium: Medium,
+pub(crate) struct State {
+    pub(crate) medium: Medium,
     /// What programs see: the medium, with all that is on its way there.
     names: Names,
-    files: Vec<Content>,
+    pub(crate) files: Vec<Content>,
     steps: Vec<Step>,
     bytes_max: Option<u64>,
 }
 
 impl State {
-    fn record(&mut self, step: Step) {
+    pub(crate) fn record(&mut self, step: Step) {
         self.medium.take(&step);
         self.steps.push(step);
     }
 
     /// Does something to the bytes of a file, and records it.
-    fn change(&mut self, file: usize, step: Step) {
+    pub(crate) fn change(&mut self, file: usize, step: Step) {
         apply_bytes(&mut self.files[file], &step, &mut || true);
         self.record(step);
     }
@@ -49,7 +49,7 @@ impl State {
         pages.sum::<u64>() * PAGE_BYTES as u64
     }
 
-    fn is_full_for(&self, more_pages: u64) -> bool {
+    pub(crate) fn is_full_for(&self, more_pages: u64) -> bool {
         more_pages > 0
             && self.bytes_max.is_some_and(|bytes_max| {
                 self.used_bytes() + more_pages * PAGE_BYTES as u64 > bytes_max
@@ -133,11 +133,11 @@ impl TestDisk {
         state.record(Step::Sync { file });
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail_with(&self, op: Op, name: &str, errno: Errno) -> Error {
+    pub(crate) fn fail_with(&self, op: Op, name: &str, errno: Errno) -> Error {
         Error::new(op, self.root.join(name), errno)
     }
 
@@ -236,92 +236,5 @@ impl Disk for TestDisk {
 
     fn root(&self) -> &Path {
         &self.root
-    }
-}
-
-#[derive(Debug)]
-struct TestFile {
-    disk: TestDisk,
-    name: String,
-    file: usize,
-    how: Open,
-}
-
-impl TestFile {
-    fn check(&self, op: Op, offset: u64, bytes: usize) -> Result<()> {
-        self.disk.faults.pass(op, &self.name)?;
-        let page = PAGE_BYTES as u64;
-        let aligned = offset.is_multiple_of(page) && (bytes as u64).is_multiple_of(page);
-        if self.how.direct && !aligned {
-            return Err(self.fail(op, Errno::INVAL).at(offset, bytes));
-        }
-        if self.how.read_only && op != Op::Read {
-            return Err(self.fail(op, Errno::BADF));
-        }
-        Ok(())
-    }
-
-    fn fail(&self, op: Op, errno: Errno) -> Error {
-        self.disk.fail_with(op, &self.name, errno)
-    }
-}
-
-impl File for TestFile {
-    fn read_some(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.check(Op::Read, offset, buffer.len())?;
-        Ok(self.disk.lock().files[self.file].read(buffer, offset))
-    }
-
-    fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {
-        self.check(Op::Write, offset, bytes.len())?;
-        let mut state = self.disk.lock();
-        if state.is_full_for(state.files[self.file].pages_missing(offset, bytes.len())) {
-            return Err(self.fail(Op::Write, Errno::NOSPC).at(offset, bytes.len()));
-        }
-        let step = Step::Write { file: self.file, offset, bytes: Arc::new(bytes.to_vec()) };
-        state.change(self.file, step);
-        if self.how.dsync {
-            state.record(Step::Sync { file: self.file });
-        }
-        Ok(bytes.len())
-    }
-
-    fn bytes(&self) -> Result<u64> {
-        Ok(self.disk.lock().files[self.file].bytes())
-    }
-
-    fn resize(&self, bytes: u64) -> Result<()> {
-        self.disk.faults.pass(Op::Resize, &self.name)?;
-        self.disk.lock().change(self.file, Step::Resize { file: self.file, bytes });
-        Ok(())
-    }
-
-    fn allocate(&self, how: Allocation, offset: u64, bytes: u64) -> Result<()> {
-        self.disk.faults.pass(Op::Allocate, &self.name)?;
-        if how != Allocation::Reserve {
-            return Err(self.fail(Op::Allocate, Errno::OPNOTSUPP));
-        }
-        let mut state = self.disk.lock();
-        let bytes_at_once = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if state.is_full_for(state.files[self.file].pages_missing(offset, bytes_at_once)) {
-            return Err(self.fail(Op::Allocate, Errno::NOSPC));
-        }
-        state.change(self.file, Step::Reserve { file: self.file, offset, bytes });
-        Ok(())
-    }
-
-    fn sync(&self, _what: Durability) -> Result<()> {
-        let passed = self.disk.faults.pass(Op::Sync, &self.name);
-        if passed.is_err() {
-            // Programs still see it, and the next sync succeeds without it.
-            self.disk.lock().medium.forget_unsynced(self.file);
-        }
-        passed?;
-        self.disk.lock().record(Step::Sync { file: self.file });
-        Ok(())
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 }

@@ -35,6 +35,7 @@
 mod content;
 mod disk;
 mod faults;
+mod file;
 mod medium;
 mod random;
 

@@ -64,7 +64,7 @@ fn what_was_deleted_stays_so_when_its_tombstone_is_compacted_first() {
     let before = dump(&store);
     assert_eq!(before.len(), 1);
     for remove_indexes in [false, true] {
-        let copy = crate::recovery::copy_of(dir.path());
+        let copy = crate::sample::copy_of(dir.path());
         if remove_indexes {
             fs::remove_file(copy.path().join("volumes/0000000001.index")).unwrap();
         }

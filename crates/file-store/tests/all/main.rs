@@ -9,6 +9,7 @@
 mod compaction;
 mod cost;
 mod crash;
+mod damage;
 mod faults;
 mod full;
 mod kill;
@@ -16,6 +17,7 @@ mod listing;
 mod model;
 mod objects;
 mod recovery;
+mod sample;
 mod script;
 mod threads;
 mod uploads;

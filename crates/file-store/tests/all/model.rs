@@ -34,7 +34,7 @@ fn run(seed: u64, acts: u32, lengths: Lengths) {
                 store.close().unwrap();
             } else {
                 // As after a kill: another process opens what is on the disk now.
-                let copy = crate::recovery::copy_of(dir.path());
+                let copy = crate::sample::copy_of(dir.path());
                 let (copied, recovered) = reopen(copy.path());
                 assert!(recovered.after_crash && recovered.damage.is_empty());
                 check(&model, &copied, copy.path());

@@ -60,7 +60,7 @@ fn parts_come_in_any_order_and_go_in_theirs() {
 
 /// Opens a copy, since the store itself is still open.
 fn reopen_after(dir: &std::path::Path) -> Store {
-    let copy = crate::recovery::copy_of(dir);
+    let copy = crate::sample::copy_of(dir);
     let store = reopen(copy.path()).0;
     // The directory must outlive the store; it is in the tests' own, which cargo cleans.
     std::mem::forget(copy);

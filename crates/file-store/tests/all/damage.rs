@@ -1,0 +1,221 @@
+//! What damage does, and to whom it is told.
+
+use std::fs;
+use std::path::Path;
+
+use haul_file_store::Error;
+use haul_test_disk::Random;
+use tempfile::TempDir;
+
+use crate::sample::{Sample, damages, small_bytes};
+use crate::{BUCKET, big_files, dump, file_names, flip, new_store, put, put_part, reopen, try_get};
+
+#[test]
+fn a_volume_that_was_taken_away_is_told_until_it_is_back() {
+    let sample = Sample::new();
+    let path = sample.dir.path().join("volumes/0000000001.segment");
+    let elsewhere = sample.dir.path().join("volumes/elsewhere");
+    fs::rename(&path, &elsewhere).unwrap();
+    for _ in 0..2 {
+        let (store, recovered) = reopen(sample.dir.path());
+        assert_eq!((damages(&recovered), recovered.orphans_removed), (vec![(path.clone(), 0)], 0));
+        assert!(store.delete(BUCKET, "key 99").is_ok());
+        store.compact().unwrap();
+    }
+    fs::rename(&elsewhere, &path).unwrap();
+    let (store, recovered) = reopen(sample.dir.path());
+    assert!(recovered.damage.is_empty());
+    let mut expected = sample.all.clone();
+    expected.get_mut(BUCKET).unwrap().remove("key 99");
+    assert!(dump(&store) == expected);
+}
+
+#[test]
+fn a_flipped_bit_in_an_object_harms_that_object_alone() {
+    let sample = Sample::new();
+    for key in ["key 00", "key 40", "key 90", "key 99"] {
+        let (volume, at) = sample.place(key);
+        let is_indexed = volume.contains("0001");
+        // The data, the key in the head, the checksum of the head, the header of the record.
+        for (offset, has_head) in
+            [(at, true), (at + 49_000, true), (at - 1, false), (at - 80, false), (at - 110, false)]
+        {
+            let copy = sample.copy();
+            let path = copy.path().join(&volume);
+            flip(&path, offset);
+            let (store, recovered) = reopen(copy.path());
+            let found = sample.check(&store, &recovered, &[key]);
+            let near = |file: &Path, told: u64| {
+                assert_eq!(file, path);
+                assert!(told <= offset && offset < told + 60_000, "{told} for {offset}");
+            };
+            if is_indexed || has_head {
+                assert_eq!(found.len(), 1);
+                near(&found[0].file, found[0].offset);
+                let Err(Error::Damaged { file, offset, .. }) = try_get(&store, key) else {
+                    panic!("{key} is whole");
+                };
+                near(&file, offset);
+            }
+            assert_eq!(recovered.damage.len(), usize::from(!is_indexed));
+            for (file, offset) in damages(&recovered) {
+                near(&file, offset);
+            }
+            // It can be overwritten and deleted.
+            put(&store, key, b"again");
+            assert_eq!(try_get(&store, key).unwrap(), b"again");
+            drop(store);
+            let (store, _) = reopen(copy.path());
+            assert_eq!(try_get(&store, key).unwrap(), b"again");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_big_file_harms_that_object_alone() {
+    let sample = Sample::new();
+    for (n, name) in big_files(sample.dir.path()).iter().enumerate() {
+        let bytes = fs::metadata(sample.dir.path().join("objects").join(name)).unwrap().len();
+        // Each block, the table, the footer.
+        for offset in [0, 131_072, 299_999, bytes - 8192, bytes - 4096, bytes - 4096 + 47] {
+            let copy = sample.copy();
+            let path = copy.path().join("objects").join(name);
+            flip(&path, offset);
+            let (store, recovered) = reopen(copy.path());
+            assert!(recovered.damage.is_empty());
+            let key = (0..3).map(|n| format!("big {n}")).find(|key| try_get(&store, key).is_err());
+            let found = sample.check(&store, &recovered, &[&key.unwrap()]);
+            assert_eq!(found[0].file, path, "{n}");
+            let block = offset - offset % 131_072;
+            assert!([block, bytes - 8192].contains(&found[0].offset), "{}", found[0].offset);
+        }
+        // The padding of the last block is nobody's.
+        let copy = sample.copy();
+        flip(&copy.path().join("objects").join(name), 300_001);
+        let (store, recovered) = reopen(copy.path());
+        assert!(sample.check(&store, &recovered, &[]).is_empty());
+    }
+}
+
+#[test]
+fn any_flipped_bit_harms_one_object_at_most() {
+    let sample = Sample::new();
+    let seed = crate::script::seed();
+    let mut random = Random(seed);
+    for round in 0..60 {
+        let copy = sample.copy();
+        let dir = copy.path().join(["volumes", "objects"][usize::from(round % 3 == 0)]);
+        let names = file_names(&dir);
+        let name = &names[usize::try_from(random.below(names.len() as u64)).unwrap()];
+        let bytes = fs::metadata(dir.join(name)).unwrap().len();
+        let offset = random.below(bytes);
+        flip(&dir.join(name), offset);
+        println!("SEED={seed}, round {round}: {name} at {offset}");
+        let (store, recovered) = reopen(copy.path());
+        let keys = sample.all[BUCKET].keys();
+        let lost: Vec<&str> =
+            keys.map(String::as_str).filter(|key| try_get(&store, key).is_err()).collect();
+        assert!(lost.len() <= 1 && recovered.damage.len() <= 1, "{lost:?} {recovered:?}");
+        sample.check(&store, &recovered, &lost);
+    }
+}
+
+#[test]
+fn a_cut_file_harms_what_was_in_its_end() {
+    let sample = Sample::new();
+    let cut = |copy: &TempDir, name: &str, bytes: u64| {
+        let file = fs::File::options().write(true).open(copy.path().join(name)).unwrap();
+        file.set_len(bytes).unwrap();
+    };
+    for (key, removes_index) in [("key 30", false), ("key 30", true), ("key 95", false)] {
+        let (volume, at) = sample.place(key);
+        for bytes in [at, at + 1000, at + 777] {
+            let copy = sample.copy();
+            cut(&copy, &volume, bytes);
+            if removes_index {
+                fs::remove_file(copy.path().join("volumes/0000000001.index")).unwrap();
+            }
+            let (store, recovered) = reopen(copy.path());
+            let behind = |other: &str| {
+                let (other_volume, other_at) = sample.place(other);
+                other_volume == volume && other_at >= at
+            };
+            let keys = sample.all[BUCKET].keys().filter(|key| key.starts_with("key"));
+            let lost: Vec<&str> = keys.map(String::as_str).filter(|key| behind(key)).collect();
+            // The needles of big objects are at the end of the second volume.
+            let bigs = ["big 0", "big 1", "big 2"];
+            let lost = if key == "key 95" { [&lost[..], &bigs].concat() } else { lost };
+            sample.check(&store, &recovered, &lost);
+            assert_eq!(big_files(copy.path()).len(), 3, "nobody knows that they are orphans");
+            put(&store, "key", b"it goes on");
+            drop(store);
+            let (store, _) = reopen(copy.path());
+            assert_eq!(try_get(&store, "key").unwrap(), b"it goes on");
+        }
+    }
+    let name = format!("objects/{}", big_files(sample.dir.path())[1]);
+    for bytes in [0, 1, 5000, 131_072, 299_000, 308_000] {
+        let copy = sample.copy();
+        cut(&copy, &name, bytes);
+        let (store, recovered) = reopen(copy.path());
+        let key = (0..3).map(|n| format!("big {n}")).find(|key| try_get(&store, key).is_err());
+        let found = sample.check(&store, &recovered, &[&key.unwrap()]);
+        assert_eq!(found.len(), 1, "cut to {bytes}");
+    }
+}
+
+#[test]
+fn a_missing_big_file_is_damage() {
+    let sample = Sample::new();
+    let path = sample.dir.path().join("objects").join(&big_files(sample.dir.path())[0]);
+    fs::remove_file(&path).unwrap();
+    let (store, recovered) = reopen(sample.dir.path());
+    let key = (0..3).map(|n| format!("big {n}")).find(|key| try_get(&store, key).is_err()).unwrap();
+    let found = sample.check(&store, &recovered, &[&key]);
+    assert_eq!((&found[0].file, found[0].offset), (&path, 0));
+    assert!(found[0].what.contains("missing"));
+    assert!(store.delete(BUCKET, &key).unwrap());
+}
+
+#[test]
+fn with_damage_no_big_file_is_an_orphan() {
+    let sample = Sample::new();
+    // The needle of the first big object is the first thing behind the last small one.
+    let (volume, at) = sample.place("key 99");
+    let header = (at + small_bytes(99) as u64).next_multiple_of(8);
+    let path = sample.dir.path().join(volume);
+    flip(&path, header);
+    let (store, recovered) = reopen(sample.dir.path());
+    assert_eq!((recovered.damage.len(), recovered.orphans_removed), (1, 0));
+    sample.check(&store, &recovered, &["big 0"]);
+    store.delete(BUCKET, "key 98").unwrap();
+    store.compact().unwrap();
+    drop(store);
+    // Repaired from elsewhere, it is all there again.
+    flip(&path, header);
+    let (store, recovered) = reopen(sample.dir.path());
+    assert!(recovered.damage.is_empty());
+    assert_eq!(big_files(sample.dir.path()).len(), 3);
+    assert!(try_get(&store, "big 0").unwrap() == sample.all[BUCKET]["big 0"].0);
+}
+
+#[test]
+fn damage_in_an_upload_does_not_lose_its_parts_for_good() {
+    let (dir, store) = new_store();
+    let upload = store.start_upload(BUCKET, "key", &haul_file_store::Attributes::new()).unwrap();
+    put_part(&store, "key", &upload, 1, b"part");
+    store.close().unwrap();
+    let path = dir.path().join("volumes/0000000001.segment");
+    let volume = fs::read(&path).unwrap();
+    // The identifier of the upload stands first in the needle that starts it.
+    let id = u128::from_str_radix(&upload, 16).unwrap().to_le_bytes();
+    let at = volume.windows(16).position(|window| window == id).unwrap() as u64;
+    flip(&path, at);
+    let (store, recovered) = reopen(dir.path());
+    assert_eq!((recovered.damage.len(), store.stats().uploads), (1, 0));
+    drop(store);
+    flip(&path, at);
+    let (store, recovered) = reopen(dir.path());
+    assert_eq!((recovered.damage.len(), store.stats().uploads), (0, 1));
+    assert_eq!(store.parts(BUCKET, "key", &upload).unwrap().len(), 1);
+}

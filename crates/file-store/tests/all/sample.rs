@@ -1,0 +1,136 @@
+//! A store to damage, and what must be left of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use haul_file_store::{Damage, Error, Recovered, Store};
+use tempfile::TempDir;
+
+use crate::{
+    BUCKET, Dump, disk_dir, dump, file_names, list, new_store, put, random_bytes, try_get,
+};
+
+/// The files of a store as they are now.
+pub(crate) fn copy_of(dir: &Path) -> TempDir {
+    let copy = disk_dir();
+    for part in ["", "volumes", "objects"] {
+        fs::create_dir_all(copy.path().join(part)).unwrap();
+        for name in file_names(&dir.join(part)) {
+            let path = dir.join(part).join(&name);
+            if path.is_file() {
+                fs::copy(path, copy.path().join(part).join(name)).unwrap();
+            }
+        }
+    }
+    copy
+}
+
+/// How long the small objects of a [`Sample`] are.
+pub(crate) fn small_bytes(n: u64) -> usize {
+    50_000 + 3 * usize::try_from(n).unwrap()
+}
+
+/// A closed store with a sealed volume that has its index, one being written, and big objects.
+pub(crate) struct Sample {
+    pub(crate) dir: TempDir,
+    pub(crate) all: Dump,
+    /// In which volume and where in it the bytes of a small object begin.
+    pub(crate) places: BTreeMap<String, (String, u64)>,
+}
+
+impl Sample {
+    pub(crate) fn new() -> Self {
+        let (dir, store) = new_store();
+        for n in 0..100 {
+            put(&store, &format!("key {n:02}"), &random_bytes(n, small_bytes(n)));
+        }
+        for n in 0..3 {
+            put(&store, &format!("big {n}"), &random_bytes(1000 + n, 300_000));
+        }
+        wait_for(|| dir.path().join("volumes/0000000001.index").exists());
+        let all = dump(&store);
+        store.close().unwrap();
+        let places = places(dir.path(), &all);
+        Self { dir, all, places }
+    }
+
+    pub(crate) fn copy(&self) -> TempDir {
+        copy_of(self.dir.path())
+    }
+
+    pub(crate) fn place(&self, key: &str) -> (String, u64) {
+        self.places[key].clone()
+    }
+
+    /// Checks that of all objects only those in `lost` are not what they were, and how the store
+    /// tells so. Returns the damage that verifying found.
+    pub(crate) fn check(&self, store: &Store, recovered: &Recovered, lost: &[&str]) -> Vec<Damage> {
+        let mut told = BTreeSet::new();
+        for (key, (bytes, _)) in &self.all[BUCKET] {
+            match try_get(store, key) {
+                Ok(found) => {
+                    assert!(found == *bytes, "wrong bytes of {key}");
+                    assert!(!lost.contains(&key.as_str()), "{key} is whole");
+                }
+                Err(Error::Damaged { file, .. }) => {
+                    assert!(lost.contains(&key.as_str()), "{key} is damaged");
+                    assert!(file.starts_with(store.dir()));
+                    told.insert(key.clone());
+                }
+                Err(Error::NoSuchKey { .. }) => {
+                    assert!(lost.contains(&key.as_str()), "{key} is gone");
+                    assert!(!recovered.damage.is_empty(), "{key} is gone, and nobody said why");
+                }
+                Err(other) => panic!("{key}: {other:?}"),
+            }
+        }
+        let listed = list(store, BUCKET);
+        assert!(listed.iter().all(|info| self.all[BUCKET].contains_key(&info.key)));
+        let verified = store.verify(&mut |_, _| {}).unwrap();
+        assert_eq!(verified.objects, listed.len() as u64);
+        // Volumes tell of what cannot be any object's, too.
+        let (found, nobodys): (Vec<_>, Vec<_>) =
+            verified.damage.into_iter().partition(|damage| damage.key.is_some());
+        let keys: BTreeSet<String> = found.iter().filter_map(|damage| damage.key.clone()).collect();
+        assert_eq!(keys, told, "verifying finds what reading does");
+        assert!(nobodys.is_empty() || !lost.is_empty(), "{nobodys:?}");
+        found
+    }
+}
+
+/// Finds the bytes of the small objects, which were put in the order of their keys.
+pub(crate) fn places(dir: &Path, all: &Dump) -> BTreeMap<String, (String, u64)> {
+    let mut places = BTreeMap::new();
+    let mut keys = (0..100).map(|n| format!("key {n:02}")).peekable();
+    for name in ["volumes/0000000001.segment", "volumes/0000000002.segment"] {
+        let volume = fs::read(dir.join(name)).unwrap();
+        let mut from = 0;
+        while let Some(key) = keys.peek() {
+            let bytes = &all[BUCKET][key].0;
+            // The next one begins soon behind the one before, or is in the next volume.
+            let soon = &volume[from..volume.len().min(from + 8192)];
+            let Some(at) = soon.windows(32).position(|window| *window == bytes[..32]) else {
+                break;
+            };
+            places.insert(key.clone(), (name.to_owned(), (from + at) as u64));
+            from += at + bytes.len();
+            keys.next();
+        }
+    }
+    assert_eq!(places.len(), 100);
+    places
+}
+
+pub(crate) fn wait_for(mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it never comes");
+        std::thread::yield_now();
+    }
+}
+
+pub(crate) fn damages(recovered: &Recovered) -> Vec<(PathBuf, u64)> {
+    recovered.damage.iter().map(|damage| (damage.file.clone(), damage.offset)).collect()
+}
