@@ -29,7 +29,7 @@ impl DirLock {
     /// The directory itself is locked: removing the file with the words frees nothing.
     ///
     /// # Errors
-    /// When the directory cannot be locked, or its holder's words not be read or written.
+    /// When the directory cannot be opened or locked.
     ///
     /// # Source
     /// `flock(2)`: the kernel lets go when the process dies, so no stale lock remains.
@@ -38,7 +38,8 @@ impl DirLock {
         let lock = File::open(dir).map_err(|source| Error::new(Op::Lock, dir, source))?;
         match lock.try_lock() {
             Ok(()) => {
-                fs::write(&path, words).map_err(|source| Error::new(Op::Lock, &path, source))?;
+                // A full disk is no reason to lock out who would make room on it.
+                fs::write(&path, words).ok();
                 Ok(Locked::Ours(Self { _dir: lock }))
             }
             Err(TryLockError::WouldBlock) => {

@@ -82,6 +82,21 @@ impl LoopImage {
     pub fn device(&self) -> &str {
         &self.device
     }
+
+    /// Waits until no request is under way: the kernel wakes a reader first and counts then.
+    ///
+    /// # Panics
+    /// When the device is gone.
+    pub fn settle(&self) {
+        let inflight = format!("/sys/block/{}/inflight", self.device);
+        loop {
+            let counts = std::fs::read_to_string(&inflight).expect("a loop device counts");
+            if counts.split_whitespace().all(|count| count == "0") {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Drop for LoopImage {

@@ -21,6 +21,7 @@ fn a_batch_is_one_write_and_one_sync_of_the_device_and_no_journal() {
     // What making the first segment left to the journal is written now.
     rustix::fs::syncfs(std::fs::File::open(image.mount()).unwrap()).unwrap();
 
+    image.settle();
     let before = (DeviceCounters::of(&device).unwrap(), log.stats());
     thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -33,6 +34,7 @@ fn a_batch_is_one_write_and_one_sync_of_the_device_and_no_journal() {
             });
         }
     });
+    image.settle();
     let device = DeviceCounters::of(&device).unwrap().since(&before.0);
     let stats = log.stats();
     let batches = stats.batches - before.1.batches;

@@ -15,14 +15,14 @@ const PAGE: u64 = PAGE_BYTES as u64;
 struct Bench {
     disk: OsDisk,
     device: Device,
-    _image: LoopImage,
+    image: LoopImage,
 }
 
 impl Bench {
     fn new() -> Option<Self> {
         let image = LoopImage::new("ext4", 64 << 20)?;
         let device = probe(image.mount()).unwrap().device.unwrap();
-        Some(Self { disk: OsDisk::open(image.mount()).unwrap(), device, _image: image })
+        Some(Self { disk: OsDisk::open(image.mount()).unwrap(), device, image })
     }
 
     /// A direct file of [`ROUNDS`] pages, made ready by `prepare`, all of it on the medium.
@@ -42,8 +42,10 @@ impl Bench {
 
     /// What the device did while `round` was called with the offset of each page.
     fn count(&self, mut round: impl FnMut(u64)) -> DeviceCounters {
+        self.image.settle();
         let before = DeviceCounters::of(&self.device).unwrap();
         (0..ROUNDS).for_each(|n| round(n * PAGE));
+        self.image.settle();
         DeviceCounters::of(&self.device).unwrap().since(&before)
     }
 }

@@ -43,8 +43,10 @@ impl Bench {
     }
 
     fn count<T>(&self, work: impl FnOnce() -> T) -> (T, DeviceCounters) {
+        self.image.settle();
         let before = DeviceCounters::of(&self.device).unwrap();
         let result = work();
+        self.image.settle();
         (result, DeviceCounters::of(&self.device).unwrap().since(&before))
     }
 }
