@@ -68,6 +68,6 @@ pub struct Recovered {
     pub torn_bytes: u64,
     /// Whether the log was closed properly, or is new.
     pub closed: bool,
-    /// Bytes that do not check out, if [`OnDamage::Report`] lets the log open all the same.
+    /// Bytes that do not check out, if [`crate::OnDamage::Report`] lets the log open all the same.
     pub damage: Vec<Damage>,
 }

@@ -98,7 +98,7 @@ pub(crate) struct ServeArgs {
     /// Two lines, first the access key; or lines such as access_key = ... and secret_key = ... .
     /// Others must not be able to read it. Without it the environment variables HAUL_ACCESS_KEY and
     /// HAUL_SECRET_KEY are used; without those everybody who can connect may do everything, and
-    /// only addresses of this machine itself (127.0.0.1, [::1]) are accepted.
+    /// only addresses of this machine itself (127.0.0.1 or `[::1]`) are accepted.
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) credentials: Option<PathBuf>,
     /// How long requests in flight may take to finish once the server is told to stop
