@@ -36,12 +36,12 @@ fn run(seed: u64, acts: u32, lengths: Lengths) {
                 // As after a kill: another process opens what is on the disk now.
                 let copy = crate::sample::copy_of(dir.path());
                 let (copied, recovered) = reopen(copy.path());
-                assert!(recovered.after_crash && recovered.damage.is_empty());
+                assert_eq!((recovered.after_crash, recovered.damage), (true, Vec::new()));
                 check(&model, &copied, copy.path());
                 drop(store);
             }
             let (opened, recovered) = reopen(dir.path());
-            assert!(!recovered.after_crash && recovered.damage.is_empty());
+            assert_eq!((recovered.after_crash, recovered.damage), (false, Vec::new()));
             assert_eq!((recovered.orphans_removed, recovered.torn_bytes), (0, 0));
             store = opened;
             check(&model, &store, dir.path());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use haul_file_store::{Damage, Error, Recovered, Store};
 use tempfile::TempDir;
@@ -12,19 +12,39 @@ use crate::{
     BUCKET, Dump, disk_dir, dump, file_names, list, new_store, put, random_bytes, try_get,
 };
 
-/// The files of a store as they are now.
+/// The files of a store as they are now, taken again while compaction changes them meanwhile: a
+/// killed process leaves the files of one moment.
 pub(crate) fn copy_of(dir: &Path) -> TempDir {
-    let copy = disk_dir();
+    loop {
+        let before = files_of(dir);
+        let copy = disk_dir();
+        fs::create_dir(copy.path().join("volumes")).unwrap();
+        fs::create_dir(copy.path().join("objects")).unwrap();
+        for (path, _) in &before {
+            let to = copy.path().join(path.strip_prefix(dir).unwrap());
+            // One that is gone meanwhile is noticed below.
+            fs::copy(path, to).ok();
+        }
+        if files_of(dir) == before {
+            return copy;
+        }
+    }
+}
+
+/// The files of a store, each with its length and when it was last changed.
+fn files_of(dir: &Path) -> Vec<(PathBuf, Option<(u64, SystemTime)>)> {
+    let mut files = Vec::new();
     for part in ["", "volumes", "objects"] {
-        fs::create_dir_all(copy.path().join(part)).unwrap();
         for name in file_names(&dir.join(part)) {
-            let path = dir.join(part).join(&name);
-            if path.is_file() {
-                fs::copy(path, copy.path().join(part).join(name)).unwrap();
+            let path = dir.join(part).join(name);
+            if !path.is_dir() {
+                let status = fs::metadata(&path).ok();
+                let status = status.map(|status| (status.len(), status.modified().unwrap()));
+                files.push((path, status));
             }
         }
     }
-    copy
+    files
 }
 
 /// How long the small objects of a [`Sample`] are.
