@@ -1,17 +1,19 @@
 //! Appending: a record goes behind the others in the filling buffer, and on to the next segment
 //! where this one is full.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use parking_lot::MutexGuard;
 
-use crate::commit::{Next, Shared, State};
+use crate::commit::{Next, State};
 use crate::error::{Error, Result};
 use crate::format::{Kind, record_bytes};
 use crate::log::Log;
-use crate::lsn::{Lsn, Position};
+use crate::ticket::Ticket;
 
-/// Which part of a segment a record may use.
+/// Which space a record may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     /// All but the reserve.
@@ -20,32 +22,26 @@ pub enum Room {
     Reserve,
 }
 
-/// A record that is on its way to the medium.
-#[derive(Debug)]
-#[must_use = "the record is durable only when wait() has returned"]
-pub struct Ticket<'a> {
-    shared: &'a Shared,
-    at: Position,
-    end: Lsn,
+/// A record about to be appended.
+struct Draft<'a> {
+    kind: Kind,
+    payload: &'a [&'a [u8]],
+    bytes: usize,
+    checksum: u32,
+    room: Room,
 }
 
-impl Ticket<'_> {
-    /// Waits until the record is on the medium, and tells where.
-    ///
-    /// # Errors
-    /// [`Error::Latched`] when a write or sync failed: whether the record survives is then known
-    /// only after the log is opened again.
-    ///
-    /// # Durability
-    /// When this returns `Ok`, the record and all before it survive a power cut.
-    pub fn wait(self) -> Result<Position> {
-        self.shared.wait_for(self.end)?;
-        Ok(self.at)
-    }
+/// What stands in the way of a record.
+enum Blocked {
+    /// Both buffers are full, or a truncation is under way.
+    Room,
+    /// The next segment is not ready.
+    NextSegment,
 }
 
 impl Log {
-    /// Appends a record made of `payload`'s parts. Blocks while both buffers are full.
+    /// Appends a record made of `payload`'s parts. Blocks while both buffers are full: that
+    /// bounds the bytes in flight.
     ///
     /// # Errors
     /// [`Error::TooLong`]; [`Error::Full`] when the segment is full and there is no space for
@@ -53,8 +49,30 @@ impl Log {
     /// [`Error::Latched`] after a failed write or sync. Nothing was appended then.
     ///
     /// # Durability
-    /// None until [`Ticket::wait`] returns.
-    pub fn append(&self, payload: &[&[u8]], room: Room) -> Result<Ticket<'_>> {
+    /// None until the ticket was waited for.
+    pub fn append(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
+        let ticket = self.push(&self.draft(payload, room)?)?;
+        self.shared.counters.record();
+        Ok(ticket)
+    }
+
+    /// As [`Log::append`], for futures: while both buffers are full it is pending instead of
+    /// blocking. It waits for no runtime's clock or poller. Dropped while pending, nothing was
+    /// appended.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    ///
+    /// # Durability
+    /// None until the ticket was waited for.
+    pub async fn append_async(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
+        let draft = self.draft(payload, room)?;
+        let ticket = poll_fn(|context| self.poll_push(&draft, context)).await?;
+        self.shared.counters.record();
+        Ok(ticket)
+    }
+
+    fn draft<'a>(&self, payload: &'a [&'a [u8]], room: Room) -> Result<Draft<'a>> {
         let bytes: usize = payload.iter().map(|part| part.len()).sum();
         let bytes_max = self.options.payload_bytes_max();
         if bytes > bytes_max as usize {
@@ -62,111 +80,116 @@ impl Log {
         }
         // Summed before the lock is taken; the header is added to it under the lock.
         let checksum = payload.iter().fold(0, |sum, part| crc32c::crc32c_append(sum, part));
-        let ticket = self.push(Kind::Data, payload, checksum, room)?;
-        self.shared.counters.record();
-        Ok(ticket)
+        Ok(Draft { kind: Kind::Data, payload, bytes, checksum, room })
     }
 
-    pub(crate) fn push(
-        &self,
-        kind: Kind,
-        payload: &[&[u8]],
-        checksum: u32,
-        room: Room,
-    ) -> Result<Ticket<'_>> {
-        let bytes: usize = payload.iter().map(|part| part.len()).sum();
+    /// The mark of a log that is closed.
+    pub(crate) fn push_close(&self) -> Result<Ticket> {
+        let room = Room::Reserve;
+        self.push(&Draft { kind: Kind::Close, payload: &[], bytes: 0, checksum: 0, room })
+    }
+
+    fn push(&self, draft: &Draft<'_>) -> Result<Ticket> {
         let mut state = self.shared.state.lock();
-        self.make_room(&mut state, record_bytes(bytes), room)?;
-        let at = state.filling.push(kind, payload, checksum);
-        let end = Lsn::new(at.lsn.segment(), state.filling.offset());
-        if is_time_to_prepare(state.filling.segment.bytes, at.lsn.offset(), end.offset()) {
-            self.ask_for_next(&mut state);
+        while let Some(blocked) = self.make_room(&mut state, draft)? {
+            match blocked {
+                Blocked::Room => self.shared.room.wait(&mut state),
+                Blocked::NextSegment => {
+                    let with_reserve = usize::from(draft.room == Room::Reserve);
+                    state.waiting_for_next += 1;
+                    state.waiting_with_reserve += with_reserve;
+                    self.shared.prepare.notify_one();
+                    self.shared.room.wait(&mut state);
+                    state.waiting_for_next -= 1;
+                    state.waiting_with_reserve -= with_reserve;
+                }
+            }
         }
-        drop(state);
-        self.shared.work.notify_one();
-        Ok(Ticket { shared: &self.shared, at, end })
+        Ok(self.put(&mut state, draft))
     }
 
-    /// Waits until `record_bytes` fit behind the records there, going on to the next segment
-    /// where this one is full.
+    fn poll_push(&self, draft: &Draft<'_>, context: &mut Context<'_>) -> Poll<Result<Ticket>> {
+        let mut state = self.shared.state.lock();
+        match self.make_room(&mut state, draft) {
+            Ok(None) => Poll::Ready(Ok(self.put(&mut state, draft))),
+            Ok(Some(blocked)) => {
+                if let Blocked::NextSegment = blocked {
+                    // Whoever polls does not stay to wait; the request stays until it is heard.
+                    state.ask_for_next(draft.room == Room::Reserve);
+                    self.shared.prepare.notify_one();
+                }
+                state.room_wakers.push(context.waker().clone());
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Goes on to the next segment where this one is full. `None` when the record fits behind
+    /// those there.
     fn make_room(
         &self,
         state: &mut MutexGuard<'_, State>,
-        record_bytes: usize,
-        room: Room,
-    ) -> Result<()> {
+        draft: &Draft<'_>,
+    ) -> Result<Option<Blocked>> {
+        let record_bytes = record_bytes(draft.bytes);
         loop {
-            if let Some(source) = &state.latched {
-                return Err(Error::Latched { source: Arc::clone(source) });
-            }
+            state.check_latch()?;
             let filling = &state.filling;
-            let reserve = if room == Room::Reserve { 0 } else { self.options.reserve_bytes };
-            let limit = filling.segment.records_end().saturating_sub(reserve);
+            if state.is_paused {
+                return Ok(Some(Blocked::Room));
+            }
+            let segment = &filling.tail.segment;
+            let may_use = draft.room == Room::Reserve || !segment.is_reserve;
             if filling.sealed {
-                self.shared.room.wait(state);
-            } else if filling.offset() as usize + record_bytes <= limit as usize {
+                self.shared.want_commit(state);
+                return Ok(Some(Blocked::Room));
+            }
+            if may_use && filling.offset() as usize + record_bytes <= segment.records_end() as usize
+            {
                 if filling.fits(record_bytes) {
-                    return Ok(());
+                    return Ok(None);
                 }
-                self.shared.room.wait(state);
-            } else {
-                self.rotate(state)?;
+                self.shared.want_commit(state);
+                return Ok(Some(Blocked::Room));
             }
-        }
-    }
-
-    /// One step towards the next segment: seals this one if the next is ready, else waits for it.
-    fn rotate(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
-        match state.next {
-            Next::Ready(_) => {
-                state.filling.push(Kind::Seal, &[], 0);
-                self.shared.work.notify_one();
-            }
-            Next::Failed(_) => {
-                if let Next::Failed(error) = std::mem::replace(&mut state.next, Next::Unasked) {
-                    return Err(error);
+            match &state.next {
+                // It is there because there was no space for one that takes ordinary records.
+                Next::Ready(tail) if draft.room == Room::Ordinary && tail.segment.is_reserve => {
+                    return match state.full.clone() {
+                        Some(source) => Err(Error::Full { source }),
+                        None => Ok(Some(Blocked::NextSegment)),
+                    };
+                }
+                Next::Ready(_) => {
+                    state.filling.push(Kind::Seal, &[], 0);
+                }
+                Next::Missing => return Ok(Some(Blocked::NextSegment)),
+                Next::Failed(_) => {
+                    if let Next::Failed(error) = std::mem::replace(&mut state.next, Next::Missing) {
+                        return Err(error);
+                    }
                 }
             }
-            Next::Unasked | Next::Preparing => {
-                self.ask_for_next(state);
-                state.waiting_for_next += 1;
-                self.shared.room.wait(state);
-                state.waiting_for_next -= 1;
-            }
-        }
-        Ok(())
-    }
-
-    fn ask_for_next(&self, state: &mut State) {
-        if let Next::Unasked = state.next {
-            state.next = Next::Preparing;
-            self.preparer.request();
         }
     }
-}
 
-/// Whether a record from `before` to `after` is one at which the next segment is asked for: from
-/// the middle of a segment on at each sixteenth of it, so that a full disk is asked now and then
-/// and not by every record.
-fn is_time_to_prepare(segment_bytes: u32, before: u32, after: u32) -> bool {
-    let step = segment_bytes / 16;
-    after >= segment_bytes / 2 && before / step < after / step
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_next_segment_is_asked_for_at_each_sixteenth_of_the_second_half() {
-        let bytes = 1 << 20;
-        let asked: Vec<u32> = (0..bytes / 1024)
-            .map(|kib| kib * 1024)
-            .filter(|before| is_time_to_prepare(bytes, *before, before + 1024))
-            .map(|before| (before + 1024) >> 10)
-            .collect();
-        assert_eq!(asked, [512, 576, 640, 704, 768, 832, 896, 960, 1024]);
-        assert!(is_time_to_prepare(bytes, 4096, bytes - 4096), "one long record");
-        assert!(!is_time_to_prepare(bytes, 4096, bytes / 2 - 8));
+    /// Puts the record behind the others; there is room.
+    ///
+    /// Where no second one like it would fit into the segment, the seal goes along with it: so
+    /// going on to the next segment costs no sync of its own.
+    fn put(&self, state: &mut State, draft: &Draft<'_>) -> Ticket {
+        let at = state.filling.push(draft.kind, draft.payload, draft.checksum);
+        let segment = &state.filling.tail.segment;
+        let left = segment.records_end().saturating_sub(state.filling.offset());
+        let little = record_bytes(draft.bytes).min(segment.bytes as usize / 64);
+        let is_last = (left as usize) < little && draft.kind == Kind::Data;
+        if is_last && matches!(&state.next, Next::Ready(tail) if !tail.segment.is_reserve) {
+            state.filling.push(Kind::Seal, &[], 0);
+        }
+        if state.filling.offset() >= state.prepare_at {
+            self.shared.prepare.notify_one();
+        }
+        Ticket::new(Arc::clone(&self.shared), at, state.generation)
     }
 }

@@ -1,30 +1,34 @@
 //! Group commit: while one buffer is being written and synced, the next one fills.
 //!
-//! Many threads put records into the filling buffer; one thread takes it whole, hands it to the
-//! kernel with one write, syncs once, and wakes everybody whose record was in it. There is no
-//! deliberate wait: a batch is what came while the one before was being synced.
+//! Many threads put records into the filling buffer. Who waits for its record while nobody
+//! commits takes the buffer whole, hands it to the kernel with one write, syncs once, and wakes
+//! everybody whose record was in it: a writer alone does all of it in its own thread. A thread of
+//! the log's own steps in where nobody waits in a call, for futures and for tickets let go.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::Waker;
+use std::thread;
+use std::time::Instant;
 
-use haul_disk::AlignedBuf;
-use parking_lot::{Condvar, Mutex, RwLock};
+use haul_disk::{AlignedBuf, Disk};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Tail};
 use crate::error::{Error, Result};
+use crate::gather::Gather;
 use crate::lsn::Lsn;
+use crate::names;
 use crate::segment::Segment;
 use crate::stats::Counters;
 
 /// How far the next segment has come.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Nobody asked for it yet.
-    Unasked,
-    /// It is being made.
-    Preparing,
+    /// It is not there yet.
+    Missing,
     /// It can be written to.
-    Ready(Arc<Segment>),
+    Ready(Tail),
     /// It could not be made, and somebody waits to hear why.
     Failed(Error),
 }
@@ -32,13 +36,18 @@ pub(crate) enum Next {
 /// What the threads of a log share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) state: Mutex<State>,
-    /// The filling buffer has something to commit, or the log is closing.
+    /// The commit thread is wanted, or the log is closing.
     pub(crate) work: Condvar,
+    /// The preparing thread is wanted, or the log is closing.
+    pub(crate) prepare: Condvar,
     /// A buffer or a segment became free, or never will.
     pub(crate) room: Condvar,
-    /// More is on the medium, or nothing will be any more.
-    pub(crate) done: Condvar,
+    /// A batch of even or odd number is on the medium, or can be carried out, or never will be.
+    done: [Condvar; 2],
+    /// More is on the medium, or the log is closing: for readers.
+    pub(crate) more: Condvar,
     /// All segments begun, for readers.
     pub(crate) segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
     pub(crate) counters: Counters,
@@ -47,111 +56,282 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) filling: Batch,
-    /// The other buffer, when it is not being committed.
-    spare: Option<AlignedBuf>,
+    /// The number of the filling batch.
+    pub(crate) generation: u64,
+    /// How many batches are on the medium.
+    committed: u64,
     /// Everything before this is on the medium.
     pub(crate) synced: Lsn,
+    /// The other buffer, when it is not being committed.
+    spare: Option<AlignedBuf>,
+    pub(crate) is_committing: bool,
+    /// The filling batch is to be carried out by the commit thread.
+    is_wanted: bool,
+    /// How many threads wait for a batch of even and odd number.
+    waiting: [usize; 2],
+    gather: Gather,
     pub(crate) next: Next,
+    /// How many threads wait for the next segment, and how many of them could use the reserve.
     pub(crate) waiting_for_next: usize,
-    pub(crate) closing: bool,
+    pub(crate) waiting_with_reserve: usize,
+    /// A future waits for it, and perhaps could use the reserve.
+    pub(crate) asked: Option<bool>,
+    /// Why the last segment for ordinary records could not be made.
+    pub(crate) full: Option<Arc<haul_disk::Error>>,
+    /// The offset in the filling segment at which the preparing thread wants to be woken.
+    pub(crate) prepare_at: u32,
+    /// A truncation is under way: nothing may be appended.
+    pub(crate) is_paused: bool,
+    pub(crate) is_closing: bool,
     /// The failed write or sync that stopped the log for good.
     pub(crate) latched: Option<Arc<haul_disk::Error>>,
+    /// Futures to wake when a batch of this number is on the medium.
+    wakers: Vec<(u64, Waker)>,
+    /// Futures to wake when there is room again.
+    pub(crate) room_wakers: Vec<Waker>,
+    /// Futures to wake when there is more to read.
+    pub(crate) more_wakers: Vec<Waker>,
+}
+
+impl State {
+    pub(crate) fn check_latch(&self) -> Result<()> {
+        match &self.latched {
+            Some(source) => Err(Error::Latched { source: Arc::clone(source) }),
+            None => Ok(()),
+        }
+    }
+
+    /// The request of somebody who does not stay to wait for the next segment.
+    pub(crate) fn ask_for_next(&mut self, with_reserve: bool) {
+        self.asked = Some(with_reserve || self.asked == Some(true));
+    }
+
+    pub(crate) fn is_committed(&self, generation: u64) -> bool {
+        self.committed > generation
+    }
+
+    pub(crate) fn wake_at(&mut self, generation: u64, waker: &Waker) {
+        if !self.wakers.iter().any(|(at, other)| *at == generation && other.will_wake(waker)) {
+            self.wakers.push((generation, waker.clone()));
+        }
+    }
+}
+
+fn parity(generation: u64) -> usize {
+    usize::from(!generation.is_multiple_of(2))
 }
 
 impl Shared {
-    /// A log that goes on at `end` of `segment`.
+    /// A log that goes on at `end` of `tail`.
     pub(crate) fn new(
+        disk: Arc<dyn Disk>,
         segments: BTreeMap<u32, Arc<Segment>>,
-        segment: Arc<Segment>,
+        tail: Tail,
         end: u32,
-        next: Option<Arc<Segment>>,
+        next: Option<Tail>,
         buffer_bytes: usize,
     ) -> haul_disk::Result<Self> {
-        let synced = Lsn::new(segment.number, end);
-        let filling = Batch::resume(segment, end, buffer_bytes)?;
+        let synced = Lsn::new(tail.segment.number, end);
+        let filling = Batch::resume(tail, end, buffer_bytes)?;
         Ok(Self {
+            disk,
             state: Mutex::new(State {
                 filling,
-                spare: Some(AlignedBuf::zeroed(buffer_bytes)),
+                generation: 0,
+                committed: 0,
                 synced,
-                next: next.map_or(Next::Unasked, Next::Ready),
+                spare: Some(AlignedBuf::zeroed(buffer_bytes)),
+                is_committing: false,
+                is_wanted: false,
+                waiting: [0; 2],
+                gather: Gather::default(),
+                next: next.map_or(Next::Missing, Next::Ready),
                 waiting_for_next: 0,
-                closing: false,
+                waiting_with_reserve: 0,
+                asked: None,
+                full: None,
+                prepare_at: u32::MAX,
+                is_paused: false,
+                is_closing: false,
                 latched: None,
+                wakers: Vec::new(),
+                room_wakers: Vec::new(),
+                more_wakers: Vec::new(),
             }),
             work: Condvar::new(),
+            prepare: Condvar::new(),
             room: Condvar::new(),
-            done: Condvar::new(),
+            done: [Condvar::new(), Condvar::new()],
+            more: Condvar::new(),
             segments: RwLock::new(segments),
             counters: Counters::default(),
         })
     }
 
-    /// Waits until everything before `end` is on the medium.
-    pub(crate) fn wait_for(&self, end: Lsn) -> Result<()> {
-        self.wait_until(|state| state.synced >= end)
-    }
-
-    /// Waits until everything appended is on the medium.
-    pub(crate) fn wait_for_all(&self) -> Result<()> {
-        self.wait_until(|state| !state.filling.has_new() && state.spare.is_some())
-    }
-
-    fn wait_until(&self, is_done: impl Fn(&State) -> bool) -> Result<()> {
+    /// Waits until the batch of this number is on the medium, carrying it out where nobody does.
+    pub(crate) fn wait_for(&self, generation: u64) -> Result<()> {
         let mut state = self.state.lock();
-        while !is_done(&state) {
-            if let Some(source) = &state.latched {
-                return Err(Error::Latched { source: Arc::clone(source) });
+        let parity = parity(generation);
+        while !state.is_committed(generation) {
+            state.check_latch()?;
+            if state.is_committing {
+                state.waiting[parity] += 1;
+                self.done[parity].wait(&mut state);
+                state.waiting[parity] -= 1;
+            } else {
+                self.commit(&mut state);
             }
-            self.done.wait(&mut state);
         }
         Ok(())
     }
 
-    /// The commit thread: takes batches until the log closes or latches.
+    /// Waits until everything appended is on the medium.
+    pub(crate) fn wait_for_all(&self) -> Result<()> {
+        let state = self.state.lock();
+        state.check_latch()?;
+        let behind = if state.filling.has_new() { state.generation + 1 } else { state.generation };
+        drop(state);
+        behind.checked_sub(1).map_or(Ok(()), |last| self.wait_for(last))
+    }
+
+    /// Lets the commit thread carry out the filling batch.
+    pub(crate) fn want_commit(&self, state: &mut State) {
+        state.is_wanted = true;
+        if !state.is_committing {
+            self.work.notify_one();
+        }
+    }
+
+    /// The commit thread.
     pub(crate) fn commit_until_closed(&self) {
-        while let Some(mut batch) = self.take_batch() {
-            let outcome = batch.carry_out(&self.counters);
-            let mut state = self.state.lock();
-            match outcome {
-                Ok(()) => {
-                    state.synced = batch.end();
-                    state.spare = Some(batch.into_buffer());
-                }
-                Err(error) => state.latched = Some(Arc::new(error)),
-            }
-            let latched = state.latched.is_some();
-            drop(state);
-            self.done.notify_all();
-            self.room.notify_all();
-            if latched {
+        let mut state = self.state.lock();
+        while state.latched.is_none() {
+            if state.is_wanted && state.filling.has_new() && !state.is_committing {
+                self.commit(&mut state);
+            } else if state.is_closing {
                 return;
+            } else {
+                self.work.wait(&mut state);
             }
         }
     }
 
-    /// Waits for a batch with something new in it, and puts the other buffer in its place.
-    fn take_batch(&self) -> Option<Batch> {
-        let mut state = self.state.lock();
-        while !state.filling.has_new() {
-            if state.closing {
-                return None;
+    /// Carries out the filling batch; nobody else may be at it. The state is unlocked meanwhile.
+    ///
+    /// 1. Those who just left may come back for a moment.
+    /// 2. The other buffer takes the place of the filling one.
+    /// 3. One write, one sync: see [`Batch::carry_out`]. After a crash before it returns, nobody
+    ///    was told anything.
+    /// 4. Everybody in it is told.
+    fn commit(&self, state: &mut MutexGuard<'_, State>) {
+        state.is_committing = true;
+        self.gather(state);
+        let mut batch = self.take_batch(state);
+        let outcome = MutexGuard::unlocked(state, || batch.carry_out(&self.counters));
+        state.is_committing = false;
+        match outcome {
+            Ok(took) => {
+                let pending = state.filling.records;
+                state.gather.batch_done(Instant::now(), took, batch.records, pending);
+                state.synced = batch.end();
+                state.committed += 1;
+                if batch.sealed {
+                    batch.tail.segment.end_at(batch.offset());
+                }
+                state.spare = Some(batch.into_buffer());
+                self.tell(state);
             }
-            self.work.wait(&mut state);
+            Err(error) => self.latch(state, error),
         }
-        let buffer = state.spare.take().expect("only this thread takes the other buffer");
+    }
+
+    /// Unlocks the state again and again until the writers expected are there, or time is up.
+    fn gather(&self, state: &mut MutexGuard<'_, State>) {
+        let records = state.filling.records;
+        let Some((expected, until)) = state.gather.wait_for(Instant::now(), records) else {
+            return;
+        };
+        while state.filling.records < expected && !state.filling.sealed && Instant::now() < until {
+            MutexGuard::unlocked_fair(state, thread::yield_now);
+        }
+        let now = state.filling.records;
+        state.gather.waited(records, now);
+    }
+
+    /// Puts the other buffer in the place of the filling one.
+    fn take_batch(&self, state: &mut State) -> Batch {
+        let buffer = state.spare.take().expect("only one thread at a time takes the other buffer");
         let following = if state.filling.sealed {
-            let Next::Ready(segment) = std::mem::replace(&mut state.next, Next::Unasked) else {
+            let Next::Ready(tail) = std::mem::replace(&mut state.next, Next::Missing) else {
                 unreachable!("a batch is sealed only when the next segment is ready");
             };
-            self.segments.write().insert(segment.number, Arc::clone(&segment));
-            Batch::begin(segment, buffer)
+            self.segments.write().insert(tail.segment.number, Arc::clone(&tail.segment));
+            self.prepare.notify_one();
+            Batch::begin(tail, buffer)
         } else {
             state.filling.followed_in(buffer)
         };
-        let batch = std::mem::replace(&mut state.filling, following);
-        drop(state);
+        state.generation += 1;
+        state.is_wanted = false;
+        self.tell_room(state);
+        std::mem::replace(&mut state.filling, following)
+    }
+
+    /// Puts another batch in the place of the filling one, in which there is nothing new.
+    pub(crate) fn go_on_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
+        let buffer = state.spare.take().expect("nothing is being committed");
+        let batch = batch(buffer);
+        state.spare = Some(std::mem::replace(&mut state.filling, batch).into_buffer());
+        self.prepare.notify_one();
+    }
+
+    /// Wakes those whose batch is on the medium, and one who can carry out the next.
+    fn tell(&self, state: &mut State) {
+        let committed = state.committed;
+        self.done[parity(committed - 1)].notify_all();
+        state.wakers.retain(|(generation, waker)| {
+            let is_pending = *generation >= committed;
+            if !is_pending {
+                waker.wake_by_ref();
+            }
+            is_pending
+        });
+        self.tell_more(state);
+        self.tell_room(state);
+        if state.waiting[parity(committed)] > 0 {
+            self.done[parity(committed)].notify_one();
+        } else if state.is_wanted {
+            self.work.notify_one();
+        }
+    }
+
+    pub(crate) fn tell_room(&self, state: &mut State) {
         self.room.notify_all();
-        Some(batch)
+        state.room_wakers.drain(..).for_each(Waker::wake);
+    }
+
+    pub(crate) fn tell_more(&self, state: &mut State) {
+        self.more.notify_all();
+        state.more_wakers.drain(..).for_each(Waker::wake);
+    }
+
+    /// Stops the log for good and tells everybody.
+    pub(crate) fn latch(&self, state: &mut MutexGuard<'_, State>, error: haul_disk::Error) {
+        state.latched = Some(Arc::new(error));
+        state.wakers.drain(..).for_each(|(_, waker)| waker.wake());
+        self.tell_room(state);
+        self.tell_more(state);
+        self.done.iter().for_each(|done| {
+            done.notify_all();
+        });
+        self.work.notify_all();
+        self.prepare.notify_all();
+        // The next opening shall not write to a file whose sync failed. Where the mark cannot be
+        // left either, it still cuts whatever was never acknowledged.
+        MutexGuard::unlocked(state, || {
+            if self.disk.create(names::LATCHED, haul_disk::Open::default()).is_ok() {
+                drop(self.disk.sync_dir(""));
+            }
+        });
     }
 }

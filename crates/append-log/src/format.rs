@@ -7,8 +7,11 @@ use crate::lsn::Lsn;
 /// What a segment begins with.
 const MAGIC: [u8; 8] = *b"HAUL-LOG";
 
-/// The version of this format.
-pub(crate) const VERSION: u32 = 1;
+/// The version of this format that is written.
+const VERSION: u32 = 2;
+
+/// An older one that is read and gone on with: without tag, flags and `follows`.
+const VERSION_WITHOUT_TAG: u32 = 1;
 
 /// Records begin here; the page before it holds the header, twice.
 pub(crate) const HEADER_BYTES: u32 = 4096;
@@ -16,8 +19,12 @@ pub(crate) const HEADER_BYTES: u32 = 4096;
 /// The second copy of the header, in another sector than the first.
 const HEADER_COPY_AT: usize = 2048;
 
-/// The bytes of one copy of the header.
-const HEADER_COPY_BYTES: usize = 40;
+/// The bytes of one copy of the header, which version 1 used 40 of.
+const HEADER_COPY_BYTES: usize = 48;
+const HEADER_COPY_BYTES_V1: usize = 40;
+
+const FLAG_RESERVE: u32 = 1;
+const FLAG_RECYCLED: u32 = 2;
 
 /// What stands before each payload.
 pub(crate) const RECORD_HEADER_BYTES: usize = 32;
@@ -25,16 +32,47 @@ pub(crate) const RECORD_HEADER_BYTES: usize = 32;
 /// Records begin at multiples of this.
 pub(crate) const RECORD_ALIGN: usize = 8;
 
+/// What tells the records of one use of a file from all others that may be in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Salt {
+    /// Random, new at each use of the file, and part of every checksum: what an earlier use left
+    /// behind cannot pass for a record.
+    pub(crate) nonce: u64,
+    /// Its low three bytes, in plain in every record. Whoever can choose payloads could guess a
+    /// checksum of 32 bits among the millions of places a file has; 56 bits are out of reach.
+    tag: [u8; 3],
+}
+
+impl Salt {
+    /// That of a segment of the version written now.
+    pub(crate) fn new(nonce: u64) -> Self {
+        let [a, b, c, ..] = nonce.to_le_bytes();
+        Self { nonce, tag: [a, b, c] }
+    }
+
+    fn of_version(version: u32, nonce: u64) -> Self {
+        match version {
+            VERSION_WITHOUT_TAG => Self { nonce, tag: [0; 3] },
+            _ => Self::new(nonce),
+        }
+    }
+}
+
 /// What a segment says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     /// Its number, also the upper half of the LSN of each of its records.
     pub(crate) segment: u32,
-    /// Random, new at each use of the file, and part of every checksum: what an earlier use left
-    /// behind cannot pass for a record.
-    pub(crate) nonce: u64,
+    pub(crate) salt: Salt,
     /// The length of the file.
     pub(crate) bytes: u64,
+    /// It takes only records that help a full disk.
+    pub(crate) is_reserve: bool,
+    /// The file was used before: what is behind the records is anything, not zeros.
+    pub(crate) is_recycled: bool,
+    /// Where the log before this segment ends, whatever is there behind it; 0 where the segment
+    /// before it ends with its own seal.
+    pub(crate) follows: Lsn,
 }
 
 /// What the kinds of records are.
@@ -93,11 +131,15 @@ impl SegmentHeader {
     /// Writes both copies into the first page of a segment.
     pub(crate) fn encode(&self, page: &mut [u8]) {
         let mut copy = [0; HEADER_COPY_BYTES];
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(self.is_reserve, FLAG_RESERVE) | flag(self.is_recycled, FLAG_RECYCLED);
         copy[0..8].copy_from_slice(&MAGIC);
         copy[8..12].copy_from_slice(&VERSION.to_le_bytes());
         copy[16..20].copy_from_slice(&self.segment.to_le_bytes());
-        copy[24..32].copy_from_slice(&self.nonce.to_le_bytes());
+        copy[20..24].copy_from_slice(&flags.to_le_bytes());
+        copy[24..32].copy_from_slice(&self.salt.nonce.to_le_bytes());
         copy[32..40].copy_from_slice(&self.bytes.to_le_bytes());
+        copy[40..48].copy_from_slice(&self.follows.0.to_le_bytes());
         let checksum = crc32c::crc32c(&copy);
         copy[12..16].copy_from_slice(&checksum.to_le_bytes());
         page[..HEADER_COPY_BYTES].copy_from_slice(&copy);
@@ -122,20 +164,32 @@ impl SegmentHeader {
         if copy[..8] != MAGIC {
             return Err(NotAHeader::NoMagic);
         }
+        let version = u32_at(copy, 8);
         let mut unsummed = [0; HEADER_COPY_BYTES];
         unsummed.copy_from_slice(copy);
         unsummed[12..16].fill(0);
-        if crc32c::crc32c(&unsummed) != u32_at(copy, 12) {
+        // Of a version we do not know, only the length of the sum is a guess.
+        let lengths = match version {
+            VERSION_WITHOUT_TAG => &[HEADER_COPY_BYTES_V1][..],
+            VERSION => &[HEADER_COPY_BYTES],
+            _ => &[HEADER_COPY_BYTES_V1, HEADER_COPY_BYTES],
+        };
+        if !lengths.iter().any(|bytes| crc32c::crc32c(&unsummed[..*bytes]) == u32_at(copy, 12)) {
             return Err(NotAHeader::Checksum);
         }
-        match u32_at(copy, 8) {
-            VERSION => Ok(Self {
-                segment: u32_at(copy, 16),
-                nonce: u64_at(copy, 24),
-                bytes: u64_at(copy, 32),
-            }),
-            other => Err(NotAHeader::Version(other)),
-        }
+        let (flags, follows) = match version {
+            VERSION_WITHOUT_TAG => (0, Lsn(0)),
+            VERSION => (u32_at(copy, 20), Lsn(u64_at(copy, 40))),
+            other => return Err(NotAHeader::Version(other)),
+        };
+        Ok(Self {
+            segment: u32_at(copy, 16),
+            salt: Salt::of_version(version, u64_at(copy, 24)),
+            bytes: u64_at(copy, 32),
+            is_reserve: flags & FLAG_RESERVE != 0,
+            is_recycled: flags & FLAG_RECYCLED != 0,
+            follows,
+        })
     }
 }
 
@@ -144,7 +198,7 @@ impl RecordHeader {
     ///
     /// The payload is summed apart, so that the long part of the work needs neither the LSN nor
     /// a lock; the header's own checksum then covers the payload's.
-    pub(crate) fn encode(&self, nonce: u64) -> [u8; RECORD_HEADER_BYTES] {
+    pub(crate) fn encode(&self, salt: Salt) -> [u8; RECORD_HEADER_BYTES] {
         let mut bytes = [0; RECORD_HEADER_BYTES];
         bytes[4..8].copy_from_slice(&self.payload_bytes.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.lsn.0.to_le_bytes());
@@ -154,19 +208,28 @@ impl RecordHeader {
             Kind::Seal => 2,
             Kind::Close => 3,
         };
+        bytes[25..28].copy_from_slice(&salt.tag);
         bytes[28..32].copy_from_slice(&self.payload_checksum.to_le_bytes());
-        let checksum = header_checksum(nonce, &bytes);
+        let checksum = header_checksum(salt.nonce, &bytes);
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
+    /// Whether the bytes claim to be the header of a record at `lsn`: a quick look.
+    pub(crate) fn claims(bytes: &[u8], lsn: Lsn) -> bool {
+        u64_at(bytes, 8) == lsn.0
+    }
+
     /// What the bytes say, if they are the header of a record at `lsn`, written in the use of
     /// the file that has this nonce.
-    pub(crate) fn decode(nonce: u64, bytes: &[u8], lsn: Lsn) -> Option<Self> {
-        let kind = match bytes[24..28] {
-            [1, 0, 0, 0] => Kind::Data,
-            [2, 0, 0, 0] => Kind::Seal,
-            [3, 0, 0, 0] => Kind::Close,
+    pub(crate) fn decode(salt: Salt, bytes: &[u8], lsn: Lsn) -> Option<Self> {
+        if bytes[25..28] != salt.tag {
+            return None;
+        }
+        let kind = match bytes[24] {
+            1 => Kind::Data,
+            2 => Kind::Seal,
+            3 => Kind::Close,
             _ => return None,
         };
         let header = Self {
@@ -177,7 +240,7 @@ impl RecordHeader {
             payload_checksum: u32_at(bytes, 28),
         };
         let in_place = header.lsn == lsn && header.synced <= lsn;
-        (in_place && header_checksum(nonce, bytes) == u32_at(bytes, 0)).then_some(header)
+        (in_place && header_checksum(salt.nonce, bytes) == u32_at(bytes, 0)).then_some(header)
     }
 
     /// Whether this is the payload the header was written for.
@@ -205,7 +268,7 @@ mod tests {
             synced: Lsn::new(1, 4096),
             payload_checksum: crc32c::crc32c(payload),
         };
-        let mut record = header.encode(NONCE).to_vec();
+        let mut record = header.encode(Salt::new(NONCE)).to_vec();
         record.extend_from_slice(payload);
         record.resize(record_bytes(payload.len()), 0);
         record
@@ -229,7 +292,7 @@ mod tests {
     fn every_flipped_bit_of_a_record_is_noticed() {
         let good = record(b"some payload");
         let read = |nonce: u64, bytes: &[u8], lsn: Lsn| {
-            let header = RecordHeader::decode(nonce, bytes, lsn)?;
+            let header = RecordHeader::decode(Salt::new(nonce), bytes, lsn)?;
             header.is_of(&bytes[RECORD_HEADER_BYTES..][..12]).then_some(header)
         };
         let lsn = Lsn::new(1, 4096);
@@ -245,7 +308,14 @@ mod tests {
 
     #[test]
     fn either_copy_of_the_segment_header_is_enough() {
-        let header = SegmentHeader { segment: 7, nonce: NONCE, bytes: 1 << 20 };
+        let header = SegmentHeader {
+            segment: 7,
+            salt: Salt::new(NONCE),
+            bytes: 1 << 20,
+            is_reserve: false,
+            is_recycled: true,
+            follows: Lsn::new(5, 4104),
+        };
         let mut page = vec![0; HEADER_BYTES as usize];
         header.encode(&mut page);
         assert_eq!(SegmentHeader::decode(&page), Ok(header));
@@ -255,5 +325,25 @@ mod tests {
         assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Checksum));
         assert_eq!(SegmentHeader::decode(&[0; 4096]), Err(NotAHeader::NoMagic));
         assert_eq!(SegmentHeader::decode(b"HAUL"), Err(NotAHeader::NoMagic));
+    }
+
+    #[test]
+    fn a_header_of_version_1_is_read() {
+        let mut copy = [0; 40];
+        copy[0..8].copy_from_slice(&MAGIC);
+        copy[8] = 1;
+        copy[16] = 7;
+        copy[24..32].copy_from_slice(&NONCE.to_le_bytes());
+        copy[32..40].copy_from_slice(&(1_u64 << 20).to_le_bytes());
+        let checksum = crc32c::crc32c(&copy);
+        copy[12..16].copy_from_slice(&checksum.to_le_bytes());
+        let mut page = vec![0; HEADER_BYTES as usize];
+        page[..40].copy_from_slice(&copy);
+        let header = SegmentHeader::decode(&page).unwrap();
+        assert_eq!((header.segment, header.bytes, header.follows), (7, 1 << 20, Lsn(0)));
+        assert_eq!((header.is_reserve, header.is_recycled), (false, false));
+        assert_eq!(header.salt, Salt { nonce: NONCE, tag: [0; 3] });
+        page[8] = 3;
+        assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Checksum));
     }
 }

@@ -4,31 +4,34 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use haul_disk::Disk;
+use haul_disk::{Disk, probe};
 
-use crate::append::Room;
+use crate::batch::Tail;
 use crate::commit::Shared;
 use crate::error::{Error, Result};
-use crate::format::{HEADER_BYTES, Kind, RECORD_HEADER_BYTES};
-use crate::lsn::Position;
-use crate::names;
+use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES};
+use crate::lsn::{Lsn, Position};
 use crate::options::Options;
+use crate::pool::Pool;
 use crate::prepare::Preparer;
 use crate::recover::{Opened, recover};
 use crate::replay::{Damage, Recovered, Replay, SegmentInfo};
 use crate::scan::{Known, scan};
 use crate::segment::Segment;
 use crate::stats::Stats;
+use crate::ways::{Ways, ways};
+use crate::writer::{Writer, choose};
 
 /// An append log in a directory of its own.
 ///
 /// All calls may be made from several threads at once.
 #[derive(Debug)]
 pub struct Log {
-    disk: Arc<dyn Disk>,
     pub(crate) options: Options,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) preparer: Preparer,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) ways: Ways,
+    preparer: Preparer,
     committer: Option<JoinHandle<()>>,
 }
 
@@ -68,12 +71,22 @@ impl Log {
         replay: &mut dyn Replay,
     ) -> Result<(Self, Recovered)> {
         options.check()?;
-        let opened = recover(&*disk, &options, replay)?;
-        let Opened { segments, current, end, next, recovered } = opened;
+        // A simulated disk has a root that is not there.
+        let mut ways = ways(probe(disk.root()).ok().as_ref());
+        let opened = recover(&disk, &options, &ways, replay)?;
+        let Opened { segments, pool, current, end, next, recovered } = opened;
+        choose(&*disk, &current, end, options.sync_method, &mut ways)?;
+        let tail = |segment: Arc<Segment>| -> Result<Tail> {
+            let writer = Writer::open(&*disk, &segment, ways.sync_method)?;
+            Ok(Tail { segment, writer })
+        };
+        let (current, next) = (tail(current)?, next.map(tail).transpose()?);
         let buffer_bytes = options.buffer_bytes as usize;
-        let shared = Arc::new(Shared::new(segments, current, end, next, buffer_bytes)?);
+        let shared = Shared::new(Arc::clone(&disk), segments, current, end, next, buffer_bytes)?;
+        let (shared, pool) = (Arc::new(shared), Arc::new(pool));
+
         let no_thread = |source| haul_disk::Error::new(haul_disk::Op::Open, disk.root(), source);
-        let preparer = Preparer::start(Arc::clone(&disk), Arc::clone(&shared), options.clone())
+        let preparer = Preparer::start(Arc::clone(&shared), Arc::clone(&pool), ways.sync_method)
             .map_err(no_thread)?;
         let committer = thread::Builder::new()
             .name("log-commit".to_owned())
@@ -82,17 +95,23 @@ impl Log {
                 move || shared.commit_until_closed()
             })
             .map_err(no_thread)?;
-        let log = Self { disk, options, shared, preparer, committer: Some(committer) };
+        let log = Self { options, shared, pool, ways, preparer, committer: Some(committer) };
         Ok((log, recovered))
+    }
+
+    /// How this log writes on its storage, and why.
+    #[must_use]
+    pub fn ways(&self) -> &Ways {
+        &self.ways
     }
 
     /// Reads a record with one request and checks it.
     ///
     /// # Errors
     /// [`Error::Damaged`] when the medium does not return what was written there,
-    /// [`Error::Invalid`] when its segment was removed.
+    /// [`Error::Invalid`] when it was removed.
     pub fn read(&self, at: Position) -> Result<Record> {
-        let bytes = self.segment(at.lsn.segment())?.read(at)?;
+        let bytes = self.segment_of(at)?.read(at)?;
         Ok(Record { bytes })
     }
 
@@ -102,7 +121,7 @@ impl Log {
     /// # Errors
     /// As [`Log::read`], except that damage goes unnoticed.
     pub fn read_front(&self, at: Position, buffer: &mut [u8]) -> Result<()> {
-        let segment = self.segment(at.lsn.segment())?;
+        let segment = self.segment_of(at)?;
         let offset = u64::from(at.lsn.offset()) + RECORD_HEADER_BYTES as u64;
         let wanted = buffer.len().min(at.payload_bytes as usize);
         let read = haul_disk::read_full(&*segment.file, &mut buffer[..wanted], offset)?;
@@ -125,19 +144,34 @@ impl Log {
         mut each: &mut dyn FnMut(Position, &[u8]),
     ) -> Result<Vec<Damage>> {
         let segment = self.segment(number)?;
-        let file = segment.sequential(&*self.disk)?;
-        let synced = self.shared.state.lock().synced;
+        let file = segment.sequential(&*self.shared.disk, false)?;
+        let synced = self.synced();
         let known = match number.cmp(&synced.segment()) {
+            Ordering::Less if segment.end() < segment.bytes => Known::SyncedTo(segment.end()),
             Ordering::Less => Known::Sealed,
             Ordering::Equal => Known::SyncedTo(synced.offset()),
             Ordering::Greater => Known::SyncedTo(HEADER_BYTES),
         };
-        Ok(scan(&segment, &*file, known, &mut each)?.damage)
+        Ok(scan(&segment, &file, known, &mut each)?.damage)
     }
 
-    fn segment(&self, number: u32) -> Result<Arc<Segment>> {
+    fn segment_of(&self, at: Position) -> Result<Arc<Segment>> {
+        let segment = self.segment(at.lsn.segment())?;
+        if at.lsn.offset() < segment.end() {
+            return Ok(segment);
+        }
+        Err(Error::Invalid("the record was removed by a truncation"))
+    }
+
+    pub(crate) fn segment(&self, number: u32) -> Result<Arc<Segment>> {
         let segments = self.shared.segments.read();
         segments.get(&number).cloned().ok_or(Error::Invalid("there is no segment of this number"))
+    }
+
+    /// Everything before this is on the medium.
+    #[must_use]
+    pub fn synced(&self) -> Lsn {
+        self.shared.state.lock().synced
     }
 
     /// The segments begun and not removed, oldest first; the last is the one being written.
@@ -146,24 +180,10 @@ impl Log {
         self.shared.segments.read().values().map(|segment| SegmentInfo::of(segment)).collect()
     }
 
-    /// Removes a segment that is sealed, with all its records. Reads of them that began before
-    /// still succeed.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for the segment being written and for one that is not there.
-    ///
-    /// # Durability
-    /// It is gone for good when this returns.
-    pub fn remove_segment(&self, number: u32) -> Result<()> {
-        let is_last = self.shared.segments.read().keys().next_back() == Some(&number);
-        if is_last {
-            return Err(Error::Invalid("the segment being written cannot be removed"));
-        }
-        self.segment(number)?;
-        self.disk.remove(&names::segment(number))?;
-        self.shared.segments.write().remove(&number);
-        self.disk.sync_dir("")?;
-        Ok(())
+    /// How many removed segments are kept to be used again.
+    #[must_use]
+    pub fn spare_segments(&self) -> usize {
+        self.pool.spares()
     }
 
     /// Counters since the log was opened.
@@ -190,17 +210,21 @@ impl Log {
     fn finish(&mut self) -> Result<()> {
         let Some(committer) = self.committer.take() else { return Ok(()) };
         let closed = self.mark_closed();
-        self.shared.state.lock().closing = true;
+        let mut state = self.shared.state.lock();
+        state.is_closing = true;
+        self.shared.tell_more(&mut state);
+        drop(state);
         self.shared.work.notify_all();
+        self.shared.prepare.notify_all();
         drop(committer.join());
-        self.preparer.stop();
+        self.preparer.join();
         closed
     }
 
     /// The mark goes out alone, when all else is on the medium: so it proves that all else was.
     fn mark_closed(&self) -> Result<()> {
         self.shared.wait_for_all()?;
-        match self.push(Kind::Close, &[], 0, Room::Reserve) {
+        match self.push_close() {
             Ok(ticket) => ticket.wait().map(drop),
             // There is no room for the mark; the log reads as one that was not closed.
             Err(Error::Full { .. }) => Ok(()),

@@ -2,6 +2,10 @@
 
 const SEGMENT: &str = ".segment";
 const UNFINISHED: &str = ".new";
+const SPARE: &str = ".spare";
+
+/// Left by a log whose write or sync failed: the next opening begins another segment.
+pub(crate) const LATCHED: &str = "LATCHED";
 
 /// The name of a segment: ten digits, so that names sort as numbers do.
 #[must_use]
@@ -14,6 +18,14 @@ pub(crate) fn unfinished(number: u32) -> String {
     format!("{number:010}{SEGMENT}{UNFINISHED}")
 }
 
+/// The number in the name of the spare file that only a full disk falls back on.
+pub(crate) const RESERVE: u32 = 0;
+
+/// The name of a file that was a segment and will be one again. Nothing in it counts.
+pub(crate) fn spare(number: u32) -> String {
+    format!("{number:010}{SPARE}")
+}
+
 /// What a name says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Name {
@@ -21,24 +33,27 @@ pub(crate) enum Name {
     Segment(u32),
     /// A segment that never became ready: to be removed.
     Unfinished,
+    /// A file to be used again, once segment of this number.
+    Spare(u32),
+    /// The mark of a failed write or sync.
+    Latched,
     /// Not ours.
     Other,
 }
 
 /// Reads a name.
 pub(crate) fn parse(name: &str) -> Name {
-    let (name, finished) = match name.strip_suffix(UNFINISHED) {
-        Some(rest) => (rest, false),
-        None => (name, true),
-    };
-    let number = name
-        .strip_suffix(SEGMENT)
-        .filter(|digits| digits.len() == 10 && digits.bytes().all(|b| b.is_ascii_digit()))
-        .and_then(|digits| digits.parse().ok());
-    match number {
-        Some(number) if finished => Name::Segment(number),
-        Some(_) => Name::Unfinished,
-        None => Name::Other,
+    if name == LATCHED {
+        return Name::Latched;
+    }
+    let Some((digits, suffix)) = name.split_at_checked(10) else { return Name::Other };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(number) = digits.parse().ok().filter(|_| is_number) else { return Name::Other };
+    match (suffix, suffix.strip_suffix(UNFINISHED)) {
+        (SEGMENT, _) => Name::Segment(number),
+        (_, Some(SEGMENT)) => Name::Unfinished,
+        (SPARE, _) => Name::Spare(number),
+        _ => Name::Other,
     }
 }
 
@@ -51,8 +66,11 @@ mod tests {
         for number in [1, 42, u32::MAX] {
             assert_eq!(parse(&segment(number)), Name::Segment(number));
             assert_eq!(parse(&unfinished(number)), Name::Unfinished);
+            assert_eq!(parse(&spare(number)), Name::Spare(number));
         }
-        for other in ["", "LOCK", "1.segment", "+000000001.segment", "9999999999.segment"] {
+        for other in
+            ["", "LOCK", "1.segment", "+000000001.segment", "9999999999.segment", "ääääääää"]
+        {
             assert_eq!(parse(other), Name::Other, "{other}");
         }
     }

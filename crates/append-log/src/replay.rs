@@ -44,7 +44,7 @@ pub struct SegmentInfo {
 
 impl SegmentInfo {
     pub(crate) fn of(segment: &Segment) -> Self {
-        Self { number: segment.number, nonce: segment.nonce, bytes: segment.bytes }
+        Self { number: segment.number, nonce: segment.salt.nonce, bytes: segment.bytes }
     }
 }
 

@@ -1,90 +1,58 @@
-//! One segment: a file of fixed length, filled with zeros before its first record.
+//! One segment: a file of fixed length, whose blocks were written before its first record.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use haul_disk::{AlignedBuf, Disk, File, Open, fill, read_full, write_full};
+use haul_disk::{AlignedBuf, Disk, Durability, File, Open, read_full, write_full};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::{Error, Result};
 use crate::format::{
-    HEADER_BYTES, Kind, NotAHeader, RECORD_HEADER_BYTES, RecordHeader, SegmentHeader, record_bytes,
+    HEADER_BYTES, Kind, NotAHeader, RECORD_HEADER_BYTES, RecordHeader, Salt, SegmentHeader,
+    record_bytes,
 };
 use crate::lsn::{Lsn, Position};
-use crate::names::{self, Name};
-use crate::options::Options;
+use crate::names;
 
 /// An open segment, for positional reads and writes.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) number: u32,
-    pub(crate) nonce: u64,
+    pub(crate) salt: Salt,
     /// The length the file was made with.
     pub(crate) bytes: u32,
+    pub(crate) is_reserve: bool,
+    pub(crate) is_recycled: bool,
+    pub(crate) follows: Lsn,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn File>,
+    /// Where its records end, whatever is behind; until it ends there, its length.
+    end: AtomicU32,
 }
 
 /// The longest segment: 2 GiB, so that no offset in it overflows.
 pub(crate) const BYTES_MAX: u32 = 2 << 30;
 
 /// Reads of records jump about, and each wants just its own bytes.
-const RANDOM: Open = Open { direct: false, dsync: false, random: true, read_only: false };
+pub(crate) const RANDOM: Open =
+    Open { direct: false, dsync: false, random: true, read_only: false };
 
 impl Segment {
-    /// Makes a segment ready for its first record.
-    ///
-    /// 1. A file of a name that recovery removes, really filled with zeros and synced: from now
-    ///    on a write in place changes no metadata.
-    /// 2. The header, with a fresh nonce, synced. A reader still finds nothing to read.
-    /// 3. The rename to its name, and the sync of the directory: now recovery finds an empty
-    ///    segment, which is used or removed.
-    ///
-    /// Its number is the first behind all that any file has: also a segment whose header is
-    /// damaged keeps its name. Where the disk has no space for a whole one it is made shorter, so
-    /// that the last space can be used, and with it what helps a full disk can be appended.
-    pub(crate) fn create_next(disk: &dyn Disk, options: &Options) -> Result<Self> {
-        let number = number_behind_all(disk)?;
-        let bytes_min = options.segment_bytes_min();
-        let mut bytes = options.segment_bytes;
-        loop {
-            let error = match Self::create(disk, number, bytes) {
-                Ok(segment) => return Ok(segment),
-                Err(error) => error,
-            };
-            // Recovery would remove it too; a full disk is glad to have the space now. That a
-            // file cannot be removed is no news beside what already failed.
-            drop(disk.remove(&names::unfinished(number)));
-            drop(disk.remove(&names::segment(number)));
-            if !error.is_full() {
-                return Err(error.into());
-            }
-            if bytes == bytes_min {
-                return Err(Error::Full { source: Arc::new(error) });
-            }
-            bytes = (bytes >> 1).next_multiple_of(HEADER_BYTES).max(bytes_min);
+    pub(crate) fn new(disk: &dyn Disk, header: &SegmentHeader, file: Arc<dyn File>) -> Self {
+        let path = disk.root().join(names::segment(header.segment));
+        let bytes = u32::try_from(header.bytes).unwrap_or(BYTES_MAX);
+        Self {
+            number: header.segment,
+            salt: header.salt,
+            bytes,
+            is_reserve: header.is_reserve,
+            is_recycled: header.is_recycled,
+            follows: header.follows,
+            path,
+            file,
+            end: AtomicU32::new(bytes),
         }
-    }
-
-    fn create(disk: &dyn Disk, number: u32, bytes: u32) -> haul_disk::Result<Self> {
-        let unfinished = names::unfinished(number);
-        let file = disk.create(&unfinished, RANDOM)?;
-        fill(&*file, u64::from(bytes))?;
-
-        let mut nonce = [0; 8];
-        getrandom(&mut nonce, GetRandomFlags::empty()).map_err(|errno| {
-            haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
-        })?;
-        let nonce = u64::from_le_bytes(nonce);
-        let mut page = AlignedBuf::zeroed(HEADER_BYTES as usize);
-        SegmentHeader { segment: number, nonce, bytes: u64::from(bytes) }.encode(&mut page);
-        write_full(&*file, &page, 0)?;
-        file.sync(haul_disk::Durability::Data)?;
-
-        let name = names::segment(number);
-        disk.rename(&unfinished, &name)?;
-        disk.sync_dir("")?;
-        Ok(Self { number, nonce, bytes, path: disk.root().join(name), file })
     }
 
     /// Opens the segment of this number and reads its header.
@@ -109,18 +77,39 @@ impl Segment {
             let what = format!("its header is that of segment {}", header.segment);
             return Err(Error::Foreign { file: path, what });
         }
-        let fits = |bytes: &u32| *bytes <= BYTES_MAX && bytes.is_multiple_of(HEADER_BYTES);
-        let bytes = u32::try_from(header.bytes).ok().filter(fits);
-        let Some(bytes) = bytes.filter(|bytes| *bytes > HEADER_BYTES) else {
+        let fits = |bytes: u64| bytes <= BYTES_MAX.into() && bytes > HEADER_BYTES.into();
+        if !fits(header.bytes) || !header.bytes.is_multiple_of(HEADER_BYTES.into()) {
             let what = format!("its header states a length of {} bytes", header.bytes);
             return Err(Error::Foreign { file: path, what });
-        };
-        Ok(Self { number, nonce: header.nonce, bytes, path, file })
+        }
+        Ok(Self::new(disk, &header, file))
+    }
+
+    /// The header this segment has when it is used anew, from its beginning.
+    pub(crate) fn renewed_header(&self) -> Result<SegmentHeader> {
+        Ok(SegmentHeader {
+            segment: self.number,
+            salt: fresh_salt()?,
+            bytes: self.bytes.into(),
+            is_reserve: self.is_reserve,
+            is_recycled: self.is_recycled,
+            follows: self.follows,
+        })
+    }
+
+    /// Where its records end, if it will have no more; else its length.
+    pub(crate) fn end(&self) -> u32 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// It has no records from `offset` on, and never will.
+    pub(crate) fn end_at(&self, offset: u32) {
+        self.end.store(offset, Ordering::Release);
     }
 
     /// A second handle for reading from one end to the other, with the kernel's readahead.
-    pub(crate) fn sequential(&self, disk: &dyn Disk) -> Result<Arc<dyn File>> {
-        let how = Open { read_only: true, ..Open::default() };
+    pub(crate) fn sequential(&self, disk: &dyn Disk, direct: bool) -> Result<Arc<dyn File>> {
+        let how = Open { read_only: true, direct, ..Open::default() };
         Ok(disk.open(&names::segment(self.number), how)?)
     }
 
@@ -138,7 +127,7 @@ impl Segment {
         if read < bytes {
             return Err(self.damaged(at.lsn, "the file ends within the record"));
         }
-        match RecordHeader::decode(self.nonce, &record, at.lsn) {
+        match RecordHeader::decode(self.salt, &record, at.lsn) {
             Some(header)
                 if header.kind == Kind::Data && header.is_of(&record[RECORD_HEADER_BYTES..]) =>
             {
@@ -155,11 +144,21 @@ impl Segment {
     }
 }
 
-fn number_behind_all(disk: &dyn Disk) -> Result<u32> {
-    let numbers = disk.list("")?.into_iter().filter_map(|name| match names::parse(&name) {
-        Name::Segment(number) => Some(number),
-        Name::Unfinished | Name::Other => None,
-    });
-    let highest = numbers.max().unwrap_or(0);
-    highest.checked_add(1).ok_or(Error::Invalid("the log has used up all segment numbers"))
+/// Writes a header and, behind it, a page of zeros: where the first record goes there is none
+/// for certain. Both are on the medium when this returns.
+pub(crate) fn write_header(file: &dyn File, header: &SegmentHeader) -> haul_disk::Result<()> {
+    let mut pages = AlignedBuf::zeroed(2 * HEADER_BYTES as usize);
+    header.encode(&mut pages);
+    let bytes = usize::try_from(header.bytes).unwrap_or(pages.len()).min(pages.len());
+    write_full(file, &pages[..bytes], 0)?;
+    file.sync(Durability::Data)
+}
+
+/// A salt nobody can guess.
+pub(crate) fn fresh_salt() -> Result<Salt> {
+    let mut nonce = [0; 8];
+    getrandom(&mut nonce, GetRandomFlags::empty()).map_err(|errno| {
+        haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
+    })?;
+    Ok(Salt::new(u64::from_le_bytes(nonce)))
 }

@@ -71,7 +71,7 @@ pub use buffer::AlignedBuf;
 pub use counters::DeviceCounters;
 pub use error::{Error, Op, Result};
 pub use file::{Allocation, Disk, Durability, File, Open, read_full, write_full};
-pub use fill::{Filled, fill};
+pub use fill::{FILL_STEP_BYTES, Filled, fill, fill_paced, has_holes};
 pub use lock::{DirLock, LOCK_NAME, Locked};
 pub use os::OsDisk;
 pub use per_call::{read_uncached, write_durable};

@@ -162,7 +162,7 @@ struct Mover<'a> {
 
 struct Moving<'a> {
     head: Head,
-    ticket: Ticket<'a>,
+    ticket: Ticket,
     /// Empty when another needle of the batch holds the key.
     turn: Option<KeyGuard<'a>>,
 }

@@ -73,7 +73,7 @@ impl Inner {
     }
 
     /// Puts needles into the log as one record.
-    pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket<'_>> {
+    pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
         Ok(self.log.append(&[needles, data], room)?)
     }
 

@@ -184,7 +184,7 @@ impl Store {
     }
 
     /// Appends the tombstone of an object that is there.
-    fn bury(&self, bucket: &str, key: &str) -> Result<Option<(Head, Ticket<'_>)>> {
+    fn bury(&self, bucket: &str, key: &str) -> Result<Option<(Head, Ticket)>> {
         let inner = &*self.inner;
         if inner.index.read().object(bucket, key).is_none() {
             return Ok(None);

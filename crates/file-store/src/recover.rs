@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_append_log::{self as log, Log, OnDamage, Position, Replay, SegmentInfo};
+use haul_append_log::{self as log, Log, OnDamage, Position, Replay, SegmentInfo, SyncMethod};
 use haul_disk::{Disk, Durability, LOCK_NAME, Open, Subdir, read_full, write_full};
 
 use crate::error::{Error, Result};
@@ -117,8 +117,13 @@ fn log_options(options: &Options) -> Result<log::Options> {
     Ok(log::Options {
         on_damage: OnDamage::Report,
         reserve_bytes: (1 << 20).min(segment_bytes / 8),
+        // Volumes come back one at a time, and the space of the others is for big objects too.
+        spare_segments_max: 1,
         segment_bytes: segment_bytes.next_multiple_of(4096),
         buffer_bytes: buffer_bytes.next_multiple_of(4096).max(1 << 20),
+        // What was just put is what is read next: it stays in the page cache.
+        sync_method: Some(SyncMethod::Buffered),
+        ..log::Options::default()
     })
 }
 

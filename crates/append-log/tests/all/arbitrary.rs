@@ -96,7 +96,7 @@ impl Change {
             Self::Cut { at } => file.truncate(place(at)),
             Self::Header { at, value } => {
                 for copy in [0, 2048] {
-                    if let Some(copy) = file.get_mut(copy..copy + 40) {
+                    if let Some(copy) = file.get_mut(copy..copy + 48) {
                         set_header(copy, *at, *value);
                     }
                 }

@@ -26,10 +26,10 @@ fn a_batch_is_one_write_and_one_sync_of_the_device_and_no_journal() {
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let log = &log;
-            // All together less than the half of a segment, where the next one is made.
+            // All together less than the quarter of a segment, where the next one is made.
             scope.spawn(move || {
                 for n in 0..EACH {
-                    put(log, &payload(writer * EACH + n, 256));
+                    put(log, &payload(writer * EACH + n, 128));
                 }
             });
         }
@@ -60,5 +60,6 @@ fn opening_reads_the_medium_and_not_what_memory_still_has_of_it() {
     let before = DeviceCounters::of(&device).unwrap();
     assert_eq!(open_on(disk, small()).unwrap().records.len(), 1);
     let device = DeviceCounters::of(&device).unwrap().since(&before);
-    assert!(device.read_bytes >= u64::from(small().segment_bytes), "{device:?}");
+    // Its header was on the medium before the segment had its name.
+    assert!(device.read_bytes >= u64::from(small().segment_bytes - 4096), "{device:?}");
 }

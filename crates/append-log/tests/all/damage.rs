@@ -193,12 +193,12 @@ fn files_of_other_segments_or_versions_are_refused_untouched() {
         }),
         ("of another version", &|medium| {
             for copy in [0, 2048] {
-                set_header(&mut medium.file(&segment_name(1))[copy..], 8, 2);
+                set_header(&mut medium.file(&segment_name(1))[copy..], 8, 3);
             }
         }),
         ("of another version, in one copy", &|medium| {
             medium.file(&segment_name(1))[..512].fill(0);
-            set_header(&mut medium.file(&segment_name(1))[2048..], 8, 2);
+            set_header(&mut medium.file(&segment_name(1))[2048..], 8, 3);
         }),
     ];
     for (what, change) in changes {
@@ -217,7 +217,7 @@ fn files_of_other_segments_or_versions_are_refused_untouched() {
 pub(crate) fn set_header(copy: &mut [u8], at: usize, value: u32) {
     copy[at..at + 4].copy_from_slice(&value.to_le_bytes());
     copy[12..16].fill(0);
-    let checksum = crc32c::crc32c(&copy[..40]);
+    let checksum = crc32c::crc32c(&copy[..48]);
     copy[12..16].copy_from_slice(&checksum.to_le_bytes());
 }
 

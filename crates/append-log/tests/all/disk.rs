@@ -78,7 +78,8 @@ impl Faults {
                 if fault.op == op
                     && (fault.from..fault.until).contains(&(number.saturating_sub(before))) =>
             {
-                *self.met.lock().unwrap() = thread::current().name().map(str::to_owned);
+                let thread = thread::current().name().unwrap_or("a writer").to_owned();
+                *self.met.lock().unwrap() = Some(thread);
                 Err(Error::new(op, "injected", fault.errno))
             }
             _ => Ok(()),

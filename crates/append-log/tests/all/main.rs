@@ -24,7 +24,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use haul_append_log::{Log, Options, Position, Recovered, Room};
+use haul_append_log::{Log, Options, Position, Recovered, Room, SyncMethod, Ticket};
 use haul_disk::{Disk, OsDisk};
 use tempfile::TempDir;
 
@@ -33,7 +33,8 @@ fn small() -> Options {
     Options {
         segment_bytes: 1 << 20,
         buffer_bytes: 64 << 10,
-        reserve_bytes: 16 << 10,
+        reserve_bytes: 0,
+        sync_method: Some(SyncMethod::Buffered),
         ..Options::default()
     }
 }
@@ -71,6 +72,12 @@ fn open(dir: &Path) -> Opened {
 /// Appends and waits.
 fn put(log: &Log, payload: &[u8]) -> Position {
     log.append(&[payload], Room::Ordinary).unwrap().wait().unwrap()
+}
+
+/// The ticket of a record whose batch is under way.
+fn begun(ticket: Ticket) -> Ticket {
+    ticket.begin();
+    ticket
 }
 
 /// Appends payloads of 30,000 bytes with these numbers, and says where the last one is.

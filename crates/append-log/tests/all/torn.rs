@@ -9,7 +9,7 @@ use crate::disk::FaultyDisk;
 use crate::memory::{Medium, MemoryDisk, Survival};
 use crate::payload::{ids, payload};
 use crate::recovery::{bytes_of, start};
-use crate::{open_on, put, small};
+use crate::{begun, open_on, put, small};
 
 /// Five records of a batch each, then a batch of three, then perhaps a batch of two.
 pub(crate) struct Batches {
@@ -29,7 +29,7 @@ pub(crate) fn batches(last: bool) -> Batches {
     // What comes while a batch is being synced is the next batch.
     for (first, others) in [(4, 5..7), (7, 8..11)] {
         let together = || others.map(append).collect::<Vec<_>>();
-        let (first, others) = disk.during_a_sync(|| append(first), together);
+        let (first, others) = disk.during_a_sync(|| begun(append(first)), together);
         positions.extend([first].into_iter().chain(others).map(|ticket| ticket.wait().unwrap()));
     }
     if last {
@@ -101,7 +101,7 @@ fn what_was_behind_a_torn_record_never_comes_back() {
     const BYTES: usize = 8192 - 32;
     let append = |id| log.append(&[&payload(id, BYTES)], Room::Ordinary).unwrap();
     let together = || (1..4).map(append).collect::<Vec<_>>();
-    let (_, others) = disk.during_a_sync(|| append(0), together);
+    let (_, others) = disk.during_a_sync(|| begun(append(0)), together);
     let torn: Vec<_> = others.into_iter().map(|ticket| ticket.wait().unwrap()).collect();
     let mut medium = memory.medium();
     medium.file(&segment_name(1))[bytes_of(torn[0]).start + 2000] ^= 1;

@@ -12,12 +12,18 @@ use tempfile::TempDir;
 
 use crate::disk::FaultyDisk;
 use crate::payload::{Random, id_of, ids, payload};
-use crate::{Opened, disk_dir, open, open_on, put, put_long, small, try_open, within_a_minute};
+use crate::{
+    Opened, begun, disk_dir, open, open_on, put, put_long, small, try_open, within_a_minute,
+};
 
 fn counted() -> (TempDir, Arc<FaultyDisk>, Opened) {
+    counted_with(small())
+}
+
+fn counted_with(options: Options) -> (TempDir, Arc<FaultyDisk>, Opened) {
     let dir = disk_dir();
     let disk = FaultyDisk::new(Arc::new(OsDisk::open(dir.path()).unwrap()));
-    let opened = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap();
+    let opened = open_on(Arc::clone(&disk) as Arc<dyn Disk>, options).unwrap();
     (dir, disk, opened)
 }
 
@@ -79,7 +85,7 @@ fn records_that_come_during_a_sync_share_the_next_one() {
     let before = (disk.calls(Op::Write), disk.calls(Op::Sync));
     let append = |id| log.append(&[&payload(id, 100)], Room::Ordinary).unwrap();
     let together = || (1..400).map(append).collect::<Vec<_>>();
-    let (first, others) = disk.during_a_sync(|| append(0), together);
+    let (first, others) = disk.during_a_sync(|| begun(append(0)), together);
     for (id, ticket) in (0..).zip([first].into_iter().chain(others)) {
         let at = ticket.wait().unwrap();
         assert_eq!(id_of(log.read(at).unwrap().payload()), Some(id));
@@ -224,7 +230,9 @@ fn a_full_disk_refuses_all_but_the_reserve_until_there_is_space_again() {
         [(Op::Allocate, Errno::NOSPC), (Op::Create, Errno::DQUOT), (Op::Allocate, Errno::FBIG)]
     {
         within_a_minute("a full disk", move || {
-            let (dir, disk, Opened { log, .. }) = counted();
+            let options = Options { reserve_bytes: 16 << 10, ..small() };
+            let (dir, disk, Opened { log, .. }) = counted_with(options);
+            assert_eq!(names(dir.path()), ["0000000000.spare", &segment_name(1)]);
             put(&log, &payload(0, 1000));
             disk.fail_always(op, errno);
             let (appended, refused) = fill(&log, Room::Ordinary, 1);
@@ -236,12 +244,13 @@ fn a_full_disk_refuses_all_but_the_reserve_until_there_is_space_again() {
             assert!(matches!(refused, Error::Full { .. }), "{refused:?}");
             assert!((5..=6).contains(&in_reserve), "{in_reserve} records in 16 KiB");
             assert!(log.append(&[b"x"], Room::Ordinary).is_err(), "the reserve is not for it");
-            assert_eq!(names(dir.path()), [segment_name(1)], "no remains");
+            assert_eq!(names(dir.path()), [segment_name(1), segment_name(2)], "it is used up");
 
             disk.heal();
             let at = put(&log, &payload(appended + 1 + in_reserve, 3000));
-            assert_eq!(at.lsn.segment(), 2);
+            assert_eq!(at.lsn.segment(), 3);
             log.close().unwrap();
+            assert!(names(dir.path()).contains(&"0000000000.spare".to_owned()), "and replaced");
             let found = ids(&open(dir.path()).records);
             assert!(found.keys().copied().eq(0..appended + in_reserve + 2));
         });

@@ -25,7 +25,7 @@ fn go_to_next_volume(store: &Store) {
 /// A volume most of which lives, with `work` at its end; behind it one that is nearly dead, with
 /// `undo` at its beginning.
 fn two_volumes(store: &Store, work: impl FnOnce(), undo: impl FnOnce()) {
-    for n in 0..56 {
+    for n in 0..66 {
         put(store, &format!("lives {n}"), &random_bytes(n, 60_000));
     }
     work();

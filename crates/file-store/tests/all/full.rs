@@ -64,7 +64,7 @@ fn a_full_disk_refuses_and_loses_nothing_and_deleting_makes_room() {
     for _ in 0..3 {
         let refused = try_put(&store, "more", &random_bytes(1, 50_000));
         assert!(matches!(refused, Err(Error::Full { .. })));
-        let refused = try_put(&store, "big", &random_bytes(1, 4 * BIG));
+        let refused = try_put(&store, "big", &random_bytes(1, 32 * BIG));
         assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
     }
     assert!(!store.stats().latched);

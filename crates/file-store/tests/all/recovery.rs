@@ -109,7 +109,7 @@ fn a_compacted_volume_is_not_missing() {
     store.compact().unwrap();
     drop(store);
     let volumes = sample.dir.path().join("volumes");
-    assert!(!file_names(&volumes).iter().any(|name| name.starts_with("0000000001")));
+    assert!(!file_names(&volumes).iter().any(|name| name == "0000000001.segment"));
     assert!(reopen(sample.dir.path()).1.damage.is_empty());
 }
 

@@ -1,0 +1,164 @@
+//! Taking records away: from the front, whole segments at a time, and from the back.
+
+use std::sync::Arc;
+
+use parking_lot::MutexGuard;
+
+use crate::batch::{Batch, Tail};
+use crate::commit::{Next, State};
+use crate::error::{Error, Result};
+use crate::format::HEADER_BYTES;
+use crate::log::Log;
+use crate::lsn::Lsn;
+use crate::recover::seal;
+use crate::scan::{Known, scan};
+
+impl Log {
+    /// Removes a segment that is sealed, with all its records. Reads of them that began before
+    /// still succeed. Its file may be kept to be used again.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for the segment being written and for one that is not there.
+    ///
+    /// # Durability
+    /// It is gone for good when this returns.
+    pub fn remove_segment(&self, number: u32) -> Result<()> {
+        let is_last = self.shared.segments.read().keys().next_back() == Some(&number);
+        if is_last {
+            return Err(Error::Invalid("the segment being written cannot be removed"));
+        }
+        let segment = self.segment(number)?;
+        // Out of sight first: whoever finds it later would read what its file holds then.
+        self.shared.segments.write().remove(&number);
+        self.pool.retire(segment)
+    }
+
+    /// Removes every segment all of whose records lie before `lsn`, and says how many. The
+    /// segment `lsn` is in stays, and so does the one being written.
+    ///
+    /// # Errors
+    /// When a file cannot be removed; those before it are.
+    ///
+    /// # Durability
+    /// They are gone for good when this returns.
+    pub fn truncate_front(&self, lsn: Lsn) -> Result<usize> {
+        let numbers: Vec<u32> = self.shared.segments.read().keys().copied().collect();
+        let before = numbers.iter().rev().skip(1).rev().take_while(|n| **n < lsn.segment());
+        let mut removed = 0;
+        for number in before {
+            self.remove_segment(*number)?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// Takes back the record at `lsn` and all behind it, acknowledged or not; what is appended
+    /// next gets a greater LSN than any of them had. Appending waits meanwhile.
+    ///
+    /// 1. Everything appended comes to the medium, and nothing more is let in.
+    /// 2. The next segment's header says that the log before it ends at `lsn`, and is synced. A
+    ///    crash before leaves the log as it was; from here on the records are gone, and recovery
+    ///    does the rest.
+    /// 3. A seal is put at `lsn`: now the segment says it too.
+    /// 4. The segments between are removed.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when no record begins at `lsn`, [`Error::Full`] when there is no space
+    /// for the next segment; the log is as it was then. [`Error::Latched`], and errors of the
+    /// disk while segments are removed, after which the truncation stands.
+    ///
+    /// # Durability
+    /// The records are gone for good when this returns.
+    pub fn truncate_back(&self, lsn: Lsn) -> Result<()> {
+        self.pause()?;
+        let outcome = self.check_boundary(lsn).and_then(|()| self.end_at(lsn));
+        let mut state = self.shared.state.lock();
+        state.is_paused = false;
+        self.shared.tell_room(&mut state);
+        self.shared.tell_more(&mut state);
+        drop(state);
+        for number in outcome? {
+            self.remove_segment(number)?;
+        }
+        Ok(())
+    }
+
+    /// Lets nothing more in, and waits until all that is in is on the medium.
+    fn pause(&self) -> Result<()> {
+        let mut state = self.shared.state.lock();
+        while state.is_paused {
+            state.check_latch()?;
+            self.shared.room.wait(&mut state);
+        }
+        state.is_paused = true;
+        drop(state);
+        let settled = self.shared.wait_for_all();
+        if settled.is_err() {
+            self.shared.state.lock().is_paused = false;
+        }
+        settled
+    }
+
+    fn check_boundary(&self, lsn: Lsn) -> Result<()> {
+        if lsn == self.synced() {
+            return Ok(());
+        }
+        let segment = self.segment(lsn.segment())?;
+        let file = segment.sequential(&*self.shared.disk, false)?;
+        let mut is_boundary = false;
+        let known = Known::SyncedTo(segment.end().min(match lsn.segment() {
+            number if number == self.synced().segment() => self.synced().offset(),
+            _ => segment.bytes,
+        }));
+        let mut each = |at: crate::Position, _: &[u8]| is_boundary |= at.lsn == lsn;
+        scan(&segment, &file, known, &mut each)?;
+        let no_record = Error::Invalid("no record begins at the LSN to truncate at");
+        if is_boundary { Ok(()) } else { Err(no_record) }
+    }
+
+    /// Steps 2 and 3; returns the segments that are no longer part of the log.
+    fn end_at(&self, lsn: Lsn) -> Result<Vec<u32>> {
+        let ready = self.take_next()?;
+        let renewed = self.pool.renew(&ready.segment, lsn)?;
+        let tail = Tail { segment: Arc::new(renewed), writer: ready.writer };
+        let ended = self.segment(lsn.segment())?;
+        let mut segments = self.shared.segments.write();
+        let between: Vec<u32> =
+            segments.range(lsn.segment() + 1..).map(|(number, _)| *number).collect();
+        segments.insert(tail.segment.number, Arc::clone(&tail.segment));
+        drop(segments);
+        ended.end_at(lsn.offset());
+        let mut state = self.shared.state.lock();
+        let number = tail.segment.number;
+        let batch = |buffer| Batch::begin(tail, buffer);
+        self.shared.go_on_with(&mut state, batch);
+        state.synced = Lsn::new(number, HEADER_BYTES);
+        drop(state);
+        if let Err(Error::Disk(error)) = seal(&*self.shared.disk, &ended, lsn.offset()) {
+            let mut state = self.shared.state.lock();
+            self.shared.latch(&mut state, error);
+            state.check_latch()?;
+        }
+        Ok(between)
+    }
+
+    /// The segment that is ready to be the next, once it is.
+    fn take_next(&self) -> Result<Tail> {
+        let mut state = self.shared.state.lock();
+        loop {
+            state.check_latch()?;
+            match std::mem::replace(&mut state.next, Next::Missing) {
+                Next::Ready(tail) => return Ok(tail),
+                Next::Failed(error) => return Err(error),
+                Next::Missing => self.wait_for_next(&mut state),
+            }
+        }
+    }
+
+    fn wait_for_next(&self, state: &mut MutexGuard<'_, State>) {
+        state.waiting_for_next += 1;
+        self.shared.prepare.notify_one();
+        self.shared.room.wait(state);
+        state.waiting_for_next -= 1;
+    }
+}
