@@ -247,15 +247,17 @@ impl Shared {
 
     /// Unlocks the state again and again until the writers expected are there, or time is up.
     fn gather(&self, state: &mut MutexGuard<'_, State>) {
-        let records = state.filling.records;
-        let Some((expected, until)) = state.gather.wait_for(Instant::now(), records) else {
-            return;
-        };
-        while state.filling.records < expected && !state.filling.sealed && Instant::now() < until {
+        let (mut now, from) = (Instant::now(), state.filling.records);
+        let Some(wait) = state.gather.wait_for(now, from) else { return };
+        let (mut records, mut last) = (from, now);
+        while wait.goes_on(now, records, last) && !state.filling.sealed {
             MutexGuard::unlocked_fair(state, thread::yield_now);
+            now = Instant::now();
+            if state.filling.records > records {
+                (records, last) = (state.filling.records, now);
+            }
         }
-        let now = state.filling.records;
-        state.gather.waited(records, now);
+        state.gather.waited(from, records);
     }
 
     /// Puts the other buffer in the place of the filling one.

@@ -2,16 +2,35 @@
 //!
 //! Writers that append, wait, and append again come back a moment after their sync. A batch
 //! taken at once would miss them all, and half of them would always wait for two syncs. So whoever
-//! carries out the next batch first lets those come back who just left, for an eighth of a sync
-//! at most. One writer alone has nobody to wait for.
+//! carries out the next batch first lets those come back who just left: for half a sync at most,
+//! and no longer when nobody came for a quarter. One writer alone has nobody to wait for.
 
 use std::time::{Duration, Instant};
 
-/// What part of a sync is waited at most.
-const PART_OF_SYNC: u32 = 8;
+/// What part of a sync is waited at most, and what part without anybody coming.
+const PART_OF_SYNC: u32 = 2;
+const PART_OF_SYNC_IDLE: u32 = 4;
 
 /// How often in a row at most nobody is waited for, after waiting was of no use.
 const SKIPS_MAX: u32 = 64;
+
+/// What a batch waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// How many records may well come.
+    pub(crate) expected: u32,
+    /// How long to wait for the next one.
+    pub(crate) idle_max: Duration,
+    /// Until when at most.
+    pub(crate) until: Instant,
+}
+
+impl Wait {
+    /// Whether to go on waiting, with so many records there, the last of which came at `last`.
+    pub(crate) fn goes_on(&self, now: Instant, records: u32, last: Instant) -> bool {
+        records < self.expected && now < self.until && now < last + self.idle_max
+    }
+}
 
 /// What was seen of the batches before.
 #[derive(Debug, Default)]
@@ -35,13 +54,13 @@ impl Gather {
     }
 
     /// How many records the batch about to be taken should wait for, and until when at most.
-    pub(crate) fn wait_for(&mut self, now: Instant, records: u32) -> Option<(u32, Instant)> {
+    pub(crate) fn wait_for(&mut self, now: Instant, records: u32) -> Option<Wait> {
         let until = self.until.filter(|until| now < *until && records < self.expected)?;
         if self.skip > 0 {
             self.skip -= 1;
             return None;
         }
-        Some((self.expected, until))
+        Some(Wait { expected: self.expected, idle_max: self.sync / PART_OF_SYNC_IDLE, until })
     }
 
     /// The wait is over: of `from` records there are now `to`.
@@ -68,10 +87,15 @@ mod tests {
     }
 
     #[test]
-    fn those_who_just_left_are_waited_for_an_eighth_of_a_sync() {
+    fn those_who_just_left_are_waited_for_half_a_sync() {
         let (mut gather, now) = after_a_batch(8, 3);
-        let until = now + Duration::from_micros(100);
-        assert_eq!(gather.wait_for(now, 3), Some((11, until)));
+        let (until, idle_max) = (now + SYNC / 2, SYNC / 4);
+        let wait = Wait { expected: 11, idle_max, until };
+        assert_eq!(gather.wait_for(now, 3), Some(wait));
+        assert!(wait.goes_on(until - idle_max, 10, now + idle_max * 3 / 4));
+        assert!(!wait.goes_on(until, 10, until), "time is up");
+        assert!(!wait.goes_on(now + idle_max, 10, now), "nobody came");
+        assert!(!wait.goes_on(now, 11, now), "all came");
         assert_eq!(gather.wait_for(now, 11), None, "they are all there");
         assert_eq!(gather.wait_for(until, 3), None, "too late");
     }
