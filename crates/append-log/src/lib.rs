@@ -78,39 +78,27 @@
 //! waiting half a sync for others.
 
 mod append;
-mod batch;
-mod chain;
-mod commit;
-mod deliver;
 mod error;
 mod format;
-mod gather;
 mod log;
 mod lsn;
 mod names;
 mod options;
-mod pool;
-mod prepare;
-mod reader;
+mod read;
 mod recover;
-mod replay;
-mod scan;
-mod segment;
-mod segment_reader;
+mod segments;
 mod stats;
-mod ticket;
 mod truncate;
 mod ways;
-mod writer;
 
 pub use append::Room;
+pub use append::ticket::Ticket;
 pub use error::{Error, Result};
 pub use log::{Log, Record};
 pub use lsn::{Lsn, Position};
 pub use names::segment as segment_name;
 pub use options::{OnDamage, Options};
-pub use reader::Reader;
-pub use replay::{Damage, Recovered, Replay, SegmentInfo};
+pub use read::reader::Reader;
+pub use recover::replay::{Damage, Recovered, Replay, SegmentInfo};
 pub use stats::{SYNC_BUCKETS, Stats};
-pub use ticket::Ticket;
 pub use ways::{SyncMethod, Ways};

@@ -6,21 +6,21 @@ use std::thread::{self, JoinHandle};
 
 use haul_disk::{Disk, probe};
 
-use crate::batch::Tail;
-use crate::commit::Shared;
+use crate::append::batch::Tail;
+use crate::append::commit::Shared;
+use crate::append::writer::{Writer, choose};
 use crate::error::{Error, Result};
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES};
 use crate::lsn::{Lsn, Position};
 use crate::options::Options;
-use crate::pool::Pool;
-use crate::prepare::Preparer;
+use crate::read::scan::{Known, scan};
+use crate::recover::replay::{Damage, Recovered, Replay, SegmentInfo};
 use crate::recover::{Opened, recover};
-use crate::replay::{Damage, Recovered, Replay, SegmentInfo};
-use crate::scan::{Known, scan};
-use crate::segment::Segment;
+use crate::segments::Segment;
+use crate::segments::pool::Pool;
+use crate::segments::prepare::Preparer;
 use crate::stats::Stats;
 use crate::ways::{Ways, ways};
-use crate::writer::{Writer, choose};
 
 /// An append log in a directory of its own.
 ///

@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// A log sequence number: the number of the segment in the upper half, the offset in its file in
-/// the lower. Later records have greater ones, and none is ever given twice.
+/// the lower. Later records have greater ones, and none that was acknowledged is ever given
+/// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 

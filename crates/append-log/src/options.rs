@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::{HEADER_BYTES, record_bytes};
-use crate::segment::BYTES_MAX;
+use crate::segments::BYTES_MAX;
 use crate::ways::SyncMethod;
 
 /// What opening does about bytes that were on the medium and no longer check out.

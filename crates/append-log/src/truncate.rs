@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 
-use crate::batch::{Batch, Tail};
-use crate::commit::{Next, State};
+use crate::append::batch::{Batch, Tail};
+use crate::append::commit::{Next, State};
 use crate::error::{Error, Result};
 use crate::format::HEADER_BYTES;
 use crate::log::Log;
 use crate::lsn::Lsn;
+use crate::read::scan::{Known, scan};
 use crate::recover::seal;
-use crate::scan::{Known, scan};
 
 impl Log {
     /// Removes a segment that is sealed, with all its records. Reads of them that began before

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::lsn::Position;
-use crate::segment::Segment;
+use crate::segments::Segment;
 
 /// Takes what a log holds when it is opened.
 pub trait Replay {

@@ -14,12 +14,12 @@ use std::time::Instant;
 use haul_disk::{AlignedBuf, Disk};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
-use crate::batch::{Batch, Tail};
+use crate::append::batch::{Batch, Tail};
+use crate::append::gather::Gather;
 use crate::error::{Error, Result};
-use crate::gather::Gather;
 use crate::lsn::Lsn;
 use crate::names;
-use crate::segment::Segment;
+use crate::segments::Segment;
 use crate::stats::Counters;
 
 /// How far the next segment has come.

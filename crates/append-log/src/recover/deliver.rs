@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::lsn::Position;
 use crate::options::Options;
-use crate::replay::{Recovered, Replay};
-use crate::scan::{Known, Scan, scan};
-use crate::segment::Segment;
+use crate::read::scan::{Known, Scan, scan};
+use crate::recover::replay::{Recovered, Replay};
+use crate::segments::Segment;
 use crate::ways::Ways;
 
 /// How many bytes of payloads are handed over at a time, and how often a reader may be ahead.

@@ -9,7 +9,7 @@ use crate::format::{
     HEADER_BYTES, Kind, RECORD_ALIGN, RECORD_HEADER_BYTES, RecordHeader, record_bytes,
 };
 use crate::lsn::{Lsn, Position};
-use crate::segment::Segment;
+use crate::segments::Segment;
 
 /// How much is read at a time by those who read everything.
 pub(crate) const WINDOW_BYTES: usize = 4 << 20;

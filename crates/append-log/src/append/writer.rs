@@ -7,7 +7,7 @@ use haul_disk::{AlignedBuf, Disk, Durability, File, Open, PAGE_BYTES, write_dura
 
 use crate::error::Result;
 use crate::names;
-use crate::segment::Segment;
+use crate::segments::Segment;
 use crate::ways::{SyncMethod, Ways, best, candidates};
 
 /// An open segment that is written to.

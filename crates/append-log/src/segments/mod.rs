@@ -1,5 +1,8 @@
 //! One segment: a file of fixed length, whose blocks were written before its first record.
 
+pub(crate) mod pool;
+pub(crate) mod prepare;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::commit::Shared;
+use crate::append::commit::Shared;
 use crate::error::Result;
 use crate::lsn::Position;
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use haul_disk::{AlignedBuf, PAGE_BYTES, align_down, align_up};
 
+use crate::append::writer::Writer;
 use crate::format::{Kind, RECORD_HEADER_BYTES, RecordHeader, record_bytes};
 use crate::lsn::{Lsn, Position};
-use crate::segment::Segment;
+use crate::segments::Segment;
 use crate::stats::Counters;
-use crate::writer::Writer;
 
 /// A segment that is written to.
 #[derive(Debug, Clone)]

@@ -6,14 +6,14 @@ use std::thread::{self, JoinHandle};
 use haul_disk::{FILL_STEP_BYTES, Op};
 use parking_lot::MutexGuard;
 
-use crate::batch::Tail;
-use crate::commit::{Next, Shared, State};
+use crate::append::batch::Tail;
+use crate::append::commit::{Next, Shared, State};
+use crate::append::writer::Writer;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
-use crate::pool::Pool;
-use crate::segment::Segment;
+use crate::segments::Segment;
+use crate::segments::pool::Pool;
 use crate::ways::SyncMethod;
-use crate::writer::Writer;
 
 /// The thread that makes segments.
 #[derive(Debug)]

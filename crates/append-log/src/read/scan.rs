@@ -7,9 +7,9 @@ use haul_disk::File;
 use crate::error::Result;
 use crate::format::{HEADER_BYTES, Kind};
 use crate::lsn::{Lsn, Position};
-use crate::replay::{Damage, Replay};
-use crate::segment::Segment;
-use crate::segment_reader::{Beyond, SegmentReader, WINDOW_BYTES, padded};
+use crate::read::segment_reader::{Beyond, SegmentReader, WINDOW_BYTES, padded};
+use crate::recover::replay::{Damage, Replay};
+use crate::segments::Segment;
 
 /// What is known of a segment before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crate::commit::Shared;
+use crate::append::commit::Shared;
 use crate::error::{Error, Result};
 use crate::format::{HEADER_BYTES, Kind};
 
 use crate::log::Log;
 use crate::lsn::{Lsn, Position};
-use crate::segment_reader::{SegmentReader, padded};
+use crate::read::segment_reader::{SegmentReader, padded};
 
 /// How much is read at a time.
 const WINDOW_BYTES: usize = 256 << 10;

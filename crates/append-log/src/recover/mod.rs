@@ -1,25 +1,30 @@
 //! From the files of a log to a log that can go on.
 
+pub(crate) mod chain;
+pub(crate) mod deliver;
+pub(crate) mod replay;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_disk::{Disk, Durability, write_full};
 
-use crate::batch::{Batch, Tail};
-use crate::chain::{Chain, chain};
-use crate::deliver::{Reading, deliver};
+use crate::append::batch::{Batch, Tail};
+use crate::append::writer::Writer;
 use crate::error::{Error, Result};
 use crate::format::{HEADER_BYTES, Kind};
 use crate::lsn::Lsn;
 use crate::names::{self, Name};
 use crate::options::{OnDamage, Options};
-use crate::pool::Pool;
-use crate::replay::{Damage, Recovered, Replay, SegmentInfo};
-use crate::scan::{Ending, Known, Scan, is_begun, is_first_page_zero};
-use crate::segment::Segment;
+use crate::read::scan::{Ending, Known, Scan, is_begun, is_first_page_zero};
+use crate::read::segment_reader::SegmentReader;
+use crate::recover::chain::{Chain, chain};
+use crate::recover::deliver::{Reading, deliver};
+use crate::recover::replay::{Damage, Recovered, Replay, SegmentInfo};
+use crate::segments::Segment;
+use crate::segments::pool::Pool;
 use crate::stats::Counters;
 use crate::ways::{SyncMethod, Ways};
-use crate::writer::Writer;
 
 /// Segments by number.
 pub(crate) type Segments = BTreeMap<u32, Arc<Segment>>;
@@ -97,6 +102,12 @@ pub(crate) fn recover(
         recovered.closed = scan.ending == Ending::Closed && scan.torn_bytes == 0;
         recovered.torn_bytes = u64::from(scan.torn_bytes);
     }
+    // The reserve that was made ready and not used is set aside anew.
+    let is_unused =
+        |_: &u32, segment: &mut Arc<Segment>| segment.is_reserve && segment.follows == Lsn(0);
+    for (_, segment) in not_begun.extract_if(.., is_unused) {
+        pool.retire(segment)?;
+    }
     let mut resume = Resume { disk: &**disk, pool: &pool, not_begun };
     let (current, end) = resume.resume(open, found.is_latched)?;
     let next = match resume.not_begun.pop_first() {
@@ -169,7 +180,10 @@ fn cut_off_truncated(disk: &dyn Disk, pool: &Pool, segments: &mut Segments) -> R
 
 /// Puts a seal where a segment ends, if there is none.
 pub(crate) fn seal(disk: &dyn Disk, segment: &Arc<Segment>, end: u32) -> Result<()> {
-    if end > segment.records_end() {
+    let file = segment.sequential(disk, false)?;
+    let mut reader = SegmentReader::new(segment, &file, segment.bytes, 2 * HEADER_BYTES as usize);
+    let there = reader.record_at(end)?.map(|(header, _)| header.kind);
+    if there == Some(Kind::Seal) || end > segment.records_end() {
         return Ok(());
     }
     let writer = Writer::open(disk, segment, SyncMethod::Buffered)?;

@@ -11,7 +11,7 @@ use crate::format::{HEADER_BYTES, SegmentHeader};
 use crate::lsn::Lsn;
 use crate::names;
 use crate::options::Options;
-use crate::segment::{RANDOM, Segment, fresh_salt, write_header};
+use crate::segments::{RANDOM, Segment, fresh_salt, write_header};
 
 /// Asked while a segment is filled, with the bytes done: whether to go on. It may wait.
 pub(crate) type Pace<'a> = &'a mut dyn FnMut(u64) -> bool;

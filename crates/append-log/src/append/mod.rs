@@ -1,17 +1,23 @@
 //! Appending: a record goes behind the others in the filling buffer, and on to the next segment
 //! where this one is full.
 
+pub(crate) mod batch;
+pub(crate) mod commit;
+pub(crate) mod gather;
+pub(crate) mod ticket;
+pub(crate) mod writer;
+
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use parking_lot::MutexGuard;
 
-use crate::commit::{Next, State};
+use crate::append::commit::{Next, State};
+use crate::append::ticket::Ticket;
 use crate::error::{Error, Result};
 use crate::format::{Kind, record_bytes};
 use crate::log::Log;
-use crate::ticket::Ticket;
 
 /// Which space a record may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

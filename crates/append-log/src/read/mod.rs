@@ -1,0 +1,5 @@
+//! From the bytes of segments to records.
+
+pub(crate) mod reader;
+pub(crate) mod scan;
+pub(crate) mod segment_reader;
