@@ -42,7 +42,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
          walkdir | tempfile",
     ),
     ("haul-test-disk", Support, "rustix"),
-    ("haul-test-image", Support, "tempfile"),
+    ("haul-test-image", Support, "rustix tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
     ("haul-tidy", Tests, "| serde_json"),
 ];
