@@ -29,6 +29,17 @@ pub enum Error {
     Missing(String),
 }
 
+/// An error and its causes in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
 impl Error {
     /// For `map_err`: `what` completes "cannot".
     pub fn other<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {

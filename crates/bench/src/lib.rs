@@ -43,13 +43,16 @@
 //! G. Tene's `HdrHistogram` for latencies.
 
 mod error;
+mod guardian;
 mod host;
 mod host_facts;
 mod report;
 mod rounds;
 mod stats;
 mod table;
+mod trace;
 mod watch;
+pub mod write_modes;
 
 pub use error::{Error, Result};
 pub use host::{Host, StorageFacts};

@@ -57,6 +57,12 @@ impl Map {
         Ok(())
     }
 
+    /// How long the file is, as far as this knows: what may be written ends there.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Copies `bytes` into the mapping.
     ///
     /// # Errors
