@@ -125,7 +125,8 @@ impl fmt::Display for StorageFacts {
         if let Some(options) = &self.mount_options {
             write!(f, " ({options})")?;
         }
-        write!(f, " on {}", self.device.as_deref().unwrap_or("an unknown device"))?;
+        write!(f, ", journal {}", word(self.journal, "yes", "no"))?;
+        write!(f, ", on {}", self.device.as_deref().unwrap_or("an unknown device"))?;
         if self.device.is_some() {
             let cache = word(self.volatile_write_cache, "volatile", "none");
             let fua = word(self.fua, "yes", "no");
@@ -188,7 +189,7 @@ mod tests {
         let expected = "\
 AMD EPYC, 2 cores, 24.0 GiB of memory, Linux 6.18.44
 fio 3, haul 0.1.0
-ext4-nojournal: ext4 (rw,noatime) on loop3, write cache volatile, FUA no, says it rotates: no, \
+ext4-nojournal: ext4 (rw,noatime), journal no, on loop3, write cache volatile, FUA no, says it rotates: no, \
 a file on ext4";
         assert_eq!(host.to_string(), expected);
     }

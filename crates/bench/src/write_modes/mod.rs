@@ -104,14 +104,15 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
 fn note(options: &Options) -> String {
     let Options { rounds, records, .. } = options;
     let device = if options.virtual_disks.is_empty() {
-        " Whoever else uses the device is in its counts (B written, syncs, reads, requests) too."
+        " Whoever else uses the device is in its counters and in metadata and others too."
     } else {
         ""
     };
     format!(
-        "{rounds} rounds, each way in turn, of up to {records} records; µs and records/s are the \
-         median of the rounds, p99 is that of all records. Everything from \"B written\" on is for \
-         one record. Pass 2 writes the same file again. direct-dsync pads records to 4,096 B. \
+        "{rounds} rounds, each way in turn, of up to {records} records; numbers are medians of the \
+         rounds, p99 is that of all records. Everything from \"B written\" on is for one record: \
+         the device's counters (B written, syncs, reads, requests), and the trace of its requests \
+         (writes: our thread's; journal; metadata outside of it; others; FUA). Pass 2 writes the same file again. direct-dsync pads records to 4,096 B. \
          What is \"-\" was not measured.{device}"
     )
 }

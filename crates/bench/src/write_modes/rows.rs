@@ -13,7 +13,8 @@ pub(super) const PASSES: usize = 2;
 
 pub(super) const BAR: &str = "records_per_s";
 
-/// All counts are for one record.
+/// Times are in microseconds; all counts are for one record. Both are medians of the rounds: a
+/// `sync` of another program, which commits every journal there is, does not get into them.
 pub(super) const COLUMNS: &[Column] = &[
     Column::text("sync", "sync"),
     Column::number("record_bytes", "bytes", 0),
@@ -37,37 +38,39 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::number("records", "records", 0).ranked(9),
 ];
 
+/// What was counted in one round.
+#[derive(Debug)]
+struct Round {
+    records: u64,
+    counters: Option<DeviceCounters>,
+    traffic: Option<Traffic>,
+}
+
 /// One cell and pass, over all rounds.
 #[derive(Debug, Default)]
 pub(super) struct Sum {
-    records: u64,
     latencies: Latencies,
     medians_us: Vec<f64>,
     rates: Vec<f64>,
-    counters: Option<DeviceCounters>,
-    traffic: Option<Traffic>,
-    is_untraced: bool,
+    rounds: Vec<Round>,
     not: Option<&'static str>,
 }
 
 impl Sum {
     pub(super) fn add(&mut self, pass: &Pass) {
-        self.records += pass.records;
         self.latencies.add(&pass.latencies);
         self.medians_us.extend(pass.latencies.percentile_us(50.0));
         self.rates.push(pass.records as f64 / pass.time.as_secs_f64());
-        if let Some(new) = pass.counters {
-            let sum = self.counters.get_or_insert_default();
-            sum.reads += new.reads;
-            sum.writes += new.writes;
-            sum.written_bytes += new.written_bytes;
-            sum.syncs += new.syncs;
-        }
-        // Half a trace would be taken for a quiet device.
-        self.is_untraced |= pass.traffic.is_none();
-        if let Some(new) = pass.traffic {
-            *self.traffic.get_or_insert_default() += new;
-        }
+        let (counters, traffic) = (pass.counters, pass.traffic);
+        self.rounds.push(Round { records: pass.records, counters, traffic });
+    }
+
+    /// The median of what `count` gives for one record; nothing when it gave nothing even once:
+    /// half a trace would be taken for a quiet device.
+    fn each(&self, count: impl Fn(&Round) -> Option<u64>) -> Value {
+        let each = |round: &Round| Some(count(round)? as f64 / round.records as f64);
+        let rounds: Option<Vec<_>> = self.rounds.iter().map(each).collect();
+        rounds.and_then(|rounds| Spread::of(&rounds)).map(|spread| spread.median).into()
     }
 
     pub(super) fn cannot(&mut self, why: &'static str) {
@@ -83,11 +86,8 @@ impl Sum {
         if let Some(why) = self.not {
             return Row::new(table, &group, values).without_numbers(why);
         }
-        let each = |count: Option<u64>| Value::from(count.map(|n| n as f64 / self.records as f64));
-        let counted = |of: fn(&DeviceCounters) -> u64| each(self.counters.as_ref().map(of));
-        let traced = |of: fn(&Traffic) -> u64| {
-            each(self.traffic.as_ref().filter(|_| !self.is_untraced).map(of))
-        };
+        let counted = |of: fn(&DeviceCounters) -> u64| self.each(|r| r.counters.as_ref().map(of));
+        let traced = |of: fn(&Traffic) -> u64| self.each(|r| r.traffic.as_ref().map(of));
         let rates = Spread::of(&self.rates);
         values.extend([
             Value::from(Spread::of(&self.medians_us).map(|spread| spread.median)),
@@ -105,8 +105,79 @@ impl Sum {
             counted(|device| device.reads),
             counted(|device| device.writes),
             traced(|traffic| traffic.fua),
-            Value::Number(self.records as f64),
+            Value::Number(self.latencies.count() as f64),
         ]);
         Row::new(table, &group, values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::plan::{Sync, Way};
+    use super::*;
+    use crate::host::Host;
+    use crate::report::Report;
+
+    const CELL: Cell = Cell { sync: Sync::Fdatasync, record_bytes: 4096, way: Way::Append };
+
+    fn pass(records: u64, us: u64, traffic: Option<Traffic>) -> Pass {
+        let mut latencies = Latencies::default();
+        (0..records).for_each(|_| latencies.record(Duration::from_micros(us)));
+        let time = Duration::from_micros(us * records);
+        let counters = Some(DeviceCounters { writes: 2 * records, ..DeviceCounters::default() });
+        Pass { records, time, latencies, counters, traffic, lost_events: 0 }
+    }
+
+    fn traffic(writes: u64) -> Option<Traffic> {
+        let mut traffic = Traffic::default();
+        traffic.journal.writes = writes;
+        Some(traffic)
+    }
+
+    fn number(row: &Row, key: &str) -> Option<f64> {
+        let report = Report::new("write-modes", Host::default(), COLUMNS, BAR);
+        report.value(row, key)?.number()
+    }
+
+    #[test]
+    fn counts_are_for_one_record_and_medians_of_the_rounds() {
+        let mut sum = Sum::default();
+        for (records, us, journal) in [(10, 100, 30), (20, 1000, 60), (10, 200, 31)] {
+            sum.add(&pass(records, us, traffic(journal)));
+        }
+        let row = sum.row("ext4", &CELL, 1);
+        let near = |key, expected: f64| {
+            let got = number(&row, key).unwrap();
+            assert!((got / expected - 1.0).abs() < 2e-3, "{key}: {got}");
+        };
+        near("median_us", 200.0);
+        near("p99_us", 1000.0);
+        near("records_per_s", 5000.0);
+        near("records_per_s_max", 10000.0);
+        near("device_write_requests", 2.0);
+        near("journal_writes", 3.0);
+        near("records", 40.0);
+        near("pass", 2.0);
+        assert_eq!(row.values.len(), COLUMNS.len());
+    }
+
+    #[test]
+    fn one_round_without_a_trace_is_a_row_without_its_counts() {
+        let mut sum = Sum::default();
+        sum.add(&pass(10, 100, traffic(30)));
+        sum.add(&pass(10, 100, None));
+        let row = sum.row("ext4", &CELL, 0);
+        assert_eq!(number(&row, "journal_writes"), None);
+        assert_eq!(number(&row, "device_write_requests"), Some(2.0));
+    }
+
+    #[test]
+    fn what_is_not_supported_has_a_row_that_says_so() {
+        let mut sum = Sum::default();
+        sum.cannot("not supported");
+        let row = sum.row("ext4", &CELL, 0);
+        assert_eq!((row.state.as_deref(), row.values.len()), (Some("not supported"), 4));
     }
 }
