@@ -5,6 +5,8 @@
 //!   pages, and as JSON for programs; [`Host`] is the circumstances it was found in.
 //! - [`turns`] orders rounds so that drift of the machine hits every way alike; [`Spread`] and
 //!   [`Latencies`] sum up what came out.
+//! - [`write_modes`] measures ways of writing records durably, with every request to the device on
+//!   somebody's account.
 //! - [`Watcher`] is how a bench tells how far it is, and hears that it shall stop.
 //!
 //! # Example
@@ -32,6 +34,8 @@
 //! # Promises
 //! - Nothing is printed, and nothing invented: what could not be measured has no number.
 //! - A report names processor, memory, kernel, file system with its options, and device.
+//! - What a bench makes (files, file systems, tracing instances) is gone when it ends, however it
+//!   ends: the kernel takes back what hangs on a descriptor, and a process beside it removes names.
 //!
 //! # Cost
 //! A latency costs one look at the clock before and one after; it is kept in 0.1 % steps.
@@ -40,7 +44,7 @@
 //! No load generator, and no judge: which rules a figure has to obey is in `docs/measuring.md`.
 //!
 //! # Sources
-//! G. Tene's `HdrHistogram` for latencies.
+//! \[HdrHistogram\] for latencies, \[Ftrace\] for who asked a device for what.
 
 mod error;
 mod guardian;

@@ -20,7 +20,7 @@ use crate::run;
 /// except in the few milliseconds in which the loop device is set up.
 ///
 /// # Source
-/// `fsopen(2)`, `fsmount(2)`: a mount that was never attached is dissolved with its descriptor.
+/// \[man-mount\] `fsopen(2)`, `fsmount(2)`: a mount that was never attached is dissolved with its descriptor.
 #[derive(Debug)]
 pub struct DetachedImage {
     device: String,

@@ -4,8 +4,7 @@
 //! nobody else's tracing is disturbed, nor ours by them.
 //!
 //! # Sources
-//! `Documentation/trace/ftrace.rst` and `Documentation/trace/events.rst` of the kernel; the fields
-//! in `events/block/*/format`.
+//! \[Ftrace\]; the fields in `events/block/*/format` there.
 
 mod instance;
 mod parse;

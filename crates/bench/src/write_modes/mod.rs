@@ -9,8 +9,8 @@
 //! Each file is written twice; the second pass finds blocks that were written before.
 //!
 //! # Sources
-//! S. Weil, `RocksDB` pull request 746, for recycled files; the `FALLOC_FL_WRITE_ZEROES` series for
-//! prepared ones; PostgreSQL's `pg_test_fsync` for the kind of table.
+//! \[Weil15\] for recycled files, \[WriteZeroes25\] for those the device zeroes, \[PgTestFsync\] for
+//! the kind of table.
 
 mod measure;
 mod place;
@@ -109,11 +109,12 @@ fn note(options: &Options) -> String {
         ""
     };
     format!(
-        "{rounds} rounds, each way in turn, of up to {records} records; numbers are medians of the \
+        "Rounds: {rounds}, each way in turn, of up to {records} records. Numbers are medians of the \
          rounds, p99 is that of all records. Everything from \"B written\" on is for one record: \
          the device's counters (B written, syncs, reads, requests), and the trace of its requests \
          (writes: our thread's; journal; metadata outside of it; others; FUA). Pass 2 writes the same file again. direct-dsync pads records to 4,096 B. \
-         What is \"-\" was not measured.{device}"
+         What is \"-\" was not measured. A \
+         ratio \"a_vs_b\" is how many times faster a's median record of the first pass is than b's.{device}"
     )
 }
 

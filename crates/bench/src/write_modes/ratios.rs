@@ -22,14 +22,16 @@ fn number(report: &Report, table: &str, way: Way, sync: Sync, key: &str) -> Opti
         .and_then(|row| report.value(row, key)?.number())
 }
 
-/// The ratios of one table. Rows that were not measured have none.
+/// The ratios of one table: how many times faster one way is than another, by the time of the
+/// record in the middle, which the stalls of a busy machine do not move. Rows that were not
+/// measured have none.
 pub(super) fn of(report: &Report, table: &str) -> Vec<(String, f64)> {
     let mut ratios = Vec::new();
     let mut add = |name: &str, ratio: Option<f64>| {
         ratios.extend(ratio.filter(|r| r.is_finite()).map(|ratio| (name.to_owned(), ratio)));
     };
-    let rate = |way, sync| number(report, table, way, sync, "records_per_s");
-    let versus = |one, other, sync| Some(rate(one, sync)? / rate(other, sync)?);
+    let time = |way, sync| number(report, table, way, sync, "median_us");
+    let versus = |one, other, sync| Some(time(other, sync)? / time(one, sync)?);
     let journal = |way| number(report, table, way, Sync::Fdatasync, "journal_writes");
     let fdatasync = Sync::Fdatasync;
     add("recycled_vs_append_fdatasync_4k", versus(Way::Recycled, Way::Append, fdatasync));
@@ -49,13 +51,13 @@ mod tests {
     use crate::host::Host;
     use crate::report::Row;
 
-    fn row(table: &str, way: Way, bytes: f64, pass: f64, rate: f64, journal: Option<f64>) -> Row {
+    fn row(table: &str, way: Way, bytes: f64, pass: f64, us: f64, journal: Option<f64>) -> Row {
         let values = COLUMNS.iter().map(|column| match column.key {
             "sync" => Sync::Fdatasync.name().into(),
             "way" => way.name().into(),
             "record_bytes" => bytes.into(),
             "pass" => pass.into(),
-            "records_per_s" => rate.into(),
+            "median_us" => us.into(),
             "journal_writes" => journal.into(),
             _ => Value::NotMeasured,
         });
@@ -69,8 +71,8 @@ mod tests {
             row("xfs", Way::Append, 4096.0, 1.0, 1.0, Some(1.0)),
             row("ext4", Way::Append, 512.0, 1.0, 7.0, Some(9.0)),
             row("ext4", Way::Append, 4096.0, 2.0, 7.0, Some(9.0)),
-            row("ext4", Way::Append, 4096.0, 1.0, 1000.0, Some(2.5)),
-            row("ext4", Way::Recycled, 4096.0, 1.0, 3000.0, Some(0.0)),
+            row("ext4", Way::Append, 4096.0, 1.0, 300.0, Some(2.5)),
+            row("ext4", Way::Recycled, 4096.0, 1.0, 100.0, Some(0.0)),
         ];
         let expected = [
             ("recycled_vs_append_fdatasync_4k".to_owned(), 3.0),
@@ -78,7 +80,7 @@ mod tests {
             ("journal_writes_per_record_append_4k".to_owned(), 2.5),
         ];
         assert_eq!(of(&report, "ext4"), expected);
-        report.rows[4] = row("ext4", Way::Recycled, 4096.0, 1.0, 3000.0, None);
+        report.rows[4] = row("ext4", Way::Recycled, 4096.0, 1.0, 100.0, None);
         assert_eq!(of(&report, "ext4").len(), 2, "what was not measured has no ratio");
     }
 }
