@@ -1,6 +1,7 @@
 //! The program `haul`: one file for each subcommand, no logic a library should have.
 
 mod args;
+mod bench;
 mod clock;
 mod credentials;
 mod generate;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     report::exit_code(match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

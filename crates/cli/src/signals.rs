@@ -45,7 +45,7 @@ impl Signals {
         say(&format!("finishing {work}; once more ends at once"));
         tokio::spawn(async move {
             let number = self.next().await;
-            // Nothing is lost: a store is always ready for the end of its process.
+            // Nothing is lost: stores and benches are always ready for the end of their process.
             std::process::exit(128 + i32::from(number));
         });
         number
@@ -57,8 +57,8 @@ impl Signals {
 pub(crate) struct Stop(Arc<AtomicU8>);
 
 impl Stop {
-    /// Catches both signals on a thread of its own.
-    pub(crate) fn on_signals() -> Result<Self> {
+    /// Catches both signals on a thread of its own; the first says that `work` is finished now.
+    pub(crate) fn on_signals(work: &'static str) -> Result<Self> {
         let stop = Self::default();
         let asked = Arc::clone(&stop.0);
         let runtime = runtime::Builder::new_current_thread()
@@ -73,7 +73,7 @@ impl Stop {
             .name("signals".into())
             .spawn(move || {
                 runtime.block_on(async {
-                    asked.store(signals.first("the files under way").await, Ordering::Relaxed);
+                    asked.store(signals.first(work).await, Ordering::Relaxed);
                     // Waits for the second one.
                     std::future::pending::<()>().await;
                 });

@@ -37,6 +37,8 @@ pub enum Op {
     List,
     /// Taking the lock of a directory.
     Lock,
+    /// Mapping a file into memory.
+    Map,
     /// Asking for, filling or emptying the page cache.
     Cache,
 }
@@ -57,6 +59,7 @@ impl Op {
             Self::Remove => "remove",
             Self::List => "list",
             Self::Lock => "lock",
+            Self::Map => "map",
             Self::Cache => "manage the page cache of",
         }
     }
@@ -104,6 +107,12 @@ impl Error {
             self.source.kind(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
         )
+    }
+
+    /// Whether kernel, file system or device do not offer this.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        self.source.kind() == io::ErrorKind::Unsupported
     }
 
     /// Whether the file or directory is not there.

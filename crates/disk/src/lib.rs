@@ -9,6 +9,7 @@
 //!   needed, [`write_durable`] and [`read_uncached`] are options of a single call.
 //! - [`resident`], [`evict`] and [`warm`] ask for and change what the page cache holds;
 //!   [`DeviceCounters`] tell what the disk was really asked to do.
+//! - [`Map`] writes a file through memory, to be measured against the calls.
 //! - [`DirLock`] keeps a second process out of a directory.
 //!
 //! # Example
@@ -59,6 +60,7 @@ mod error;
 mod file;
 mod fill;
 mod lock;
+mod map;
 mod os;
 mod per_call;
 mod probe;
@@ -73,6 +75,7 @@ pub use error::{Error, Op, Result};
 pub use file::{Allocation, Disk, Durability, File, Open, read_full, write_full};
 pub use fill::{FILL_STEP_BYTES, Filled, fill, fill_paced, has_holes};
 pub use lock::{DirLock, LOCK_NAME, Locked};
+pub use map::Map;
 pub use os::OsDisk;
 pub use per_call::{read_uncached, write_durable};
 pub use probe::{Device, DirectIo, FileSystem, Mount, Queue, Storage, probe};

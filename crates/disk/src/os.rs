@@ -15,6 +15,10 @@ use crate::file::{Allocation, Disk, Durability, File, Open};
 /// `FALLOC_FL_WRITE_ZEROES`, newer than the headers this is built with (Linux 6.17).
 const WRITE_ZEROES: FallocateFlags = FallocateFlags::from_bits_retain(0x80);
 
+/// `O_DSYNC`. What rustix calls `DSYNC` is `O_SYNC` on Linux, whose every write also waits for the
+/// times of the file, so for a commit of the journal.
+const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
+
 /// A directory of the real file system and all below it.
 #[derive(Debug)]
 pub struct OsDisk {
@@ -90,7 +94,7 @@ impl OsDisk {
         };
         flags |= if how.read_only { OFlags::RDONLY } else { OFlags::RDWR };
         if how.dsync {
-            flags |= OFlags::DSYNC;
+            flags |= DSYNC;
         }
         // A file system without O_DIRECT would have created the name before refusing the flag,
         // so the flag is set on the open descriptor, where a refusal costs nothing.

@@ -17,6 +17,14 @@
 //!
 //! # What it is not
 //! A disk to be timed: every write goes through two file systems.
+//!
+//! # Beside tests
+//! [`DetachedImage`] is the same for a program: it says why it cannot be made, and even a process
+//! that is killed leaves nothing of it behind.
+
+mod detached;
+
+pub use detached::DetachedImage;
 
 use std::fs::File;
 use std::io::Write;

@@ -6,6 +6,7 @@ Examples:
   haul store import photos ~/Pictures       store a directory tree
   haul store ls --long photos               list it
   haul store export photos ./copy           write it back
+  haul bench write-modes --dir .            which way of writing is fastest on this disk
 
 Exit codes:
   0  everything went well
@@ -30,6 +31,16 @@ Examples:
   haul store ls photos
   haul store get photos/cat.jpg cat.jpg
   haul store verify --data /srv/files";
+
+pub(super) const BENCH: &str = "\
+Examples:
+  haul bench write-modes --dir .";
+
+pub(super) const BENCH_WRITE_MODES: &str = "\
+Examples:
+  haul bench write-modes --dir . --modes fdatasync --sizes 4KiB
+  haul bench write-modes --dir /srv --json modes.json --markdown modes.md
+  sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -1,6 +1,7 @@
 //! The table of all commands and options: what `haul --help`, the manual pages and the shell
 //! completions are made from.
 
+mod bench;
 mod examples;
 mod store;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,
@@ -47,6 +49,9 @@ pub(crate) enum Command {
     /// One process uses a store at a time: a store that is being served is used over S3.
     #[command(after_long_help = examples::STORE)]
     Store(StoreArgs),
+    /// Measure ways of doing a job beside each other on this machine
+    #[command(after_long_help = examples::BENCH)]
+    Bench(BenchArgs),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {

@@ -5,6 +5,7 @@
     reason = "helpers of tests, which may fail like them"
 )]
 
+mod bench;
 mod damage;
 mod generated;
 mod helper;

@@ -31,8 +31,9 @@ impl Device {
         Some(Self { major, minor, name, disk })
     }
 
-    /// The device a node such as `/dev/sda1` stands for.
-    pub(super) fn at(node: &str) -> Option<Self> {
+    /// The device a node such as `/dev/sda1` stands for; `None` when it stands for none.
+    #[must_use]
+    pub fn at(node: &str) -> Option<Self> {
         // A name such as `none` must not be taken for a file in the current directory.
         let status = fs::metadata(Path::new(node).has_root().then_some(node)?).ok()?;
         let number = status.file_type().is_block_device().then(|| status.rdev())?;

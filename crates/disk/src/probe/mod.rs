@@ -59,6 +59,15 @@ pub enum DirectIo {
 }
 
 impl Storage {
+    /// The same, on `device`: for a mount that does not show up in `/proc`, whose file system may
+    /// then hide what it lies on (btrfs).
+    #[must_use]
+    pub fn on(self, device: Device) -> Self {
+        let queue = device.queue();
+        let journal = self.journal.or_else(|| journal(&self.file_system, Some(&device)));
+        Self { queue, journal, device: Some(device), ..self }
+    }
+
     /// The smallest write this storage takes without reading a block back first: the largest of
     /// the direct I/O alignment, the physical block and [`PAGE_BYTES`].
     #[must_use]

@@ -97,6 +97,11 @@ fn a_synced_write_in_a_filled_file_is_one_request_and_one_sync() {
 
     let counted = bench.count(|offset| write_durable(&*file, &page, offset).unwrap());
     assert_eq!(requests(counted), ONE_WRITE_AND_SYNC_EACH, "in a single call");
+
+    let how = Open { direct: true, dsync: true, ..Open::default() };
+    let durable = bench.disk.open("file", how).unwrap();
+    let counted = bench.count(|offset| write_full(&*durable, &page, offset).unwrap());
+    assert_eq!(requests(counted), ONE_WRITE_AND_SYNC_EACH, "in a file opened for it");
 }
 
 #[test]

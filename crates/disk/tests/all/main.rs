@@ -3,6 +3,7 @@
 
 mod counting;
 mod filling;
+mod mapping;
 mod names;
 mod page_cache;
 mod per_call;

@@ -21,6 +21,17 @@ fn a_durable_write_can_be_read_back_uncached() {
 }
 
 #[test]
+fn a_file_whose_writes_are_durable_does_not_wait_for_its_times() {
+    let dir = disk_dir();
+    let disk = OsDisk::open(dir.path()).unwrap();
+    let how = Open { dsync: true, ..Open::default() };
+    let file = disk.create("file", how).unwrap();
+    let flags = rustix::fs::fcntl_getfl(file.descriptor().unwrap()).unwrap();
+    let sync_bits = flags.bits() & libc::O_SYNC.cast_unsigned();
+    assert_eq!(sync_bits, libc::O_DSYNC.cast_unsigned(), "O_SYNC has one more bit");
+}
+
+#[test]
 fn a_simulated_file_is_written_whole_and_synced_once() {
     let file = SimulatedFile::default();
     write_durable(&file, b"0123456789", 0).unwrap();

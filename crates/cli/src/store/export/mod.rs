@@ -35,7 +35,7 @@ pub(super) fn run(store: &Store, found: &[Damage], args: &ExportArgs) -> Result 
     let cannot = || format!("cannot write into {}", dir.display());
     fs::create_dir_all(dir).or_fail(cannot)?;
     let root = OsDisk::open(dir).or_fail(cannot)?;
-    let stop = Stop::on_signals()?;
+    let stop = Stop::on_signals("the files under way")?;
     let work = Work { store, bucket, plan: &plan, root: &root };
     let outcome = carry_out::carry_out(&work, args.jobs, &stop)?;
     // Whoever deletes the store after this must find the copy on the medium.

@@ -38,7 +38,7 @@ pub(super) fn run(open: &OpenArgs, args: &ImportArgs) -> Result {
             skip_existing: args.skip_existing,
             one_reader: plan::one_reader(rotational),
         };
-        let stop = Stop::on_signals()?;
+        let stop = Stop::on_signals("the files under way")?;
         conclude(&plan, &carry_out::carry_out(&work, args.jobs, &stop)?, &stop)
     })
 }

@@ -1,0 +1,205 @@
+//! The circumstances of a measurement.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::read_to_string;
+use std::thread::available_parallelism;
+
+use haul_disk::Storage;
+use serde_json::{Value as Json, json};
+
+use crate::host_facts::{cpu_model, memory_bytes};
+
+/// The machine, the storage and the programs of a measurement. What is not known is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Host {
+    /// The processor's name.
+    pub cpu: Option<String>,
+    /// How many cores this process may use.
+    pub cores: Option<usize>,
+    /// All memory.
+    pub memory_bytes: Option<u64>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// What was measured, and with what, by name; `haul` is always there.
+    pub versions: BTreeMap<String, String>,
+    /// The storage below, one for each that was measured.
+    pub storage: Vec<StorageFacts>,
+}
+
+/// What a figure about storage has to name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StorageFacts {
+    /// What its rows are called by in the report; may be empty when there is only one.
+    pub name: String,
+    /// The file system.
+    pub file_system: String,
+    /// How it is mounted.
+    pub mount_options: Option<String>,
+    /// Whether it has a journal.
+    pub journal: Option<bool>,
+    /// The whole device it is on.
+    pub device: Option<String>,
+    /// Whether that says that it rotates.
+    pub rotational: Option<bool>,
+    /// Whether it has a cache that forgets when the power goes.
+    pub volatile_write_cache: Option<bool>,
+    /// Whether one write can be sent past that cache.
+    pub fua: Option<bool>,
+    /// Anything else that must be known, such as that the device is a file.
+    pub remark: String,
+}
+
+impl Host {
+    /// This machine, without any storage yet.
+    #[must_use]
+    pub fn here() -> Self {
+        let read = |path| read_to_string(path).ok();
+        let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+        let haul = format!("{} ({build} build)", env!("CARGO_PKG_VERSION"));
+        Self {
+            cpu: read("/proc/cpuinfo").and_then(|text| cpu_model(&text)),
+            cores: available_parallelism().ok().map(usize::from),
+            memory_bytes: read("/proc/meminfo").and_then(|text| memory_bytes(&text)),
+            kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
+            versions: BTreeMap::from([("haul".to_owned(), haul)]),
+            storage: Vec::new(),
+        }
+    }
+
+    /// The same, with one more storage, whose rows are called `name`.
+    #[must_use]
+    pub fn with_storage(mut self, name: &str, storage: &Storage) -> Self {
+        self.storage.push(StorageFacts::of(name, storage));
+        self
+    }
+
+    /// As it stands in a report for programs.
+    pub(crate) fn json(&self) -> Json {
+        json!({
+            "cpu": self.cpu, "cores": self.cores, "memory_bytes": self.memory_bytes,
+            "kernel": self.kernel, "versions": self.versions,
+            "storage": self.storage.iter().map(StorageFacts::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl StorageFacts {
+    /// What was found out about `storage`.
+    #[must_use]
+    pub fn of(name: &str, storage: &Storage) -> Self {
+        Self {
+            name: name.to_owned(),
+            file_system: storage.file_system.to_string(),
+            mount_options: storage.mount.as_ref().map(|mount| mount.options.join(",")),
+            journal: storage.journal,
+            device: storage.device.as_ref().map(|device| device.disk.clone()),
+            rotational: storage.queue.rotational,
+            volatile_write_cache: storage.queue.volatile_write_cache,
+            fua: storage.queue.fua,
+            remark: String::new(),
+        }
+    }
+
+    fn json(&self) -> Json {
+        json!({
+            "name": self.name, "file_system": self.file_system,
+            "mount_options": self.mount_options, "journal": self.journal, "device": self.device,
+            "rotational": self.rotational, "volatile_write_cache": self.volatile_write_cache,
+            "fua": self.fua, "remark": self.remark,
+        })
+    }
+}
+
+impl fmt::Display for StorageFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |answer: Option<bool>, yes, no| match answer {
+            Some(true) => yes,
+            Some(false) => no,
+            None => "unknown",
+        };
+        if !self.name.is_empty() && self.name != self.file_system {
+            write!(f, "{}: ", self.name)?;
+        }
+        write!(f, "{}", self.file_system)?;
+        if let Some(options) = &self.mount_options {
+            write!(f, " ({options})")?;
+        }
+        write!(f, ", journal {}", word(self.journal, "yes", "no"))?;
+        write!(f, ", on {}", self.device.as_deref().unwrap_or("an unknown device"))?;
+        if self.device.is_some() {
+            let cache = word(self.volatile_write_cache, "volatile", "none");
+            let fua = word(self.fua, "yes", "no");
+            write!(f, ", write cache {cache}, FUA {fua}")?;
+            write!(f, ", says it rotates: {}", word(self.rotational, "yes", "no"))?;
+        }
+        if self.remark.is_empty() { Ok(()) } else { write!(f, ", {}", self.remark) }
+    }
+}
+
+impl fmt::Display for Host {
+    /// A line about the machine, one about versions, one for each storage.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNKNOWN: &str = "unknown";
+        write!(f, "{}", self.cpu.as_deref().unwrap_or(UNKNOWN))?;
+        if let Some(cores) = self.cores {
+            write!(f, ", {cores} {}", if cores == 1 { "core" } else { "cores" })?;
+        }
+        if let Some(bytes) = self.memory_bytes {
+            write!(f, ", {:.1} GiB of memory", bytes as f64 / f64::from(1 << 30))?;
+        }
+        write!(f, ", Linux {}", self.kernel.as_deref().unwrap_or(UNKNOWN))?;
+        let versions: Vec<_> =
+            self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        if !versions.is_empty() {
+            write!(f, "\n{}", versions.join(", "))?;
+        }
+        self.storage.iter().try_for_each(|storage| write!(f, "\n{storage}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ext4() -> StorageFacts {
+        StorageFacts {
+            name: "ext4-nojournal".into(),
+            file_system: "ext4".into(),
+            mount_options: Some("rw,noatime".into()),
+            journal: Some(false),
+            device: Some("loop3".into()),
+            rotational: Some(false),
+            volatile_write_cache: Some(true),
+            fua: Some(false),
+            remark: "a file on ext4".into(),
+        }
+    }
+
+    #[test]
+    fn the_circumstances_are_told_in_a_few_lines() {
+        let host = Host {
+            cpu: Some("AMD EPYC".into()),
+            cores: Some(2),
+            memory_bytes: Some(24 << 30),
+            kernel: Some("6.18.44".into()),
+            versions: BTreeMap::from([("haul".into(), "0.1.0".into()), ("fio".into(), "3".into())]),
+            storage: vec![ext4()],
+        };
+        let expected = "\
+AMD EPYC, 2 cores, 24.0 GiB of memory, Linux 6.18.44
+fio 3, haul 0.1.0
+ext4-nojournal: ext4 (rw,noatime), journal no, on loop3, write cache volatile, FUA no, says it rotates: no, \
+a file on ext4";
+        assert_eq!(host.to_string(), expected);
+    }
+
+    #[test]
+    fn this_machine_is_found_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = Host::here().with_storage("", &haul_disk::probe(dir.path()).unwrap());
+        assert!(host.cores.is_some() && host.kernel.is_some() && host.memory_bytes.is_some());
+        assert_eq!(host.json()["storage"][0]["file_system"], host.storage[0].file_system);
+        assert_eq!(host.json()["versions"]["haul"], host.versions["haul"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! A report as text: for a terminal, and as Markdown. Pure.
+
+use std::fmt::Write as _;
+
+use crate::report::{Column, Report, Row, Value};
+
+/// The longest a bar may be, and the shortest worth drawing.
+const BAR_MAX: usize = 40;
+const BAR_MIN: usize = 8;
+
+const NOT_MEASURED: &str = "-";
+
+/// The names of all tables, in the order they come in.
+fn tables(report: &Report) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in &report.rows {
+        if !names.contains(&row.table.as_str()) {
+            names.push(&row.table);
+        }
+    }
+    names
+}
+
+fn rows_of<'a>(report: &'a Report, table: &str) -> impl Iterator<Item = &'a Row> {
+    report.rows.iter().filter(move |row| row.table == table)
+}
+
+/// A number with so many decimals, and its digits in groups of three.
+fn grouped(number: f64, decimals: u8) -> String {
+    let text = format!("{:.*}", usize::from(decimals), number.abs());
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::from(if number < 0.0 { "-" } else { "" });
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + fraction
+}
+
+fn cell(column: &Column, value: Option<&Value>, has_numbers: bool) -> String {
+    match value {
+        Some(Value::Text(text)) => text.clone(),
+        Some(Value::Number(number)) => grouped(*number, column.decimals.unwrap_or(0)),
+        Some(Value::NotMeasured) | None if has_numbers => NOT_MEASURED.to_owned(),
+        Some(Value::NotMeasured) | None => String::new(),
+    }
+}
+
+fn cells(report: &Report, row: &Row) -> Vec<String> {
+    let text = |(at, column)| cell(column, row.values.get(at), row.state.is_none());
+    report.columns.iter().enumerate().map(text).collect()
+}
+
+fn columns_wide(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Which columns are shown in a terminal of `width`, by their `widths`: those of the highest rank
+/// go until the rest and a bar fit.
+fn shown(columns: &[Column], widths: &[usize], width: usize) -> Vec<bool> {
+    let mut shown = vec![true; columns.len()];
+    loop {
+        let visible = || (0..columns.len()).filter(|at| shown[*at]);
+        let used: usize = visible().map(|at| widths[at] + 2).sum();
+        if used + BAR_MIN <= width {
+            return shown;
+        }
+        match visible().rev().max_by_key(|at| columns[*at].rank) {
+            Some(at) if columns[at].rank > 0 => shown[at] = false,
+            _ => return shown,
+        }
+    }
+}
+
+/// A bar of `value` where `max` is `length` characters; what is more than nothing is seen.
+fn bar(value: f64, max: f64, length: usize) -> String {
+    if value.is_nan() || value <= 0.0 || max.is_nan() || max <= 0.0 {
+        return String::new();
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "at most twice the length")]
+    #[expect(clippy::cast_sign_loss, reason = "both are above nothing")]
+    let halves = (value / max * length as f64 * 2.0).round() as usize;
+    let half = if halves % 2 == 1 || halves == 0 { "▌" } else { "" };
+    "█".repeat(halves / 2) + half
+}
+
+fn bar_max(report: &Report, table: &str, group: &str) -> f64 {
+    let of_group = rows_of(report, table).filter(|row| row.group == group);
+    of_group.filter_map(|row| report.value(row, report.bar)?.number()).fold(0.0, f64::max)
+}
+
+fn pad(text: &str, width: usize, is_number: bool) -> String {
+    let spaces = " ".repeat(width.saturating_sub(columns_wide(text)));
+    if is_number { spaces + text } else { text.to_owned() + &spaces }
+}
+
+fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
+    let rows: Vec<_> = rows_of(report, table).map(|row| (row, cells(report, row))).collect();
+    let wide = |at: usize, column: &Column| {
+        let cells = rows.iter().map(|(_, cells)| columns_wide(&cells[at]));
+        cells.max().unwrap_or(0).max(columns_wide(column.head))
+    };
+    let widths: Vec<_> = report.columns.iter().enumerate().map(|(at, c)| wide(at, c)).collect();
+    let shown = shown(report.columns, &widths, width);
+    let line = |texts: &[&str]| {
+        let mut line = String::new();
+        for (at, column) in report.columns.iter().enumerate().filter(|(at, _)| shown[*at]) {
+            line += &pad(texts[at], widths[at], column.decimals.is_some());
+            line += "  ";
+        }
+        line
+    };
+    let heads: Vec<_> = report.columns.iter().map(|column| column.head).collect();
+    let head = line(&heads);
+    let length = width.saturating_sub(columns_wide(&head)).clamp(BAR_MIN, BAR_MAX);
+    out.push_str(head.trim_end());
+    let mut group = rows.first().map_or("", |(row, _)| row.group.as_str());
+    for (row, cells) in &rows {
+        out.push_str(if row.group == group { "\n" } else { "\n\n" });
+        group = &row.group;
+        let texts: Vec<_> = cells.iter().map(String::as_str).collect();
+        let value = report.value(row, report.bar).and_then(Value::number).unwrap_or(0.0);
+        let text = match &row.state {
+            Some(state) => format!("{}  {state}", line(&texts).trim_end()),
+            None => line(&texts) + &bar(value, bar_max(report, table, group), length),
+        };
+        out.push_str(text.trim_end());
+    }
+    let left_out = heads.iter().zip(&shown).filter(|(_, shown)| !**shown).map(|(head, _)| *head);
+    let left_out: Vec<_> = left_out.collect();
+    if !left_out.is_empty() {
+        let _infallible = write!(out, "\n(too narrow for: {})", left_out.join(", "));
+    }
+    out.push('\n');
+}
+
+pub(crate) fn terminal(report: &Report, width: usize) -> String {
+    let mut out = format!("{}\n", report.host);
+    for table in tables(report) {
+        out += &if table.is_empty() { "\n".to_owned() } else { format!("\n{table}\n") };
+        one_table(report, table, width, &mut out);
+    }
+    if !report.ratios.is_empty() {
+        out += "\nratios\n";
+        let wide = report.ratios.keys().map(|name| columns_wide(name)).max().unwrap_or(0);
+        for (name, ratio) in &report.ratios {
+            out += &format!("  {}  {}\n", pad(name, wide, false), grouped(*ratio, 2));
+        }
+    }
+    for note in &report.notes {
+        out += &format!("\n{note}\n");
+    }
+    out
+}
+
+/// A cell in which nothing is taken for a border or a mark.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+pub(crate) fn markdown(report: &Report) -> String {
+    let mut out: String = report.host.to_string().lines().map(|l| format!("- {l}\n")).collect();
+    for table in tables(report) {
+        out += &if table.is_empty() { "\n".to_owned() } else { format!("\n### {table}\n\n") };
+        let heads: Vec<_> = report.columns.iter().map(|column| escaped(column.head)).collect();
+        let rule = |column: &Column| if column.decimals.is_some() { "--:" } else { "---" };
+        let rules: Vec<_> = report.columns.iter().map(rule).collect();
+        out += &format!("| {} | |\n|{}|---|\n", heads.join(" | "), rules.join("|"));
+        for row in rows_of(report, table) {
+            let cells: Vec<_> = cells(report, row).iter().map(|cell| escaped(cell)).collect();
+            let value = report.value(row, report.bar).and_then(Value::number).unwrap_or(0.0);
+            let last = row.state.as_deref().map_or_else(
+                || bar(value, bar_max(report, table, &row.group), BAR_MAX / 4),
+                escaped,
+            );
+            out += &format!("| {} | {last} |\n", cells.join(" | "));
+        }
+    }
+    if !report.ratios.is_empty() {
+        out += "\n| ratio | |\n|---|--:|\n";
+        for (name, ratio) in &report.ratios {
+            out += &format!("| `{name}` | {} |\n", grouped(*ratio, 2));
+        }
+    }
+    for note in &report.notes {
+        out += &format!("\n{note}\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+
+    const COLUMNS: &[Column] = &[
+        Column::text("way", "way"),
+        Column::number("rate", "records/s", 0),
+        Column::number("writes", "writes", 2).ranked(1),
+        Column::number("journal", "journal", 2).ranked(2),
+    ];
+
+    fn report() -> Report {
+        let host = Host { cpu: Some("cpu".into()), ..Host::default() };
+        let mut report = Report::new("b", host, COLUMNS, "rate");
+        let values = |way: &str, rate| vec![way.into(), Value::Number(rate), 1.0.into()];
+        report.rows.push(Row::new("ext4", "1", values("grow", 1000.0)));
+        report.rows.push(Row::new("ext4", "1", values("recycled", 4000.0)));
+        let zeroes = Row::new("ext4", "2", vec!["zeroes".into()]);
+        report.rows.push(zeroes.without_numbers("not supported"));
+        report.ratios.insert("r".into(), 4.0);
+        report.notes.push("Three rounds.".into());
+        report
+    }
+
+    #[test]
+    fn a_terminal_gets_bars_of_each_group() {
+        let expected = "\
+cpu, Linux unknown
+
+ext4
+way       records/s  writes  journal
+grow          1,000    1.00        -  ██
+recycled      4,000    1.00        -  ████████
+
+zeroes  not supported
+
+ratios
+  r  4.00
+
+Three rounds.
+";
+        assert_eq!(report().table(46), expected);
+    }
+
+    #[test]
+    fn a_narrow_terminal_loses_columns_by_rank_and_says_so() {
+        let text = report().table(37);
+        assert!(text.contains("(too narrow for: journal)"), "{text}");
+        let text = report().table(10);
+        assert!(text.contains("(too narrow for: writes, journal)"), "{text}");
+        for (width, fits) in [(46, true), (37, true), (30, true), (10, false)] {
+            let text = report().table(width);
+            let mut lines = text.lines().filter(|line| line.contains('█'));
+            assert_eq!(lines.all(|line| columns_wide(line) <= width), fits, "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_page_gets_all_columns() {
+        let expected = "\
+- cpu, Linux unknown
+
+### ext4
+
+| way | records/s | writes | journal | |
+|---|--:|--:|--:|---|
+| grow | 1,000 | 1.00 | - | ██▌ |
+| recycled | 4,000 | 1.00 | - | ██████████ |
+| zeroes |  |  |  | not supported |
+
+| ratio | |
+|---|--:|
+| `r` | 4.00 |
+
+Three rounds.
+";
+        assert_eq!(report().markdown(), expected);
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_bars_are_seen() {
+        for (number, decimals, expected) in [
+            (0.0, 0, "0"),
+            (999.6, 0, "1,000"),
+            (1_234_567.891, 2, "1,234,567.89"),
+            (-1234.0, 0, "-1,234"),
+        ] {
+            assert_eq!(grouped(number, decimals), expected);
+        }
+        for (value, max, expected) in
+            [(0.0, 10.0, ""), (0.001, 10.0, "▌"), (5.0, 10.0, "██"), (10.0, 10.0, "████")]
+        {
+            assert_eq!(bar(value, max, 4), expected, "{value}");
+        }
+        assert_eq!(bar(1.0, 0.0, 4) + &bar(f64::NAN, 1.0, 4), "");
+    }
+}

@@ -1,0 +1,204 @@
+//! The text of a trace, understood. Pure.
+//!
+//! A line is `<comm>-<pid> [<cpu>] <flags> <seconds>: <event>: <what the event prints>`; a name may
+//! hold blanks and dashes itself.
+
+/// A trace, as far as it is about block devices.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trace {
+    /// What happened, in order.
+    pub(crate) events: Vec<Event>,
+    /// Events the kernel had no room for.
+    pub(crate) lost: u64,
+    /// The task that wrote the marker: ourselves, as the trace calls us.
+    pub(crate) marked_by: Option<u32>,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) kind: Kind,
+    /// The task in whose name it happened.
+    pub(crate) comm: String,
+    pub(crate) pid: u32,
+    pub(crate) flags: Flags,
+    pub(crate) sector: u64,
+    pub(crate) sectors: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Somebody wants blocks read or written: this line knows who.
+    Asked,
+    /// A request goes to the device: several wishes may have become one, and a worker may send it.
+    Issued,
+}
+
+/// The `rwbs` field: what is done, and how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    pub(crate) is_write: bool,
+    /// The cache of the device is emptied: before a write, or alone.
+    pub(crate) empties_cache: bool,
+    /// This very write goes past the cache (forced unit access).
+    pub(crate) fua: bool,
+    /// Somebody waits for it.
+    pub(crate) sync: bool,
+    /// It is metadata.
+    pub(crate) metadata: bool,
+}
+
+impl Flags {
+    /// Reads such as `WS`, `FWFSM` or `FF`: what comes before the operation is about the cache
+    /// before it, what follows is about the operation. `FF` is the emptying of the cache itself.
+    pub(crate) fn parse(rwbs: &str) -> Option<Self> {
+        let (before, rest) = match rwbs.strip_prefix('F') {
+            Some(rest) => (true, rest),
+            None => (false, rwbs),
+        };
+        let (operation, how) = (rest.chars().next()?, rest.get(1..)?);
+        Some(Self {
+            is_write: operation == 'W',
+            empties_cache: before || operation == 'F',
+            fua: how.contains('F'),
+            sync: how.contains('S'),
+            metadata: how.contains('M'),
+        })
+    }
+}
+
+impl Trace {
+    /// Everything of `text` that is about requests, and the task that wrote `marker`.
+    pub(crate) fn parse(text: &str, marker: &str) -> Self {
+        let mut trace = Self::default();
+        for line in text.lines() {
+            if let Some(lost) = lost(line) {
+                trace.lost += lost;
+            } else if let Some((_, pid, event, printed)) = split(line) {
+                match event {
+                    "tracing_mark_write" if printed.trim() == marker => trace.marked_by = Some(pid),
+                    _ => trace.events.extend(event_of(line)),
+                }
+            }
+        }
+        trace
+    }
+}
+
+/// What the head of a trace, or a line in `trace_pipe`, says about events that are gone.
+fn lost(line: &str) -> Option<u64> {
+    if let Some((_, counts)) = line.split_once("entries-in-buffer/entries-written:") {
+        let (kept, written) = counts.split_whitespace().next()?.split_once('/')?;
+        return Some(written.parse::<u64>().ok()?.saturating_sub(kept.parse().ok()?));
+    }
+    let (_, count) = line.strip_suffix(" EVENTS]")?.split_once("[LOST ")?;
+    count.parse().ok()
+}
+
+/// The name and number of the task, the event, and what it printed.
+fn split(line: &str) -> Option<(&str, u32, &str, &str)> {
+    // The processor is the first thing in brackets that is a number.
+    let (at, _) = line.match_indices(" [").find(|(at, _)| {
+        let cpu = line[at + 2..].split(']').next().unwrap_or("");
+        !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit())
+    })?;
+    let (comm, pid) = line[..at].trim().rsplit_once('-')?;
+    let (_flags_and_time, rest) = line[at..].split_once(": ")?;
+    let (event, printed) = rest.split_once(':')?;
+    Some((comm, pid.parse().ok()?, event.trim(), printed))
+}
+
+fn event_of(line: &str) -> Option<Event> {
+    let (comm, pid, event, printed) = split(line)?;
+    let kind = match event {
+        "block_bio_queue" => Kind::Asked,
+        "block_rq_issue" => Kind::Issued,
+        _ => return None,
+    };
+    // `7,0 WS 4096 () 33112 + 8 be,0,4 [python3]`: the bytes and the command only when issued.
+    let (before, after) = printed.split_once(" + ")?;
+    let sectors = after.split_whitespace().next()?.parse().ok()?;
+    let sector = before.rsplit(' ').next()?.parse().ok()?;
+    let flags = Flags::parse(before.split_whitespace().nth(1)?)?;
+    Some(Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+# tracer: nop
+#
+# entries-in-buffer/entries-written: 5/7   #P:2
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+         python3-21537   [001] ...1.  1602.817535: tracing_mark_write: haul 7
+    my - task [x]-99     [001] .....  1602.821093: block_bio_queue: 7,0 WS 33112 + 8 [my - task [x]]
+ jbd2/loop0-8-21521   [000] .....  1602.821683: block_bio_queue: 7,0 FWFSM 262472 + 8 [jbd2/loop0-8]
+    kworker/1:0H-24      [001] .....  1602.821691: block_rq_issue: 7,0 FF 0 () 0 + 0 none,0,0 [k]
+    kworker/1:0H-24      [001] .....  1602.821899: block_rq_issue: 7,0 WSM 4096 () 262472 + 8 be,0,3 [k]
+     old-kernel-3        [001] .....  1602.821899: block_rq_issue: 7,0 RAM 8192 () 264 + 16 [old-kernel]
+     ksoftirqd/1-22      [001] ..s..  1602.821270: block_rq_complete: 7,0 WS () 33112 + 8 be,0,4 [0]
+CPU:1 [LOST 5 EVENTS]
+";
+
+    #[test]
+    fn the_lines_of_a_trace_are_understood() {
+        let trace = Trace::parse(TEXT, "haul 7");
+        assert_eq!((trace.lost, trace.marked_by), (7, Some(21537)));
+        let event = |kind, comm: &str, pid, rwbs, sector, sectors| {
+            let flags = Flags::parse(rwbs).unwrap();
+            Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors }
+        };
+        let expected = [
+            event(Kind::Asked, "my - task [x]", 99, "WS", 33112, 8),
+            event(Kind::Asked, "jbd2/loop0-8", 21521, "FWFSM", 262_472, 8),
+            event(Kind::Issued, "kworker/1:0H", 24, "FF", 0, 0),
+            event(Kind::Issued, "kworker/1:0H", 24, "WSM", 262_472, 8),
+            event(Kind::Issued, "old-kernel", 3, "RAM", 264, 16),
+        ];
+        assert_eq!(trace.events, expected);
+        assert_eq!(Trace::parse(TEXT, "haul 8").marked_by, None, "another's marker");
+    }
+
+    #[test]
+    fn flags_tell_what_is_done_before_and_how() {
+        let flags = |is_write, empties_cache, fua, sync, metadata| {
+            Some(Flags { is_write, empties_cache, fua, sync, metadata })
+        };
+        for (rwbs, expected) in [
+            ("W", flags(true, false, false, false, false)),
+            ("WS", flags(true, false, false, true, false)),
+            ("WSM", flags(true, false, false, true, true)),
+            ("FWS", flags(true, true, false, true, false)),
+            ("FWFSM", flags(true, true, true, true, true)),
+            ("WFSM", flags(true, false, true, true, true)),
+            ("FF", flags(false, true, false, false, false)),
+            ("RAM", flags(false, false, false, false, true)),
+            ("DS", flags(false, false, false, true, false)),
+            ("", None),
+            ("F", None),
+        ] {
+            assert_eq!(Flags::parse(rwbs), expected, "{rwbs}");
+        }
+    }
+
+    #[test]
+    fn no_line_makes_the_parser_panic() {
+        for line in [
+            "",
+            "a",
+            "-1 [0] : block_bio_queue:",
+            "é-1 [001] . 1: block_rq_issue: F + ",
+            "x-1 [001] .: block_bio_queue: 7,0 Wé 1 + 8",
+            "[LOST  EVENTS]",
+            " [",
+            "x-1 [0]",
+            "# entries-in-buffer/entries-written: 9/1",
+            "x-1 [001] .: block_rq_issue: 7,0 é 1 + 8",
+        ] {
+            assert_eq!(Trace::parse(line, "").lost, 0, "{line}");
+        }
+    }
+}

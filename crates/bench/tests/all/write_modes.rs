@@ -1,0 +1,175 @@
+//! What must hold whatever the disk: counts, not times.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use haul_bench::write_modes::{Options, VirtualDisk, run};
+use haul_bench::{Error, Report, Row, Silent, Value, Watcher};
+use haul_test_image::skip;
+use tempfile::TempDir;
+
+const RECORDS: u64 = 8;
+
+fn disk_dir() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn options(dir: &TempDir, modes: &[&str]) -> Options {
+    let modes = modes.iter().map(|modes| modes.parse().unwrap()).collect();
+    // Medians of five: what a `sync` of another program adds to one round is not in them.
+    let (records, rounds, record_bytes) = (RECORDS, 5, vec![4096]);
+    Options { modes, records, rounds, record_bytes, ..Options::new(dir.path()) }
+}
+
+/// A short run on a file system of its own; `None` where that cannot be made.
+fn on(disk: VirtualDisk, modes: &[&str]) -> Option<Report> {
+    let dir = disk_dir();
+    let options = Options { virtual_disks: vec![disk], ..options(&dir, modes) };
+    run_on(&dir, &options)
+}
+
+fn run_on(dir: &TempDir, options: &Options) -> Option<Report> {
+    match run(options, &Silent) {
+        Ok(report) => {
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+            Some(report)
+        }
+        Err(Error::Missing(why)) => {
+            skip(&why);
+            None
+        }
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// The rows of a mode: the first pass and the second.
+fn rows<'a>(report: &'a Report, way: &str, sync: &str) -> [&'a Row; 2] {
+    let is = |row: &Row, key, text: &str| report.value(row, key) == Some(&Value::from(text));
+    let found = report.rows.iter().filter(|row| is(row, "way", way) && is(row, "sync", sync));
+    found.collect::<Vec<_>>().try_into().unwrap()
+}
+
+#[track_caller]
+fn number(report: &Report, row: &Row, key: &str) -> f64 {
+    let value = report.value(row, key).and_then(Value::number);
+    value.unwrap_or_else(|| panic!("no {key} in {row:?}\n{}", report.notes.join("\n")))
+}
+
+/// Checks that a record costs one write of a page, one sync, and nothing else.
+#[track_caller]
+fn assert_one_write_and_one_sync(report: &Report, row: &Row) {
+    for (key, expected) in [
+        ("data_writes", 1.0),
+        ("journal_writes", 0.0),
+        ("metadata_writes", 0.0),
+        ("other_writes", 0.0),
+        ("device_syncs", 1.0),
+        ("device_written_bytes", 4096.0),
+    ] {
+        assert_eq!(number(report, row, key), expected, "{key} of {row:?}");
+    }
+}
+
+#[test]
+fn on_ext4_a_file_written_before_needs_no_journal_and_a_growing_one_does() {
+    let modes = ["append", "fallocate", "zero-range", "filled", "recycled"];
+    let modes = modes.iter().flat_map(|way| ["fdatasync", "direct-dsync"].map(|s| [*way, s]));
+    let modes: Vec<_> = modes.map(|mode| mode.join("+")).collect();
+    let modes: Vec<_> = modes.iter().map(String::as_str).collect();
+    let Some(report) = on(VirtualDisk::Ext4, &modes) else { return };
+    for sync in ["fdatasync", "direct-dsync"] {
+        for way in ["append", "fallocate", "zero-range"] {
+            let [first, second] = rows(&report, way, sync);
+            assert!(number(&report, first, "journal_writes") >= 1.0, "{first:?}");
+            assert_one_write_and_one_sync(&report, second);
+        }
+        for way in ["filled", "recycled"] {
+            for row in rows(&report, way, sync) {
+                assert_one_write_and_one_sync(&report, row);
+            }
+        }
+    }
+    assert_eq!(report.ratios["journal_writes_per_record_recycled_4k"], 0.0);
+    assert!(report.ratios["journal_writes_per_record_append_4k"] >= 1.0);
+    assert!(report.ratios["recycled_vs_append_fdatasync_4k"] > 0.0);
+    assert!(report.ratios["recycled_vs_fallocate_fdatasync_4k"] > 0.0);
+}
+
+#[test]
+fn the_trace_and_the_counters_of_the_device_agree() {
+    let dir = disk_dir();
+    let virtual_disks = vec![VirtualDisk::Ext4];
+    let options = Options { virtual_disks, rounds: 1, ..options(&dir, &["fdatasync", "fsync"]) };
+    let Some(report) = run_on(&dir, &options) else { return };
+    for row in report.rows.iter().filter(|row| row.state.is_none()) {
+        let of = |key| number(&report, row, key);
+        let pages = of("data_writes") + of("metadata_writes") + of("other_writes");
+        let traced = 4096.0 * pages + of("journal_bytes");
+        let difference = (traced - of("device_written_bytes")).abs();
+        assert!(difference < 1e-6, "they differ by {difference} B: {row:?}");
+        assert_eq!(of("records"), RECORDS as f64);
+    }
+}
+
+#[test]
+fn on_xfs_the_log_is_told_from_the_data() {
+    let modes = ["append+fdatasync", "recycled+fdatasync"];
+    let Some(report) = on(VirtualDisk::Xfs, &modes) else { return };
+    let [first, second] = rows(&report, "append", "fdatasync");
+    assert!(number(&report, first, "journal_writes") >= 1.0, "{first:?}");
+    assert_one_write_and_one_sync(&report, second);
+    for row in rows(&report, "recycled", "fdatasync") {
+        assert_one_write_and_one_sync(&report, row);
+    }
+}
+
+#[test]
+fn without_a_journal_metadata_is_written_in_its_place() {
+    let modes = ["append+fdatasync", "append+none"];
+    let Some(report) = on(VirtualDisk::Ext4NoJournal, &modes) else { return };
+    let [first, _] = rows(&report, "append", "fdatasync");
+    assert_eq!(number(&report, first, "journal_writes"), 0.0);
+    assert!(number(&report, first, "metadata_writes") >= 1.0, "{first:?}");
+    for row in rows(&report, "append", "none") {
+        for key in ["data_writes", "metadata_writes", "device_syncs", "device_written_bytes"] {
+            assert_eq!(number(&report, row, key), 0.0, "{key} of {row:?}");
+        }
+    }
+}
+
+#[test]
+fn on_btrfs_a_file_written_before_is_as_dear_as_a_growing_one() {
+    let modes = ["append+fdatasync", "recycled+fdatasync"];
+    let Some(report) = on(VirtualDisk::Btrfs, &modes) else { return };
+    for way in ["append", "recycled"] {
+        for row in rows(&report, way, "fdatasync") {
+            assert!(number(&report, row, "metadata_writes") >= 1.0, "{row:?}");
+        }
+    }
+}
+
+/// Says stop after so many questions.
+struct StopAfter(AtomicUsize);
+
+impl Watcher for StopAfter {
+    fn is_cancelled(&self) -> bool {
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+            .is_err()
+    }
+}
+
+#[test]
+fn a_directory_is_left_as_it_was_finished_or_stopped() {
+    let dir = disk_dir();
+    std::fs::write(dir.path().join("mine"), "").unwrap();
+    let modes = ["append+none", "recycled+msync", "recycled+direct-dsync"];
+    let options = Options { record_bytes: vec![512], ..options(&dir, &modes) };
+    let report = run(&options, &Silent).unwrap();
+    assert_eq!(report.rows.len(), 6);
+    for stop_after in [0, 1, 5, 100] {
+        let stopped = run(&options, &StopAfter(stop_after.into()));
+        assert!(matches!(stopped, Err(Error::Cancelled)), "after {stop_after}");
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "after {stop_after}: {left:?}");
+    }
+}

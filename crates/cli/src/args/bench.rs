@@ -1,0 +1,129 @@
+//! The part of the table below `haul bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, Subcommand};
+use haul_bench::write_modes::{Modes, VirtualDisk};
+
+use super::examples;
+use crate::units::{parse_bytes, parse_time};
+
+#[derive(Debug, Args)]
+#[command(subcommand_help_heading = "Commands")]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Ways of writing records durably, and what each asks of the disk
+    ///
+    /// Every way to prepare a file (append, fallocate, zero-range, write-zeroes, filled, recycled)
+    /// with every way to make a record durable (none, fdatasync, fsync, direct-dsync, msync), each
+    /// file written twice. Rows tell times, and for one record the requests to the disk: by its
+    /// counters, and as root also by the kernel's trace of them, which knows the journal's writes
+    /// from the others. By default it takes 20 to 60 seconds on a solid-state disk, for each file
+    /// system, and leaves nothing behind, however it ends.
+    #[command(after_long_help = examples::BENCH_WRITE_MODES)]
+    WriteModes(WriteModesArgs),
+}
+
+/// Where a report goes besides the terminal.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Report")]
+pub(crate) struct ReportArgs {
+    /// Write the report into a file too, as one JSON object: bench, host, rows, ratios, notes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the report into a file too, as Markdown with all columns
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WriteModesArgs {
+    /// The directory to measure in; virtual disks are made in it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// File systems to make in files and measure instead: ext4, ext4-nojournal, xfs, btrfs
+    ///
+    /// Needs root. Nobody else uses such a disk, so its counts are exact; but each of its requests
+    /// goes through the file system of DIR, so its times hold only against each other.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) virtual_disk: Vec<VirtualDisk>,
+    /// Only these ways, syncs, or both, such as append,recycled+fdatasync
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) modes: Vec<Modes>,
+    /// The sizes of a record
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "512,4KiB,64KiB")]
+    #[arg(value_parser = parse_record_bytes)]
+    pub(crate) sizes: Vec<u64>,
+    /// How many records a pass over a file writes, at most
+    #[arg(long, value_name = "N", default_value = "64")]
+    #[arg(value_parser = RangedU64ValueParser::<u64>::new().range(1..=10_000_000))]
+    pub(crate) records: u64,
+    /// How often each row is measured, in turn with the others
+    #[arg(long, value_name = "N", default_value = "5")]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    pub(crate) rounds: usize,
+    /// How long all rounds of a row may write, at most, such as 500ms; slow disks write fewer records
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
+    pub(crate) seconds_per_row: Duration,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+fn parse_record_bytes(text: &str) -> Result<u64, String> {
+    match parse_bytes(text)? {
+        bytes @ 1..=0x100_0000 => Ok(bytes),
+        _ => Err("a record is of 1 B to 16MiB".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use haul_bench::write_modes::Options;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parsed(arguments: &[&str]) -> Result<WriteModesArgs, String> {
+        let words = ["haul", "bench", "write-modes", "--dir", "d"];
+        let cli = Cli::try_parse_from(words.iter().chain(arguments)).map_err(|e| e.to_string())?;
+        let Command::Bench(BenchArgs { command: BenchCommand::WriteModes(args) }) = cli.command
+        else {
+            panic!("not write-modes")
+        };
+        Ok(args)
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_library() {
+        let (args, options) = (parsed(&[]).unwrap(), Options::new("d"));
+        assert_eq!(args.sizes, options.record_bytes);
+        assert_eq!((args.records, args.rounds), (options.records, options.rounds));
+        assert_eq!(args.seconds_per_row, options.time_per_row);
+        assert!(args.modes == options.modes && args.virtual_disk == options.virtual_disks);
+    }
+
+    #[test]
+    fn lists_are_separated_by_commas_and_mistakes_are_explained() {
+        let args = parsed(&["--modes", "append,recycled+fdatasync", "--virtual-disk", "ext4,xfs"]);
+        let args = args.unwrap();
+        assert_eq!((args.modes.len(), args.virtual_disk.len()), (2, 2));
+        for (arguments, why) in [
+            (["--modes", "sync"], "recycled+fdatasync"),
+            (["--virtual-disk", "zfs"], "ext4-nojournal"),
+            (["--sizes", "17MiB"], "16MiB"),
+            (["--sizes", "0"], "1 B"),
+            (["--records", "0"], "1..="),
+        ] {
+            let said = parsed(&arguments).unwrap_err();
+            assert!(said.contains(why), "{arguments:?}: {said}");
+        }
+    }
+}
