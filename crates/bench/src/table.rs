@@ -1,7 +1,5 @@
 //! A report as text: for a terminal, and as Markdown. Pure.
 
-use std::fmt::Write as _;
-
 use crate::report::{Column, Report, Row, Value};
 
 /// The longest a bar may be, and the shortest worth drawing.
@@ -67,7 +65,7 @@ fn shown(columns: &[Column], widths: &[usize], width: usize) -> Vec<bool> {
         if used + BAR_MIN <= width {
             return shown;
         }
-        match visible().rev().max_by_key(|at| columns[*at].rank) {
+        match visible().max_by_key(|at| columns[*at].rank) {
             Some(at) if columns[at].rank > 0 => shown[at] = false,
             _ => return shown,
         }
@@ -131,13 +129,17 @@ fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
     let left_out = heads.iter().zip(&shown).filter(|(_, shown)| !**shown).map(|(head, _)| *head);
     let left_out: Vec<_> = left_out.collect();
     if !left_out.is_empty() {
-        let _infallible = write!(out, "\n(too narrow for: {})", left_out.join(", "));
+        out.push('\n');
+        out.push_str(
+            wrapped(&format!("(too narrow for: {})", left_out.join(", ")), width).trim_end(),
+        );
     }
     out.push('\n');
 }
 
 pub(crate) fn terminal(report: &Report, width: usize) -> String {
-    let mut out = format!("{}\n", report.host);
+    let mut out = String::new();
+    report.host.to_string().lines().for_each(|line| out += &wrapped(line, width));
     for table in tables(report) {
         out += &if table.is_empty() { "\n".to_owned() } else { format!("\n{table}\n") };
         one_table(report, table, width, &mut out);
@@ -150,9 +152,29 @@ pub(crate) fn terminal(report: &Report, width: usize) -> String {
         }
     }
     for note in &report.notes {
-        out += &format!("\n{note}\n");
+        out += &format!("\n{}", wrapped(note, width));
     }
     out
+}
+
+/// Lines of at most `width` where words allow that, and of no more than people like to read.
+fn wrapped(text: &str, width: usize) -> String {
+    const WIDTH_MAX: usize = 120;
+    let width = width.min(WIDTH_MAX);
+    let (mut out, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        let wide = columns_wide(word);
+        if used > 0 && used + 1 + wide > width {
+            out.push('\n');
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out += word;
+        used += wide;
+    }
+    out + "\n"
 }
 
 /// A cell in which nothing is taken for a border or a mark.
@@ -239,12 +261,24 @@ Three rounds.
     fn a_narrow_terminal_loses_columns_by_rank_and_says_so() {
         let text = report().table(37);
         assert!(text.contains("(too narrow for: journal)"), "{text}");
-        let text = report().table(10);
-        assert!(text.contains("(too narrow for: writes, journal)"), "{text}");
+        let text = report().table(24);
+        assert!(text.contains("(too narrow for: writes,\njournal)"), "{text}");
         for (width, fits) in [(46, true), (37, true), (30, true), (10, false)] {
             let text = report().table(width);
             let mut lines = text.lines().filter(|line| line.contains('█'));
             assert_eq!(lines.all(|line| columns_wide(line) <= width), fits, "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        for (text, width, expected) in [
+            ("a bc def", 4, "a bc\ndef\n"),
+            ("a bc def", 8, "a bc def\n"),
+            ("abcdef g", 3, "abcdef\ng\n"),
+            ("", 3, "\n"),
+        ] {
+            assert_eq!(wrapped(text, width), expected, "{text} in {width}");
         }
     }
 

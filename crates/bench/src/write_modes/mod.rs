@@ -56,7 +56,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults, in `dir`: some 20 to 60 seconds on a solid-state disk.
+    /// The defaults, in `dir`: about a minute on a solid-state disk, longer on a busy machine.
     #[must_use]
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {

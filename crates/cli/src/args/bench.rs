@@ -25,8 +25,8 @@ pub(crate) enum BenchCommand {
     /// with every way to make a record durable (none, fdatasync, fsync, direct-dsync, msync), each
     /// file written twice. Rows tell times, and for one record the requests to the disk: by its
     /// counters, and as root also by the kernel's trace of them, which knows the journal's writes
-    /// from the others. By default it takes 20 to 60 seconds on a solid-state disk, for each file
-    /// system, and leaves nothing behind, however it ends.
+    /// from the others. By default it takes about a minute on a solid-state disk, for each file system,
+    /// and leaves nothing behind, however it ends.
     #[command(after_long_help = examples::BENCH_WRITE_MODES)]
     WriteModes(WriteModesArgs),
 }
