@@ -7,6 +7,7 @@
 //!   [`Latencies`] sum up what came out.
 //! - [`write_modes`] measures ways of writing records durably, with every request to the device on
 //!   somebody's account.
+//! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
 //! - [`Watcher`] is how a bench tells how far it is, and hears that it shall stop.
 //!
 //! # Example
@@ -50,6 +51,7 @@ mod error;
 mod guardian;
 mod host;
 mod host_facts;
+pub mod log;
 mod report;
 mod rounds;
 mod stats;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use haul_disk::{FileSystem, Storage};
+
 use super::parse::{Event, Kind, Trace};
 
 const SECTOR_BYTES: u64 = 512;
@@ -17,6 +19,17 @@ pub(crate) enum Journalling {
     WaitedMetadata,
     /// It has none, or one we cannot tell.
     Unknown,
+}
+
+impl Journalling {
+    /// How that of a storage is told.
+    pub(crate) fn of(storage: &Storage) -> Self {
+        match storage.file_system {
+            FileSystem::Ext4 => Self::ByThread,
+            FileSystem::Xfs => Self::WaitedMetadata,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// Requests and their bytes.

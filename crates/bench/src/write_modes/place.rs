@@ -4,7 +4,7 @@ use std::fs::File as StdFile;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haul_disk::{Device, DeviceCounters, Disk, FileSystem, OsDisk, Storage, probe};
+use haul_disk::{Device, DeviceCounters, Disk, OsDisk, Storage, probe};
 use haul_test_image::DetachedImage;
 
 use super::plan::VirtualDisk;
@@ -45,7 +45,7 @@ impl Place {
         let name = storage.file_system.to_string();
         let facts = StorageFacts::of(&name, &storage);
         let disk = OsDisk::open(&path)?;
-        let journalling = journalling(&storage);
+        let journalling = Journalling::of(&storage);
         let files = Some(files);
         Ok(Self {
             name,
@@ -81,7 +81,7 @@ impl Place {
         facts.remark = format!("which is a file on {}", below.file_system);
         let disk = OsDisk::open(&path)?;
         let root = StdFile::open(&path).map_err(Error::other("open the virtual disk"))?;
-        let journalling = journalling(&storage);
+        let journalling = Journalling::of(&storage);
         let (root, image) = (Some(root), Some(image));
         let name = kind.name().to_owned();
         Ok(Self { name, disk, storage, facts, journalling, _files: None, root, _image: image })
@@ -125,13 +125,5 @@ impl Place {
         let tracing = Tracing::new()?;
         tracing.watch(watched)?;
         Ok(tracing)
-    }
-}
-
-fn journalling(storage: &Storage) -> Journalling {
-    match (&storage.file_system, storage.journal) {
-        (FileSystem::Ext4, _) => Journalling::ByThread,
-        (FileSystem::Xfs, _) => Journalling::WaitedMetadata,
-        _ => Journalling::Unknown,
     }
 }

@@ -7,6 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use haul_bench::write_modes::{Modes, VirtualDisk};
 
+use super::bench_log::LogArgs;
 use super::examples;
 use crate::units::{parse_bytes, parse_time};
 
@@ -29,6 +30,14 @@ pub(crate) enum BenchCommand {
     /// and leaves nothing behind, however it ends.
     #[command(after_long_help = examples::BENCH_WRITE_MODES)]
     WriteModes(WriteModesArgs),
+    /// The append log beside the raw disk, a file that grows, and other logs
+    ///
+    /// Each log is driven by the same threads in the same loop, every record durable when its call
+    /// returns, in rounds that change the order. The floor is measured in every round: rounds in
+    /// which it moved by more than a fifth are dropped. Rivals are driven by a program of their
+    /// own, which is built apart. By default it takes some three minutes.
+    #[command(after_long_help = examples::BENCH_LOG)]
+    Log(LogArgs),
 }
 
 /// Where a report goes besides the terminal.

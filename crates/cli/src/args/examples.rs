@@ -36,6 +36,12 @@ pub(super) const BENCH: &str = "\
 Examples:
   haul bench write-modes --dir .";
 
+pub(super) const BENCH_LOG: &str = "\
+Examples:
+  haul bench log --dir /var/tmp
+  haul bench log --dir /var/tmp --writers 1,4,16,64 --sizes 100,1KiB,4KiB,64KiB --seconds 500ms
+  haul bench log --dir /var/tmp --rivals ./haul-bench-compare --all-forms --json log.json";
+
 pub(super) const BENCH_WRITE_MODES: &str = "\
 Examples:
   haul bench write-modes --dir . --modes fdatasync --sizes 4KiB

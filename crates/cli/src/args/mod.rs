@@ -2,6 +2,7 @@
 //! completions are made from.
 
 mod bench;
+mod bench_log;
 mod examples;
 mod store;
 
@@ -13,6 +14,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
+pub(crate) use bench_log::LogArgs;
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,

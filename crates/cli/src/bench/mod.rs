@@ -1,6 +1,7 @@
 //! `haul bench`: ways of doing a job measured beside each other.
 
 mod console;
+mod log;
 mod write_modes;
 
 use std::io::{IsTerminal, stdout};
@@ -19,6 +20,7 @@ const WIDTH_OF_A_FILE: usize = 240;
 pub(crate) fn run(args: &BenchArgs) -> Result {
     match &args.command {
         BenchCommand::WriteModes(args) => write_modes::run(args),
+        BenchCommand::Log(args) => log::run(args),
     }
 }
 

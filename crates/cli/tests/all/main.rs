@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod bench_log;
 mod damage;
 mod generated;
 mod helper;

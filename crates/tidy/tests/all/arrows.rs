@@ -41,6 +41,11 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "clap clap_complete clap_mangen indicatif rustix serde_json tokio tracing-subscriber \
          walkdir | tempfile",
     ),
+    (
+        "haul-bench-compare",
+        Floor(6),
+        "clap okaywal protobuf raft-engine rocksdb rusqlite rustix walrus-rust | tempfile",
+    ),
     ("haul-test-disk", Support, "rustix"),
     ("haul-test-image", Support, "rustix tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
@@ -49,6 +54,9 @@ const HOUSE: &[(&str, Place, &str)] = &[
 
 /// The only crate that may use helpers of tests in production: it makes file systems to measure on.
 const BENCH: &str = "haul-bench";
+
+/// All manifests of workspaces: what brings native code stands apart.
+const WORKSPACES: &[&str] = &["Cargo.toml", "crates/bench-compare/Cargo.toml"];
 
 /// One dependency, as a manifest declares it.
 #[derive(Debug)]
@@ -100,9 +108,10 @@ fn arrows_of(package: &Value) -> impl Iterator<Item = Arrow<'_>> {
     })
 }
 
-fn metadata() -> Value {
+fn metadata(manifest: &str) -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .args(["--manifest-path", manifest])
         .current_dir(root())
         .output()
         .expect("cargo tells the packages");
@@ -112,12 +121,18 @@ fn metadata() -> Value {
 
 #[test]
 fn every_arrow_goes_to_a_lower_floor() {
-    let metadata = metadata();
-    let packages = metadata["packages"].as_array().expect("there are packages");
-    let mut complaints: Vec<_> =
-        packages.iter().flat_map(arrows_of).filter_map(|arrow| complaint(&arrow)).collect();
+    let all: Vec<_> = WORKSPACES.iter().map(|manifest| metadata(manifest)).collect();
+    let packages: Vec<_> =
+        all.iter().flat_map(|one| one["packages"].as_array().into_iter().flatten()).collect();
+    let mut complaints: Vec<_> = packages
+        .iter()
+        .copied()
+        .flat_map(arrows_of)
+        .filter_map(|arrow| complaint(&arrow))
+        .collect();
     let names: Vec<_> = packages.iter().map(|package| text(package, "name")).collect();
     let no_row = |name: &&&str| place(name).is_none();
+    assert!(names.contains(&"haul") && names.contains(&"haul-bench-compare"), "{names:?}");
     complaints.extend(names.iter().filter(no_row).map(|name| format!("{name} has no row")));
     assert_none(&complaints);
 }

@@ -49,8 +49,8 @@ fn is_vague(file: &Source, line: &str) -> bool {
 
 fn complaints(files: &[Source]) -> Vec<String> {
     let mut complaints = Vec::new();
-    // The lock file is cargo's, and names its registry.
-    for file in files.iter().filter(|file| file.path != "Cargo.lock") {
+    // Lock files are cargo's, and name its registry.
+    for file in files.iter().filter(|file| file.name() != "Cargo.lock") {
         for (number, line) in (1..).zip(file.text.lines()) {
             let mut complain = |why: String| {
                 complaints.push(format!("{}:{number}: {why}: {}", file.path, line.trim()));

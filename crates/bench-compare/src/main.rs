@@ -1,0 +1,100 @@
+//! Drives one log that is not ours under one load, with the very loop ours is driven with, and
+//! prints one line of JSON. `haul bench log` starts it; how to build it: `docs/log-bench.md`.
+
+mod forms;
+mod okaywal;
+mod raft_engine;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+mod sqlite;
+mod walrus;
+
+use std::env;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use clap::Parser;
+use haul_bench::log::{Failure, Load, Sample, drive};
+
+use crate::forms::{Cell, FORMS};
+
+/// Drives a log that is not Haul's and prints what came out, as one line of JSON
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    /// Print the logs this program was built with, and end
+    #[arg(long)]
+    list: bool,
+    /// Which log, in which form
+    #[arg(long, required_unless_present = "list")]
+    log: Option<String>,
+    /// An empty directory
+    #[arg(long, required_unless_present = "list")]
+    dir: Option<PathBuf>,
+    /// Threads that append
+    #[arg(long, default_value_t = 1)]
+    writers: usize,
+    /// The length of a record
+    #[arg(long, default_value_t = 4096)]
+    record_bytes: usize,
+    /// How long they write before anything counts
+    #[arg(long, default_value_t = 250)]
+    settle_ms: u64,
+    /// How long is measured
+    #[arg(long, default_value_t = 1000)]
+    measure_ms: u64,
+}
+
+/// What walrus is told where to write by, and to be quiet.
+const WALRUS: [&str; 2] = ["WALRUS_DATA_DIR", "WALRUS_QUIET"];
+
+fn main() -> ExitCode {
+    let told = match Cli::parse() {
+        cli if cli.list => Ok(list()),
+        cli => measure(&cli).map(|sample| sample.to_json()),
+    };
+    let (told, code) = match told {
+        Ok(text) => (writeln!(std::io::stdout(), "{text}"), ExitCode::SUCCESS),
+        Err(failure) => (writeln!(std::io::stderr(), "{failure}"), ExitCode::FAILURE),
+    };
+    if told.is_ok() { code } else { ExitCode::FAILURE }
+}
+
+fn list() -> String {
+    FORMS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n")
+}
+
+fn measure(cli: &Cli) -> Result<Sample, Failure> {
+    let (log, dir) = cli.log.as_deref().zip(cli.dir.as_deref()).ok_or("give --log and --dir")?;
+    let (_, open) = FORMS
+        .iter()
+        .find(|(name, _)| *name == log)
+        .ok_or_else(|| format!("there is no log {log:?}; there are:\n{}", list()))?;
+    if log.starts_with("walrus") && WALRUS.iter().any(|name| env::var_os(name).is_none()) {
+        return Err(again(dir));
+    }
+    let device = haul_disk::probe(dir)?.device;
+    let cell = Cell { dir, writers: cli.writers };
+    let contender = open(cell)?;
+    contender.warm_up()?;
+    // What the warm-up left in the page cache is not written during the measurement.
+    rustix::fs::sync();
+    let load = Load {
+        writers: cli.writers,
+        record_bytes: cli.record_bytes,
+        settle: Duration::from_millis(cli.settle_ms),
+        measure: Duration::from_millis(cli.measure_ms),
+    };
+    drive(&*contender, &load, device.as_ref())
+}
+
+/// Becomes this program anew, with the environment walrus looks at. Returns only if that failed.
+fn again(dir: &Path) -> Failure {
+    let Ok(program) = env::current_exe() else { return "cannot find this program".into() };
+    let mut command = Command::new(program);
+    command.args(env::args_os().skip(1)).env(WALRUS[0], dir).env(WALRUS[1], "1");
+    command.exec().into()
+}

@@ -1,0 +1,110 @@
+//! raft-engine: one engine, each writer a raft group of its own, each batch written with
+//! `sync = true`.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_bench::log::{Contender, Failure};
+use protobuf::well_known_types::Any;
+use raft_engine::{Config, Engine, LogBatch, MessageExt, ReadableSize};
+
+use crate::forms::Tuning;
+
+/// Files of this length are recycled; the default is 128 MiB.
+const FILE_MIB: u64 = 64;
+/// How much may lie there before files are freed: as many are prefilled at the start.
+const PURGE_MIB: u64 = 512;
+/// Entries of a group that stay, as a state machine that applies them would leave some.
+const KEPT: u64 = 64;
+
+/// How often entries that were applied are given up: each time costs a small write for each group.
+const COMPACT_EVERY: Duration = Duration::from_secs(1);
+
+/// An entry of a raft log: its index and its bytes. The message stands for `eraftpb::Entry`,
+/// whose crate would have to be built for this alone; it is encoded the same way.
+#[derive(Clone)]
+struct Entries;
+
+impl MessageExt for Entries {
+    type Entry = Any;
+
+    fn index(entry: &Any) -> u64 {
+        entry.type_url.parse().unwrap_or_default()
+    }
+}
+
+pub(crate) struct Log {
+    engine: Engine,
+    /// Of each group, the index of its last entry.
+    last: Vec<AtomicU64>,
+    compacted: Mutex<Instant>,
+}
+
+impl Log {
+    pub(crate) fn open(dir: &Path, tuning: Tuning, writers: usize) -> Result<Self, Failure> {
+        let dir = dir.to_str().ok_or("the directory's name is not UTF-8")?.to_owned();
+        let config = match tuning {
+            Tuning::Default => Config { dir, ..Config::default() },
+            Tuning::Recycling => Config {
+                dir,
+                target_file_size: ReadableSize::mb(FILE_MIB),
+                purge_threshold: ReadableSize::mb(PURGE_MIB),
+                enable_log_recycle: true,
+                prefill_for_recycle: true,
+                // The records cannot be compressed, so trying only costs.
+                batch_compression_threshold: ReadableSize(0),
+                ..Config::default()
+            },
+        };
+        let last = (0..writers).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { engine: Engine::open(config)?, last, compacted: Mutex::new(Instant::now()) })
+    }
+
+    fn write(&self, writer: usize, record: &[u8], sync: bool) -> Result<(), Failure> {
+        // Of each group there is one writer.
+        let index = self.last[writer].load(Ordering::Relaxed) + 1;
+        let entry = Any { type_url: index.to_string(), value: record.to_vec(), ..Any::default() };
+        let mut batch = LogBatch::with_capacity(1);
+        batch.add_entries::<Entries>(group(writer), &[entry])?;
+        self.engine.write(&mut batch, sync)?;
+        self.last[writer].store(index, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The group of a writer: 0 is not one.
+fn group(writer: usize) -> u64 {
+    writer as u64 + 1
+}
+
+impl Contender for Log {
+    fn append(&self, writer: usize, record: &[u8]) -> Result<(), Failure> {
+        self.write(writer, record, true)
+    }
+
+    /// The first file is new; those behind it were prefilled when the engine was opened.
+    fn warm_up(&self) -> Result<(), Failure> {
+        let record = vec![0; 1 << 20];
+        for _ in 0..=FILE_MIB {
+            self.write(0, &record, false)?;
+        }
+        self.engine.sync()?;
+        Ok(())
+    }
+
+    fn housekeep(&self) -> Result<(), Failure> {
+        let mut compacted = self.compacted.lock().unwrap_or_else(PoisonError::into_inner);
+        if compacted.elapsed() < COMPACT_EVERY {
+            return Ok(());
+        }
+        *compacted = Instant::now();
+        for (writer, last) in self.last.iter().enumerate() {
+            self.engine
+                .compact_to(group(writer), last.load(Ordering::Relaxed).saturating_sub(KEPT));
+        }
+        self.engine.purge_expired_files()?;
+        Ok(())
+    }
+}

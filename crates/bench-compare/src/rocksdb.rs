@@ -1,0 +1,74 @@
+//! RocksDB: one database, each record a put with `sync = true` under a key of its own.
+//!
+//! Its figure holds the memtable too, which a log does not need; a database has one.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use haul_bench::log::{Contender, Failure};
+use rocksdb::{DB, DBCompressionType, DBRecoveryMode, Options, WriteOptions};
+
+use crate::forms::Tuning;
+
+/// A memtable that is written out less often; each takes a log file of the same length with it.
+const MEMTABLE_BYTES: usize = 128 << 20;
+const RECYCLED: usize = 4;
+/// After two, the log file being written is the first one again, and the second waits.
+const WARM_UP_FILES: usize = 2;
+/// Level 0 files nobody compacts shall not slow the writers down.
+const FILES_MAX: i32 = 1 << 20;
+const WARM_UP_BYTES: usize = 1 << 20;
+
+pub(crate) struct Log {
+    db: DB,
+    synced: WriteOptions,
+    tuning: Tuning,
+    next: AtomicU64,
+}
+
+impl Log {
+    pub(crate) fn open(dir: &Path, tuning: Tuning) -> Result<Self, Failure> {
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        if let Tuning::Recycling = tuning {
+            options.set_compression_type(DBCompressionType::None);
+            options.set_write_buffer_size(MEMTABLE_BYTES);
+            options.set_max_write_buffer_number(4);
+            options.set_disable_auto_compactions(true);
+            options.set_level_zero_slowdown_writes_trigger(FILES_MAX);
+            options.set_level_zero_stop_writes_trigger(FILES_MAX);
+            options.set_recycle_log_file_num(RECYCLED);
+            // The default, and one of the modes recycling works with.
+            options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+        }
+        let mut synced = WriteOptions::default();
+        synced.set_sync(true);
+        Ok(Self { db: DB::open(&options, dir)?, synced, tuning, next: AtomicU64::new(0) })
+    }
+
+    fn key(&self) -> [u8; 8] {
+        self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes()
+    }
+}
+
+impl Contender for Log {
+    fn append(&self, _writer: usize, record: &[u8]) -> Result<(), Failure> {
+        self.db.put_opt(self.key(), record, &self.synced)?;
+        Ok(())
+    }
+
+    /// Fills the log files that will be written again to their whole length.
+    fn warm_up(&self) -> Result<(), Failure> {
+        if let Tuning::Default = self.tuning {
+            return Ok(());
+        }
+        let record = vec![0; WARM_UP_BYTES];
+        for _ in 0..WARM_UP_FILES {
+            for _ in 0..MEMTABLE_BYTES / WARM_UP_BYTES {
+                self.db.put(self.key(), &record)?;
+            }
+            self.db.flush()?;
+        }
+        Ok(())
+    }
+}

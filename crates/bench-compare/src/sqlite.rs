@@ -1,0 +1,83 @@
+//! SQLite: write-ahead log, `synchronous = FULL`, each record one row and one transaction. Pages
+//! are of 4 KiB, as they are by default: longer ones only wrote more.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use haul_bench::log::{Contender, Failure};
+use rusqlite::Connection;
+
+/// How long a writer waits for another's transaction before it gives up.
+const BUSY_MAX: Duration = Duration::from_secs(60);
+/// Pages in the log before they are copied into the database: the log begins anew after that, in
+/// place. The default of 1000 would copy every few hundred rows.
+const CHECKPOINT_PAGES: u32 = 4000;
+const INSERT: &str = "INSERT INTO records (bytes) VALUES (?1)";
+
+/// How writers share the database.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sharing {
+    /// Each has a connection; the file's lock keeps them apart.
+    Each,
+    /// All use one behind a lock of this process.
+    One,
+}
+
+pub(crate) struct Log {
+    /// One for each writer, or one alone.
+    connections: Vec<Mutex<Connection>>,
+}
+
+impl Log {
+    pub(crate) fn open(dir: &Path, sharing: Sharing, writers: usize) -> Result<Self, Failure> {
+        let path = dir.join("records.sqlite");
+        let count = match sharing {
+            Sharing::Each => writers,
+            Sharing::One => 1,
+        };
+        let mut connections = Vec::new();
+        for _ in 0..count {
+            connections.push(Mutex::new(connect(&path)?));
+        }
+        Ok(Self { connections })
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, Failure> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_MAX)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(format!("the journal mode is {mode}, not wal").into());
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    let table = "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, bytes BLOB)";
+    connection.execute(table, [])?;
+    Ok(connection)
+}
+
+impl Contender for Log {
+    fn append(&self, writer: usize, record: &[u8]) -> Result<(), Failure> {
+        let connection = &self.connections[writer % self.connections.len()];
+        let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.prepare_cached(INSERT)?.execute([record])?;
+        Ok(())
+    }
+
+    /// Past the first checkpoint, from which on the log is written in place.
+    fn warm_up(&self) -> Result<(), Failure> {
+        let connection = self.connections[0].lock().unwrap_or_else(PoisonError::into_inner);
+        let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let rows = CHECKPOINT_PAGES + CHECKPOINT_PAGES / 8;
+        let record = vec![0_u8; (page_bytes - page_bytes / 4) as usize];
+        connection.execute_batch("BEGIN")?;
+        for _ in 0..rows {
+            connection.prepare_cached(INSERT)?.execute([&record])?;
+        }
+        connection.execute_batch("COMMIT")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Runs the program as `haul bench log` does.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
+
+use std::process::{Command, Output};
+
+use haul_bench::log::Sample;
+
+fn run(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_haul-bench-compare");
+    Command::new(program).args(arguments).output().unwrap()
+}
+
+fn forms() -> Vec<String> {
+    let output = run(&["--list"]);
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_rival_comes_first_in_its_own_name() {
+    let mut families = Vec::new();
+    for form in forms() {
+        let family = form.split('/').next().unwrap().to_owned();
+        if !families.contains(&family) {
+            assert_eq!(form, family);
+            families.push(family);
+        }
+    }
+    let mut expected = vec!["okaywal", "walrus", "raft-engine"];
+    if cfg!(feature = "rocksdb") {
+        expected.push("rocksdb");
+    }
+    expected.push("sqlite");
+    assert_eq!(families, expected);
+}
+
+#[test]
+fn every_form_appends_from_several_threads_and_tells_figures() {
+    for form in forms() {
+        let dir = tempfile::tempdir().unwrap();
+        let output = run(&[
+            "--log",
+            &form,
+            "--dir",
+            dir.path().to_str().unwrap(),
+            "--writers",
+            "3",
+            "--record-bytes",
+            "1000",
+            "--settle-ms",
+            "10",
+            "--measure-ms",
+            "200",
+        ]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{form}: {said}");
+        let told = String::from_utf8(output.stdout).unwrap();
+        let sample = told.lines().last().and_then(Sample::from_json);
+        let sample = sample.unwrap_or_else(|| panic!("{form}: {told}"));
+        assert!(sample.appends > 0.0 && sample.p50_us.is_some(), "{form}: {told}");
+        // What was appended lies where it was told to.
+        let bytes: u64 = walk(dir.path());
+        assert!(bytes as f64 >= sample.appends * 1000.0, "{form}: {bytes} bytes, {told}");
+    }
+}
+
+/// The length of all files below.
+fn walk(dir: &std::path::Path) -> u64 {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    entries
+        .map(|entry| match entry.metadata().unwrap() {
+            it if it.is_dir() => walk(&entry.path()),
+            it => it.len(),
+        })
+        .sum()
+}
+
+#[test]
+fn a_log_nobody_knows_is_refused_with_those_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(&["--log", "nothing", "--dir", dir.path().to_str().unwrap()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("nothing") && said.contains("okaywal"));
+}
