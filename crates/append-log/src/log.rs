@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES};
 use crate::lsn::{Lsn, Position};
 use crate::options::Options;
+use crate::read::feeder::Windows;
 use crate::read::scan::{Known, scan};
 use crate::recover::replay::{Damage, Recovered, Replay, SegmentInfo};
 use crate::recover::{Opened, recover};
@@ -152,7 +153,7 @@ impl Log {
             Ordering::Equal => Known::SyncedTo(synced.offset()),
             Ordering::Greater => Known::SyncedTo(HEADER_BYTES),
         };
-        Ok(scan(&segment, &file, known, &mut each)?.damage)
+        Ok(scan(&segment, &file, known, &Windows::default(), &mut each)?.damage)
     }
 
     fn segment_of(&self, at: Position) -> Result<Arc<Segment>> {

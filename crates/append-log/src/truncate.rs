@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::HEADER_BYTES;
 use crate::log::Log;
 use crate::lsn::Lsn;
+use crate::read::feeder::Windows;
 use crate::read::scan::{Known, scan};
 use crate::recover::seal;
 
@@ -111,7 +112,7 @@ impl Log {
             _ => segment.bytes,
         }));
         let mut each = |at: crate::Position, _: &[u8]| is_boundary |= at.lsn == lsn;
-        scan(&segment, &file, known, &mut each)?;
+        scan(&segment, &file, known, &Windows::default(), &mut each)?;
         let no_record = Error::Invalid("no record begins at the LSN to truncate at");
         if is_boundary { Ok(()) } else { Err(no_record) }
     }

@@ -13,23 +13,32 @@ use crate::units::{PAGE_BYTES, align_up};
 ///
 /// It is zeroed when made, so that no uninitialised byte can ever reach a disk.
 pub struct AlignedBuf {
+    /// The first page boundary in the memory, with `bytes` behind it.
     start: NonNull<u8>,
+    bytes: usize,
+    memory: NonNull<u8>,
     layout: Layout,
 }
 
 impl AlignedBuf {
     /// A zeroed buffer of `bytes`, rounded up to whole pages (one at least).
+    ///
+    /// A page more is asked for instead of an alignment: the allocator knows that fresh memory is
+    /// zero, but writes zeros into what it aligns. A large buffer costs nothing until it is used.
     #[must_use]
     pub fn zeroed(bytes: usize) -> Self {
         let bytes = align_up(bytes.max(1) as u64, PAGE_BYTES as u64);
-        let layout = usize::try_from(bytes)
-            .ok()
-            .and_then(|bytes| Layout::from_size_align(bytes, PAGE_BYTES).ok())
+        let bytes = usize::try_from(bytes).expect("a buffer is smaller than the address space");
+        let layout = bytes
+            .checked_add(PAGE_BYTES)
+            .and_then(|bytes| Layout::from_size_align(bytes, 1).ok())
             .expect("a buffer is smaller than the address space");
-        // SAFETY: the layout's size is at least one page, never zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Self { start, layout }
+        // SAFETY: the layout's size is at least two pages, never zero.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
+        // SAFETY: at most a page less a byte is skipped, so `bytes` of the memory are behind it.
+        let start = unsafe { memory.add(memory.align_offset(PAGE_BYTES)) };
+        Self { start, bytes, memory, layout }
     }
 }
 
@@ -42,8 +51,8 @@ impl Default for AlignedBuf {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this very layout, and is freed once.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        // SAFETY: `memory` came from `alloc_zeroed` with this very layout, and is freed once.
+        unsafe { dealloc(self.memory.as_ptr(), self.layout) }
     }
 }
 
@@ -51,15 +60,15 @@ impl Deref for AlignedBuf {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is valid for the layout's size, all of it initialised since birth.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
+        // SAFETY: `bytes` from `start` on lie in our memory, all of it initialised since birth.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }
 
 impl DerefMut for AlignedBuf {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `&mut self` makes the access the only one.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }
 
@@ -70,7 +79,7 @@ unsafe impl Sync for AlignedBuf {}
 
 impl fmt::Debug for AlignedBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AlignedBuf({} bytes)", self.layout.size())
+        write!(f, "AlignedBuf({} bytes)", self.bytes)
     }
 }
 

@@ -7,7 +7,8 @@ use haul_disk::File;
 use crate::error::Result;
 use crate::format::{HEADER_BYTES, Kind};
 use crate::lsn::{Lsn, Position};
-use crate::read::segment_reader::{Beyond, SegmentReader, WINDOW_BYTES, padded};
+use crate::read::feeder::Windows;
+use crate::read::segment_reader::{Beyond, SegmentReader, padded};
 use crate::recover::replay::{Damage, Replay};
 use crate::segments::Segment;
 
@@ -68,6 +69,7 @@ pub(crate) fn scan(
     segment: &Arc<Segment>,
     file: &Arc<dyn File>,
     known: Known,
+    windows: &Windows,
     replay: &mut dyn Replay,
 ) -> Result<Scan> {
     let file_bytes = file.bytes()?;
@@ -79,7 +81,7 @@ pub(crate) fn scan(
         Known::SyncedTo(end) => end,
         Known::Last | Known::Sealed => segment.bytes,
     };
-    let mut reader = SegmentReader::new(segment, file, limit, WINDOW_BYTES);
+    let mut reader = SegmentReader::ahead(segment, file, limit, windows);
     let mut beyond = None;
     loop {
         if let Some((header, payload)) = reader.record_at(scan.end)? {
@@ -148,14 +150,14 @@ pub(crate) fn is_first_page_zero(segment: &Arc<Segment>, file: &Arc<dyn File>) -
         return Ok(false);
     }
     let limit = segment.bytes.min(2 * HEADER_BYTES);
-    let mut reader = SegmentReader::new(segment, file, limit, WINDOW_BYTES);
+    let mut reader = SegmentReader::new(segment, file, limit, HEADER_BYTES as usize);
     Ok(reader.next_written_page(HEADER_BYTES)?.is_none())
 }
 
 /// Whether any record in a segment proves that it was begun, and something in it acknowledged,
 /// although its first page is empty.
 pub(crate) fn is_begun(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
-    let mut reader = SegmentReader::new(segment, file, segment.bytes, WINDOW_BYTES);
+    let mut reader = SegmentReader::ahead(segment, file, segment.bytes, &Windows::default());
     let first = Lsn::new(segment.number, HEADER_BYTES);
     Ok(reader.survey(HEADER_BYTES)?.synced_max > first)
 }

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use haul_disk::{AlignedBuf, File, PAGE_BYTES, align_down, read_full};
+use haul_disk::{File, PAGE_BYTES, align_down};
 
 use crate::error::Result;
 use crate::format::{
     HEADER_BYTES, Kind, RECORD_ALIGN, RECORD_HEADER_BYTES, RecordHeader, record_bytes,
 };
 use crate::lsn::{Lsn, Position};
+use crate::read::feeder::{FEED_BYTES, Feeder, Window, Windows};
 use crate::segments::Segment;
-
-/// How much is read at a time by those who read everything.
-pub(crate) const WINDOW_BYTES: usize = 4 << 20;
 
 /// Most of an unused segment looks like this.
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
@@ -20,24 +18,6 @@ const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 /// How many bytes a record takes.
 pub(crate) fn padded(header: &RecordHeader) -> u32 {
     u32::try_from(record_bytes(header.payload_bytes as usize)).unwrap_or(u32::MAX)
-}
-
-/// Reads until the buffer is full or the file ends, each time on from a whole page: past the page
-/// cache anything else is refused.
-fn read_pages(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        let read = file.read_some(&mut buffer[done..], offset + done as u64)?;
-        let end = done + read;
-        if read == 0 || offset + end as u64 >= file.bytes()? {
-            return Ok(end);
-        }
-        if read < PAGE_BYTES {
-            return Ok(done + read_full(file, &mut buffer[done..], offset + done as u64)?);
-        }
-        done = end - end % PAGE_BYTES;
-    }
-    Ok(done)
 }
 
 /// What lies behind bytes that do not check out.
@@ -57,11 +37,10 @@ pub(crate) struct SegmentReader {
     limit: u32,
     /// How much is read at a time.
     window_bytes_max: usize,
-    /// Memory for what was read last.
-    window: AlignedBuf,
-    window_start: u64,
-    /// How much of it the file had.
-    window_bytes: usize,
+    /// What was read last.
+    window: Window,
+    /// Reads the rest in order.
+    feeder: Option<Feeder>,
 }
 
 impl SegmentReader {
@@ -76,16 +55,27 @@ impl SegmentReader {
             file: Arc::clone(file),
             limit,
             window_bytes_max,
-            window: AlignedBuf::default(),
-            window_start: 0,
-            window_bytes: 0,
+            window: Window::default(),
+            feeder: None,
         }
+    }
+
+    /// The same, for reading all of it in order: a thread reads ahead.
+    pub(crate) fn ahead(
+        segment: &Arc<Segment>,
+        file: &Arc<dyn File>,
+        limit: u32,
+        windows: &Windows,
+    ) -> Self {
+        let end = u64::from(limit).next_multiple_of(PAGE_BYTES as u64);
+        let mut reader = Self::new(segment, file, limit, FEED_BYTES);
+        reader.feeder = Feeder::start(file, u64::from(HEADER_BYTES), end, windows);
+        reader
     }
 
     /// Looks at everything up to another limit. What was read beyond the old one is forgotten.
     pub(crate) fn set_limit(&mut self, limit: u32) {
-        let known = u64::from(self.limit.min(limit)).saturating_sub(self.window_start);
-        self.window_bytes = self.window_bytes.min(usize::try_from(known).unwrap_or(usize::MAX));
+        self.window.forget_from(self.limit.min(limit).into());
         self.limit = limit;
     }
 
@@ -98,20 +88,20 @@ impl SegmentReader {
     /// The bytes at `offset`, `bytes` of them unless the file ends before.
     fn bytes_at(&mut self, at: u32, bytes: usize) -> Result<&[u8]> {
         let offset = u64::from(at);
-        let have = self.window_start..self.window_start + self.window_bytes as u64;
-        if offset < have.start || offset + bytes as u64 > have.end {
-            let rest = self.limit.next_multiple_of(HEADER_BYTES).saturating_sub(at) as usize;
-            let wanted = (bytes + PAGE_BYTES).max(self.window_bytes_max.min(rest));
-            if self.window.len() < wanted {
-                self.window = AlignedBuf::zeroed(wanted);
+        if !self.window.has(offset, bytes) {
+            let start = align_down(offset, PAGE_BYTES as u64);
+            let is_fed = match &mut self.feeder {
+                Some(feeder) => feeder.go_on(&mut self.window, start)?,
+                None => false,
+            };
+            if !is_fed || !self.window.has(offset, bytes) && self.window.end() < self.limit.into() {
+                let rest = self.limit.next_multiple_of(HEADER_BYTES).saturating_sub(at) as usize;
+                let wanted = (bytes + PAGE_BYTES).max(self.window_bytes_max.min(rest));
+                let wanted = wanted.next_multiple_of(PAGE_BYTES);
+                self.window.read(&*self.file, start, wanted)?;
             }
-            self.window_start = align_down(offset, PAGE_BYTES as u64);
-            self.window_bytes = read_pages(&*self.file, &mut self.window, self.window_start)?;
         }
-        let from = usize::try_from(offset - self.window_start).unwrap_or(usize::MAX);
-        let from = from.min(self.window_bytes);
-        let to = (from + bytes).min(self.window_bytes);
-        Ok(&self.window[from..to])
+        Ok(self.window.get(offset, bytes))
     }
 
     /// The record at `offset`, whole, if there is one and it checks out.
@@ -208,6 +198,14 @@ impl SegmentReader {
             offset = at + padded(&header);
             beyond.written_end = beyond.written_end.max(offset);
             beyond.synced_max = beyond.synced_max.max(header.synced);
+        }
+    }
+}
+
+impl Drop for SegmentReader {
+    fn drop(&mut self) {
+        if let Some(feeder) = &self.feeder {
+            feeder.give_back(std::mem::take(&mut self.window));
         }
     }
 }

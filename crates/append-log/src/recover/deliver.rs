@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::lsn::Position;
 use crate::options::Options;
+use crate::read::feeder::Windows;
 use crate::read::scan::{Known, Scan, scan};
 use crate::recover::replay::{Recovered, Replay};
 use crate::segments::Segment;
@@ -128,6 +129,7 @@ pub(crate) fn deliver(
     }
     jobs.reverse();
     let (jobs, empty) = (Mutex::new(jobs), Mutex::new(Vec::new()));
+    let windows = Windows::default();
     let read_jobs = || {
         // Not in one line with the loop: the lock would be held through its body.
         let next = || jobs.lock().pop();
@@ -135,7 +137,7 @@ pub(crate) fn deliver(
             let mut collector =
                 Collector { chunk: Chunk::default(), full: &job.full, empty: &empty };
             let outcome = settled(disk, ways, &job.segment)
-                .and_then(|file| scan(&job.segment, &file, job.known, &mut collector));
+                .and_then(|file| scan(&job.segment, &file, job.known, &windows, &mut collector));
             collector.hand_over();
             drop(job.found.send(outcome));
         }
