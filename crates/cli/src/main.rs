@@ -4,6 +4,7 @@ mod args;
 mod clock;
 mod credentials;
 mod generate;
+mod log;
 mod opening;
 mod output;
 mod progress;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     report::exit_code(match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

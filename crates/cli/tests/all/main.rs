@@ -8,6 +8,7 @@
 mod damage;
 mod generated;
 mod helper;
+mod log;
 mod mistakes;
 mod objects;
 mod serving;
