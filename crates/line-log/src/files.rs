@@ -46,6 +46,8 @@ pub(crate) struct Files {
     newest_us: Option<u64>,
     /// Names were changed since the directory was synced.
     is_dir_dirty: bool,
+    /// Somebody wants the current file closed.
+    is_asked: bool,
     /// A write failed, and none succeeded since: it is tried again in the same place. A new file
     /// for each attempt would in the end remove all old ones.
     is_failing: bool,
@@ -70,6 +72,7 @@ impl Files {
             closed: VecDeque::new(),
             newest_us: None,
             is_dir_dirty: false,
+            is_asked: false,
             is_failing: false,
             events: Vec::new(),
             syncs: 0,
@@ -140,10 +143,8 @@ impl Files {
     /// Writes what of `bytes` is not `done` yet, into as many files as it takes. After an error the
     /// same call goes on where this one stopped.
     pub(crate) fn write(&mut self, bytes: &[u8], done: &mut usize) -> Result<()> {
-        if self.is_due() {
-            self.rotate()?;
-        }
         while *done < bytes.len() {
+            let is_due = self.is_due();
             let Some(current) = &mut self.current else {
                 self.begin()?;
                 continue;
@@ -156,7 +157,10 @@ impl Files {
             }
             let rest = &bytes[*done..];
             let bytes_max = self.options.file_bytes_max.unwrap_or(u64::MAX);
-            let now = plan::cut(current.filled, rest, bytes_max);
+            let now = match plan::cut(current.filled, rest, bytes_max) {
+                cut if is_due => cut.min(plan::line_end(current.filled, rest)),
+                cut => cut,
+            };
             if now == 0 {
                 self.rotate()?;
                 continue;
@@ -177,19 +181,26 @@ impl Files {
         Ok(())
     }
 
-    /// Whether the interval of the current file is over.
+    /// Whether the current file is to be closed at the end of a line: its interval is over, or
+    /// somebody asked.
     fn is_due(&self) -> bool {
-        match (&self.current, self.options.file_time) {
-            (Some(current), Some(every)) if current.filled.bytes > 0 => {
-                plan::is_old(current.begun_us, self.clock.now_us(), every)
-            }
-            _ => false,
-        }
+        let Some(current) = self.current.as_ref().filter(|current| current.filled.bytes > 0) else {
+            return false;
+        };
+        let is_old = |every| plan::is_old(current.begun_us, self.clock.now_us(), every);
+        self.is_asked || self.options.file_time.is_some_and(is_old)
     }
 
-    /// Closes the current file if its interval is over.
+    /// Closes the current file if that is due, and a line ends where it ends.
     pub(crate) fn rotate_if_due(&mut self) -> Result<()> {
-        if self.is_due() { self.rotate() } else { Ok(()) }
+        let at_line_end = self.current.as_ref().is_some_and(|current| current.filled.at_line_end);
+        if at_line_end && self.is_due() { self.rotate() } else { Ok(()) }
+    }
+
+    /// Closes the current file, at the end of the line that was begun.
+    pub(crate) fn rotate_when_asked(&mut self) -> Result<()> {
+        self.is_asked = true;
+        if self.current.is_none() { self.rotate() } else { self.rotate_if_due() }
     }
 
     /// How long until the interval of the current file is over, if there is anything in it.
@@ -218,6 +229,7 @@ impl Files {
     fn close_current(&mut self) -> Result<()> {
         let is_empty = |current: &Current| current.filled.bytes == 0;
         if self.current.as_ref().is_none_or(is_empty) {
+            self.is_asked = false;
             return Ok(());
         }
         if self.options.sync != SyncWhen::Never {
@@ -232,6 +244,7 @@ impl Files {
         self.sync_names();
         self.newest_us = Some(stamp.at_us);
         self.current = None;
+        self.is_asked = false;
         self.events.push(Event::Closed { name: name.clone(), bytes });
         self.closed.push_back(Closed { name, kept: Kept { at_us: stamp.at_us, bytes } });
         Ok(())

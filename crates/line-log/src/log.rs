@@ -146,7 +146,8 @@ impl LineLog {
     }
 
     /// Closes the current file, unless it is empty, and begins the next one. What was taken in
-    /// before is in the closed one.
+    /// before is in the closed one. When a line was begun without its newline, the file is closed
+    /// once the line ends, and this does not wait for that.
     ///
     /// # Errors
     /// As [`LineLog::write_out`].

@@ -36,6 +36,14 @@ pub(crate) fn cut(file: Filled, bytes: &[u8], bytes_max: u64) -> usize {
     memchr::memchr(b'\n', &bytes[within..at_most]).map_or(at_most, |first| within + first + 1)
 }
 
+/// How many of `bytes` belong to the line that was begun in the file.
+pub(crate) fn line_end(file: Filled, bytes: &[u8]) -> usize {
+    if file.at_line_end {
+        return 0;
+    }
+    memchr::memchr(b'\n', bytes).map_or(bytes.len(), |first| first + 1)
+}
+
 /// Where the line begins in which the first `done` of `bytes` end.
 pub(crate) fn line_start(bytes: &[u8], done: usize) -> usize {
     memchr::memrchr(b'\n', &bytes[..done]).map_or(0, |last| last + 1)
@@ -124,6 +132,14 @@ mod tests {
         ] {
             assert_eq!(cut_at(bytes, at_line_end, text, 10), expected, "{why}");
         }
+    }
+
+    #[test]
+    fn the_line_that_was_begun_is_ended_first() {
+        let at = |at_line_end| Filled { bytes: 5, at_line_end };
+        assert_eq!(line_end(at(true), b"ab\ncd\n"), 0);
+        assert_eq!(line_end(at(false), b"ab\ncd\n"), 3);
+        assert_eq!(line_end(at(false), b"abcd"), 4);
     }
 
     #[test]

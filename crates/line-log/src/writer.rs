@@ -71,7 +71,7 @@ impl Writer {
             None => self.until_it_works(Files::rotate_if_due),
         };
         if work.is_rotation && goes_on {
-            goes_on = self.until_it_works(Files::rotate);
+            goes_on = self.until_it_works(Files::rotate_when_asked);
             let mut state = self.shared.state.lock();
             if goes_on {
                 state.rotations_done += 1;

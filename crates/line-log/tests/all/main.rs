@@ -24,7 +24,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_disk::{Disk, File, Open, read_full};
-use haul_line_log::{CURRENT, Clock, Event, Keep, LineLog, Options, Outside};
+use haul_line_log::{CURRENT, Clock, Error, Event, Keep, LineLog, Options, Outside};
 use tempfile::TempDir;
 
 /// Short buffers and files, so that a test sees many, and nothing is removed.
@@ -45,7 +45,15 @@ fn disk_dir() -> TempDir {
 }
 
 fn open(dir: &Path, options: Options) -> LineLog {
-    LineLog::open(dir, options, Outside::default()).unwrap()
+    // A child that another test has forked holds every lock of this process, until it is another
+    // program a moment later.
+    for _ in 0..100_000 {
+        match LineLog::open(dir, options.clone(), Outside::default()) {
+            Err(Error::InUse { .. }) => thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("nobody lets go of the lock")
 }
 
 fn open_on(disk: &(impl Disk + Clone + 'static), options: Options) -> LineLog {

@@ -43,8 +43,7 @@ fn the_directory_never_exceeds_its_bytes() {
         log.append(&line(number, 450)).unwrap();
         log.write_out().unwrap();
         let bytes: usize = files(&disk).iter().map(Vec::len).sum();
-        // While the next file is made, the one before is not counted as removed yet.
-        assert!(bytes <= 20 << 10, "{bytes}");
+        assert!(bytes <= 16 << 10, "{bytes}");
     }
     log.close().unwrap();
     let bytes: usize = files(&disk).iter().map(Vec::len).sum();

@@ -127,6 +127,26 @@ fn a_rotation_asked_for_holds_what_came_before() {
 }
 
 #[test]
+fn a_line_that_is_not_ended_keeps_its_file_open() {
+    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    clock.set_seconds(10 * HOUR);
+    let log = open_at(&disk, &clock, hourly());
+    let give = |text: &str| {
+        log.append(text.as_bytes()).unwrap();
+        log.write_out().unwrap();
+        files(&disk).iter().map(|file| String::from_utf8(file.clone()).unwrap()).collect::<Vec<_>>()
+    };
+    give("whole\nbeg");
+    clock.set_seconds(11 * HOUR);
+    assert_eq!(give("un"), ["whole\nbegun"]);
+    log.rotate().unwrap();
+    assert_eq!(give(" and ended\nnext"), ["whole\nbegun and ended\n", "next"]);
+    log.rotate().unwrap();
+    let next = "next one\n";
+    assert_eq!(give(" one\n\n"), ["whole\nbegun and ended\n", next, "\n"]);
+}
+
+#[test]
 fn a_clock_set_back_overwrites_nothing_and_names_still_sort() {
     let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
     // A file of somebody else, with the name that is due.
