@@ -5,6 +5,7 @@ mod bench;
 mod clock;
 mod credentials;
 mod generate;
+mod log;
 mod opening;
 mod output;
 mod progress;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

@@ -16,7 +16,8 @@ const SIZES: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-const TIMES_MS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("min", 60_000), ("h", 3_600_000)];
+const TIMES_MS: &[(&str, u64)] =
+    &[("ms", 1), ("s", 1000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Reads a size, such as `4MiB`, `1.5 GB` or `4096`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
@@ -26,7 +27,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
 
 /// Reads a time, such as `30s` or `1.5min`.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    const HOW: &str = "write it like 500ms, 30s, 5min or 1h";
+    const HOW: &str = "write it like 500ms, 30s, 5min, 1h or 1d";
     parse(text, TIMES_MS).map(Duration::from_millis).map_err(|why| format!("{why}; {HOW}"))
 }
 
@@ -169,6 +170,7 @@ mod tests {
         assert_eq!(parse_time("30s"), Ok(Duration::from_secs(30)));
         assert_eq!(parse_time("1.5min"), Ok(Duration::from_secs(90)));
         assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_time("7d"), Ok(Duration::from_hours(7 * 24)));
         assert!(parse_time("30").unwrap_err().contains("no unit"));
     }
 

@@ -7,7 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use haul_bench::write_modes::{Modes, VirtualDisk};
 
-use super::bench_log::LogArgs;
+use super::bench_log::BenchLogArgs;
 use super::examples;
 use crate::units::{parse_bytes, parse_time};
 
@@ -37,7 +37,7 @@ pub(crate) enum BenchCommand {
     /// which it moved by more than a fifth are dropped. Rivals are driven by a program of their
     /// own, which is built apart. By default it takes some three minutes.
     #[command(after_long_help = examples::BENCH_LOG)]
-    Log(LogArgs),
+    Log(BenchLogArgs),
 }
 
 /// Where a report goes besides the terminal.

@@ -10,7 +10,7 @@ use super::bench::ReportArgs;
 use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
-pub(crate) struct LogArgs {
+pub(crate) struct BenchLogArgs {
     /// The directory to measure in; some GiB must be free there
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: PathBuf,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
 
-    fn parsed(arguments: &[&str]) -> Result<LogArgs, String> {
+    fn parsed(arguments: &[&str]) -> Result<BenchLogArgs, String> {
         let words = ["haul", "bench", "log", "--dir", "d"];
         let cli = Cli::try_parse_from(words.iter().chain(arguments)).map_err(|e| e.to_string())?;
         let Command::Bench(BenchArgs { command: BenchCommand::Log(args) }) = cli.command else {

@@ -7,6 +7,7 @@ Examples:
   haul store ls --long photos               list it
   haul store export photos ./copy           write it back
   haul bench write-modes --dir .            which way of writing is fastest on this disk
+  service 2>&1 | haul log /var/log/service  keep what a service says
 
 Exit codes:
   0  everything went well
@@ -47,6 +48,23 @@ Examples:
   haul bench write-modes --dir . --modes fdatasync --sizes 4KiB
   haul bench write-modes --dir /srv --json modes.json --markdown modes.md
   sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs";
+
+pub(super) const LOG: &str = "\
+Examples:
+  service 2>&1 | haul log /var/log/service
+  service 2>&1 | haul log logs --max-size 100MiB --keep 20 --timestamps
+  service 2>&1 | haul log logs --rotate-every 1d --max-size none --keep-time 30d
+  service 2>&1 | haul log logs --keep all --keep-bytes 10GiB --sync 1s --tee
+
+  tail -F logs/current
+  cat logs/*.log logs/current               everything, in order
+
+Exit codes:
+  0  every line was written
+  1  lines were lost, or a sync failed
+  2  the command line is wrong
+  3  it could not start: the directory is in use or cannot be used
+  130, 143  ended by a second signal";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -4,6 +4,7 @@
 mod bench;
 mod bench_log;
 mod examples;
+mod log;
 mod store;
 
 use std::net::SocketAddr;
@@ -14,7 +15,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
-pub(crate) use bench_log::LogArgs;
+pub(crate) use bench_log::BenchLogArgs;
+pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,
@@ -26,7 +28,8 @@ use crate::units::{parse_bytes, parse_time};
 ///
 /// A file store on one directory: small files merged into volumes, so that each is read back with
 /// one disk read, big ones beside them. It is served to S3 clients and to curl, or used without
-/// any server. What it acknowledged survives a power cut.
+/// any server. What it acknowledged survives a power cut. And a log: lines of a service in rotated
+/// files.
 #[derive(Debug, Parser)]
 #[command(name = "haul", version, max_term_width = 100, after_long_help = examples::HAUL)]
 pub(crate) struct Cli {
@@ -54,6 +57,19 @@ pub(crate) enum Command {
     /// Measure ways of doing a job beside each other on this machine
     #[command(after_long_help = examples::BENCH)]
     Bench(BenchArgs),
+    /// Write what a service says into rotated files: service | haul log DIR
+    ///
+    /// Lines go to DIR/current, which is closed when it is full or its time is over; the newest
+    /// closed files are kept, named by the moment they were closed, such as
+    /// 20261121T072314.500000Z.log. Every byte is written as it came. Lines reach the kernel within
+    /// 0.2 s, or as fast as the disk takes them; a full disk makes the service wait, and nothing is
+    /// lost or removed for it.
+    ///
+    /// The end of the input ends it. SIGTERM writes what is in the pipe, and ends it. Ctrl-C, which
+    /// the service gets too, lets it read on to the end of the input; a second one ends it. SIGHUP,
+    /// SIGALRM and SIGUSR1 close the current file now.
+    #[command(after_long_help = examples::LOG)]
+    Log(LogArgs),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {
@@ -153,6 +169,16 @@ mod tests {
         assert_eq!(args.open.volume, store.volume_bytes);
         assert_eq!((args.listen, args.admin), (server.listen, server.admin));
         assert_eq!(args.drain_time, server.limits.drain_time_max);
+    }
+
+    #[test]
+    fn defaults_of_the_log_are_those_of_its_library() {
+        let cli = Cli::try_parse_from(["haul", "log", "d"]).unwrap();
+        let Command::Log(args) = cli.command else { panic!("not log") };
+        let (ours, log) = (args.options("me"), haul_line_log::Options::default());
+        assert_eq!((ours.file_bytes_max, ours.file_time), (log.file_bytes_max, log.file_time));
+        assert_eq!((ours.keep, ours.sync, ours.when_full), (log.keep, log.sync, log.when_full));
+        assert_eq!((ours.buffers, ours.buffer_bytes), (log.buffers, log.buffer_bytes));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use haul_bench::log::{Options, RIVALS_PROGRAM, run as measure};
 
 use super::measured;
-use crate::args::LogArgs;
+use crate::args::BenchLogArgs;
 use crate::report::Result;
 
-pub(super) fn run(args: &LogArgs) -> Result {
+pub(super) fn run(args: &BenchLogArgs) -> Result {
     let beside = env::current_exe().ok();
     let beside = beside.as_deref().and_then(Path::parent);
     let path = env::var_os("PATH").unwrap_or_default();

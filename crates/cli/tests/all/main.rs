@@ -10,6 +10,7 @@ mod bench_log;
 mod damage;
 mod generated;
 mod helper;
+mod log;
 mod mistakes;
 mod objects;
 mod serving;

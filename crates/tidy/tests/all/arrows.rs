@@ -24,6 +24,12 @@ const HOUSE: &[(&str, Place, &str)] = &[
     ("haul-disk", Floor(1), "libc rustix | proptest tempfile"),
     ("haul-append-log", Floor(2), "crc32c parking_lot rustix thiserror | proptest tempfile tokio"),
     (
+        "haul-line-log",
+        Floor(2),
+        "memchr parking_lot rustix thiserror | proptest tempfile tracing tracing-appender \
+         tracing-subscriber",
+    ),
+    (
         "haul-file-store",
         Floor(3),
         "bytes crc32c md-5 parking_lot rustix thiserror | proptest tempfile",
@@ -38,8 +44,8 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul",
         Floor(6),
-        "clap clap_complete clap_mangen indicatif rustix serde_json tokio tracing-subscriber \
-         walkdir | tempfile",
+        "clap clap_complete clap_mangen indicatif memchr rustix serde_json tokio \
+         tracing-subscriber walkdir | tempfile",
     ),
     (
         "haul-bench-compare",

@@ -1,0 +1,138 @@
+//! Every file name of a log is made and read here.
+
+use crate::utc::Utc;
+
+/// The name of the one lines are written to now.
+pub const CURRENT: &str = "current";
+
+const SYNCED: &str = ".log";
+const UNSYNCED: &str = ".unsynced";
+
+/// What a name of a closed one says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// When it was closed, in microseconds since 1970.
+    pub(crate) at_us: u64,
+    /// Whether no sync of it failed.
+    pub(crate) is_synced: bool,
+}
+
+/// What a name says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// The one being written.
+    Current,
+    /// One that is closed.
+    Closed(Stamp),
+    /// Not ours.
+    Other,
+}
+
+/// `20261121T072314.500000Z.log`: names sort as they were closed.
+pub(crate) fn closed(stamp: Stamp) -> String {
+    let Utc { year, month, day, hour, minute, second, microsecond } = Utc::of_micros(stamp.at_us);
+    let end = if stamp.is_synced { SYNCED } else { UNSYNCED };
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{microsecond:06}Z{end}")
+}
+
+/// When one that is closed now is to be called closed: later than all others, also when the clock
+/// was set back.
+pub(crate) fn next_us(now_us: u64, newest_us: Option<u64>) -> u64 {
+    newest_us.map_or(now_us, |newest_us| now_us.max(newest_us + 1))
+}
+
+/// Reads a name.
+pub(crate) fn parse(name: &str) -> Name {
+    if name == CURRENT {
+        return Name::Current;
+    }
+    let (time, is_synced) = match (name.strip_suffix(SYNCED), name.strip_suffix(UNSYNCED)) {
+        (Some(time), _) => (time, true),
+        (None, Some(time)) => (time, false),
+        (None, None) => return Name::Other,
+    };
+    time_us(time).map_or(Name::Other, |at_us| Name::Closed(Stamp { at_us, is_synced }))
+}
+
+fn time_us(text: &str) -> Option<u64> {
+    let is_mark = |at: usize, mark: u8| text.as_bytes().get(at) == Some(&mark);
+    if text.len() != 23 || !(is_mark(8, b'T') && is_mark(15, b'.') && is_mark(22, b'Z')) {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| -> Option<u64> {
+        let digits = text.get(range)?;
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    };
+    let utc = Utc {
+        year: number(0..4)?,
+        month: number(4..6)?,
+        day: number(6..8)?,
+        hour: number(9..11)?,
+        minute: number(11..13)?,
+        second: number(13..15)?,
+        microsecond: number(16..22)?,
+    };
+    utc.to_micros()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_say_when() {
+        let at_us = 1_795_245_794_500_000;
+        let name = closed(Stamp { at_us, is_synced: true });
+        assert_eq!(name, "20261121T072314.500000Z.log");
+        let name = closed(Stamp { at_us, is_synced: false });
+        assert_eq!(name, "20261121T072314.500000Z.unsynced");
+        assert_eq!(parse(CURRENT), Name::Current);
+    }
+
+    #[test]
+    fn other_names_are_left_alone() {
+        for other in [
+            "",
+            "LOCK",
+            ".log",
+            "current.log",
+            "20261121T072314.500000Z",
+            "20261121T072314.500000Z.log.gz",
+            "20261131T072314.500000Z.log",
+            "+0261121T072314.500000Z.log",
+            "20261121 072314.500000Z.log",
+            "20261121T072314.5000000Z.log",
+            "2026112ÄT072314.500000Z.log",
+        ] {
+            assert_eq!(parse(other), Name::Other, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_clock_set_back_gives_later_names_still() {
+        assert_eq!(next_us(10, None), 10);
+        assert_eq!(next_us(10, Some(9)), 10);
+        assert_eq!(next_us(10, Some(10)), 11);
+        assert_eq!(next_us(10, Some(500)), 501);
+    }
+
+    proptest! {
+        #[test]
+        fn names_read_back_and_sort_as_the_moments_do(
+            at_us in 0_u64..253_402_300_799_000_000, more in 1_u64..100_000_000, is_synced: bool,
+        ) {
+            let stamp = Stamp { at_us, is_synced };
+            let name = closed(stamp);
+            prop_assert_eq!(parse(&name), Name::Closed(stamp));
+            let later = closed(Stamp { at_us: at_us + more, is_synced: !is_synced });
+            prop_assert!(later > name);
+        }
+
+        #[test]
+        fn no_name_is_a_panic(name in "\\PC{0,40}") {
+            parse(&name);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A process that logs is killed without warning, again and again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use haul_disk::OsDisk;
+use haul_test_disk::Random;
+
+use crate::{all, disk_dir, line, numbers, open, small};
+
+const DIR: &str = "HAUL_TEST_LOGS_IN";
+const ROUND: &str = "HAUL_TEST_ROUND";
+const ROUNDS: u64 = 20;
+const THREADS: u64 = 3;
+
+/// Not a test of its own: what the killed process runs.
+#[test]
+fn child_that_logs_until_it_is_killed() {
+    let (Some(dir), Ok(round)) = (std::env::var_os(DIR), std::env::var(ROUND)) else { return };
+    let round: u64 = round.parse().unwrap();
+    let log = open(&PathBuf::from(dir), small());
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let log = &log;
+            scope.spawn(move || {
+                let mut random = Random(round * THREADS + thread);
+                for number in (thread..1_000_000).step_by(usize::try_from(THREADS).unwrap()) {
+                    let number = round * 1_000_000 + number;
+                    let bytes = usize::try_from(10 + random.below(600)).unwrap();
+                    log.append(&line(number, bytes)).unwrap();
+                    if random.below(4) == 0 {
+                        log.write_out().unwrap();
+                        let mut out = std::io::stdout().lock();
+                        writeln!(out, "written {number}").unwrap();
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn whatever_was_written_out_survives_a_kill() {
+    let dir = disk_dir();
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let mut written: Vec<u64> = Vec::new();
+    for round in 0..ROUNDS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "kill::child_that_logs_until_it_is_killed", "--nocapture"])
+            .env(DIR, dir.path())
+            .env(ROUND, round.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let until = 1 + random.below(60);
+        let (mut seen, mut said) = (0, String::new());
+        while lines.read_line(&mut said).unwrap() > 0 {
+            // A line cut short by the kill says nothing.
+            if let Some(rest) = said.strip_prefix("written ").filter(|l| l.ends_with('\n')) {
+                let last: u64 = rest.trim().parse().unwrap();
+                // With it everything its thread had brought before.
+                let first = last - (last % 1_000_000) % THREADS;
+                let thread = (last % 1_000_000) % THREADS;
+                let of_thread = first - first % 1_000_000 + thread..=last;
+                written.extend(of_thread.step_by(usize::try_from(THREADS).unwrap()));
+                seen += 1;
+                if seen == until {
+                    child.kill().unwrap();
+                }
+            }
+            said.clear();
+        }
+        child.wait().unwrap();
+        assert!(seen >= until, "round {round}: the child ended by itself");
+        written.sort_unstable();
+        written.dedup();
+        let mut found = numbers(&all(&OsDisk::open(dir.path()).unwrap()));
+        found.sort_unstable();
+        assert!(found.is_sorted_by(|a, b| a < b), "round {round}: a line is there twice");
+        let is_there = |number: &u64| found.binary_search(number).is_ok();
+        assert!(written.iter().all(is_there), "round {round}: a written line is lost");
+    }
+    println!("{} lines written out in {ROUNDS} rounds", written.len());
+}

@@ -1,0 +1,85 @@
+//! Which closed files stay.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_disk::{Disk, Op, Open};
+use haul_line_log::{Event, Keep, LineLog, Options};
+use haul_test_disk::TestDisk;
+use rustix::io::Errno;
+
+use crate::{Told, all, closed, files, line, numbers, open_on, small};
+
+const NOTHING: Keep = Keep { files_max: None, bytes_max: None, age_max: None };
+
+fn rotate_often(log: &LineLog, count: u64) {
+    for number in 0..count {
+        log.append(&line(number, 1000)).unwrap();
+        log.rotate().unwrap();
+    }
+}
+
+#[test]
+fn so_many_files_stay_as_are_wanted() {
+    let disk = TestDisk::default();
+    disk.create("notes.txt", Open::default()).unwrap();
+    let log = open_on(&disk, Options { keep: Keep { files_max: Some(3), ..NOTHING }, ..small() });
+    rotate_often(&log, 10);
+    assert_eq!(numbers(&all(&disk)), [7, 8, 9]);
+    assert_eq!((log.stats().rotations, log.stats().removed), (10, 7));
+    assert!(disk.open("notes.txt", Open::default()).is_ok(), "files of others are not ours");
+    drop(log);
+    // Another number is seen to when the log is opened.
+    drop(open_on(&disk, Options { keep: Keep { files_max: Some(1), ..NOTHING }, ..small() }));
+    assert_eq!(numbers(&all(&disk)), [9]);
+}
+
+#[test]
+fn the_directory_never_exceeds_its_bytes() {
+    let disk = TestDisk::default();
+    let keep = Keep { bytes_max: Some(16 << 10), ..NOTHING };
+    let log = open_on(&disk, Options { keep, ..small() });
+    for number in 0..300 {
+        log.append(&line(number, 450)).unwrap();
+        log.write_out().unwrap();
+        let bytes: usize = files(&disk).iter().map(Vec::len).sum();
+        assert!(bytes <= 16 << 10, "{bytes}");
+    }
+    log.close().unwrap();
+    let bytes: usize = files(&disk).iter().map(Vec::len).sum();
+    assert!((10 << 10..=16 << 10).contains(&bytes), "{bytes}");
+    let left = numbers(&all(&disk));
+    assert_eq!(left, (300 - left.len() as u64..300).collect::<Vec<_>>(), "the newest");
+}
+
+#[test]
+fn old_files_go() {
+    let disk = TestDisk::default();
+    let age_max = Some(Duration::from_hours(24));
+    let old = ["19700101T000000.000000Z.log", "20200101T000000.000000Z.unsynced"];
+    let newer = ["29991231T235959.000000Z.log"];
+    old.iter().chain(&newer).for_each(|name| {
+        disk.create(name, Open::default()).unwrap();
+    });
+    let log = open_on(&disk, Options { keep: Keep { age_max, ..NOTHING }, ..small() });
+    assert_eq!(closed(&disk), newer);
+    rotate_often(&log, 2);
+    assert_eq!(closed(&disk).len(), 3);
+}
+
+#[test]
+fn what_cannot_be_removed_is_told_and_tried_again() {
+    let (disk, told) = (TestDisk::default(), Told::default());
+    let options = Options { keep: Keep { files_max: Some(2), ..NOTHING }, ..small() };
+    let log = LineLog::open_on(Arc::new(disk.clone()), options, told.outside()).unwrap();
+    disk.fail(Op::Remove, 1, 3, Errno::ACCESS);
+    rotate_often(&log, 4);
+    assert_eq!(closed(&disk).len(), 4);
+    assert!(log.last_error().is_some_and(|error| error.to_string().contains("cannot remove")));
+    rotate_often(&log, 2);
+    assert_eq!(closed(&disk).len(), 2);
+    log.close().unwrap();
+    assert_eq!(told.count(|event| matches!(event, Event::NotRemoved(_))), 3);
+    assert_eq!(told.count(|event| matches!(event, Event::Removed { .. })), 4);
+    assert_eq!(told.count(|event| matches!(event, Event::Closed { bytes: 1000, .. })), 6);
+}

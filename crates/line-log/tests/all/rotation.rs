@@ -1,0 +1,177 @@
+//! When a file is closed, and what it is called then.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use haul_disk::{Disk, Op, Open};
+use haul_line_log::{LineLog, Options, Outside};
+use haul_test_disk::TestDisk;
+
+use crate::{TestClock, all, closed, files, line, numbers, open_on, small};
+
+const HOUR: u64 = 3600;
+
+fn open_at(disk: &TestDisk, clock: &Arc<TestClock>, options: Options) -> LineLog {
+    let outside =
+        Outside { clock: Arc::clone(clock) as Arc<dyn haul_line_log::Clock>, ..Outside::default() };
+    LineLog::open_on(Arc::new(disk.clone()), options, outside).unwrap()
+}
+
+fn hourly() -> Options {
+    Options { file_time: Some(Duration::from_hours(1)), ..small() }
+}
+
+/// One line, with the kernel when this returns.
+fn put(log: &LineLog, number: u64) {
+    log.append(&line(number, 100)).unwrap();
+    log.write_out().unwrap();
+}
+
+#[test]
+fn a_file_is_full_at_its_size_and_ends_with_a_line() {
+    let disk = TestDisk::default();
+    let log = open_on(&disk, Options { buffer_bytes: 64 << 10, ..small() });
+    (0..500).for_each(|number| log.append(&line(number, 100)).unwrap());
+    log.close().unwrap();
+    let files = files(&disk);
+    let lengths: Vec<usize> = files.iter().map(Vec::len).collect();
+    assert_eq!(lengths, [[4000; 12].as_slice(), &[2000]].concat());
+    assert_eq!(numbers(&files.concat()), (0..500).collect::<Vec<_>>());
+    assert_eq!((log.stats().rotations, log.stats().syncs), (12, 13), "each was synced once");
+    assert_eq!(disk.calls(Op::Sync), 13);
+}
+
+#[test]
+fn a_line_longer_than_two_files_is_cut_and_the_files_give_it_back() {
+    let disk = TestDisk::default();
+    let log = open_on(&disk, Options { file_bytes_max: Some(16 << 10), ..small() });
+    let lines = [line(1, 100), line(2, 99_000), line(3, 100), line(4, 15_000), line(5, 100)];
+    lines.iter().for_each(|line| log.append(line).unwrap());
+    log.close().unwrap();
+    assert_eq!(all(&disk), lines.concat());
+    let files = files(&disk);
+    assert!(files.iter().all(|file| file.len() <= 32 << 10), "none is longer than two");
+    let is_in = |file: &Vec<u8>| file.windows(lines[3].len()).any(|part| part == lines[3]);
+    assert!(files.iter().any(is_in), "one that is longer than a buffer, but no file, is whole");
+}
+
+#[test]
+fn the_hour_closes_a_file_on_the_hour() {
+    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    clock.set_seconds(10 * HOUR + 1800);
+    let log = open_at(&disk, &clock, hourly());
+    put(&log, 1);
+    clock.set_seconds(11 * HOUR - 1);
+    put(&log, 2);
+    assert!(closed(&disk).is_empty());
+    clock.set_seconds(11 * HOUR);
+    put(&log, 3);
+    assert_eq!(closed(&disk), ["19700101T110000.000000Z.log"]);
+    clock.set_seconds(15 * HOUR + 7);
+    put(&log, 4);
+    let names = ["19700101T110000.000000Z.log", "19700101T150007.000000Z.log"];
+    assert_eq!(closed(&disk), names);
+    let contents = files(&disk).iter().map(|file| numbers(file)).collect::<Vec<_>>();
+    assert_eq!(contents, [vec![1, 2], vec![3], vec![4]]);
+}
+
+#[test]
+fn an_hour_without_lines_closes_the_file_before_and_makes_none() {
+    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    clock.set_seconds(10 * HOUR);
+    let log = open_at(&disk, &clock, hourly());
+    put(&log, 1);
+    for hour in 11..14 {
+        clock.set_seconds(hour * HOUR);
+        // Lets the background thread look at the clock.
+        log.sync().unwrap();
+        assert_eq!(closed(&disk), ["19700101T110000.000000Z.log"]);
+    }
+}
+
+#[test]
+fn a_file_of_an_earlier_hour_is_closed_by_the_next_run() {
+    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    clock.set_seconds(10 * HOUR);
+    let log = open_at(&disk, &clock, hourly());
+    put(&log, 1);
+    log.close().unwrap();
+    for (hour, files) in [(10, 0), (11, 1)] {
+        clock.modified_us.store(10 * HOUR * 1_000_000, Ordering::SeqCst);
+        clock.set_seconds(hour * HOUR + 5);
+        let log = open_at(&disk, &clock, hourly());
+        put(&log, hour);
+        assert_eq!(closed(&disk).len(), files);
+        log.close().unwrap();
+    }
+    assert_eq!(
+        files(&disk).iter().map(|file| numbers(file)).collect::<Vec<_>>(),
+        [vec![1, 10], vec![11]]
+    );
+}
+
+#[test]
+fn a_rotation_asked_for_holds_what_came_before() {
+    let disk = TestDisk::default();
+    let log = open_on(&disk, small());
+    log.rotate().unwrap();
+    assert!(closed(&disk).is_empty(), "an empty file is not closed");
+    for number in 0..5 {
+        log.append(&line(number, 100)).unwrap();
+        log.rotate().unwrap();
+        assert_eq!(numbers(&all(&disk)), (0..=number).collect::<Vec<_>>());
+        assert_eq!(closed(&disk).len() as u64, number + 1);
+    }
+    assert_eq!(*files(&disk).last().unwrap(), b"");
+}
+
+#[test]
+fn a_line_that_is_not_ended_keeps_its_file_open() {
+    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    clock.set_seconds(10 * HOUR);
+    let log = open_at(&disk, &clock, hourly());
+    let give = |text: &str| {
+        log.append(text.as_bytes()).unwrap();
+        log.write_out().unwrap();
+        files(&disk).iter().map(|file| String::from_utf8(file.clone()).unwrap()).collect::<Vec<_>>()
+    };
+    give("whole\nbeg");
+    clock.set_seconds(11 * HOUR);
+    assert_eq!(give("un"), ["whole\nbegun"]);
+    log.rotate().unwrap();
+    assert_eq!(give(" and ended\nnext"), ["whole\nbegun and ended\n", "next"]);
+    log.rotate().unwrap();
+    let next = "next one\n";
+    assert_eq!(give(" one\n\n"), ["whole\nbegun and ended\n", next, "\n"]);
+}
+
+#[test]
+fn a_clock_set_back_overwrites_nothing_and_names_still_sort() {
+    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    // A file of somebody else, with the name that is due.
+    disk.create("19700101T000100.000002Z.log", Open::default()).unwrap();
+    let mut expected = Vec::new();
+    for (number, seconds) in [100, 60, 60, 10, 0, 59].into_iter().enumerate() {
+        clock.set_seconds(seconds);
+        let log = open_at(&disk, &clock, small());
+        put(&log, number as u64);
+        log.rotate().unwrap();
+        expected.push(number as u64);
+        assert_eq!(numbers(&all(&disk)), expected);
+    }
+    assert_eq!(closed(&disk).len(), 7);
+}
+
+#[test]
+fn a_name_that_somebody_else_took_meanwhile_is_left_alone() {
+    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    clock.set_seconds(60);
+    let log = open_at(&disk, &clock, small());
+    disk.create("19700101T000100.000000Z.log", Open::default()).unwrap();
+    put(&log, 1);
+    log.rotate().unwrap();
+    let names = ["19700101T000100.000000Z.log", "19700101T000100.000001Z.log"];
+    assert_eq!(closed(&disk), names);
+    assert_eq!(files(&disk)[0], b"");
+}
