@@ -76,8 +76,6 @@ pub(crate) struct State {
     pub(crate) waiting_with_reserve: usize,
     /// A future waits for it, and perhaps could use the reserve.
     pub(crate) asked: Option<bool>,
-    /// Why the last segment for ordinary records could not be made.
-    pub(crate) full: Option<Arc<haul_disk::Error>>,
     /// The offset in the filling segment at which the preparing thread wants to be woken.
     pub(crate) prepare_at: u32,
     /// A truncation is under way: nothing may be appended.
@@ -149,7 +147,6 @@ impl Shared {
                 waiting_for_next: 0,
                 waiting_with_reserve: 0,
                 asked: None,
-                full: None,
                 prepare_at: u32::MAX,
                 is_paused: false,
                 is_closing: false,

@@ -78,8 +78,13 @@ pub(crate) fn recover(
     let mut not_begun = split_off_not_begun(&**disk, &mut found.segments)?;
     let mut reading = Reading { disk: &**disk, ways, options, replay, recovered: &mut recovered };
     let mut tail = read_all(&mut reading, &found.segments, &chain)?;
+    // Where a later header says that a segment ends, it has ended, whether its seal came to the
+    // medium or not: behind its end may lie records that were taken back.
+    let has_ended = |segment: &Segment, scan: &Scan| {
+        scan.ending == Ending::Sealed || chain.ends.contains_key(&segment.number)
+    };
     // The next one may have been begun, and its first page lost since.
-    let is_sealed = tail.as_ref().is_none_or(|(_, scan)| scan.ending == Ending::Sealed);
+    let is_sealed = tail.as_ref().is_none_or(|(segment, scan)| has_ended(segment, scan));
     if is_sealed && let Some(first) = not_begun.first_entry() {
         let file = reading.settled(first.get())?;
         if is_begun(first.get(), &file)? {
@@ -96,7 +101,7 @@ pub(crate) fn recover(
     for number in found.spares {
         pool.adopt(number)?;
     }
-    let open = tail.filter(|(_, scan)| scan.ending != Ending::Sealed && !scan.is_cut);
+    let open = tail.filter(|(segment, scan)| !has_ended(segment, scan) && !scan.is_cut);
     recovered.closed = is_new;
     if let Some((_, scan)) = &open {
         recovered.closed = scan.ending == Ending::Closed && scan.torn_bytes == 0;

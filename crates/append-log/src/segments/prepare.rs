@@ -66,9 +66,6 @@ impl Maker {
                 Err(error) => {
                     let segment = &state.filling.tail.segment;
                     failed_at = Some((segment.number, state.filling.offset()));
-                    if let Error::Full { source } = &error {
-                        state.full = Some(Arc::clone(source));
-                    }
                     if is_asked || state.waiting_for_next > 0 {
                         state.next = Next::Failed(error);
                     }

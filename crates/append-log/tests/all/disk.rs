@@ -10,8 +10,18 @@ use haul_disk::{Allocation, Disk, Durability, Error, File, Op, Open, Result};
 use rustix::io::Errno;
 
 /// The calls that are counted and may fail.
-pub(crate) const CALLS: [Op; 7] =
-    [Op::Read, Op::Write, Op::Sync, Op::SyncDir, Op::Create, Op::Allocate, Op::Rename];
+pub(crate) const CALLS: [Op; 10] = [
+    Op::Read,
+    Op::Write,
+    Op::Sync,
+    Op::SyncDir,
+    Op::Open,
+    Op::Create,
+    Op::Allocate,
+    Op::Resize,
+    Op::Rename,
+    Op::Remove,
+];
 
 /// Which calls fail.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +39,10 @@ struct Faults {
     written_bytes: AtomicU64,
     /// The name of the thread the last fault met.
     met: Mutex<Option<String>>,
+    /// Who asked for what, when that is wanted.
+    seen: Mutex<Option<Vec<(Op, String)>>>,
+    /// At most so many bytes are read or written at a time, when that is wanted.
+    transfer_max: AtomicU64,
     /// With the number of calls of its kind before it was set.
     fault: Mutex<Option<(Fault, u64)>>,
     syncs: Gate,
@@ -71,20 +85,33 @@ impl Faults {
         &self.counts[CALLS.iter().position(|call| *call == op).expect("it is counted")]
     }
 
+    fn transfer(&self, bytes: usize) -> usize {
+        match self.transfer_max.load(Ordering::SeqCst) {
+            0 => bytes,
+            most => bytes.min(usize::try_from(most).unwrap()),
+        }
+    }
+
     fn pass(&self, op: Op) -> Result<()> {
         let number = self.count(op).fetch_add(1, Ordering::SeqCst) + 1;
+        if let Some(seen) = &mut *self.seen.lock().unwrap() {
+            seen.push((op, thread_name()));
+        }
         match *self.fault.lock().unwrap() {
             Some((fault, before))
                 if fault.op == op
                     && (fault.from..fault.until).contains(&(number.saturating_sub(before))) =>
             {
-                let thread = thread::current().name().unwrap_or("a writer").to_owned();
-                *self.met.lock().unwrap() = Some(thread);
+                *self.met.lock().unwrap() = Some(thread_name());
                 Err(Error::new(op, "injected", fault.errno))
             }
             _ => Ok(()),
         }
     }
+}
+
+fn thread_name() -> String {
+    thread::current().name().unwrap_or("a writer").to_owned()
 }
 
 /// Another disk, with faults.
@@ -116,6 +143,28 @@ impl FaultyDisk {
     /// The thread the last fault met.
     pub(crate) fn met(&self) -> Option<String> {
         self.faults.met.lock().unwrap().clone()
+    }
+
+    /// Waits until there were so many calls of a kind.
+    pub(crate) fn wait_for_calls(&self, op: Op, calls: u64) {
+        while self.calls(op) < calls {
+            thread::yield_now();
+        }
+    }
+
+    /// Remembers from now on who asks for what.
+    pub(crate) fn watch(&self) {
+        *self.faults.seen.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// Who asked for what since.
+    pub(crate) fn seen(&self) -> Vec<(Op, String)> {
+        self.faults.seen.lock().unwrap().clone().unwrap_or_default()
+    }
+
+    /// Reads and writes at most so many bytes at a time.
+    pub(crate) fn transfer_at_most(&self, bytes: u64) {
+        self.faults.transfer_max.store(bytes, Ordering::SeqCst);
     }
 
     pub(crate) fn heal(&self) {
@@ -152,6 +201,7 @@ impl FaultyDisk {
 
 impl Disk for FaultyDisk {
     fn open(&self, name: &str, how: Open) -> Result<Arc<dyn File>> {
+        self.faults.pass(Op::Open)?;
         self.faulty(self.inner.open(name, how))
     }
 
@@ -170,6 +220,7 @@ impl Disk for FaultyDisk {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        self.faults.pass(Op::Remove)?;
         self.inner.remove(name)
     }
 
@@ -196,7 +247,8 @@ struct FaultyFile {
 impl File for FaultyFile {
     fn read_some(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         self.faults.pass(Op::Read)?;
-        self.inner.read_some(buffer, offset)
+        let bytes = self.faults.transfer(buffer.len());
+        self.inner.read_some(&mut buffer[..bytes], offset)
     }
 
     fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {
@@ -206,6 +258,7 @@ impl File for FaultyFile {
             self.inner.write_some(&bytes[..some], offset)?;
             return Err(error);
         }
+        let bytes = &bytes[..self.faults.transfer(bytes.len())];
         self.faults.written_bytes.fetch_add(bytes.len() as u64, Ordering::SeqCst);
         self.inner.write_some(bytes, offset)
     }
@@ -215,6 +268,7 @@ impl File for FaultyFile {
     }
 
     fn resize(&self, bytes: u64) -> Result<()> {
+        self.faults.pass(Op::Resize)?;
         self.inner.resize(bytes)
     }
 

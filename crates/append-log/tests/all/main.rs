@@ -8,13 +8,16 @@
 mod arbitrary;
 mod cost;
 mod crash;
+mod crash_recycling;
 mod damage;
 mod disk;
 mod faults;
+mod history;
 mod kill;
 mod memory;
 mod payload;
 mod recovery;
+mod taking_back;
 mod torn;
 mod writing;
 
@@ -106,5 +109,17 @@ fn within_a_minute<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Sen
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(_) => unreachable!("it sends before it ends"),
         },
+    }
+}
+
+/// Says where it was when a check fails.
+struct Note(String);
+
+impl Drop for Note {
+    #[expect(clippy::print_stderr, reason = "it belongs to the message of the panic")]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("in {}", self.0);
+        }
     }
 }
