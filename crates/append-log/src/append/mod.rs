@@ -124,7 +124,7 @@ impl Log {
                     state.ask_for_next(draft.room == Room::Reserve);
                     self.shared.prepare.notify_one();
                 }
-                state.room_wakers.push(context.waker().clone());
+                state.wake_for_room(context.waker());
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
