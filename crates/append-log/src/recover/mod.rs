@@ -116,7 +116,7 @@ pub(crate) fn recover(
     let mut resume = Resume { disk: &**disk, pool: &pool, not_begun };
     let (current, end) = resume.resume(open, found.is_latched)?;
     let next = match resume.not_begun.pop_first() {
-        Some((_, segment)) => Some(Arc::new(pool.renew(&segment, Lsn(0))?)),
+        Some((_, segment)) => Some(Arc::new(pool.renew_found(&segment, Lsn(0))?)),
         None => None,
     };
     for (_, extra) in resume.not_begun {
@@ -271,7 +271,7 @@ impl Resume<'_> {
         let segment = match self.not_begun.pop_first() {
             Some((_, ready)) => {
                 let follows = if follows == Lsn(0) { ready.follows } else { follows };
-                self.pool.renew(&ready, follows)?
+                self.pool.renew_found(&ready, follows)?
             }
             None => match self.pool.make(follows, &mut |_| true) {
                 Ok(made) => made.expect("nobody ended it"),
@@ -288,7 +288,10 @@ impl Resume<'_> {
 /// Overwrites the torn tail with zeros.
 fn cut(segment: &Segment, found: &Scan) -> Result<()> {
     if found.torn_bytes > 0 {
-        let zeros = vec![0; found.torn_bytes as usize];
+        // To the end of the page: what memory may still have there, of a batch whose sync
+        // failed, must not come to the medium along with the zeros.
+        let to = (found.end + found.torn_bytes).next_multiple_of(HEADER_BYTES);
+        let zeros = vec![0; (to - found.end) as usize];
         write_full(&*segment.file, &zeros, u64::from(found.end))?;
         segment.file.sync(Durability::Data)?;
     }
