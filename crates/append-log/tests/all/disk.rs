@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use haul_disk::{Allocation, Disk, Durability, Error, File, Op, Open, Result};
 use rustix::io::Errno;
@@ -41,6 +42,10 @@ struct Faults {
     met: Mutex<Option<String>>,
     /// Who asked for what, when that is wanted.
     seen: Mutex<Option<Vec<(Op, String)>>>,
+    /// A name no file may have.
+    forbidden: Mutex<Option<String>>,
+    /// A kind of call that takes longer.
+    slow: Mutex<Vec<(Op, Duration)>>,
     /// At most so many bytes are read or written at a time, when that is wanted.
     transfer_max: AtomicU64,
     /// With the number of calls of its kind before it was set.
@@ -97,6 +102,8 @@ impl Faults {
         if let Some(seen) = &mut *self.seen.lock().unwrap() {
             seen.push((op, thread_name()));
         }
+        let slow = self.slow.lock().unwrap().iter().find(|slow| slow.0 == op).map(|slow| slow.1);
+        slow.into_iter().for_each(thread::sleep);
         match *self.fault.lock().unwrap() {
             Some((fault, before))
                 if fault.op == op
@@ -152,6 +159,11 @@ impl FaultyDisk {
         }
     }
 
+    /// Lets calls of a kind take longer, as on a busy device.
+    pub(crate) fn slow_down(&self, op: Op, by: Duration) {
+        self.faults.slow.lock().unwrap().push((op, by));
+    }
+
     /// Remembers from now on who asks for what.
     pub(crate) fn watch(&self) {
         *self.faults.seen.lock().unwrap() = Some(Vec::new());
@@ -185,6 +197,11 @@ impl FaultyDisk {
         (begun, result)
     }
 
+    /// Lets no file of this name be made.
+    pub(crate) fn forbid(&self, name: &str) {
+        *self.faults.forbidden.lock().unwrap() = Some(name.to_owned());
+    }
+
     /// How many calls of a kind there were.
     pub(crate) fn calls(&self, op: Op) -> u64 {
         self.faults.count(op).load(Ordering::SeqCst)
@@ -207,6 +224,9 @@ impl Disk for FaultyDisk {
 
     fn create(&self, name: &str, how: Open) -> Result<Arc<dyn File>> {
         self.faults.pass(Op::Create)?;
+        if self.faults.forbidden.lock().unwrap().as_deref() == Some(name) {
+            return Err(Error::new(Op::Create, "injected", Errno::IO));
+        }
         self.faulty(self.inner.create(name, how))
     }
 
@@ -278,8 +298,8 @@ impl File for FaultyFile {
     }
 
     fn sync(&self, what: Durability) -> Result<()> {
-        self.faults.pass(Op::Sync)?;
         self.faults.syncs.pass();
+        self.faults.pass(Op::Sync)?;
         self.inner.sync(what)
     }
 

@@ -48,15 +48,14 @@ impl Known {
                 self.last = self.last.max(*lsn);
             }
             Event::Leaving(groups) => {
-                let take = |id: &u64| (*id, self.acknowledged.remove(id).unwrap());
-                let mut take = take;
-                self.leaving =
-                    groups.iter().map(|ids| ids.iter().map(&mut take).collect()).collect();
+                let mut take = |id: &u64| (*id, self.acknowledged.remove(id).unwrap());
+                let groups = groups.iter().map(|ids| ids.iter().map(&mut take).collect());
+                self.leaving.extend(groups);
             }
             Event::Gone(ids) => {
                 self.gone.extend(ids);
                 self.attempted.retain(|id| !self.gone.contains(id));
-                self.leaving.clear();
+                self.leaving.retain(|group| !group.keys().all(|id| self.gone.contains(id)));
             }
         }
     }
@@ -131,6 +130,16 @@ impl History {
             let was_latched = log.is_latched();
             assert_eq!(log.close().is_err(), was_latched);
         }
+        self.open();
+    }
+
+    /// The same, where closing may meet what went wrong before.
+    pub(crate) fn reopen_whatever(&mut self) {
+        drop(self.log.take());
+        self.open();
+    }
+
+    fn open(&mut self) {
         let disk = Arc::clone(&self.faulty) as Arc<dyn Disk>;
         let opened = open_on(disk, self.options.clone()).unwrap();
         self.now.check(&opened.records);
@@ -149,6 +158,7 @@ impl History {
     /// Appends records of these lengths together, and waits for all.
     pub(crate) fn put(&mut self, lengths: &[usize], room: Room) -> haul_append_log::Result<()> {
         let mut tickets: Vec<(u64, Ticket)> = Vec::new();
+        let mut refused = Ok(());
         for bytes in lengths {
             let id = self.next_id;
             self.next_id += 1;
@@ -157,7 +167,8 @@ impl History {
                 Ok(ticket) => tickets.push((id, ticket)),
                 Err(error) => {
                     self.note(Event::Gone(vec![id]));
-                    return Err(error);
+                    refused = Err(error);
+                    break;
                 }
             }
         }
@@ -165,7 +176,7 @@ impl History {
             let at = ticket.wait()?;
             self.note(Event::Acknowledged(id, at.lsn));
         }
-        Ok(())
+        refused
     }
 
     /// Takes back all but the first `left` of the records there are.
@@ -174,9 +185,32 @@ impl History {
         let Some(first) = group.first() else { return Ok(()) };
         let lsn = self.now.acknowledged[first];
         self.note(Event::Leaving(vec![group.clone()]));
-        self.log().truncate_back(lsn)?;
-        self.note(Event::Gone(group));
-        Ok(())
+        let outcome = self.log().truncate_back(lsn);
+        if self.log().is_latched() {
+            return outcome;
+        }
+        // Where a segment could not be made the log is as it was; where one could not be removed
+        // the truncation stands. Nothing in between.
+        let there = self.readable();
+        if outcome.is_err() && there.contains_key(first) {
+            for id in group {
+                self.note(Event::Acknowledged(id, there[&id]));
+            }
+        } else {
+            assert!(group.iter().all(|id| !there.contains_key(id)), "taken back and readable");
+            self.note(Event::Gone(group));
+        }
+        outcome
+    }
+
+    /// What a reader of the log delivers.
+    fn readable(&self) -> BTreeMap<u64, Lsn> {
+        let mut reader = self.log().reader(Lsn::default());
+        let mut records = Vec::new();
+        while let Some((at, payload)) = reader.read_next().unwrap() {
+            records.push((at, payload.to_vec()));
+        }
+        ids(&records)
     }
 
     /// Removes all but the last `left` segments.
