@@ -66,10 +66,10 @@ fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
     })
 }
 
-fn sweep(op: Op, step: usize) {
-    for (first, method) in (1..).zip(SyncMethod::ALL) {
+fn sweep(op: Op, step: u64) {
+    for (first, method) in (1_u64..).zip(SyncMethod::ALL) {
         let mut met = 0;
-        for n in (first..).step_by(step) {
+        for n in (1 + first % step..).step_by(usize::try_from(step).unwrap()) {
             if run(method, op, n).is_none() {
                 break;
             }
@@ -92,7 +92,7 @@ fn a_failed_write_anywhere_loses_and_brings_back_nothing() {
 
 #[test]
 fn a_failed_change_of_names_anywhere_loses_and_brings_back_nothing() {
-    for op in [Op::SyncDir, Op::Rename, Op::Create, Op::Open] {
+    for op in [Op::SyncDir, Op::Rename, Op::Open] {
         sweep(op, 1);
     }
 }

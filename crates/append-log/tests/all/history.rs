@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use haul_append_log::{Log, Lsn, Options, Position, Room, Ticket};
+use haul_append_log::{Error, Log, Lsn, Options, Position, Room, Ticket};
 use haul_disk::Disk;
 
 use crate::disk::FaultyDisk;
@@ -207,14 +207,24 @@ impl History {
     fn readable(&self) -> BTreeMap<u64, Lsn> {
         let mut reader = self.log().reader(Lsn::default());
         let mut records = Vec::new();
-        while let Some((at, payload)) = reader.read_next().unwrap() {
-            records.push((at, payload.to_vec()));
+        loop {
+            match reader.read_next() {
+                Ok(Some((at, payload))) => records.push((at, payload.to_vec())),
+                Ok(None) => break,
+                // The fault met the reader, who tries again.
+                Err(Error::Disk(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
         }
         ids(&records)
     }
 
     /// Removes all but the last `left` segments.
     pub(crate) fn truncate_front(&mut self, left: usize) -> haul_append_log::Result<()> {
+        if self.log().is_latched() {
+            // It could, but what it takes may be in doubt already.
+            return Ok(());
+        }
         let numbers: Vec<u32> = self.log().segments().iter().map(|s| s.number).collect();
         let Some(first_left) = numbers.iter().rev().nth(left - 1) else { return Ok(()) };
         let of = |number: u32| {

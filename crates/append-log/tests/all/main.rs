@@ -20,6 +20,7 @@ mod memory;
 mod payload;
 mod recovery;
 mod recycled;
+mod storage;
 mod taking_back;
 mod torn;
 mod writing;
