@@ -35,6 +35,9 @@ pub struct Reader {
     synced: Lsn,
 }
 
+/// A segment, and its file for reading it in order.
+type OpenSegment = (Arc<Segment>, Arc<dyn File>);
+
 impl Log {
     /// A reader of the records at `from` and behind; `Lsn::default()` is the oldest.
     #[must_use]
@@ -178,7 +181,7 @@ impl Reader {
     }
 
     /// The first segment there is at or behind the next record, opened for reading.
-    fn next_segment(&self) -> Result<Option<(Arc<Segment>, Arc<dyn File>)>> {
+    fn next_segment(&self) -> Result<Option<OpenSegment>> {
         loop {
             let segments = self.shared.segments.read();
             let Some((number, segment)) = segments.range(self.at.segment()..).next() else {

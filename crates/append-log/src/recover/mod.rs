@@ -19,7 +19,7 @@ use crate::options::{OnDamage, Options};
 use crate::read::scan::{Ending, Known, Scan, is_begun, is_first_page_zero};
 use crate::read::segment_reader::SegmentReader;
 use crate::recover::chain::{Chain, chain};
-use crate::recover::deliver::{Reading, deliver};
+use crate::recover::deliver::{Reading, deliver, settled};
 use crate::recover::replay::{Damage, Recovered, Replay, SegmentInfo};
 use crate::segments::Segment;
 use crate::segments::pool::Pool;
@@ -54,7 +54,8 @@ struct Found {
 ///
 /// 1. Unfinished segments are removed: a crash before or after changes nothing. The names that
 ///    are left are synced: a process that was killed may have left one that is not.
-/// 2. What a truncation cut off is taken out, in case it was stopped half-way.
+/// 2. What a truncation cut off is taken out, in case it was stopped half-way; the header that
+///    says so is on the medium before.
 /// 3. Segments not known as sealed are synced, then read past the page cache or after emptying
 ///    it: what is delivered is on the medium, also after a failed sync whose pages stayed in
 ///    memory.
@@ -73,6 +74,7 @@ pub(crate) fn recover(
     let reuse = (ways.prefills, ways.recycles);
     let pool = Pool::new(Arc::clone(disk), options.clone(), reuse, found.highest);
     let is_new = found.segments.is_empty();
+    settle_links(&**disk, ways, &mut found.segments)?;
     let chain = cut_off_truncated(&**disk, &pool, &mut found.segments)?;
 
     let mut not_begun = split_off_not_begun(&**disk, &mut found.segments)?;
@@ -161,6 +163,16 @@ fn list(disk: &dyn Disk, options: &Options, recovered: &mut Recovered) -> Result
     }
     disk.sync_dir("")?;
     Ok(found)
+}
+
+/// Reads those headers again from the medium that say where the log before them ends: whoever
+/// acts on one that is only in memory destroys, after a power cut, what still counts.
+fn settle_links(disk: &dyn Disk, ways: &Ways, segments: &mut Segments) -> Result<()> {
+    for segment in segments.values_mut().filter(|segment| segment.follows != Lsn(0)) {
+        let file = settled(disk, ways, segment)?;
+        *segment = Arc::new(segment.reopened(disk, &*file)?);
+    }
+    Ok(())
 }
 
 /// Takes the segments out that a truncation left behind, and tells where the others end.

@@ -38,17 +38,15 @@ fn with_a_spare(lengths: &[usize]) -> (MemoryDisk, Log) {
 }
 
 /// Fills segments until one of a spare file is written to, and gives its number.
-fn rotate_into_spare(log: &Log, next_id: &mut u64) -> u32 {
-    while log.spare_segments() > 0 {
-        put(log, &payload(*next_id, 30_000));
+fn rotate_into_spare(disk: &MemoryDisk, log: &Log, next_id: &mut u64) -> u32 {
+    loop {
+        let number = put_long(log, *next_id..*next_id + 1).lsn.segment();
         *next_id += 1;
+        // The flag of a file that was used before.
+        if disk.medium().file(&segment_name(number))[20] & 2 != 0 {
+            return number;
+        }
     }
-    let last = log.segments().last().unwrap().number;
-    while log.segments().last().unwrap().number == last {
-        put(log, &payload(*next_id, 30_000));
-        *next_id += 1;
-    }
-    log.segments().last().unwrap().number
 }
 
 #[test]
@@ -57,7 +55,7 @@ fn stale_bytes_at_every_place_of_a_record_are_no_record() {
     let lengths = [8, 40, 500, 4056, 5000, 8160, 13_000, 60_000];
     let (disk, log) = with_a_spare(&lengths);
     let mut id = 1000;
-    let number = rotate_into_spare(&log, &mut id);
+    let number = rotate_into_spare(&disk, &log, &mut id);
     let medium = disk.medium();
     drop(log);
     let expected = ids(&start(&medium, small()).unwrap().records);
@@ -86,23 +84,24 @@ fn stale_bytes_at_every_place_of_a_record_are_no_record() {
     println!("{states} states");
 }
 
-/// A medium whose segment 3 is of a spare file and has a few records, and where they end.
-fn recycled_tail() -> (Medium, usize, usize) {
+/// A medium whose last segment, of this number, is of a spare file and has a few records, where
+/// they end, and how many records there are.
+fn recycled_tail() -> (Medium, u32, usize, usize) {
     let (disk, log) = with_a_spare(&[4000]);
     let mut id = 1000;
-    let number = rotate_into_spare(&log, &mut id);
+    let number = rotate_into_spare(&disk, &log, &mut id);
     let at = put(&log, &payload(1 << 20, 100));
-    assert_eq!((at.lsn.segment(), number), (3, 3));
+    assert_eq!(at.lsn.segment(), number);
     let medium = disk.medium();
     let records = start(&medium, small()).unwrap().records.len();
     drop(log);
-    (medium, (at.lsn.offset() as usize + 132).next_multiple_of(8), records)
+    (medium, number, (at.lsn.offset() as usize + 132).next_multiple_of(8), records)
 }
 
 #[test]
 fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
-    let (mut medium, end, records) = recycled_tail();
-    let name = segment_name(3);
+    let (mut medium, number, end, records) = recycled_tail();
+    let name = segment_name(number);
     let file = medium.file(&name).clone();
     let nonce = file[NONCE_AT..NONCE_AT + 8].to_vec();
     let record = |lsn: u64, nonce: &[u8], tag: &[u8]| {
@@ -131,7 +130,7 @@ fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
         let mut medium = medium.clone();
         let file = medium.file(&name);
         for at in (end..file.len() - 64).step_by(64) {
-            let lsn = Lsn::new(3, u32::try_from(at).unwrap()).0;
+            let lsn = Lsn::new(number, u32::try_from(at).unwrap()).0;
             file[at..at + 64].copy_from_slice(&record(lsn, nonce, tag));
         }
         let opened = start(&medium, small()).unwrap();
@@ -141,7 +140,7 @@ fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
     }
     // The same with the right nonce and tag are records: the test looks where it should.
     let file = medium.file(&name);
-    let lsn = Lsn::new(3, u32::try_from(end).unwrap()).0;
+    let lsn = Lsn::new(number, u32::try_from(end).unwrap()).0;
     file[end..end + 64].copy_from_slice(&record(lsn, &nonce, &nonce[..3]));
     let mut seen = 0;
     let mut each = |_: haul_append_log::Position, _: &[u8]| seen += 1;

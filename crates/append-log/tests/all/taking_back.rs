@@ -38,6 +38,29 @@ fn what_was_taken_back_stays_away_however_the_log_goes_on_after_a_power_cut() {
 }
 
 #[test]
+fn a_truncation_that_was_killed_and_its_recovery_cut_short_takes_all_or_nothing() {
+    let (memory, _, log) = on_memory();
+    let positions: Vec<_> = (0..4).map(|id| put(&log, &payload(id, PAGES))).collect();
+    let (mut medium, before) = (memory.medium(), memory.steps().len());
+    log.truncate_back(positions[1].lsn).unwrap();
+    let mut states = 0;
+    for step in &memory.steps()[before..] {
+        medium.take(step);
+        // The process is killed: what it wrote is in memory still, and the next one sees it.
+        let disk = MemoryDisk::on(&medium);
+        drop(open_on(Arc::new(disk.clone()), small()).unwrap());
+        let mut later = medium.clone();
+        for step in disk.steps() {
+            later.take(&step);
+            let opened = start(&later.cut(Survival::Nothing), small()).unwrap();
+            assert!([1, 4].contains(&opened.records.len()), "{}", opened.records.len());
+            states += 1;
+        }
+    }
+    assert!(states > 20, "{states}");
+}
+
+#[test]
 fn records_go_on_behind_a_reserve_made_ready_and_never_used() {
     within_a_minute("a log with its reserve ready", || {
         let options = Options { reserve_bytes: 16 << 10, ..small() };
