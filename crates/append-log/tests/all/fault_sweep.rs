@@ -75,8 +75,7 @@ fn sweep(op: Op, step: u64) {
             }
             met += 1;
         }
-        println!("{method}: {op:?} failed in {met} places");
-        assert!(met > 0, "{method}: {op:?}");
+        assert!(met > 2, "{method}: {op:?} failed in {met} places");
     }
 }
 

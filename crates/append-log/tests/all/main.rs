@@ -20,9 +20,11 @@ mod memory;
 mod payload;
 mod recovery;
 mod recycled;
+mod spares;
 mod storage;
 mod taking_back;
 mod torn;
+mod waiting;
 mod writing;
 
 use std::ops::Range;
