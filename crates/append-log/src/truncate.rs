@@ -24,14 +24,27 @@ impl Log {
     /// # Durability
     /// It is gone for good when this returns.
     pub fn remove_segment(&self, number: u32) -> Result<()> {
-        let is_last = self.shared.segments.read().keys().next_back() == Some(&number);
-        if is_last {
+        let mut segments = self.shared.segments.write();
+        if segments.keys().next_back() == Some(&number) {
             return Err(Error::Invalid("the segment being written cannot be removed"));
         }
-        let segment = self.segment(number)?;
         // Out of sight first: whoever finds it later would read what its file holds then.
-        self.shared.segments.write().remove(&number);
-        self.pool.retire(segment)
+        let removed = segments.remove(&number);
+        drop(segments);
+        self.pool.retire(removed.ok_or(Error::Invalid("there is no segment of this number"))?)
+    }
+
+    /// Removes these segments, and says how many were there: somebody else may remove them too.
+    fn remove_segments(&self, numbers: &[u32]) -> Result<usize> {
+        let mut removed = 0;
+        for number in numbers {
+            match self.remove_segment(*number) {
+                Ok(()) => removed += 1,
+                Err(Error::Invalid(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removed)
     }
 
     /// Removes every segment all of whose records lie before `lsn`, and says how many. The
@@ -44,13 +57,8 @@ impl Log {
     /// They are gone for good when this returns.
     pub fn truncate_front(&self, lsn: Lsn) -> Result<usize> {
         let numbers: Vec<u32> = self.shared.segments.read().keys().copied().collect();
-        let before = numbers.iter().rev().skip(1).rev().take_while(|n| **n < lsn.segment());
-        let mut removed = 0;
-        for number in before {
-            self.remove_segment(*number)?;
-            removed += 1;
-        }
-        Ok(removed)
+        let before = numbers.partition_point(|number| *number < lsn.segment());
+        self.remove_segments(&numbers[..before.min(numbers.len().saturating_sub(1))])
     }
 
     /// Takes back the record at `lsn` and all behind it, acknowledged or not; what is appended
@@ -78,10 +86,7 @@ impl Log {
         self.shared.tell_room(&mut state);
         self.shared.tell_more(&mut state);
         drop(state);
-        for number in outcome? {
-            self.remove_segment(number)?;
-        }
-        Ok(())
+        self.remove_segments(&outcome?).map(drop)
     }
 
     /// Lets nothing more in, and waits until all that is in is on the medium.
@@ -119,13 +124,19 @@ impl Log {
 
     /// Steps 2 and 3; returns the segments that are no longer part of the log.
     fn end_at(&self, lsn: Lsn) -> Result<Vec<u32>> {
-        let ready = self.take_next()?;
-        let renewed = self.pool.renew(&ready.segment, lsn)?;
-        let tail = Tail { segment: Arc::new(renewed), writer: ready.writer };
         let ended = self.segment(lsn.segment())?;
+        let ready = self.take_next()?;
+        // A header that may be on the medium or not decides whether what is appended next counts.
+        let renewed = self.or_latch(self.pool.renew(&ready.segment, lsn))?;
+        let tail = Tail { segment: Arc::new(renewed), writer: ready.writer };
         let mut segments = self.shared.segments.write();
-        let between: Vec<u32> =
-            segments.range(lsn.segment() + 1..).map(|(number, _)| *number).collect();
+        let cut_off = segments.range(lsn.segment() + 1..);
+        // Whoever reads in one of them finds nothing more.
+        let between = cut_off.map(|(number, segment)| {
+            segment.end_at(HEADER_BYTES);
+            *number
+        });
+        let between: Vec<u32> = between.collect();
         segments.insert(tail.segment.number, Arc::clone(&tail.segment));
         drop(segments);
         ended.end_at(lsn.offset());
@@ -135,12 +146,18 @@ impl Log {
         self.shared.go_on_with(&mut state, batch);
         state.synced = Lsn::new(number, HEADER_BYTES);
         drop(state);
-        if let Err(Error::Disk(error)) = seal(&*self.shared.disk, &ended, lsn.offset()) {
+        self.or_latch(seal(&*self.shared.disk, &ended, lsn.offset()))?;
+        Ok(between)
+    }
+
+    /// After a failure of the disk the log takes no more.
+    fn or_latch<T>(&self, outcome: Result<T>) -> Result<T> {
+        if let Err(Error::Disk(error)) = outcome {
             let mut state = self.shared.state.lock();
             self.shared.latch(&mut state, error);
-            state.check_latch()?;
+            return Err(state.check_latch().err().unwrap_or(Error::Invalid("it is latched")));
         }
-        Ok(between)
+        outcome
     }
 
     /// The segment that is ready to be the next, once it is.

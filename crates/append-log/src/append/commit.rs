@@ -76,8 +76,6 @@ pub(crate) struct State {
     pub(crate) waiting_with_reserve: usize,
     /// A future waits for it, and perhaps could use the reserve.
     pub(crate) asked: Option<bool>,
-    /// Why the last segment for ordinary records could not be made.
-    pub(crate) full: Option<Arc<haul_disk::Error>>,
     /// The offset in the filling segment at which the preparing thread wants to be woken.
     pub(crate) prepare_at: u32,
     /// A truncation is under way: nothing may be appended.
@@ -88,9 +86,9 @@ pub(crate) struct State {
     /// Futures to wake when a batch of this number is on the medium.
     wakers: Vec<(u64, Waker)>,
     /// Futures to wake when there is room again.
-    pub(crate) room_wakers: Vec<Waker>,
+    room_wakers: Vec<Waker>,
     /// Futures to wake when there is more to read.
-    pub(crate) more_wakers: Vec<Waker>,
+    more_wakers: Vec<Waker>,
 }
 
 impl State {
@@ -106,6 +104,14 @@ impl State {
         self.asked = Some(with_reserve || self.asked == Some(true));
     }
 
+    pub(crate) fn wake_for_room(&mut self, waker: &Waker) {
+        wake_once(&mut self.room_wakers, waker);
+    }
+
+    pub(crate) fn wake_for_more(&mut self, waker: &Waker) {
+        wake_once(&mut self.more_wakers, waker);
+    }
+
     pub(crate) fn is_committed(&self, generation: u64) -> bool {
         self.committed > generation
     }
@@ -114,6 +120,13 @@ impl State {
         if !self.wakers.iter().any(|(at, other)| *at == generation && other.will_wake(waker)) {
             self.wakers.push((generation, waker.clone()));
         }
+    }
+}
+
+/// A future may be polled often before anything happens.
+fn wake_once(wakers: &mut Vec<Waker>, waker: &Waker) {
+    if !wakers.iter().any(|other| other.will_wake(waker)) {
+        wakers.push(waker.clone());
     }
 }
 
@@ -149,7 +162,6 @@ impl Shared {
                 waiting_for_next: 0,
                 waiting_with_reserve: 0,
                 asked: None,
-                full: None,
                 prepare_at: u32::MAX,
                 is_paused: false,
                 is_closing: false,

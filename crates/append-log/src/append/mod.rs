@@ -124,7 +124,7 @@ impl Log {
                     state.ask_for_next(draft.room == Room::Reserve);
                     self.shared.prepare.notify_one();
                 }
-                state.room_wakers.push(context.waker().clone());
+                state.wake_for_room(context.waker());
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -160,13 +160,8 @@ impl Log {
                 return Ok(Some(Blocked::Room));
             }
             match &state.next {
-                // It is there because there was no space for one that takes ordinary records.
-                Next::Ready(tail) if draft.room == Room::Ordinary && tail.segment.is_reserve => {
-                    return match state.full.clone() {
-                        Some(source) => Err(Error::Full { source }),
-                        None => Ok(Some(Blocked::NextSegment)),
-                    };
-                }
+                // Also where it is the reserve and the record may not use that: nobody else might
+                // ever come for it, and the segment behind it may be made by now.
                 Next::Ready(_) => {
                     state.filling.push(Kind::Seal, &[], 0);
                 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use haul_disk::File;
+
 use crate::append::commit::Shared;
 use crate::error::{Error, Result};
 use crate::format::{HEADER_BYTES, Kind};
@@ -12,6 +14,7 @@ use crate::format::{HEADER_BYTES, Kind};
 use crate::log::Log;
 use crate::lsn::{Lsn, Position};
 use crate::read::segment_reader::{SegmentReader, padded};
+use crate::segments::Segment;
 
 /// How much is read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -31,6 +34,9 @@ pub struct Reader {
     /// What was on the medium when it last looked.
     synced: Lsn,
 }
+
+/// A segment, and its file for reading it in order.
+type OpenSegment = (Arc<Segment>, Arc<dyn File>);
 
 impl Log {
     /// A reader of the records at `from` and behind; `Lsn::default()` is the oldest.
@@ -105,7 +111,7 @@ impl Reader {
                 if state.is_closing || state.latched.is_some() {
                     return Poll::Ready(false);
                 }
-                state.more_wakers.push(context.waker().clone());
+                state.wake_for_more(context.waker());
                 Poll::Pending
             });
             if !has_more.await {
@@ -151,6 +157,8 @@ impl Reader {
                         Kind::Seal => self.leave_segment(number),
                     }
                 }
+                // Taken back while it was looked at.
+                None if lsn.offset() >= open.segment.end() => self.leave_segment(number),
                 None => return self.pass_damage(limit).map(|()| None),
             }
         }
@@ -158,18 +166,10 @@ impl Reader {
 
     /// Opens the segment of the next record; where that is not there, the first one behind.
     fn open_segment(&mut self) -> Result<bool> {
-        let segments = self.shared.segments.read();
-        let Some((number, segment)) = segments.range(self.at.segment()..).next() else {
-            return Ok(false);
-        };
-        if *number > self.synced.segment() {
-            return Ok(false);
-        }
-        let (number, segment) = (*number, Arc::clone(segment));
-        drop(segments);
+        let Some((segment, file)) = self.next_segment()? else { return Ok(false) };
+        let number = segment.number;
         let is_there = number == self.at.segment() && self.at.offset() > HEADER_BYTES;
         let wanted = if is_there { self.at.offset() } else { HEADER_BYTES };
-        let file = segment.sequential(&*self.shared.disk, false)?;
         let is_last = number == self.synced.segment();
         let limit = if is_last { self.synced.offset() } else { segment.end() };
         let mut open = SegmentReader::new(&segment, &file, limit, WINDOW_BYTES);
@@ -178,6 +178,27 @@ impl Reader {
         self.at = Lsn::new(number, if begins { wanted } else { HEADER_BYTES });
         self.open = Some(open);
         Ok(true)
+    }
+
+    /// The first segment there is at or behind the next record, opened for reading.
+    fn next_segment(&self) -> Result<Option<OpenSegment>> {
+        loop {
+            let segments = self.shared.segments.read();
+            let Some((number, segment)) = segments.range(self.at.segment()..).next() else {
+                return Ok(None);
+            };
+            if *number > self.synced.segment() {
+                return Ok(None);
+            }
+            let (number, segment) = (*number, Arc::clone(segment));
+            drop(segments);
+            match segment.sequential(&*self.shared.disk, false) {
+                Ok(file) => return Ok(Some((segment, file))),
+                // It was removed in this moment: the next one, then.
+                Err(_) if !self.shared.segments.read().contains_key(&number) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn leave_segment(&mut self, number: u32) {

@@ -36,7 +36,8 @@ impl Reading<'_> {
     }
 }
 
-fn settled(disk: &dyn Disk, ways: &Ways, segment: &Segment) -> Result<Arc<dyn File>> {
+/// The file of a segment, for reading it from the medium, with all that was on its way there.
+pub(crate) fn settled(disk: &dyn Disk, ways: &Ways, segment: &Segment) -> Result<Arc<dyn File>> {
     segment.file.sync(Durability::Data)?;
     let file = segment.sequential(disk, true)?;
     // What a failed sync left in memory is not on the medium. A file without a descriptor is

@@ -19,7 +19,7 @@ use crate::options::{OnDamage, Options};
 use crate::read::scan::{Ending, Known, Scan, is_begun, is_first_page_zero};
 use crate::read::segment_reader::SegmentReader;
 use crate::recover::chain::{Chain, chain};
-use crate::recover::deliver::{Reading, deliver};
+use crate::recover::deliver::{Reading, deliver, settled};
 use crate::recover::replay::{Damage, Recovered, Replay, SegmentInfo};
 use crate::segments::Segment;
 use crate::segments::pool::Pool;
@@ -54,7 +54,8 @@ struct Found {
 ///
 /// 1. Unfinished segments are removed: a crash before or after changes nothing. The names that
 ///    are left are synced: a process that was killed may have left one that is not.
-/// 2. What a truncation cut off is taken out, in case it was stopped half-way.
+/// 2. What a truncation cut off is taken out, in case it was stopped half-way; the header that
+///    says so is on the medium before.
 /// 3. Segments not known as sealed are synced, then read past the page cache or after emptying
 ///    it: what is delivered is on the medium, also after a failed sync whose pages stayed in
 ///    memory.
@@ -73,13 +74,19 @@ pub(crate) fn recover(
     let reuse = (ways.prefills, ways.recycles);
     let pool = Pool::new(Arc::clone(disk), options.clone(), reuse, found.highest);
     let is_new = found.segments.is_empty();
+    settle_links(&**disk, ways, &mut found.segments)?;
     let chain = cut_off_truncated(&**disk, &pool, &mut found.segments)?;
 
     let mut not_begun = split_off_not_begun(&**disk, &mut found.segments)?;
     let mut reading = Reading { disk: &**disk, ways, options, replay, recovered: &mut recovered };
     let mut tail = read_all(&mut reading, &found.segments, &chain)?;
+    // Where a later header says that a segment ends, it has ended, whether its seal came to the
+    // medium or not: behind its end may lie records that were taken back.
+    let has_ended = |segment: &Segment, scan: &Scan| {
+        scan.ending == Ending::Sealed || chain.ends.contains_key(&segment.number)
+    };
     // The next one may have been begun, and its first page lost since.
-    let is_sealed = tail.as_ref().is_none_or(|(_, scan)| scan.ending == Ending::Sealed);
+    let is_sealed = tail.as_ref().is_none_or(|(segment, scan)| has_ended(segment, scan));
     if is_sealed && let Some(first) = not_begun.first_entry() {
         let file = reading.settled(first.get())?;
         if is_begun(first.get(), &file)? {
@@ -96,7 +103,7 @@ pub(crate) fn recover(
     for number in found.spares {
         pool.adopt(number)?;
     }
-    let open = tail.filter(|(_, scan)| scan.ending != Ending::Sealed && !scan.is_cut);
+    let open = tail.filter(|(segment, scan)| !has_ended(segment, scan) && !scan.is_cut);
     recovered.closed = is_new;
     if let Some((_, scan)) = &open {
         recovered.closed = scan.ending == Ending::Closed && scan.torn_bytes == 0;
@@ -111,7 +118,7 @@ pub(crate) fn recover(
     let mut resume = Resume { disk: &**disk, pool: &pool, not_begun };
     let (current, end) = resume.resume(open, found.is_latched)?;
     let next = match resume.not_begun.pop_first() {
-        Some((_, segment)) => Some(Arc::new(pool.renew(&segment, Lsn(0))?)),
+        Some((_, segment)) => Some(Arc::new(pool.renew_found(&segment, Lsn(0))?)),
         None => None,
     };
     for (_, extra) in resume.not_begun {
@@ -156,6 +163,16 @@ fn list(disk: &dyn Disk, options: &Options, recovered: &mut Recovered) -> Result
     }
     disk.sync_dir("")?;
     Ok(found)
+}
+
+/// Reads those headers again from the medium that say where the log before them ends: whoever
+/// acts on one that is only in memory destroys, after a power cut, what still counts.
+fn settle_links(disk: &dyn Disk, ways: &Ways, segments: &mut Segments) -> Result<()> {
+    for segment in segments.values_mut().filter(|segment| segment.follows != Lsn(0)) {
+        let file = settled(disk, ways, segment)?;
+        *segment = Arc::new(segment.reopened(disk, &*file)?);
+    }
+    Ok(())
 }
 
 /// Takes the segments out that a truncation left behind, and tells where the others end.
@@ -266,7 +283,7 @@ impl Resume<'_> {
         let segment = match self.not_begun.pop_first() {
             Some((_, ready)) => {
                 let follows = if follows == Lsn(0) { ready.follows } else { follows };
-                self.pool.renew(&ready, follows)?
+                self.pool.renew_found(&ready, follows)?
             }
             None => match self.pool.make(follows, &mut |_| true) {
                 Ok(made) => made.expect("nobody ended it"),
@@ -283,7 +300,10 @@ impl Resume<'_> {
 /// Overwrites the torn tail with zeros.
 fn cut(segment: &Segment, found: &Scan) -> Result<()> {
     if found.torn_bytes > 0 {
-        let zeros = vec![0; found.torn_bytes as usize];
+        // To the end of the page: what memory may still have there, of a batch whose sync
+        // failed, must not come to the medium along with the zeros.
+        let to = (found.end + found.torn_bytes).next_multiple_of(HEADER_BYTES);
+        let zeros = vec![0; (to - found.end) as usize];
         write_full(&*segment.file, &zeros, u64::from(found.end))?;
         segment.file.sync(Durability::Data)?;
     }

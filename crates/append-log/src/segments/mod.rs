@@ -60,11 +60,25 @@ impl Segment {
 
     /// Opens the segment of this number and reads its header.
     pub(crate) fn open(disk: &dyn Disk, number: u32) -> Result<Self> {
-        let name = names::segment(number);
-        let path = disk.root().join(&name);
-        let file = disk.open(&name, RANDOM)?;
-        let mut page = vec![0; HEADER_BYTES as usize];
-        let read = read_full(&*file, &mut page, 0)?;
+        let file = disk.open(&names::segment(number), RANDOM)?;
+        let from = Arc::clone(&file);
+        Self::read_header(disk, number, file, &*from)
+    }
+
+    /// The same segment with the header that `from` has, another handle of its file.
+    pub(crate) fn reopened(&self, disk: &dyn Disk, from: &dyn File) -> Result<Self> {
+        Self::read_header(disk, self.number, Arc::clone(&self.file), from)
+    }
+
+    fn read_header(
+        disk: &dyn Disk,
+        number: u32,
+        file: Arc<dyn File>,
+        from: &dyn File,
+    ) -> Result<Self> {
+        let path = disk.root().join(names::segment(number));
+        let mut page = AlignedBuf::zeroed(HEADER_BYTES as usize);
+        let read = read_full(from, &mut page, 0)?;
         let header = match SegmentHeader::decode(&page[..read]) {
             Ok(header) => header,
             Err(NotAHeader::Version(version)) => {

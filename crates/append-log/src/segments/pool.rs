@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use haul_disk::{Allocation, Disk, Error as DiskError, Open, fill_paced, has_holes};
+use haul_disk::{Allocation, Disk, Error as DiskError, File, Op, Open, fill_paced, has_holes};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
@@ -91,7 +91,10 @@ impl Pool {
             let header = self.header(bytes, Purpose::Ordinary, follows)?;
             match self.create(&header, &names::segment(header.segment), pace) {
                 Ok(segment) => return Ok(segment),
-                Err(error) if !error.is_full() => return Err(error.into()),
+                // Which names survive is not known then, full or not.
+                Err(error) if !error.is_full() || error.op == Op::SyncDir => {
+                    return Err(error.into());
+                }
                 Err(error) if bytes == bytes_min => {
                     return Err(Error::Full { source: Arc::new(error) });
                 }
@@ -122,7 +125,7 @@ impl Pool {
             SegmentHeader { segment: number, ..self.header(bytes, Purpose::Reserve, Lsn(0))? };
         match self.create(&header, &names::spare(number), &mut |_| true) {
             Ok(_) => self.spares.lock().reserve = Some(Spare { number, bytes, was: None }),
-            Err(error) if error.is_full() => {}
+            Err(error) if error.is_full() && error.op != Op::SyncDir => {}
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -172,7 +175,17 @@ impl Pool {
     /// Gives a segment that was never begun a fresh salt, so that nothing that may be in it
     /// counts, and lets the log before it end at `follows`.
     pub(crate) fn renew(&self, segment: &Segment, follows: Lsn) -> Result<Segment> {
-        let header = SegmentHeader { follows, ..segment.renewed_header()? };
+        self.renew_as(segment, follows, segment.is_recycled)
+    }
+
+    /// The same, for a segment that was found: behind its first page a batch that never came to
+    /// its end may have left something.
+    pub(crate) fn renew_found(&self, segment: &Segment, follows: Lsn) -> Result<Segment> {
+        self.renew_as(segment, follows, true)
+    }
+
+    fn renew_as(&self, segment: &Segment, follows: Lsn, is_recycled: bool) -> Result<Segment> {
+        let header = SegmentHeader { follows, is_recycled, ..segment.renewed_header()? };
         write_header(&*segment.file, &header)?;
         Ok(Segment::new(&*self.disk, &header, Arc::clone(&segment.file)))
     }
@@ -221,13 +234,10 @@ impl Pool {
         pace: Pace<'_>,
     ) -> std::result::Result<Option<Segment>, DiskError> {
         let unfinished = names::unfinished(header.segment);
-        let made = self.fill(header, &unfinished, pace).and_then(|is_done| {
-            if !is_done {
-                return Ok(None);
-            }
+        let made = self.fill(header, &unfinished, pace).and_then(|filled| {
+            let Some(file) = filled else { return Ok(None) };
             self.disk.rename(&unfinished, name)?;
             self.disk.sync_dir("")?;
-            let file = self.disk.open(name, RANDOM)?;
             Ok(Some(Segment::new(&*self.disk, header, file)))
         });
         if let Ok(Some(_)) = made {
@@ -247,13 +257,13 @@ impl Pool {
         header: &SegmentHeader,
         unfinished: &str,
         pace: Pace<'_>,
-    ) -> std::result::Result<bool, DiskError> {
+    ) -> std::result::Result<Option<Arc<dyn File>>, DiskError> {
         if self.prefills {
             // Past the page cache: nobody will read the zeros, and each step is done when the
             // next one is asked for.
             let file = self.disk.create(unfinished, Open { direct: true, ..Open::default() })?;
             if fill_paced(&*file, header.bytes, pace)?.is_none() {
-                return Ok(false);
+                return Ok(None);
             }
         } else {
             let file = self.disk.create(unfinished, RANDOM)?;
@@ -265,7 +275,7 @@ impl Pool {
         }
         let file = self.disk.open(unfinished, RANDOM)?;
         write_header(&*file, header)?;
-        Ok(true)
+        Ok(Some(file))
     }
 
     /// Makes a segment of a spare file.
@@ -279,10 +289,11 @@ impl Pool {
         let (from, to) = (names::spare(spare.number), names::segment(header.segment));
         let file = self.disk.open(&from, RANDOM)?;
         write_header(&*file, &header)?;
-        drop(file);
         self.disk.rename(&from, &to)?;
         self.number.store(header.segment + 1, Ordering::Relaxed);
         self.disk.sync_dir("")?;
-        Ok(Segment::new(&*self.disk, &header, self.disk.open(&to, RANDOM)?))
+        // Nothing may fail from here on: a number that was used and never written to would be a
+        // hole in the log.
+        Ok(Segment::new(&*self.disk, &header, file))
     }
 }

@@ -66,9 +66,6 @@ impl Maker {
                 Err(error) => {
                     let segment = &state.filling.tail.segment;
                     failed_at = Some((segment.number, state.filling.offset()));
-                    if let Error::Full { source } = &error {
-                        state.full = Some(Arc::clone(source));
-                    }
                     if is_asked || state.waiting_for_next > 0 {
                         state.next = Next::Failed(error);
                     }
@@ -124,9 +121,17 @@ impl Maker {
         made?.map(|segment| self.tail(segment)).transpose()
     }
 
+    /// A segment that cannot be opened for writing is taken out again: its number is used, and a
+    /// log that went on behind it would have a hole.
     fn tail(&self, segment: Segment) -> Result<Tail> {
-        let writer = Writer::open(&*self.shared.disk, &segment, self.method)?;
-        Ok(Tail { segment: Arc::new(segment), writer })
+        let segment = Arc::new(segment);
+        match Writer::open(&*self.shared.disk, &segment, self.method) {
+            Ok(writer) => Ok(Tail { segment, writer }),
+            Err(error) => {
+                self.pool.retire(segment)?;
+                Err(error)
+            }
+        }
     }
 
     fn reserve_would_help(&self) -> bool {

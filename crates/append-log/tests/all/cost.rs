@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::thread;
 
-use haul_disk::{DeviceCounters, OsDisk, probe};
+use haul_append_log::{Lsn, Options};
+use haul_disk::{DeviceCounters, Disk, Op, OsDisk, probe};
 use haul_test_image::LoopImage;
 
+use crate::disk::FaultyDisk;
 use crate::payload::payload;
-use crate::{open_on, put, small};
+use crate::{open_on, put, put_long, small};
 
 const WRITERS: u64 = 16;
 const EACH: u64 = 64;
@@ -62,4 +64,53 @@ fn opening_reads_the_medium_and_not_what_memory_still_has_of_it() {
     let device = DeviceCounters::of(&device).unwrap().since(&before);
     // Its header was on the medium before the segment had its name.
     assert!(device.read_bytes >= u64::from(small().segment_bytes - 4096), "{device:?}");
+}
+
+#[test]
+fn going_on_in_recycled_segments_costs_the_writer_nothing_but_its_batches() {
+    const ROTATIONS: u64 = 4;
+    let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
+    let device = probe(image.mount()).unwrap().device.unwrap();
+    let disk = FaultyDisk::new(Arc::new(OsDisk::open(image.mount()).unwrap()));
+    let options = Options { spare_segments_max: 6, ..small() };
+    let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, options).unwrap().log;
+    let mut id = 0;
+    let mut rotate = |segments: u32| {
+        let last = log.segments().last().unwrap().number;
+        // To the middle, where the one behind is ready.
+        while log.segments().last().unwrap().number < last + segments
+            || log.synced().offset() < 1 << 19
+        {
+            put_long(&log, id..id + 1);
+            id += 1;
+        }
+        last + segments
+    };
+    let last = rotate(8);
+    log.truncate_front(Lsn::new(last, 0)).unwrap();
+    rotate(1);
+    rustix::fs::syncfs(std::fs::File::open(image.mount()).unwrap()).unwrap();
+
+    image.settle();
+    let before = (DeviceCounters::of(&device).unwrap(), log.stats(), disk.calls(Op::Create));
+    disk.watch();
+    rotate(u32::try_from(ROTATIONS).unwrap());
+    let seen = disk.seen();
+    image.settle();
+    let device = DeviceCounters::of(&device).unwrap().since(&before.0);
+    let batches = log.stats().batches - before.1.batches;
+    println!("{batches} batches, {ROTATIONS} rotations, {device:?}");
+    assert_eq!(device.reads, 0);
+    let extra = device.writes - device.syncs - batches;
+    // The header, and the journal of two names, from the thread that prepares.
+    assert!(extra <= 10 * ROTATIONS, "{extra} writes beside the batches");
+    let extra = device.syncs - batches;
+    assert!(extra <= 4 * ROTATIONS, "{extra} syncs beside the batches");
+
+    let (prepared, own): (Vec<_>, Vec<_>) = seen.iter().partition(|call| call.1 == "log-prepare");
+    let names = prepared.iter().filter(|call| call.0 == Op::Rename).count() as u64;
+    assert_eq!(names, ROTATIONS, "each segment was a spare");
+    assert_eq!(disk.calls(Op::Create), before.2, "none is new");
+    assert!(own.iter().all(|call| matches!(call.0, Op::Write | Op::Sync)), "{own:?}");
+    assert_eq!(own.len() as u64, 2 * batches, "one write and one sync each");
 }

@@ -8,7 +8,7 @@ use haul_disk::Disk;
 
 use crate::memory::{Medium, MemoryDisk, Step, Survival};
 use crate::payload::{RECORDS, ids, payload, run};
-use crate::{Opened, open_on, put, small};
+use crate::{Note, Opened, open_on, put, small};
 
 /// Numbers of records appended after a crash.
 const AFTERWARDS: u64 = 1 << 32;
@@ -141,16 +141,4 @@ fn a_kill_at_any_step_and_a_power_cut_later_lose_nothing_delivered() {
     });
     println!("{states} crash states of {} steps", workload.steps.len());
     assert!(states > 500);
-}
-
-/// Says where it was when a check fails.
-struct Note(String);
-
-impl Drop for Note {
-    #[expect(clippy::print_stderr, reason = "it belongs to the message of the panic")]
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("in {}", self.0);
-        }
-    }
 }

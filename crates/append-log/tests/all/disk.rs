@@ -5,13 +5,24 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use haul_disk::{Allocation, Disk, Durability, Error, File, Op, Open, Result};
 use rustix::io::Errno;
 
 /// The calls that are counted and may fail.
-pub(crate) const CALLS: [Op; 7] =
-    [Op::Read, Op::Write, Op::Sync, Op::SyncDir, Op::Create, Op::Allocate, Op::Rename];
+pub(crate) const CALLS: [Op; 10] = [
+    Op::Read,
+    Op::Write,
+    Op::Sync,
+    Op::SyncDir,
+    Op::Open,
+    Op::Create,
+    Op::Allocate,
+    Op::Resize,
+    Op::Rename,
+    Op::Remove,
+];
 
 /// Which calls fail.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +40,14 @@ struct Faults {
     written_bytes: AtomicU64,
     /// The name of the thread the last fault met.
     met: Mutex<Option<String>>,
+    /// Who asked for what, when that is wanted.
+    seen: Mutex<Option<Vec<(Op, String)>>>,
+    /// A name no file may have.
+    forbidden: Mutex<Option<String>>,
+    /// A kind of call that takes longer.
+    slow: Mutex<Vec<(Op, Duration)>>,
+    /// At most so many bytes are read or written at a time, when that is wanted.
+    transfer_max: AtomicU64,
     /// With the number of calls of its kind before it was set.
     fault: Mutex<Option<(Fault, u64)>>,
     syncs: Gate,
@@ -71,20 +90,35 @@ impl Faults {
         &self.counts[CALLS.iter().position(|call| *call == op).expect("it is counted")]
     }
 
+    fn transfer(&self, bytes: usize) -> usize {
+        match self.transfer_max.load(Ordering::SeqCst) {
+            0 => bytes,
+            most => bytes.min(usize::try_from(most).unwrap()),
+        }
+    }
+
     fn pass(&self, op: Op) -> Result<()> {
         let number = self.count(op).fetch_add(1, Ordering::SeqCst) + 1;
+        if let Some(seen) = &mut *self.seen.lock().unwrap() {
+            seen.push((op, thread_name()));
+        }
+        let slow = self.slow.lock().unwrap().iter().find(|slow| slow.0 == op).map(|slow| slow.1);
+        slow.into_iter().for_each(thread::sleep);
         match *self.fault.lock().unwrap() {
             Some((fault, before))
                 if fault.op == op
                     && (fault.from..fault.until).contains(&(number.saturating_sub(before))) =>
             {
-                let thread = thread::current().name().unwrap_or("a writer").to_owned();
-                *self.met.lock().unwrap() = Some(thread);
+                *self.met.lock().unwrap() = Some(thread_name());
                 Err(Error::new(op, "injected", fault.errno))
             }
             _ => Ok(()),
         }
     }
+}
+
+fn thread_name() -> String {
+    thread::current().name().unwrap_or("a writer").to_owned()
 }
 
 /// Another disk, with faults.
@@ -118,6 +152,33 @@ impl FaultyDisk {
         self.faults.met.lock().unwrap().clone()
     }
 
+    /// Waits until there were so many calls of a kind.
+    pub(crate) fn wait_for_calls(&self, op: Op, calls: u64) {
+        while self.calls(op) < calls {
+            thread::yield_now();
+        }
+    }
+
+    /// Lets calls of a kind take longer, as on a busy device.
+    pub(crate) fn slow_down(&self, op: Op, by: Duration) {
+        self.faults.slow.lock().unwrap().push((op, by));
+    }
+
+    /// Remembers from now on who asks for what.
+    pub(crate) fn watch(&self) {
+        *self.faults.seen.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// Who asked for what since.
+    pub(crate) fn seen(&self) -> Vec<(Op, String)> {
+        self.faults.seen.lock().unwrap().clone().unwrap_or_default()
+    }
+
+    /// Reads and writes at most so many bytes at a time.
+    pub(crate) fn transfer_at_most(&self, bytes: u64) {
+        self.faults.transfer_max.store(bytes, Ordering::SeqCst);
+    }
+
     pub(crate) fn heal(&self) {
         *self.faults.fault.lock().unwrap() = None;
     }
@@ -136,6 +197,11 @@ impl FaultyDisk {
         (begun, result)
     }
 
+    /// Lets no file of this name be made.
+    pub(crate) fn forbid(&self, name: &str) {
+        *self.faults.forbidden.lock().unwrap() = Some(name.to_owned());
+    }
+
     /// How many calls of a kind there were.
     pub(crate) fn calls(&self, op: Op) -> u64 {
         self.faults.count(op).load(Ordering::SeqCst)
@@ -152,11 +218,15 @@ impl FaultyDisk {
 
 impl Disk for FaultyDisk {
     fn open(&self, name: &str, how: Open) -> Result<Arc<dyn File>> {
+        self.faults.pass(Op::Open)?;
         self.faulty(self.inner.open(name, how))
     }
 
     fn create(&self, name: &str, how: Open) -> Result<Arc<dyn File>> {
         self.faults.pass(Op::Create)?;
+        if self.faults.forbidden.lock().unwrap().as_deref() == Some(name) {
+            return Err(Error::new(Op::Create, "injected", Errno::IO));
+        }
         self.faulty(self.inner.create(name, how))
     }
 
@@ -170,6 +240,7 @@ impl Disk for FaultyDisk {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        self.faults.pass(Op::Remove)?;
         self.inner.remove(name)
     }
 
@@ -196,7 +267,8 @@ struct FaultyFile {
 impl File for FaultyFile {
     fn read_some(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         self.faults.pass(Op::Read)?;
-        self.inner.read_some(buffer, offset)
+        let bytes = self.faults.transfer(buffer.len());
+        self.inner.read_some(&mut buffer[..bytes], offset)
     }
 
     fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {
@@ -206,6 +278,7 @@ impl File for FaultyFile {
             self.inner.write_some(&bytes[..some], offset)?;
             return Err(error);
         }
+        let bytes = &bytes[..self.faults.transfer(bytes.len())];
         self.faults.written_bytes.fetch_add(bytes.len() as u64, Ordering::SeqCst);
         self.inner.write_some(bytes, offset)
     }
@@ -215,6 +288,7 @@ impl File for FaultyFile {
     }
 
     fn resize(&self, bytes: u64) -> Result<()> {
+        self.faults.pass(Op::Resize)?;
         self.inner.resize(bytes)
     }
 
@@ -224,8 +298,8 @@ impl File for FaultyFile {
     }
 
     fn sync(&self, what: Durability) -> Result<()> {
-        self.faults.pass(Op::Sync)?;
         self.faults.syncs.pass();
+        self.faults.pass(Op::Sync)?;
         self.inner.sync(what)
     }
 

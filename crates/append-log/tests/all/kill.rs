@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use haul_append_log::Lsn;
+use haul_append_log::{Log, Lsn};
 
-use crate::payload::{Random, ids, payload};
+use crate::payload::{Random, id_of, ids, payload};
 use crate::{disk_dir, open, put};
 
 const DIR: &str = "HAUL_TEST_APPENDS_IN";
 const FIRST: &str = "HAUL_TEST_FIRST_RECORD";
-const ROUNDS: u64 = 30;
+const ROUNDS: u64 = 200;
 const THREADS: u64 = 4;
 
 /// Not a test of its own: what the killed process runs.
@@ -22,8 +22,17 @@ fn child_that_appends_until_it_is_killed() {
     let first: u64 = first.parse().unwrap();
     let log = open(&PathBuf::from(dir)).log;
     thread::scope(|scope| {
+        let log = &log;
+        scope.spawn(move || remove_old_segments(log));
+        if (first >> 32).is_multiple_of(2) {
+            scope.spawn(move || {
+                let mut reader = log.reader(Lsn::default());
+                while let Some((at, bytes)) = reader.wait_next(None).unwrap() {
+                    assert!(id_of(bytes).is_some(), "{}", at.lsn);
+                }
+            });
+        }
         for thread in 0..THREADS {
-            let log = &log;
             scope.spawn(move || {
                 let mut random = Random(first + thread);
                 for id in (first + thread..).step_by(usize::try_from(THREADS).unwrap()) {
@@ -37,6 +46,24 @@ fn child_that_appends_until_it_is_killed() {
     });
 }
 
+/// Lets two segments stay, and says what it is about to remove and what is removed.
+fn remove_old_segments(log: &Log) {
+    let mut reader = log.reader(log.synced());
+    loop {
+        // Woken by each batch.
+        reader.wait_next(None).unwrap();
+        let segments = log.segments();
+        let Some(first) = segments.iter().rev().nth(1).map(|segment| segment.number) else {
+            continue;
+        };
+        if first > segments[0].number {
+            writeln!(std::io::stdout().lock(), "removing {first} 0").unwrap();
+            log.truncate_front(Lsn::new(first, 0)).unwrap();
+            writeln!(std::io::stdout().lock(), "removed {first} 0").unwrap();
+        }
+    }
+}
+
 #[test]
 fn whatever_a_killed_process_acknowledged_is_there() {
     let dir = disk_dir();
@@ -44,6 +71,7 @@ fn whatever_a_killed_process_acknowledged_is_there() {
     println!("seed {seed}");
     let mut random = Random(seed);
     let mut acknowledged: Vec<(u64, Lsn)> = Vec::new();
+    let (mut removing, mut removed, mut total) = (0, 0, 0);
     for round in 0..ROUNDS {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "kill::child_that_appends_until_it_is_killed", "--nocapture"])
@@ -56,14 +84,20 @@ fn whatever_a_killed_process_acknowledged_is_there() {
         let until = 1 + random.below(60);
         let (mut seen, mut line) = (0, String::new());
         while lines.read_line(&mut line).unwrap() > 0 {
-            // A line cut short by the kill acknowledges nothing.
-            if let Some(rest) = line.strip_prefix("acknowledged ").filter(|l| l.ends_with('\n')) {
-                let (id, lsn) = rest.trim().split_once(' ').unwrap();
-                acknowledged.push((id.parse().unwrap(), Lsn(lsn.parse().unwrap())));
-                seen += 1;
-                if seen == until {
-                    child.kill().unwrap();
+            // A line cut short by the kill says nothing.
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                _ if !line.ends_with('\n') => {}
+                ["acknowledged", id, lsn] => {
+                    acknowledged.push((id.parse().unwrap(), Lsn(lsn.parse().unwrap())));
+                    seen += 1;
+                    if seen == until {
+                        child.kill().unwrap();
+                    }
                 }
+                ["removing", segment, "0"] => removing = segment.parse().unwrap(),
+                ["removed", segment, "0"] => removed = segment.parse().unwrap(),
+                _ => {}
             }
             line.clear();
         }
@@ -72,6 +106,10 @@ fn whatever_a_killed_process_acknowledged_is_there() {
 
         let opened = open(dir.path());
         let found = ids(&opened.records);
+        total += seen;
+        acknowledged.retain(|(_, lsn)| lsn.segment() >= removing);
+        let is_back = |lsn: &&Lsn| lsn.segment() < removed;
+        assert_eq!(found.values().find(is_back), None, "round {round}: a removed record is back");
         let is_there = |(id, lsn): &(u64, Lsn)| found.get(id) == Some(lsn);
         assert!(acknowledged.iter().all(is_there), "round {round}: an acknowledged record is lost");
         // Half of the time the next process finds a log that was closed.
@@ -81,5 +119,6 @@ fn whatever_a_killed_process_acknowledged_is_there() {
             std::mem::forget(opened.log);
         }
     }
-    println!("{} records acknowledged in {ROUNDS} rounds", acknowledged.len());
+    println!("{total} records acknowledged, {removed} segments removed in {ROUNDS} rounds");
+    assert!(removed > 5, "{removed}");
 }

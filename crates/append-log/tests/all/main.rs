@@ -6,22 +6,33 @@
 )]
 
 mod arbitrary;
+mod concurrent;
 mod cost;
 mod crash;
+mod crash_recycling;
 mod damage;
 mod disk;
+mod fault_sweep;
 mod faults;
+mod history;
 mod kill;
 mod memory;
 mod payload;
 mod recovery;
+mod recycled;
+mod spares;
+mod storage;
+mod taking_back;
 mod torn;
+mod waiting;
 mod writing;
 
 use std::ops::Range;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, mpsc};
-use std::thread;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use haul_append_log::{Log, Options, Position, Recovered, Room, SyncMethod, Ticket};
@@ -106,5 +117,38 @@ fn within_a_minute<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Sen
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(_) => unreachable!("it sends before it ends"),
         },
+    }
+}
+
+/// Says where it was when a check fails.
+struct Note(String);
+
+impl Drop for Note {
+    #[expect(clippy::print_stderr, reason = "it belongs to the message of the panic")]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("in {}", self.0);
+        }
+    }
+}
+
+/// Wakes a thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future in this thread.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
     }
 }

@@ -1,0 +1,269 @@
+//! What a log was asked to do, and what it may hold after a crash at any moment of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use haul_append_log::{Error, Log, Lsn, Options, Position, Room, Ticket};
+use haul_disk::Disk;
+
+use crate::disk::FaultyDisk;
+use crate::memory::{Medium, MemoryDisk, Step};
+use crate::open_on;
+use crate::payload::{ids, payload};
+
+/// What the owner of a log did or was told.
+#[derive(Debug, Clone)]
+enum Event {
+    /// It is about to append a record.
+    Attempted(u64),
+    /// The record is durable.
+    Acknowledged(u64, Lsn),
+    /// It is about to take these away; each group goes as a whole.
+    Leaving(Vec<Vec<u64>>),
+    /// They are gone for good.
+    Gone(Vec<u64>),
+}
+
+/// What the owner knows at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    pub(crate) acknowledged: BTreeMap<u64, Lsn>,
+    attempted: BTreeSet<u64>,
+    leaving: Vec<BTreeMap<u64, Lsn>>,
+    gone: BTreeSet<u64>,
+    /// The greatest LSN ever acknowledged.
+    last: Lsn,
+}
+
+impl Known {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::Attempted(id) => {
+                self.attempted.insert(*id);
+            }
+            Event::Acknowledged(id, lsn) => {
+                self.attempted.remove(id);
+                self.leaving.iter_mut().for_each(|group| group.retain(|other, _| other != id));
+                self.acknowledged.insert(*id, *lsn);
+                self.last = self.last.max(*lsn);
+            }
+            Event::Leaving(groups) => {
+                let mut take = |id: &u64| (*id, self.acknowledged.remove(id).unwrap());
+                let groups = groups.iter().map(|ids| ids.iter().map(&mut take).collect());
+                self.leaving.extend(groups);
+            }
+            Event::Gone(ids) => {
+                self.gone.extend(ids);
+                self.attempted.retain(|id| !self.gone.contains(id));
+                self.leaving.retain(|group| !group.keys().all(|id| self.gone.contains(id)));
+            }
+        }
+    }
+
+    /// What a log delivered is what it must hold now, and nothing it must not.
+    pub(crate) fn check(&self, records: &[(Position, Vec<u8>)]) {
+        let mut found = ids(records);
+        let in_order: Vec<Lsn> = found.values().copied().collect();
+        assert!(in_order.is_sorted_by(|a, b| a < b), "records are in the order of appending");
+        for (id, lsn) in &self.acknowledged {
+            assert_eq!(
+                found.remove(id),
+                Some(*lsn),
+                "acknowledged record {id} is lost or elsewhere"
+            );
+        }
+        for group in &self.leaving {
+            let there = group.iter().filter(|(id, lsn)| found.remove(id) == Some(**lsn)).count();
+            assert!(there == 0 || there == group.len(), "{there} are left of {group:?}");
+        }
+        for (id, lsn) in &found {
+            assert!(!self.gone.contains(id), "record {id} came back at {lsn}");
+            assert!(*lsn > self.last, "record {id} has an LSN given before: {lsn}");
+        }
+        let first_attempted = self.attempted.iter().take(found.len());
+        assert!(
+            found.keys().eq(first_attempted),
+            "{found:?} is not the front of what was appended"
+        );
+    }
+
+    /// A record that is appended now gets an LSN that no acknowledged one ever had.
+    pub(crate) fn check_new(&self, lsn: Lsn) {
+        assert!(lsn > self.last, "{lsn} was given before, up to {}", self.last);
+    }
+}
+
+/// A log on a disk in memory, its owner, and all that either did.
+pub(crate) struct History {
+    pub(crate) memory: MemoryDisk,
+    pub(crate) faulty: Arc<FaultyDisk>,
+    options: Options,
+    events: Vec<Event>,
+    pub(crate) now: Known,
+    log: Option<Log>,
+    next_id: u64,
+}
+
+impl History {
+    pub(crate) fn begin(options: Options) -> Self {
+        let memory = MemoryDisk::default();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let (events, now) = (Vec::new(), Known::default());
+        let mut history = Self { memory, faulty, options, events, now, log: None, next_id: 0 };
+        history.reopen();
+        history
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        self.log.as_ref().unwrap()
+    }
+
+    fn note(&mut self, event: Event) {
+        self.now.take(&event);
+        self.memory.note(self.events.len() as u64);
+        self.events.push(event);
+    }
+
+    /// Closes the log, if it still can be, and opens it again.
+    pub(crate) fn reopen(&mut self) {
+        if let Some(log) = self.log.take() {
+            let was_latched = log.is_latched();
+            assert_eq!(log.close().is_err(), was_latched);
+        }
+        self.open();
+    }
+
+    /// The same, where closing may meet what went wrong before.
+    pub(crate) fn reopen_whatever(&mut self) {
+        drop(self.log.take());
+        self.open();
+    }
+
+    fn open(&mut self) {
+        let disk = Arc::clone(&self.faulty) as Arc<dyn Disk>;
+        let opened = open_on(disk, self.options.clone()).unwrap();
+        self.now.check(&opened.records);
+        let found = ids(&opened.records);
+        for (id, lsn) in &found {
+            if self.now.acknowledged.get(id) != Some(lsn) {
+                self.note(Event::Acknowledged(*id, *lsn));
+            }
+        }
+        let left = self.now.leaving.iter().flat_map(BTreeMap::keys);
+        let not_there = self.now.attempted.iter().chain(left).copied().collect();
+        self.note(Event::Gone(not_there));
+        self.log = Some(opened.log);
+    }
+
+    /// Appends records of these lengths together, and waits for all.
+    pub(crate) fn put(&mut self, lengths: &[usize], room: Room) -> haul_append_log::Result<()> {
+        let mut tickets: Vec<(u64, Ticket)> = Vec::new();
+        let mut refused = Ok(());
+        for bytes in lengths {
+            let id = self.next_id;
+            self.next_id += 1;
+            self.note(Event::Attempted(id));
+            match self.log().append(&[&payload(id, *bytes)], room) {
+                Ok(ticket) => tickets.push((id, ticket)),
+                Err(error) => {
+                    self.note(Event::Gone(vec![id]));
+                    refused = Err(error);
+                    break;
+                }
+            }
+        }
+        for (id, ticket) in tickets {
+            let at = ticket.wait()?;
+            self.note(Event::Acknowledged(id, at.lsn));
+        }
+        refused
+    }
+
+    /// Takes back all but the first `left` of the records there are.
+    pub(crate) fn truncate_back(&mut self, left: usize) -> haul_append_log::Result<()> {
+        let group: Vec<u64> = self.now.acknowledged.keys().copied().skip(left).collect();
+        let Some(first) = group.first() else { return Ok(()) };
+        let lsn = self.now.acknowledged[first];
+        self.note(Event::Leaving(vec![group.clone()]));
+        let outcome = self.log().truncate_back(lsn);
+        if self.log().is_latched() {
+            return outcome;
+        }
+        // Where a segment could not be made the log is as it was; where one could not be removed
+        // the truncation stands. Nothing in between.
+        let there = self.readable();
+        if outcome.is_err() && there.contains_key(first) {
+            for id in group {
+                self.note(Event::Acknowledged(id, there[&id]));
+            }
+        } else {
+            assert!(group.iter().all(|id| !there.contains_key(id)), "taken back and readable");
+            self.note(Event::Gone(group));
+        }
+        outcome
+    }
+
+    /// What a reader of the log delivers.
+    fn readable(&self) -> BTreeMap<u64, Lsn> {
+        let mut reader = self.log().reader(Lsn::default());
+        let mut records = Vec::new();
+        loop {
+            match reader.read_next() {
+                Ok(Some((at, payload))) => records.push((at, payload.to_vec())),
+                Ok(None) => break,
+                // The fault met the reader, who tries again.
+                Err(Error::Disk(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        ids(&records)
+    }
+
+    /// Removes all but the last `left` segments.
+    pub(crate) fn truncate_front(&mut self, left: usize) -> haul_append_log::Result<()> {
+        if self.log().is_latched() {
+            // It could, but what it takes may be in doubt already.
+            return Ok(());
+        }
+        let numbers: Vec<u32> = self.log().segments().iter().map(|s| s.number).collect();
+        let Some(first_left) = numbers.iter().rev().nth(left - 1) else { return Ok(()) };
+        let of = |number: u32| {
+            let ids = self.now.acknowledged.iter().filter(move |(_, lsn)| lsn.segment() == number);
+            ids.map(|(id, _)| *id).collect()
+        };
+        let groups: Vec<Vec<u64>> =
+            numbers.iter().filter(|n| *n < first_left).map(|n| of(*n)).collect();
+        self.note(Event::Leaving(groups.clone()));
+        self.log().truncate_front(Lsn::new(*first_left, 0))?;
+        self.note(Event::Gone(groups.concat()));
+        Ok(())
+    }
+
+    /// All that was done to the disk, and what the owner knew meanwhile.
+    pub(crate) fn end(mut self) -> Ended {
+        self.reopen();
+        self.log.take().unwrap().close().unwrap();
+        Ended { steps: self.memory.steps(), events: self.events, options: self.options }
+    }
+}
+
+/// A history that came to its end.
+pub(crate) struct Ended {
+    pub(crate) steps: Vec<Step>,
+    events: Vec<Event>,
+    pub(crate) options: Options,
+}
+
+impl Ended {
+    /// Calls `each` with the medium and what the owner knew after each step.
+    pub(crate) fn after_each_step(&self, mut each: impl FnMut(usize, &Medium, &Known)) {
+        let (mut medium, mut known) = (Medium::default(), Known::default());
+        for (number, step) in self.steps.iter().enumerate() {
+            medium.take(step);
+            if let Step::Note(event) = step {
+                known.take(&self.events[usize::try_from(*event).unwrap()]);
+            }
+            each(number, &medium, &known);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Files used again: whatever an earlier use, another program or a crash left in them, none of it
+//! is ever a record.
+
+use std::sync::Arc;
+
+use haul_append_log::{Log, Lsn, segment_name};
+use haul_disk::Disk;
+
+use crate::memory::{Medium, MemoryDisk, Survival};
+use crate::payload::{Random, ids, payload};
+use crate::recovery::start;
+use crate::{open_on, put, put_long, small};
+
+/// Where the nonce of a segment's header is, and where the tag of a record's.
+const NONCE_AT: usize = 24;
+const TAG_AT: usize = 25;
+
+pub(crate) fn spare(number: u32) -> String {
+    format!("{number:010}.spare")
+}
+
+/// A log whose first segment was used by these records and is spare now, and whose second is
+/// begun.
+fn with_a_spare(lengths: &[usize]) -> (MemoryDisk, Log) {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    let mut id = 0;
+    while log.segments().len() < 2 {
+        put(&log, &payload(id, lengths[usize::try_from(id).unwrap() % lengths.len()]));
+        id += 1;
+    }
+    log.truncate_front(Lsn::new(2, 0)).unwrap();
+    assert_eq!(log.spare_segments(), 1);
+    (disk, log)
+}
+
+/// Fills segments until one of a spare file is written to, and gives its number.
+fn rotate_into_spare(disk: &MemoryDisk, log: &Log, next_id: &mut u64) -> u32 {
+    loop {
+        let number = put_long(log, *next_id..*next_id + 1).lsn.segment();
+        *next_id += 1;
+        // The flag of a file that was used before.
+        if disk.medium().file(&segment_name(number))[20] & 2 != 0 {
+            return number;
+        }
+    }
+}
+
+#[test]
+fn stale_bytes_at_every_place_of_a_record_are_no_record() {
+    // Records of one word to several pages, so that their borders fall everywhere.
+    let lengths = [8, 40, 500, 4056, 5000, 8160, 13_000, 60_000];
+    let (disk, log) = with_a_spare(&lengths);
+    let mut id = 1000;
+    let number = rotate_into_spare(&disk, &log, &mut id);
+    let medium = disk.medium();
+    drop(log);
+    let expected = ids(&start(&medium, small()).unwrap().records);
+    assert!(expected.keys().all(|id| *id >= 1000 || expected[id].segment() > 1));
+    // Each new record moves the end over other stale bytes; a power cut leaves any of them.
+    let mut random = Random(number.into());
+    let (mut medium, mut states) = (medium, 0);
+    for id in 2000..2120 {
+        let disk = MemoryDisk::on(&medium);
+        let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
+        let before = ids(&opened.records);
+        let bytes = lengths[usize::try_from(random.below(7)).unwrap()];
+        let at = put(&opened.log, &payload(id, bytes));
+        for survival in [Survival::Nothing, Survival::Half { seed: id }, Survival::Everything] {
+            let again = start(&disk.medium().cut(survival), small()).unwrap();
+            let mut expected = before.clone();
+            expected.insert(id, at.lsn);
+            assert_eq!(ids(&again.records), expected, "{bytes} bytes at {}", at.lsn);
+            assert_eq!(again.recovered.torn_bytes, 0);
+            states += 1;
+        }
+        medium = disk.medium();
+        drop(opened);
+        medium = medium.cut(Survival::Nothing);
+    }
+    println!("{states} states");
+}
+
+/// A medium whose last segment, of this number, is of a spare file and has a few records, where
+/// they end, and how many records there are.
+fn recycled_tail() -> (Medium, u32, usize, usize) {
+    let (disk, log) = with_a_spare(&[4000]);
+    let mut id = 1000;
+    let number = rotate_into_spare(&disk, &log, &mut id);
+    let at = put(&log, &payload(1 << 20, 100));
+    assert_eq!(at.lsn.segment(), number);
+    let medium = disk.medium();
+    let records = start(&medium, small()).unwrap().records.len();
+    drop(log);
+    (medium, number, (at.lsn.offset() as usize + 132).next_multiple_of(8), records)
+}
+
+#[test]
+fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
+    let (mut medium, number, end, records) = recycled_tail();
+    let name = segment_name(number);
+    let file = medium.file(&name).clone();
+    let nonce = file[NONCE_AT..NONCE_AT + 8].to_vec();
+    let record = |lsn: u64, nonce: &[u8], tag: &[u8]| {
+        let mut bytes = vec![0; 64];
+        bytes[4..8].copy_from_slice(&32_u32.to_le_bytes());
+        bytes[8..16].copy_from_slice(&lsn.to_le_bytes());
+        bytes[16..24].copy_from_slice(&lsn.to_le_bytes());
+        bytes[24] = 1;
+        bytes[25..28].copy_from_slice(tag);
+        bytes[32..].fill(7);
+        let sum = crc32c_of(&bytes[32..], &[]);
+        bytes[28..32].copy_from_slice(&sum.to_le_bytes());
+        let sum = crc32c_of(nonce, &bytes[4..32]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    };
+    assert_eq!(file[4096 + TAG_AT..4096 + TAG_AT + 3], nonce[..3], "the tag is of the nonce");
+    // Right places, and the nonce of another use; or no tag, as in version 1.
+    let other = [1_u8, 2, 3, 4, 5, 6, 7, 8];
+    for (nonce, tag) in [
+        (&other[..], &other[..3]),
+        (&other[..], &[0; 3]),
+        (&other[..], &nonce[..3]),
+        (&nonce[..], &[0; 3][..]),
+    ] {
+        let mut medium = medium.clone();
+        let file = medium.file(&name);
+        for at in (end..file.len() - 64).step_by(64) {
+            let lsn = Lsn::new(number, u32::try_from(at).unwrap()).0;
+            file[at..at + 64].copy_from_slice(&record(lsn, nonce, tag));
+        }
+        let opened = start(&medium, small()).unwrap();
+        assert_eq!(opened.records.len(), records);
+        assert_eq!(opened.recovered.torn_bytes, 0);
+        put(&opened.log, &payload(1 << 21, 32));
+    }
+    // The same with the right nonce and tag are records: the test looks where it should.
+    let file = medium.file(&name);
+    let lsn = Lsn::new(number, u32::try_from(end).unwrap()).0;
+    file[end..end + 64].copy_from_slice(&record(lsn, &nonce, &nonce[..3]));
+    let mut seen = 0;
+    let mut each = |_: haul_append_log::Position, _: &[u8]| seen += 1;
+    drop(Log::open(Arc::new(MemoryDisk::on(&medium)), small(), &mut each).unwrap());
+    assert_eq!(seen, records + 1);
+}
+
+/// The checksum of a record's parts.
+pub(crate) fn crc32c_of(first: &[u8], second: &[u8]) -> u32 {
+    let mut sum = !0_u32;
+    for byte in first.iter().chain(second) {
+        sum ^= u32::from(*byte);
+        for _ in 0..8 {
+            sum = (sum >> 1) ^ (0x82f6_3b78 & (sum & 1).wrapping_neg());
+        }
+    }
+    !sum
+}
+
+#[test]
+fn a_spare_whose_header_is_already_that_of_the_next_segment_is_still_a_spare() {
+    let (disk, log) = with_a_spare(&[4000]);
+    put_long(&log, 1000..1003);
+    let (disk, expected) = (MemoryDisk::on(&disk.medium()), log);
+    let mut medium = disk.medium();
+    drop(expected);
+    assert!(disk.list("").unwrap().contains(&spare(1)));
+    let expected = ids(&start(&medium, small()).unwrap().records);
+    // As the step before the rename leaves it, whole or torn.
+    let mut header = medium.file(&segment_name(2))[..48].to_vec();
+    header[16] = 3;
+    header[12..16].fill(0);
+    let sum = crc32c_of(&header, &[]);
+    header[12..16].copy_from_slice(&sum.to_le_bytes());
+    for (first, second, zeros) in
+        [(true, true, 4096), (true, false, 0), (false, true, 512), (false, false, 4096)]
+    {
+        let mut left = medium.clone();
+        let file = left.file(&spare(1));
+        for at in [(first, 0), (second, 2048)].into_iter().filter(|(is, _)| *is).map(|(_, at)| at) {
+            file[at..at + 48].copy_from_slice(&header);
+        }
+        file[4096..4096 + zeros].fill(0);
+        let disk = MemoryDisk::on(&left);
+        let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
+        assert_eq!(ids(&opened.records), expected);
+        assert_eq!(opened.log.spare_segments(), 1);
+        put_long(&opened.log, 2000..2080);
+        let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
+        assert_eq!(again.records.len(), expected.len() + 80);
+        // Renamed, whatever of the header came to the medium: then it was synced before.
+        let mut left = medium.clone();
+        left.file(&spare(1))[..48].copy_from_slice(&header);
+        left.file(&spare(1))[4096..8192].fill(0);
+        let disk = MemoryDisk::on(&left);
+        disk.rename(&spare(1), &segment_name(3)).unwrap();
+        for survival in [Survival::Nothing, Survival::Everything] {
+            let opened = start(&disk.medium().cut(survival), small()).unwrap();
+            assert_eq!(ids(&opened.records), expected, "{survival:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_first_batch_left_that_lost_its_first_page_never_comes_back() {
+    const PAGES: usize = 8192 - 32;
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    let mut id = 0;
+    while put_long(&log, id..id + 1).lsn.offset() < (1 << 20) - 60_000 {
+        id += 1;
+    }
+    // The first goes behind the end of the segment, and all of them into one batch.
+    let tickets: Vec<_> = (1000..1006)
+        .map(|id| log.append(&[&payload(id, PAGES)], haul_append_log::Room::Ordinary).unwrap())
+        .collect();
+    let positions: Vec<_> = tickets.into_iter().map(|ticket| ticket.wait().unwrap()).collect();
+    let begun = positions.iter().filter(|at| at.lsn.segment() == 2).count();
+    assert!(begun > 1, "{positions:?}");
+    let mut medium = disk.medium();
+    drop(log);
+    // As a power cut leaves it that comes before the sync.
+    medium.file(&segment_name(2))[4096..8192].fill(0);
+    let disk = MemoryDisk::on(&medium);
+    let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
+    let mut expected = ids(&opened.records);
+    let mut at = put(&opened.log, &payload(2000, PAGES));
+    expected.insert(2000, at.lsn);
+    while at.lsn.segment() == 1 {
+        let id = 2000 + expected.len() as u64;
+        at = put(&opened.log, &payload(id, PAGES));
+        expected.insert(id, at.lsn);
+    }
+    assert_eq!(at.lsn, Lsn::new(2, 4096), "the old ones would follow");
+    let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
+    assert_eq!(ids(&again.records), expected);
+}
