@@ -238,7 +238,7 @@ impl Pool {
             let Some(file) = filled else { return Ok(None) };
             self.disk.rename(&unfinished, name)?;
             self.disk.sync_dir("")?;
-            Ok(Some(Segment::new(&*self.disk, header, file)))
+            Ok(Some(Segment::new(&*self.disk, header, self.known_as(name, file))))
         });
         if let Ok(Some(_)) = made {
             self.number.fetch_max(header.segment + 1, Ordering::Relaxed);
@@ -292,8 +292,12 @@ impl Pool {
         self.disk.rename(&from, &to)?;
         self.number.store(header.segment + 1, Ordering::Relaxed);
         self.disk.sync_dir("")?;
-        // Nothing may fail from here on: a number that was used and never written to would be a
-        // hole in the log.
-        Ok(Segment::new(&*self.disk, &header, file))
+        Ok(Segment::new(&*self.disk, &header, self.known_as(&to, file)))
+    }
+
+    /// The file under its new name, so that errors tell that one. Nothing may fail here: a number
+    /// that was used and never written to would be a hole in the log.
+    fn known_as(&self, name: &str, file: Arc<dyn File>) -> Arc<dyn File> {
+        self.disk.open(name, RANDOM).unwrap_or(file)
     }
 }
