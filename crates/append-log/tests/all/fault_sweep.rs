@@ -46,12 +46,14 @@ fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
         let met = history.faulty.met();
         history.faulty.heal();
         let was_latched = history.log().is_latched();
-        // As a kernel may whose sync failed: what was not synced is forgotten.
+        let segment = history.log().synced().segment();
+        history.close_whatever();
+        // As a kernel may whose sync failed: what was not synced is forgotten. No sooner: what
+        // another thread is just about to sync has not failed.
         if was_latched && n.is_multiple_of(2) {
             history.memory.drop_unsynced();
         }
-        let segment = history.log().synced().segment();
-        history.reopen_whatever();
+        history.open();
         history.put(&[8192 - 32; 2], Room::Ordinary).unwrap();
         if was_latched && met.as_deref() != Some("log-prepare") {
             let now = history.log().synced().segment();

@@ -133,13 +133,12 @@ impl History {
         self.open();
     }
 
-    /// The same, where closing may meet what went wrong before.
-    pub(crate) fn reopen_whatever(&mut self) {
+    /// Closes the log, which may meet what went wrong before.
+    pub(crate) fn close_whatever(&mut self) {
         drop(self.log.take());
-        self.open();
     }
 
-    fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         let disk = Arc::clone(&self.faulty) as Arc<dyn Disk>;
         let opened = open_on(disk, self.options.clone()).unwrap();
         self.now.check(&opened.records);
