@@ -36,7 +36,8 @@ pub struct Options {
     /// Performance: how batches come to the medium; `None` tries what there is for some
     /// milliseconds when the log is opened, and takes the fastest.
     pub sync_method: Option<SyncMethod>,
-    /// Performance: how many threads read segments when the log is opened. 1 to 64; 2.
+    /// Performance: how many threads read segments when the log is opened, each with up to
+    /// 40 MiB of memory. 1 to 64; 2.
     pub recovery_threads: u32,
 }
 

@@ -18,7 +18,7 @@ use crate::ways::Ways;
 
 /// How many bytes of payloads are handed over at a time, and how often a reader may be ahead.
 const CHUNK_BYTES: usize = 1 << 20;
-const CHUNKS_AHEAD: usize = 4;
+const CHUNKS_AHEAD: usize = 32;
 
 /// What a log is read with.
 pub(crate) struct Reading<'a> {
@@ -113,7 +113,8 @@ struct Job {
     found: SyncSender<Result<Scan>>,
 }
 
-/// Reads segments and delivers their records in order; memory is bounded by a few chunks a thread.
+/// Reads segments and delivers their records in order; what is ahead of the order
+/// is bounded: [`CHUNKS_AHEAD`] chunks a thread.
 pub(crate) fn deliver(
     reading: &mut Reading<'_>,
     segments: Vec<(Arc<Segment>, Known)>,
