@@ -5,14 +5,14 @@ use std::sync::Arc;
 use parking_lot::MutexGuard;
 
 use crate::append::batch::{Batch, Tail};
-use crate::append::commit::{Next, State};
+use crate::append::state::{Next, State};
 use crate::error::{Error, Result};
 use crate::format::HEADER_BYTES;
 use crate::log::Log;
 use crate::lsn::Lsn;
 use crate::read::feeder::Windows;
 use crate::read::scan::{Known, scan};
-use crate::recover::seal;
+use crate::segments::seal::seal;
 
 impl Log {
     /// Removes a segment that is sealed, with all its records. Reads of them that began before

@@ -4,6 +4,7 @@
 pub(crate) mod batch;
 pub(crate) mod commit;
 pub(crate) mod gather;
+pub(crate) mod state;
 pub(crate) mod ticket;
 pub(crate) mod writer;
 
@@ -13,7 +14,7 @@ use std::task::{Context, Poll};
 
 use parking_lot::MutexGuard;
 
-use crate::append::commit::{Next, State};
+use crate::append::state::{Next, State};
 use crate::append::ticket::Ticket;
 use crate::error::{Error, Result};
 use crate::format::{Kind, record_bytes};

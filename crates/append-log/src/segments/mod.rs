@@ -2,6 +2,7 @@
 
 pub(crate) mod pool;
 pub(crate) mod prepare;
+pub(crate) mod seal;
 
 use std::path::PathBuf;
 use std::sync::Arc;

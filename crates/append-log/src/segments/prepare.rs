@@ -7,7 +7,8 @@ use haul_disk::{FILL_STEP_BYTES, Op};
 use parking_lot::MutexGuard;
 
 use crate::append::batch::Tail;
-use crate::append::commit::{Next, Shared, State};
+use crate::append::commit::Shared;
+use crate::append::state::{Next, State};
 use crate::append::writer::Writer;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
