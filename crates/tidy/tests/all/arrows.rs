@@ -41,6 +41,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "clap clap_complete clap_mangen indicatif rustix serde_json tokio tracing-subscriber \
          walkdir | tempfile",
     ),
+    ("haul-disk-sim", Support, "serde_json"),
     ("haul-test-disk", Support, "rustix"),
     ("haul-test-image", Support, "rustix tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
