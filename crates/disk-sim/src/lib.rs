@@ -30,10 +30,16 @@
 //! # Sources
 //! \[Ruemmler94\], \[Jacobson91\], \[Travelstar7K320\], \[Deskstar7K1000\] in `docs/sources.md`.
 
+mod arm;
 mod counters;
+mod disk;
+mod medium;
 mod model;
-#[cfg(test)]
+mod plot;
 mod random;
+mod served;
 
 pub use counters::{Counters, Parts};
+pub use disk::{Backing, Mounted, Options, SpinningDisk};
 pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
+pub use plot::plot;

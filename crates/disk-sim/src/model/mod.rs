@@ -125,8 +125,9 @@ impl Drive {
         self.free_ns
     }
 
-    /// Which of the waiting requests, oldest first, is served next: of the first 32 the one that
-    /// is done soonest; but the oldest if it has waited too long, and nothing overtakes a sync.
+    /// Which of the waiting requests, oldest first, is served next: of the first 32 the oldest that
+    /// needs no waiting for the medium, else the one whose first sector passes soonest; but the
+    /// oldest of all if it has waited too long, and nothing overtakes a sync.
     ///
     /// # Source
     /// \[Jacobson91\]: the shortest access time first. Here age counts at the end of patience only.
@@ -139,7 +140,18 @@ impl Drive {
         }
         let seen = waiting.iter().take(self.parameters.queue_depth.max(1));
         let before_sync = seen.take_while(|request| request.kind != Kind::Sync).enumerate();
-        before_sync.min_by_key(|(_, request)| self.plan(request).done_ns).map(|(index, _)| index)
+        before_sync.min_by_key(|(_, request)| self.reached_ns(request)).map(|(index, _)| index)
+    }
+
+    /// When the head is where the request begins; 0 if memory has it all.
+    fn reached_ns(&self, request: &Request) -> Nanos {
+        let plan = self.plan(request);
+        if plan.how == How::FromMemory && plan.parts.transfer_ns == 0 {
+            return 0;
+        }
+        // Not when it is done: a short request would lure the head away from where it reads.
+        let transfer_ns = self.geometry.transfer_ns(request.sector, request.sectors);
+        plan.done_ns.saturating_sub(transfer_ns)
     }
 
     /// Serves a request, and counts it: when it is done.

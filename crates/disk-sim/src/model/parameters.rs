@@ -79,8 +79,8 @@ impl Parameters {
             cylinder_skew_ns: 12 * MS / 10,
             overhead_ns: MS / 10,
             interface_bytes_per_s: 300_000_000,
-            segments: 16,
-            segment_bytes: 512 << 10,
+            segments: 8,
+            segment_bytes: 1 << 20,
             write_cache_bytes: 8 << 20,
             queue_depth: 32,
             patience_ns: 500 * MS,
@@ -107,7 +107,7 @@ impl Parameters {
             inner_bytes_per_s: 67_500_000,
             head_skew_ns: 9 * MS / 10,
             cylinder_skew_ns: 11 * MS / 10,
-            segment_bytes: 1 << 20,
+            segment_bytes: 2 << 20,
             write_cache_bytes: 16 << 20,
             ..Self::travelstar_7k320()
         }

@@ -145,6 +145,37 @@ fn what_was_just_read_comes_from_memory_and_what_was_written_since_is_not_old() 
 }
 
 #[test]
+fn what_comes_from_memory_comes_in_the_order_it_was_asked_for() {
+    let mut drive = drive(&Parameters::travelstar_7k320());
+    let read = drive.serve(&at(Kind::Read, 100_000, 8, 0));
+    let passed_ns = read + 30 * MS;
+    let near = [
+        at(Kind::Read, 5_000_000, 8, passed_ns),
+        at(Kind::Read, 100_008, 512, passed_ns),
+        at(Kind::Read, 100_520, 8, passed_ns),
+    ];
+    assert_eq!(drive.choose(&near), Some(1), "the shorter one would be done sooner");
+}
+
+#[test]
+fn a_short_request_does_not_lure_the_head_away_from_a_long_one_it_is_reading() {
+    for parameters in Parameters::all() {
+        // As the kernel cuts reads of 1 MiB, both parts waiting.
+        let (mut drive, mut sector) = (drive(&parameters), 2048);
+        drive.serve(&at(Kind::Read, 0, 2048, 0));
+        for _ in 0..200 {
+            let arrived = drive.free_ns();
+            let long = at(Kind::Read, sector, 1552, arrived);
+            let short = at(Kind::Read, sector + 1552, 496, arrived);
+            assert_eq!(drive.choose(&[long, short]), Some(0));
+            drive.serve(&long);
+            drive.serve(&short);
+            sector += 2048;
+        }
+    }
+}
+
+#[test]
 fn no_request_waits_for_ever_while_nearer_ones_keep_coming() {
     for parameters in Parameters::all() {
         let (mut drive, mut random) = (drive(&parameters), Random(5));
@@ -231,5 +262,24 @@ fn time_never_runs_backwards_and_the_counters_add_up() {
         assert!(counters.cache_hits + counters.media_reads >= counters.reads, "SEED={seed}");
         let arm_ns = counters.background.arm_ns() + counters.service.arm_ns();
         assert!(counters.seeks * parameters.seek_track_ns <= arm_ns, "SEED={seed}");
+    }
+}
+
+#[test]
+fn a_short_pause_of_the_reader_does_not_slow_sequential_reads() {
+    for parameters in Parameters::all() {
+        for gap_ns in [0, MS / 2, 1_400_000, 3 * MS] {
+            let (mut drive, mut now, mut sector) = (drive(&parameters), 0, 0);
+            for _ in 0..200 {
+                for _ in 0..2 {
+                    drive.serve(&at(Kind::Read, sector, 1024, now));
+                    sector += 1024;
+                }
+                now = drive.free_ns() + gap_ns;
+            }
+            let rate = sector * 512 * 1000 / (now / MS);
+            let part = rate as f64 / parameters.outer_bytes_per_s as f64;
+            assert!((0.97..1.01).contains(&part), "{gap_ns} ns of pause: {part}");
+        }
     }
 }
