@@ -11,13 +11,14 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use fuser::{Session, SessionACL};
+use fuser::{BackgroundSession, Config, Session, SessionACL};
 use haul_test_image::{LoopDevice, mount_detached, run};
 use rustix::fs::{CWD, MemfdFlags, OFlags, memfd_create};
 use rustix::mount::{MoveMountFlags, move_mount};
 
 use crate::arm::Arm;
 use crate::counters::Counters;
+use crate::guard::Guard;
 use crate::model::Parameters;
 use crate::served::{Obey, Order, Served};
 
@@ -60,14 +61,15 @@ impl Options {
 
 /// A running disk. When it is dropped, or its process ends, all of it is gone.
 ///
-/// The disk is served by threads of this process: a process that is killed while it waits for its
-/// own disk may stay until somebody aborts the connection, `/sys/fs/fuse/connections`.
+/// The disk is served by threads of this process. One that is killed while it waits for its own
+/// disk goes away a second later: a small process beside it sees to that.
 #[derive(Debug)]
 pub struct SpinningDisk {
     device: Option<LoopDevice>,
     root: Option<OwnedFd>,
     arm: ArmThread,
     served: Receiver<()>,
+    _guard: Guard,
 }
 
 /// The thread of the arm, which ends with this.
@@ -111,11 +113,11 @@ impl SpinningDisk {
         let name = unique_name();
         let obey = obey(&arm.0, Arc::clone(&node));
         let served = Served { arm: Arc::clone(&arm.0), name: name.clone(), bytes, obey };
-        let (root, served) = serve(served)?;
+        let (root, served, guard) = serve(served)?;
         let device = attach(&root, &name)?;
         set_queue(&device, options)?;
         node.get_or_init(|| device.node().to_owned());
-        Ok(Self { device: Some(device), root: Some(root), arm, served })
+        Ok(Self { device: Some(device), root: Some(root), arm, served, _guard: guard })
     }
 
     /// The device, such as `/dev/loop3`.
@@ -241,7 +243,7 @@ fn backing(backing: &Backing, bytes: u64) -> Result<File, String> {
 }
 
 /// Mounts the FUSE file system nowhere and serves it from a thread, which tells its end.
-fn serve(served: Served) -> Result<(OwnedFd, Receiver<()>), String> {
+fn serve(served: Served) -> Result<(OwnedFd, Receiver<()>, Guard), String> {
     let fuse = OpenOptions::new()
         .read(true)
         .write(true)
@@ -250,16 +252,22 @@ fn serve(served: Served) -> Result<(OwnedFd, Receiver<()>), String> {
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
     let root = mount_detached("fuse", "spinning-disk", &options)
         .map_err(|errno| format!("cannot mount a FUSE file system: {errno}"))?;
-    let session =
-        Session::from_fd(served, fuse.into(), SessionACL::Owner, fuser::Config::default())
-            .map_err(|error| format!("the kernel's FUSE does not answer: {error}"))?;
+    let session = Session::from_fd(served, fuse.into(), SessionACL::Owner, Config::default())
+        .map_err(|error| format!("the kernel's FUSE does not answer: {error}"))?;
     let (ended, end) = channel::<()>();
+    let (guarded, guard) = channel();
+    let its_root = root.try_clone().map_err(|error| format!("no descriptor left: {error}"))?;
     std::thread::spawn(move || {
+        // The guard asks the file system what it is, and that needs this very thread's session.
+        let session = session.spawn();
+        guarded.send(Guard::over_this_thread(&its_root)).ok();
+        drop(its_root);
         // Its outcome is the end of the connection, in one way or another; dropping the sender tells.
-        session.run().ok();
+        session.and_then(BackgroundSession::join).ok();
         drop(ended);
     });
-    Ok((root, end))
+    let guard = guard.recv().map_err(|error| format!("no guard: {error}"))??;
+    Ok((root, end, guard))
 }
 
 /// The name of the file that is the disk, as `losetup` shows it: whose it is, and no other's.

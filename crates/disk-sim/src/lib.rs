@@ -33,6 +33,7 @@
 mod arm;
 mod counters;
 mod disk;
+mod guard;
 mod medium;
 mod model;
 mod plot;

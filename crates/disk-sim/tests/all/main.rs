@@ -2,6 +2,7 @@
 
 mod files;
 mod power;
+mod program;
 mod timing;
 
 use haul_disk_sim::{Options, Parameters, SpinningDisk};
