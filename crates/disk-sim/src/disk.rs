@@ -262,7 +262,7 @@ fn serve(served: Served) -> Result<(OwnedFd, Receiver<()>, Guard), String> {
         let session = session.spawn();
         guarded.send(Guard::over_this_thread(&its_root)).ok();
         drop(its_root);
-        // Its outcome is the end of the connection, in one way or another; dropping the sender tells.
+        // Its outcome is the end of the connection in one way or another, told by the dropped sender.
         session.and_then(BackgroundSession::join).ok();
         drop(ended);
     });

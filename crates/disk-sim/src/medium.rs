@@ -154,7 +154,7 @@ mod tests {
         Write { sector, bytes: vec![filling; to_usize(sectors * SECTOR_BYTES)] }
     }
 
-    /// Does random writes and syncs, cuts, and tells what was there: for each sector what it may hold.
+    /// Does random writes and syncs, cuts, and tells what each sector may hold, and what it does.
     fn cut_after_work(seed: u64) -> (Vec<Vec<u8>>, Vec<u8>) {
         let (mut random, mut medium) = (Random(seed), medium(1 << 20));
         let mut may_hold = vec![vec![0]; to_usize(SECTORS)];

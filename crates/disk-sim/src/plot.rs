@@ -35,7 +35,7 @@ pub fn plot(parameters: &Parameters) -> String {
 <rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
 {labels}<path d="{points}" stroke="#235" stroke-width="2" stroke-opacity="0.5"/>
 <text x="{middle}" y="20" text-anchor="middle">{name}: milliseconds of a 4 KiB read</text>
-<text x="{middle}" y="{below}" text-anchor="middle">distance from the read before it, as a part of the drive</text>
+<text x="{middle}" y="{below}" text-anchor="middle">distance from the read before, in parts of the drive</text>
 </svg>
 "##
     )
@@ -67,7 +67,7 @@ mod tests {
             let ns = |time: Nanos| time as f64;
             let root_ns = ns(parameters.seek_average_ns - parameters.seek_track_ns) * 15.0 / 8.0;
             for (part, service_ns) in reads(&parameters) {
-                // Tracks are longer outside: a part of the sectors is half to twice that of the stroke.
+                // Tracks are longer outside: of the stroke it is half to twice that part.
                 let curve_ns = |stroke: f64| ns(parameters.seek_track_ns) + root_ns * stroke.sqrt();
                 let least_ns = curve_ns(part / 2.0).min(ns(parameters.seek_full_ns));
                 let most_ns = curve_ns((part * 2.0).min(1.0)).min(ns(parameters.seek_full_ns));

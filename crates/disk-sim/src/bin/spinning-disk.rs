@@ -17,7 +17,8 @@ struct Args {
     /// The drive: travelstar-7k320 (2.5", 12 ms) or deskstar-7k1000.c (3.5", 8.5 ms)
     #[arg(long, default_value = "travelstar-7k320", value_parser = drive)]
     drive: Parameters,
-    /// Bytes, as 500M or 16G; less than the drive has means fewer tracks under the same arm [default: the drive's]
+    /// Bytes, as 500M or 16G; less than the drive has means fewer tracks under the same arm
+    /// [default: the drive's]
     #[arg(long, value_parser = bytes)]
     size: Option<u64>,
     /// A directory for the sparse file behind the disk

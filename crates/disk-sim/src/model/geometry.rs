@@ -20,8 +20,8 @@ pub(crate) struct Place {
     pub(crate) sectors_per_track: u64,
 }
 
-/// The tracks of a drive. Sectors are numbered along a track, then through the heads of a cylinder, then
-/// inwards; each track begins a little later than the one before it, so that reading on needs no
+/// The tracks of a drive. Sectors are numbered along a track, then through the heads of a
+/// cylinder, then inwards; each track begins a little later than the one before it, so that reading on needs no
 /// whole revolution.
 #[derive(Debug, Clone)]
 pub(crate) struct Geometry {
@@ -96,7 +96,7 @@ impl Geometry {
         (self.passes_at_ns(place) + self.revolution_ns - angle) % self.revolution_ns
     }
 
-    /// How long a run of sectors takes to pass, from the beginning of the first to the end of the last.
+    /// How long a run takes to pass, from the beginning of its first sector to the end of its last.
     pub(crate) fn transfer_ns(&self, sector: u64, sectors: u64) -> Nanos {
         let (mut at, mut left, mut time) = (sector, sectors, 0);
         while left > 0 {

@@ -338,8 +338,8 @@ impl Drive {
     /// Writes the run that is reached soonest of the next ones upwards; where the arm was is gone.
     ///
     /// # Source
-    /// \[Jacobson91\]: nearest by access time within a window. The window goes upwards and around, so
-    /// that no run is left for ever.
+    /// \[Jacobson91\]: nearest by access time within a window. The window goes upwards and around,
+    /// so that no run is left for ever.
     fn destage_one(&mut self, now: Nanos) -> Option<Access> {
         let next = self.dirty.upwards(self.head_sector(now) + 1).take(DESTAGE_CHOICE);
         let reached = |run: &(u64, u64)| self.access(now, run.0, run.0 + 1).done_ns;

@@ -5,12 +5,12 @@ use crate::model::parameters::{Nanos, Parameters};
 /// Time against distance: `a + b √x` with `x` the part of the stroke beyond the next track, but
 /// never more than the full stroke takes; nothing where the arm need not move.
 ///
-/// `a` is the published time to the next track, however few tracks there are. Over two places chosen evenly the mean of `√x` is
-/// 8/15, so `b` follows from the published average.
+/// `a` is the published time to the next track, however few tracks there are. Over two places
+/// chosen evenly the mean of `√x` is 8/15, so `b` follows from the published average.
 ///
 /// # Source
 /// \[Ruemmler94\] has the root for short distances and a straight line for long ones; a root alone,
-/// cut at the full stroke, is within a tenth of the sheets used here, and needs no number they lack.
+/// cut at the full stroke, is within a tenth of the sheets here, and needs no number they lack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeekCurve {
     track_ns: f64,
