@@ -46,16 +46,12 @@ impl DetachedImage {
         let file = tempfile::tempfile_in(dir)
             .and_then(|file| file.set_len(bytes).map(|()| file))
             .map_err(|error| format!("no image in {}: {error}", dir.display()))?;
-        let attach = ["--find", "--show", "--direct-io=on", "/proc/self/fd/0"];
-        let node = run(Command::new("losetup").args(attach).stdin(file))?;
-        // As long as this is open the device stays, and is cleared once nobody has it open.
-        let held = File::open(&node).map_err(|error| format!("cannot open {node}: {error}"));
-        run(Command::new("losetup").args(["--detach", &node]))?;
-        let _held = held?;
-        run(Command::new(format!("mkfs.{fs}")).args(mkfs_options).arg(&node))?;
-        let root = mount(fs, &node, mount_options)
+        let device = LoopDevice::attach(file)?;
+        let node = device.node();
+        run(Command::new(format!("mkfs.{fs}")).args(mkfs_options).arg(node))?;
+        let root = mount_detached(fs, node, mount_options)
             .map_err(|errno| format!("cannot mount {fs} of {node}: {errno}"))?;
-        let device = node.trim_start_matches("/dev/").to_owned();
+        let device = device.name().to_owned();
         let options = ["noatime", mount_options].join(",").trim_end_matches(',').to_owned();
         Ok(Self { device, options, root })
     }
@@ -79,9 +75,49 @@ impl DetachedImage {
     }
 }
 
-fn mount(fs: &str, node: &str, options: &str) -> Result<OwnedFd, Errno> {
+/// A loop device over a file, past the page cache of the system below. The kernel clears it when
+/// this is dropped and nothing is mounted from it any more, however the process ends.
+#[derive(Debug)]
+pub struct LoopDevice {
+    node: String,
+    _held: File,
+}
+
+impl LoopDevice {
+    /// Puts a loop device over a file that can be written; it need not have a name.
+    ///
+    /// # Errors
+    /// What could not be done and why: no root, no loop device, a file without direct I/O, ...
+    pub fn attach(file: File) -> Result<Self, String> {
+        let attach = ["--find", "--show", "--direct-io=on", "/proc/self/fd/0"];
+        let node = run(Command::new("losetup").args(attach).stdin(file))?;
+        // As long as this is open the device stays, and is cleared once nobody has it open.
+        let held = File::open(&node).map_err(|error| format!("cannot open {node}: {error}"));
+        run(Command::new("losetup").args(["--detach", &node]))?;
+        Ok(Self { node, _held: held? })
+    }
+
+    /// Its path, such as `/dev/loop3`.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// The kernel's name of it, such as `loop3`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.node.trim_start_matches("/dev/")
+    }
+}
+
+/// Mounts a file system nowhere: the kernel dissolves the mount when the descriptor is closed.
+/// Reads set no times. `options` are those of the file system, `key=value` or flags, by commas.
+///
+/// # Errors
+/// What the kernel says.
+pub fn mount_detached(fs: &str, source: &str, options: &str) -> Result<OwnedFd, Errno> {
     let context = fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_set_string(&context, "source", node)?;
+    fsconfig_set_string(&context, "source", source)?;
     for option in options.split(',').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
             Some((key, value)) => fsconfig_set_string(&context, key, value)?,

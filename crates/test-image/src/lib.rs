@@ -20,11 +20,11 @@
 //!
 //! # Beside tests
 //! [`DetachedImage`] is the same for a program: it says why it cannot be made, and even a process
-//! that is killed leaves nothing of it behind.
+//! that is killed leaves nothing of it behind. [`LoopDevice`] and [`mount_detached`] are its parts.
 
 mod detached;
 
-pub use detached::DetachedImage;
+pub use detached::{DetachedImage, LoopDevice, mount_detached};
 
 use std::fs::File;
 use std::io::Write;
@@ -132,8 +132,11 @@ pub fn skip(why: &str) {
     drop(std::io::stderr().write_all(line.as_bytes()));
 }
 
-/// Runs a program and gives what it printed, or why it failed.
-fn run(command: &mut Command) -> Result<String, String> {
+/// Runs a program and gives what it printed.
+///
+/// # Errors
+/// That it does not start, or what it said when it failed.
+pub fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name} does not start: {error}"))?;
     if output.status.success() {

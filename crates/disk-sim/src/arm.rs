@@ -1,0 +1,182 @@
+//! The thread that is the drive: it takes requests, lets the model say when each is done, waits
+//! until then, and answers.
+
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use rustix::io::Errno;
+
+use crate::counters::Counters;
+use crate::medium::{Medium, Write};
+use crate::model::{Drive, Kind, Nanos, Parameters, Request};
+
+/// Who is told of the end of a request: with the bytes of a read.
+pub(crate) type Answer = Box<dyn FnOnce(io::Result<Vec<u8>>) + Send>;
+
+/// How virtual time passes: seconds by the clock for each second of the drive.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    began: Instant,
+    scale: f64,
+}
+
+impl Clock {
+    /// Virtual time now. Where nobody waits, time passes with the requests alone.
+    #[expect(clippy::cast_possible_truncation, reason = "centuries")]
+    fn now_ns(&self, free_ns: Nanos) -> Nanos {
+        if self.scale <= 0.0 {
+            return free_ns;
+        }
+        (self.began.elapsed().as_nanos() as f64 / self.scale) as Nanos
+    }
+
+    /// How long by the clock until a virtual time; nothing where nobody waits.
+    fn until(&self, moment_ns: Nanos) -> Duration {
+        let moment = Duration::from_secs_f64(moment_ns as f64 / 1e9 * self.scale);
+        moment.saturating_sub(self.began.elapsed())
+    }
+}
+
+struct Waiting {
+    request: Request,
+    bytes: Vec<u8>,
+    answer: Answer,
+}
+
+struct State {
+    drive: Drive,
+    medium: Medium,
+    clock: Clock,
+    /// Oldest first.
+    waiting: Vec<Waiting>,
+    serving: Option<Waiting>,
+    depth_max: u64,
+    has_power: bool,
+    is_stopped: bool,
+}
+
+/// The drive with its queue, for many threads.
+pub(crate) struct Arm {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Arm {
+    pub(crate) fn new(parameters: &Parameters, bytes: u64, file: File, scale: f64) -> Self {
+        let state = State {
+            drive: Drive::new(parameters.clone(), bytes),
+            medium: Medium::new(file, parameters.write_cache_bytes),
+            clock: Clock { began: Instant::now(), scale },
+            waiting: Vec::new(),
+            serving: None,
+            depth_max: 0,
+            has_power: true,
+            is_stopped: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Hands a request to the drive; without power it fails at once.
+    pub(crate) fn submit(
+        &self,
+        kind: Kind,
+        sector: u64,
+        sectors: u64,
+        bytes: Vec<u8>,
+        answer: Answer,
+    ) {
+        let mut state = self.state.lock();
+        if !state.has_power || state.is_stopped {
+            drop(state);
+            return answer(Err(Errno::IO.into()));
+        }
+        let arrived_ns = state.clock.now_ns(state.drive.free_ns());
+        let request = Request { kind, sector, sectors, arrived_ns };
+        state.waiting.push(Waiting { request, bytes, answer });
+        let depth = state.waiting.len() + usize::from(state.serving.is_some());
+        state.depth_max = state.depth_max.max(depth as u64);
+        self.changed.notify_all();
+    }
+
+    /// Serves until [`Arm::stop`].
+    pub(crate) fn run(&self) {
+        let mut state = self.state.lock();
+        while !state.is_stopped {
+            let requests: Vec<_> = state.waiting.iter().map(|waiting| waiting.request).collect();
+            let Some(chosen) = state.drive.choose(&requests) else {
+                self.changed.wait(&mut state);
+                continue;
+            };
+            state.serving = Some(state.waiting.remove(chosen));
+            let done_ns = state.drive.serve(&requests[chosen]);
+            loop {
+                let left = state.clock.until(done_ns);
+                // A power cut takes away what is being served.
+                if left.is_zero() || state.serving.is_none() || state.is_stopped {
+                    break;
+                }
+                self.changed.wait_for(&mut state, left);
+            }
+            let Some(served) = state.serving.take() else { continue };
+            let outcome = carry_out(&mut state.medium, served.request, served.bytes);
+            parking_lot::MutexGuard::unlocked(&mut state, || (served.answer)(outcome));
+        }
+        let left: Vec<_> = state.waiting.drain(..).collect();
+        drop(state);
+        left.into_iter().for_each(|waiting| (waiting.answer)(Err(Errno::IO.into())));
+    }
+
+    /// The thread ends; every request fails.
+    pub(crate) fn stop(&self) {
+        self.state.lock().is_stopped = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let state = self.state.lock();
+        Counters { depth_max: state.depth_max, ..*state.drive.counters() }
+    }
+
+    /// Takes the power away: see [`Medium::cut`]. Without power, nothing changes.
+    pub(crate) fn power_cut(&self, seed: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if !state.has_power {
+            return Ok(());
+        }
+        state.has_power = false;
+        state.drive.lose_caches();
+        let serving = state.serving.take();
+        let (mut answers, mut under_way) = (Vec::new(), Vec::new());
+        for Waiting { request, bytes, answer } in serving.into_iter().chain(state.waiting.drain(..))
+        {
+            if request.kind == Kind::Write {
+                under_way.push(Write { sector: request.sector, bytes });
+            }
+            answers.push(answer);
+        }
+        let outcome = state.medium.cut(seed, under_way);
+        drop(state);
+        self.changed.notify_all();
+        answers.into_iter().for_each(|answer| answer(Err(Errno::IO.into())));
+        outcome
+    }
+
+    /// Gives the power back.
+    pub(crate) fn power_on(&self) {
+        self.state.lock().has_power = true;
+    }
+
+    pub(crate) fn has_power(&self) -> bool {
+        self.state.lock().has_power
+    }
+}
+
+fn carry_out(medium: &mut Medium, request: Request, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    match request.kind {
+        Kind::Read => medium.read(request.sector, request.sectors),
+        Kind::Write => medium.write(Write { sector: request.sector, bytes }).map(|()| Vec::new()),
+        Kind::Sync => medium.sync().map(|()| Vec::new()),
+    }
+}

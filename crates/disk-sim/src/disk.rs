@@ -1,0 +1,334 @@
+//! The disk as a device: FUSE below, a loop device above, file systems on top.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fuser::{BackgroundSession, Config, Session, SessionACL};
+use haul_test_image::{LoopDevice, mount_detached, run};
+use rustix::fs::{CWD, MemfdFlags, OFlags, memfd_create};
+use rustix::mount::{MoveMountFlags, move_mount};
+
+use crate::arm::Arm;
+use crate::counters::Counters;
+use crate::guard::Guard;
+use crate::model::Parameters;
+use crate::served::{Obey, Order, Served};
+
+/// How long the kernel may take to let go of the disk at the end.
+const END_MAX: Duration = Duration::from_secs(10);
+
+/// Where the bytes are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backing {
+    /// In memory.
+    Memory,
+    /// In a sparse file without a name in this directory.
+    Dir(PathBuf),
+}
+
+/// What disk to start.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The drive.
+    pub parameters: Parameters,
+    /// Its size. One smaller than the real drive has fewer tracks under the same arm.
+    pub bytes: u64,
+    /// Where the bytes are kept.
+    pub backing: Backing,
+    /// Seconds that pass by the clock for each second of the drive: 1 is as slow as the drive, 0.1
+    /// ten times faster, 0 as fast as can be; the virtual times in the counters stay the same.
+    pub time_scale: f64,
+    /// The scheduler of the loop device: `none`, `mq-deadline`, ...
+    pub scheduler: String,
+}
+
+impl Options {
+    /// A drive of `bytes` in memory, unscaled, that orders its requests by itself.
+    #[must_use]
+    pub fn new(parameters: Parameters, bytes: u64) -> Self {
+        let scheduler = "none".to_owned();
+        Self { parameters, bytes, backing: Backing::Memory, time_scale: 1.0, scheduler }
+    }
+}
+
+/// A running disk. When it is dropped, or its process ends, all of it is gone.
+///
+/// The disk is served by threads of this process. One that is killed while it waits for its own
+/// disk goes away a second later: a small process beside it sees to that.
+#[derive(Debug)]
+pub struct SpinningDisk {
+    device: Option<LoopDevice>,
+    root: Option<OwnedFd>,
+    arm: ArmThread,
+    served: Receiver<()>,
+    _guard: Guard,
+}
+
+/// The thread of the arm, which ends with this.
+struct ArmThread(Arc<Arm>, Option<JoinHandle<()>>);
+
+impl std::fmt::Debug for ArmThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ArmThread").field(&self.0.counters()).finish()
+    }
+}
+
+impl ArmThread {
+    fn start(arm: Arm) -> Self {
+        let arm = Arc::new(arm);
+        let its = Arc::clone(&arm);
+        Self(arm, Some(std::thread::spawn(move || its.run())))
+    }
+}
+
+impl Drop for ArmThread {
+    fn drop(&mut self) {
+        self.0.stop();
+        self.1.take().map(JoinHandle::join);
+    }
+}
+
+impl SpinningDisk {
+    /// Starts a disk, all zeros.
+    ///
+    /// # Errors
+    /// What could not be done and why: no root, no FUSE, no loop device, an unknown scheduler, ...
+    pub fn start(options: &Options) -> Result<Self, String> {
+        let bytes = options.bytes / 4096 * 4096;
+        if bytes < 1 << 20 || !(0.0..=1000.0).contains(&options.time_scale) {
+            return Err("a disk has 1 MiB at least, and a time scale of 0 to 1000".to_owned());
+        }
+        let file = backing(&options.backing, bytes)?;
+        let arm = Arm::new(&options.parameters, bytes, file, options.time_scale);
+        let arm = ArmThread::start(arm);
+        let node = Arc::new(OnceLock::new());
+        let name = unique_name();
+        let obey = obey(&arm.0, Arc::clone(&node));
+        let served = Served { arm: Arc::clone(&arm.0), name: name.clone(), bytes, obey };
+        let (root, served, guard) = serve(served)?;
+        let device = attach(&root, &name)?;
+        set_queue(&device, options)?;
+        node.get_or_init(|| device.node().to_owned());
+        Ok(Self { device: Some(device), root: Some(root), arm, served, _guard: guard })
+    }
+
+    /// The device, such as `/dev/loop3`.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        self.device.as_ref().map_or("", LoopDevice::node)
+    }
+
+    /// A directory with `counters.json`, and `control`, which takes `cut SEED` and `on`.
+    #[must_use]
+    pub fn control(&self) -> PathBuf {
+        let fd = self.root.as_ref().map_or(-1, |root| root.as_raw_fd());
+        format!("/proc/{}/fd/{fd}", std::process::id()).into()
+    }
+
+    /// Makes an empty file system on the disk.
+    ///
+    /// # Errors
+    /// Why `mkfs.<fs>` failed.
+    pub fn make(&self, fs: &str, mkfs_options: &[&str]) -> Result<(), String> {
+        let mkfs = format!("mkfs.{fs}");
+        run(Command::new(mkfs).args(mkfs_options).arg(self.device())).map(drop)
+    }
+
+    /// Mounts the file system on the disk, for this process and whoever is told the path.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn mount(&self, fs: &str, options: &str) -> Result<Mounted<'_>, String> {
+        let root = mount_detached(fs, self.device(), options)
+            .map_err(|errno| format!("cannot mount {fs} of {}: {errno}", self.device()))?;
+        Ok(Mounted { root: Some(root), disk: self })
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.arm.0.counters()
+    }
+
+    /// Takes the power away. Of the writes since the last sync, as many as the write cache holds,
+    /// each survives whole, not at all, or in some of its sectors, as the seed has it; so do those
+    /// under way. From now on every request fails, until [`SpinningDisk::power_on`].
+    ///
+    /// # Errors
+    /// When the backing store cannot be written.
+    pub fn power_cut(&self, seed: u64) -> Result<(), String> {
+        cut(&self.arm.0, seed)
+    }
+
+    /// Gives the power back. What the kernel remembers of the disk is thrown away first.
+    ///
+    /// # Errors
+    /// That something is still mounted from the disk.
+    pub fn power_on(&self) -> Result<(), String> {
+        power_on(&self.arm.0, self.device())
+    }
+}
+
+impl Drop for SpinningDisk {
+    fn drop(&mut self) {
+        // The kernel writes what it still holds, clears the device, and lets go of its file; then
+        // the FUSE file system has no user left and ends.
+        self.device = None;
+        self.root = None;
+        self.served.recv_timeout(END_MAX).ok();
+    }
+}
+
+/// A mounted file system of a [`SpinningDisk`], unmounted when dropped: that waits, for ten seconds
+/// at most, until the kernel has let go of the device, which it does not while a file is open.
+#[derive(Debug)]
+pub struct Mounted<'a> {
+    root: Option<OwnedFd>,
+    disk: &'a SpinningDisk,
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        self.root = None;
+        // A process that this one is just starting has the descriptor too, for a moment.
+        let started = Instant::now();
+        while is_free(self.disk.device()).is_err() && started.elapsed() < END_MAX {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Mounted<'_> {
+    fn fd(&self) -> i32 {
+        self.root.as_ref().map_or(-1, |root| root.as_raw_fd())
+    }
+
+    /// A path to the root directory, good within this process.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.fd()).into()
+    }
+
+    /// Shows it on a directory too, for everybody. That it is taken away again from there, before
+    /// the disk ends, is up to the caller: `umount`.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn attach(&self, dir: &Path) -> Result<(), String> {
+        let Some(root) = &self.root else { return Ok(()) };
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(root, "", CWD, dir, flags)
+            .map_err(|errno| format!("cannot mount on {}: {errno}", dir.display()))
+    }
+}
+
+fn backing(backing: &Backing, bytes: u64) -> Result<File, String> {
+    let (file, place) = match backing {
+        Backing::Memory => {
+            let memory = memfd_create("spinning-disk", MemfdFlags::CLOEXEC);
+            (memory.map(File::from).map_err(Into::into), "memory".to_owned())
+        }
+        Backing::Dir(dir) => (tempfile::tempfile_in(dir), dir.display().to_string()),
+    };
+    file.and_then(|file| file.set_len(bytes).map(|()| file))
+        .map_err(|error| format!("no room for a disk of {bytes} bytes in {place}: {error}"))
+}
+
+/// Mounts the FUSE file system nowhere and serves it from a thread, which tells its end.
+fn serve(served: Served) -> Result<(OwnedFd, Receiver<()>, Guard), String> {
+    let fuse = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+        .map_err(|error| format!("cannot open /dev/fuse: {error}"))?;
+    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
+    let root = mount_detached("fuse", "spinning-disk", &options)
+        .map_err(|errno| format!("cannot mount a FUSE file system: {errno}"))?;
+    let session = Session::from_fd(served, fuse.into(), SessionACL::Owner, Config::default())
+        .map_err(|error| format!("the kernel's FUSE does not answer: {error}"))?;
+    let (ended, end) = channel::<()>();
+    let (guarded, guard) = channel();
+    let its_root = root.try_clone().map_err(|error| format!("no descriptor left: {error}"))?;
+    std::thread::spawn(move || {
+        // The guard asks the file system what it is, and that needs this very thread's session.
+        let session = session.spawn();
+        guarded.send(Guard::over_this_thread(&its_root)).ok();
+        drop(its_root);
+        // Its outcome is the end of the connection in one way or another, told by the dropped sender.
+        session.and_then(BackgroundSession::join).ok();
+        drop(ended);
+    });
+    let guard = guard.recv().map_err(|error| format!("no guard: {error}"))??;
+    Ok((root, end, guard))
+}
+
+/// The name of the file that is the disk, as `losetup` shows it: whose it is, and no other's.
+fn unique_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("spinning-disk-{}-{number}", std::process::id())
+}
+
+fn attach(root: &OwnedFd, name: &str) -> Result<LoopDevice, String> {
+    let path = format!("/proc/self/fd/{}/{name}", root.as_raw_fd());
+    let file = OpenOptions::new().read(true).write(true).open(&path);
+    LoopDevice::attach(file.map_err(|error| format!("cannot open the served disk: {error}"))?)
+}
+
+/// Tells the kernel what kind of disk it is.
+fn set_queue(device: &LoopDevice, options: &Options) -> Result<(), String> {
+    let cache = match options.parameters.write_cache_bytes {
+        0 => "write through",
+        _ => "write back",
+    };
+    for (name, value) in [
+        ("rotational", "1"),
+        ("scheduler", options.scheduler.as_str()),
+        ("write_cache", cache),
+        ("discard_max_bytes", "0"),
+    ] {
+        let path = Path::new("/sys/block").join(device.name()).join("queue").join(name);
+        std::fs::write(&path, value)
+            .map_err(|error| format!("cannot write {value:?} to {}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn obey(arm: &Arc<Arm>, node: Arc<OnceLock<String>>) -> Obey {
+    let arm = Arc::clone(arm);
+    Arc::new(move |order| match (order, node.get()) {
+        (Order::Cut(seed), _) => cut(&arm, seed),
+        (Order::On, Some(node)) => power_on(&arm, node),
+        (Order::On, None) => Err("the disk is just starting".to_owned()),
+    })
+}
+
+fn cut(arm: &Arm, seed: u64) -> Result<(), String> {
+    arm.power_cut(seed).map_err(|error| format!("cannot write to the backing store: {error}"))
+}
+
+fn power_on(arm: &Arm, node: &str) -> Result<(), String> {
+    if arm.has_power() {
+        return Ok(());
+    }
+    is_free(node).map_err(|error| format!("unmount {node} before power on: {error}"))?;
+    // While the power is off, nothing the kernel still holds can get to the disk.
+    run(Command::new("blockdev").args(["--flushbufs", node]))
+        .map_err(|why| format!("cannot make the kernel forget {node}: {why}"))?;
+    arm.power_on();
+    Ok(())
+}
+
+/// Whether nobody has the device to himself, as a mounted file system does.
+fn is_free(node: &str) -> std::io::Result<()> {
+    let flags = OFlags::EXCL.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(node).map(drop)
+}

@@ -1,0 +1,82 @@
+//! A picture of a drive: how long a read takes, against how far the arm has to go for it.
+
+use crate::model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
+use crate::random::Random;
+
+const WIDTH: f64 = 800.0;
+const HEIGHT: f64 = 400.0;
+const MARGIN: f64 = 40.0;
+const READS: usize = 1500;
+
+/// The plot as SVG: a point for each of 1500 reads of 4 KiB from one place chosen evenly to
+/// the next, on the whole drive, served by the model.
+#[must_use]
+pub fn plot(parameters: &Parameters) -> String {
+    let ms_max = (parameters.seek_full_ns + parameters.revolution_ns) as f64 / MS as f64 + 2.0;
+    let x = |part: f64| MARGIN + part * (WIDTH - 2.0 * MARGIN);
+    let y = |ms: f64| HEIGHT - MARGIN - ms / ms_max * (HEIGHT - 2.0 * MARGIN);
+    let ms = |time: Nanos| time as f64 / MS as f64;
+    let point = |(part, service_ns)| format!("M{:.0} {:.0}h2", x(part), y(ms(service_ns)));
+    let points: String = reads(parameters).map(point).collect();
+    let line = |ms: f64| {
+        let (left, right, at) = (x(0.0), x(1.0), y(ms));
+        format!(
+            r##"<path d="M{left:.0} {at:.0}H{right:.0}" stroke="#ddd"/>
+<text x="{MARGIN}" y="{at:.0}" dx="-6" dy="4" text-anchor="end">{ms}</text>
+"##
+        )
+    };
+    let ticks = (0..).step_by(5).map(f64::from).take_while(|ms| *ms < ms_max);
+    let labels: String = ticks.map(line).collect();
+    let (name, middle, below) = (parameters.name, WIDTH / 2.0, HEIGHT - 8.0);
+    format!(
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"
+ font-family="sans-serif" font-size="12">
+<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
+{labels}<path d="{points}" stroke="#235" stroke-width="2" stroke-opacity="0.5"/>
+<text x="{middle}" y="20" text-anchor="middle">{name}: milliseconds of a 4 KiB read</text>
+<text x="{middle}" y="{below}" text-anchor="middle">distance from the read before, in parts of the drive</text>
+</svg>
+"##
+    )
+}
+
+/// Distances, as parts of the drive, with service times.
+fn reads(parameters: &Parameters) -> impl Iterator<Item = (f64, Nanos)> {
+    let pages = parameters.capacity_bytes / SECTOR_BYTES / 8;
+    let (mut drive, mut random) =
+        (Drive::new(parameters.clone(), parameters.capacity_bytes), Random(1));
+    let mut last = 0;
+    (0..READS).map(move |_| {
+        let (page, arrived_ns) = (random.below(pages), drive.free_ns());
+        let request = Request { kind: Kind::Read, sector: page * 8, sectors: 8, arrived_ns };
+        let service_ns = drive.serve(&request) - arrived_ns;
+        let distance = page.abs_diff(last) as f64 / pages as f64;
+        last = page;
+        (distance, service_ns)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_read_lies_between_the_curve_and_one_revolution_above_it() {
+        for parameters in Parameters::all() {
+            let ns = |time: Nanos| time as f64;
+            let root_ns = ns(parameters.seek_average_ns - parameters.seek_track_ns) * 15.0 / 8.0;
+            for (part, service_ns) in reads(&parameters) {
+                // Tracks are longer outside: of the stroke it is half to twice that part.
+                let curve_ns = |stroke: f64| ns(parameters.seek_track_ns) + root_ns * stroke.sqrt();
+                let least_ns = curve_ns(part / 2.0).min(ns(parameters.seek_full_ns));
+                let most_ns = curve_ns((part * 2.0).min(1.0)).min(ns(parameters.seek_full_ns));
+                let slack_ns = ns(parameters.revolution_ns + parameters.overhead_ns + MS);
+                assert!(ns(service_ns) > least_ns, "{part}: {service_ns}");
+                assert!(ns(service_ns) < most_ns + slack_ns, "{part}: {service_ns}");
+            }
+            let svg = plot(&parameters);
+            assert!(svg.matches("h2").count() == READS && svg.ends_with("</svg>\n"));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Power cuts, with a real kernel above.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use haul_disk_sim::{Mounted, SpinningDisk};
+use haul_test_image::run;
+
+use crate::disk;
+use crate::files::{KINDS, check};
+
+fn content(number: usize) -> Vec<u8> {
+    format!("file {number}\n").repeat(1 + number * 37 % 3000).into_bytes()
+}
+
+/// Writes files until the disk fails, each synced with its name before it is acknowledged.
+fn write_and_acknowledge(dir: &Path, acknowledged: &Sender<usize>) -> std::io::Result<()> {
+    let names = File::open(dir)?;
+    for number in 0.. {
+        let mut file = File::create(dir.join(number.to_string()))?;
+        file.write_all(&content(number))?;
+        file.sync_all()?;
+        names.sync_all()?;
+        // Whoever listened may have heard enough.
+        acknowledged.send(number).ok();
+        std::fs::write(dir.join(format!("{number}-unsynced")), content(number))?;
+    }
+    Ok(())
+}
+
+/// Lets the writer work, cuts the power under it, and returns how many files it had been promised.
+fn cut_under_a_writer(disk: &SpinningDisk, mounted: &Mounted<'_>, seed: u64) -> usize {
+    let (sender, receiver): (_, Receiver<usize>) = channel();
+    let (dir, heard) = (mounted.path(), 20 + 3 * usize::try_from(seed).unwrap_or(0));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || write_and_acknowledge(&dir, &sender));
+        for _ in 0..heard {
+            receiver.recv().expect("the disk works until the power is cut");
+        }
+        disk.power_cut(seed).expect("the power can be cut");
+        let outcome = writer.join().expect("the writer does not panic");
+        assert!(outcome.is_err(), "nothing works without power");
+    });
+    heard + receiver.try_iter().count()
+}
+
+#[test]
+fn what_was_synced_before_a_power_cut_is_whole_after_it() {
+    for (fs, mkfs, fsck, bytes) in KINDS {
+        for seed in 0..4 {
+            println!("SEED={seed} on {fs}");
+            let Some(disk) = disk(bytes) else { return };
+            disk.make(fs, mkfs).unwrap();
+            let mounted = disk.mount(fs, "").unwrap();
+            let count = cut_under_a_writer(&disk, &mounted, seed);
+            let refused = disk.power_on().unwrap_err();
+            assert!(refused.contains("unmount"), "{refused}");
+            drop(mounted);
+            disk.power_on().unwrap();
+
+            // Mounting replays the journal.
+            let mounted = disk.mount(fs, "").unwrap();
+            for number in 0..count {
+                let read = std::fs::read(mounted.path().join(number.to_string())).unwrap();
+                assert!(read == content(number), "SEED={seed} {fs}: file {number} is damaged");
+            }
+            drop(mounted);
+            check(&disk, fsck);
+            assert_eq!(disk.counters().power_cuts, 1);
+        }
+    }
+}
+
+/// The sectors of a range of the device, past all caches.
+fn sectors(disk: &SpinningDisk, dir: &Path) -> Vec<Vec<u8>> {
+    let (from, copy) = (format!("if={}", disk.device()), dir.join("copy"));
+    let to = format!("of={}", copy.display());
+    run(Command::new("dd").args([&from, &to, "bs=64K", "count=16", "iflag=direct"]))
+        .expect("the disk can be read");
+    std::fs::read(copy).expect("dd made it").chunks(512).map(<[u8]>::to_vec).collect()
+}
+
+fn fill(disk: &SpinningDisk, dir: &Path, filling: u8, dd: &[&str]) {
+    let (source, to) = (dir.join("source"), format!("of={}", disk.device()));
+    std::fs::write(&source, vec![filling; 1 << 20]).expect("there is room");
+    let from = format!("if={}", source.display());
+    run(Command::new("dd").args([&from, &to, "bs=64K", "oflag=direct"]).args(dd))
+        .expect("the disk can be written");
+}
+
+#[test]
+fn unsynced_sectors_are_old_or_new_and_the_seed_says_which() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut outcomes = Vec::new();
+    for seed in [1, 1, 2] {
+        let Some(disk) = disk(64 << 20) else { return };
+        fill(&disk, dir.path(), 1, &["conv=fsync"]);
+        fill(&disk, dir.path(), 2, &[]);
+        assert!(sectors(&disk, dir.path()).iter().all(|sector| *sector == [2; 512]));
+        disk.power_cut(seed).unwrap();
+        disk.power_on().unwrap();
+        let after = sectors(&disk, dir.path());
+        assert!(after.iter().all(|sector| *sector == [1; 512] || *sector == [2; 512]));
+        let new = after.iter().filter(|sector| sector[0] == 2).count();
+        assert!((1..2047).contains(&new), "SEED={seed}: {new} of 2048 sectors are new");
+        outcomes.push(after);
+    }
+    assert!(outcomes[0] == outcomes[1], "the same seed");
+    assert!(outcomes[0] != outcomes[2], "another seed");
+}
+
+#[test]
+fn without_power_every_request_fails_until_it_is_back() {
+    let Some(disk) = disk(64 << 20) else { return };
+    let control = disk.control().join("control");
+    let read = || {
+        run(Command::new("dd").args([
+            &format!("if={}", disk.device()),
+            "of=/dev/null",
+            "bs=4K",
+            "count=1",
+            "iflag=direct",
+        ]))
+    };
+    read().unwrap();
+    assert!(std::fs::write(&control, "cut nothing").is_err(), "not an order");
+    std::fs::write(&control, "cut 5\n").unwrap();
+    assert!(read().unwrap_err().contains("Input/output error"));
+    std::fs::write(&control, "on\n").unwrap();
+    read().unwrap();
+    assert_eq!(disk.counters().power_cuts, 1);
+}

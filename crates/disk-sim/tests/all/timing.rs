@@ -1,0 +1,99 @@
+//! Times, held against the data sheets: fio asks, the drive's own clock tells.
+//!
+//! Virtual times are what is compared; by the clock there is also what this machine adds.
+
+use std::process::Command;
+
+use haul_disk_sim::{Options, Parameters, SECTOR_BYTES, SpinningDisk};
+use haul_test_image::{run, skip};
+use serde_json::Value;
+
+use crate::start;
+
+const BYTES: u64 = 16 << 30;
+
+fn started(parameters: &Parameters, time_scale: f64) -> Option<SpinningDisk> {
+    let mut options = Options::new(parameters.clone(), BYTES);
+    options.time_scale = time_scale;
+    start(&options)
+}
+
+/// Lets fio read; what it tells of its reads, or why it is not there.
+fn fio(disk: &SpinningDisk, job: &[&str]) -> Result<Value, String> {
+    let mut fio = Command::new("fio");
+    fio.args(["--name=reads", "--readonly", "--direct=1", "--output-format=json"]);
+    fio.args(["--ioengine=libaio", &format!("--filename={}", disk.device())]).args(job);
+    let told: Value = serde_json::from_str(&run(&mut fio)?).map_err(|error| error.to_string())?;
+    Ok(told["jobs"][0]["read"].clone())
+}
+
+/// Reads a second by the drive's own clock, while fio reads.
+fn virtual_rate(disk: &SpinningDisk, job: &[&str]) -> Option<f64> {
+    let before = disk.counters();
+    if let Err(why) = fio(disk, job) {
+        skip(&why);
+        return None;
+    }
+    let after = disk.counters();
+    let bytes = after.bytes_read - before.bytes_read;
+    Some(bytes as f64 * 1e9 / (after.service_ns() - before.service_ns()) as f64)
+}
+
+#[test]
+fn random_reads_one_after_the_other_take_what_the_sheets_say() {
+    for (parameters, expected) in Parameters::all().into_iter().zip([62.0, 79.0]) {
+        let Some(disk) = started(&parameters, 0.0) else { return };
+        let job = ["--rw=randread", "--bs=4k", "--iodepth=1", "--number_ios=1500", "--norandommap"];
+        let Some(rate) = virtual_rate(&disk, &job) else { return };
+        let reads = rate / 4096.0;
+        assert!((reads / expected - 1.0).abs() < 0.05, "{}: {reads}", parameters.name);
+    }
+}
+
+#[test]
+fn many_waiting_reads_reach_the_drive_at_once_and_are_served_faster() {
+    for (parameters, at_depth_1) in Parameters::all().into_iter().zip([62.0, 79.0]) {
+        let Some(disk) = started(&parameters, 0.1) else { return };
+        let job =
+            ["--rw=randread", "--bs=4k", "--iodepth=32", "--number_ios=1500", "--norandommap"];
+        let Some(rate) = virtual_rate(&disk, &job) else { return };
+        assert!(disk.counters().depth_max >= 32, "{:?}", disk.counters());
+        let gain = rate / 4096.0 / at_depth_1;
+        assert!((1.5..2.5).contains(&gain), "{}: {gain}", parameters.name);
+    }
+}
+
+#[test]
+fn sequential_reads_have_the_rate_of_their_zone() {
+    for parameters in Parameters::all() {
+        let Some(disk) = started(&parameters, 0.0) else { return };
+        let inner = format!("--offset={}", BYTES - (200 << 20));
+        for (from, expected) in [
+            ("--offset=0", parameters.outer_bytes_per_s),
+            (inner.as_str(), parameters.inner_bytes_per_s),
+        ] {
+            let job = ["--rw=read", "--bs=1M", "--iodepth=1", "--size=100M", from];
+            let Some(rate) = virtual_rate(&disk, &job) else { return };
+            let part = rate / expected as f64;
+            assert!((0.97..1.03).contains(&part), "{}: {part} of {expected}", parameters.name);
+        }
+    }
+}
+
+#[test]
+fn unscaled_reads_take_their_time_by_the_clock() {
+    let parameters = Parameters::travelstar_7k320();
+    let Some(disk) = started(&parameters, 1.0) else { return };
+    let job = ["--rw=randread", "--bs=4k", "--iodepth=1", "--number_ios=120", "--norandommap"];
+    let told = match fio(&disk, &job) {
+        Ok(told) => told,
+        Err(why) => return skip(&why),
+    };
+    let counters = disk.counters();
+    let by_clock_ns = told["clat_ns"]["mean"].as_f64().unwrap();
+    let virtual_ns = counters.service_ns() as f64 / counters.reads as f64;
+    assert_eq!(counters.bytes_read % SECTOR_BYTES, 0);
+    // A busy machine may be late, but never early.
+    assert!(by_clock_ns > virtual_ns * 0.95, "{by_clock_ns} ns for {virtual_ns} ns");
+    assert!(by_clock_ns < virtual_ns * 3.0, "{by_clock_ns} ns for {virtual_ns} ns");
+}
