@@ -254,6 +254,12 @@ impl Replay for Replayer<'_> {
     /// A sealed volume is known by its index. The index is derived data: where it is not there,
     /// not whole or not of this volume, the volume itself is read.
     fn knows(&mut self, segment: SegmentInfo) -> bool {
+        read_index(self.volumes, segment).is_some()
+    }
+
+    /// In the order of the volumes: a tombstone that came before what it deletes would be
+    /// forgotten.
+    fn take_known(&mut self, segment: SegmentInfo) -> bool {
         let Some(needles) = read_index(self.volumes, segment) else { return false };
         for (at, head) in needles {
             drop(self.index.apply(head, at));

@@ -122,25 +122,37 @@ pub(crate) fn recover(
     Ok(Opened { segments: found.segments, pool, current, end, next, recovered })
 }
 
-/// Reads the segments that are not known, and returns what was found of the last if that was one.
+/// Delivers all segments in order, those that are not known by reading them, and returns what was
+/// found of the last if it was read.
 fn read_all(
     reading: &mut Reading<'_>,
     segments: &Segments,
     chain: &Chain,
 ) -> Result<Option<(Arc<Segment>, Scan)>> {
     let last = segments.keys().next_back().copied();
-    let mut unknown = Vec::new();
+    let mut all = Vec::new();
     for (number, segment) in segments {
-        if !reading.replay.knows(SegmentInfo::of(segment)) {
-            let known = match chain.ends.get(number) {
-                Some(end) => Known::SyncedTo(*end),
-                None if Some(*number) == last => Known::Last,
-                None => Known::Sealed,
-            };
-            unknown.push((Arc::clone(segment), known));
-        }
+        let known = match chain.ends.get(number) {
+            Some(end) => Known::SyncedTo(*end),
+            None if Some(*number) == last => Known::Last,
+            None => Known::Sealed,
+        };
+        let is_known = reading.replay.knows(SegmentInfo::of(segment));
+        all.push((Arc::clone(segment), known, is_known));
     }
-    let scans = deliver(reading, unknown)?;
+    let mut found = Vec::new();
+    for run in all.chunk_by(|a, b| a.2 == b.2) {
+        let mut to_read = Vec::new();
+        for (segment, known, is_known) in run {
+            if !is_known || !reading.replay.take_known(SegmentInfo::of(segment)) {
+                to_read.push((Arc::clone(segment), *known));
+            }
+            if *is_known {
+                found.extend(deliver(reading, std::mem::take(&mut to_read))?);
+            }
+        }
+        found.extend(deliver(reading, to_read)?);
+    }
     let is_last = |found: &(Arc<Segment>, Scan)| Some(found.0.number) == last;
-    Ok(scans.into_iter().next_back().filter(is_last))
+    Ok(found.into_iter().next_back().filter(is_last))
 }

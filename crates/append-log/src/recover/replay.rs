@@ -8,10 +8,18 @@ use crate::segments::Segment;
 /// Takes what a log holds when it is opened.
 pub trait Replay {
     /// Whether all records of this segment are known from elsewhere, so that it need not be
-    /// read. Only say so of a segment that was sealed, recognised by its nonce.
+    /// read. Only say so of a segment that was sealed, recognised by its nonce. All segments are
+    /// asked for before the first record comes: nothing is to be taken in yet.
     fn knows(&mut self, segment: SegmentInfo) -> bool {
         let _ = segment;
         false
+    }
+
+    /// It is the turn of a segment that is known: all records before it were delivered, none
+    /// behind it. What is known of it is taken in now; with `false` it is read after all.
+    fn take_known(&mut self, segment: SegmentInfo) -> bool {
+        let _ = segment;
+        true
     }
 
     /// A record, in the order of the log within each segment.

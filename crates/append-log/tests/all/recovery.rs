@@ -163,6 +163,35 @@ impl Replay for KnowsAllBut {
     }
 }
 
+/// Knows the second segment, and notes what comes in which order.
+#[derive(Default)]
+struct InOrder(Vec<u32>);
+
+impl Replay for InOrder {
+    fn knows(&mut self, segment: SegmentInfo) -> bool {
+        segment.number == 2
+    }
+
+    fn take_known(&mut self, segment: SegmentInfo) -> bool {
+        self.0.push(segment.number);
+        true
+    }
+
+    fn record(&mut self, at: Position, _payload: &[u8]) {
+        assert_ne!(at.lsn.segment(), 2);
+        self.0.push(at.lsn.segment());
+    }
+}
+
+#[test]
+fn what_the_owner_knows_has_its_turn_among_what_is_read() {
+    let (disk, _) = three_segments();
+    let mut replay = InOrder::default();
+    Log::open(Arc::new(disk), small(), &mut replay).unwrap();
+    replay.0.dedup();
+    assert_eq!(replay.0, [1, 2, 3]);
+}
+
 #[test]
 fn segments_the_owner_knows_are_not_read_and_still_count_as_sealed() {
     let (disk, positions) = three_segments();

@@ -7,7 +7,8 @@ use haul_test_disk::Random;
 
 use crate::sample::{Sample, wait_for};
 use crate::{
-    BUCKET, big_files, disk_dir, dump, file_names, flip, new_store, put, reopen, small, try_get,
+    BUCKET, big_files, disk_dir, dump, file_names, flip, new_store, put, random_bytes, reopen,
+    small, try_get,
 };
 
 #[test]
@@ -160,5 +161,39 @@ fn a_hundred_thousand_objects_open_in_a_moment() {
         assert!(recovered.seconds < 10.0);
         assert_eq!(try_get(&store, "7/77").unwrap(), b"some small content of an object");
         store.close().unwrap();
+    }
+}
+
+/// A tombstone that is taken in before what it deletes would be forgotten: an older volume has to
+/// have its turn first, also when it alone must be read.
+#[test]
+fn what_was_deleted_stays_so_when_an_older_volume_has_lost_its_index() {
+    let (dir, store) = new_store();
+    let deleted: Vec<String> = (0..20).map(|n| format!("deleted {n}")).collect();
+    for key in &deleted {
+        put(&store, key, &random_bytes(1, 1000));
+    }
+    // Enough lives in both volumes for neither to be compacted.
+    let fill = |name: &str, volumes| {
+        for n in 0.. {
+            if store.stats().volumes > volumes {
+                return;
+            }
+            put(&store, &format!("{name} {n}"), &random_bytes(n, 60_000));
+        }
+    };
+    fill("first", 1);
+    deleted.iter().for_each(|key| assert!(store.delete(BUCKET, key).unwrap()));
+    fill("second", 2);
+    let index = |volume: u32| dir.path().join(format!("volumes/{volume:010}.index"));
+    store.close().unwrap();
+    // Opening looks after the indexes that are missing.
+    let (store, _) = reopen(dir.path());
+    wait_for(|| index(1).exists() && index(2).exists());
+    store.close().unwrap();
+    fs::remove_file(index(1)).unwrap();
+    let (store, _) = reopen(dir.path());
+    for key in &deleted {
+        assert!(try_get(&store, key).is_err(), "{key} came back");
     }
 }
