@@ -1,5 +1,6 @@
 //! Somebody who cleans up when this process ends, in whatever way.
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -29,10 +30,18 @@ impl Guardian {
     /// Watches over `dir`, relative to `base`, which may be made from now on, and over the `files`
     /// in it. Nothing else is removed.
     pub(crate) fn of(base: &Path, dir: &str, files: &[&str]) -> Result<Self> {
-        let child = Command::new("/bin/sh")
-            .args(["-c", SCRIPT, "sh", dir])
-            .args(files)
-            .current_dir(base)
+        Self::start(
+            Command::new("/bin/sh").args(["-c", SCRIPT, "sh", dir]).args(files).current_dir(base),
+        )
+    }
+
+    /// Runs a script of our own with these words, which begins by waiting for the end of its input.
+    pub(crate) fn with(script: &str, words: &[&OsStr]) -> Result<Self> {
+        Self::start(Command::new("/bin/sh").args(["-c", script, "sh"]).args(words))
+    }
+
+    fn start(command: &mut Command) -> Result<Self> {
+        let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -8,6 +8,7 @@
 //! - [`write_modes`] measures ways of writing records durably, with every request to the device on
 //!   somebody's account.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
+//! - [`duplicates`] runs `haul dups` beside the tools others search duplicates with.
 //! - [`Watcher`] is how a bench tells how far it is, and hears that it shall stop.
 //!
 //! # Example
@@ -47,6 +48,7 @@
 //! # Sources
 //! \[HdrHistogram\] for latencies, \[Ftrace\] for who asked a device for what.
 
+pub mod duplicates;
 mod error;
 mod guardian;
 mod host;
@@ -54,6 +56,7 @@ mod host_facts;
 pub mod log;
 mod report;
 mod rounds;
+mod setting;
 mod stats;
 mod table;
 mod trace;

@@ -5,10 +5,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
-    fsconfig_set_string, fsmount, fsopen,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 
 use crate::run;
@@ -60,6 +61,16 @@ impl DetachedImage {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.root.as_raw_fd()).into()
+    }
+
+    /// Shows it on a directory too, for everybody, from where the caller takes it away: `umount`.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn attach(&self, dir: &Path) -> Result<(), String> {
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&self.root, "", CWD, dir, flags)
+            .map_err(|errno| format!("cannot mount on {}: {errno}", dir.display()))
     }
 
     /// The kernel's name of the loop device, such as `loop3`.

@@ -27,12 +27,12 @@ pub use contender::{Contender, Counts, Failure};
 pub use drive::{Load, drive};
 pub use rivals::RIVALS_PROGRAM;
 pub use sample::Sample;
+pub(crate) use scratch::Scratch;
 
 use crate::error::Result;
 use crate::host::Host;
 use crate::log::group::Group;
 use crate::log::rivals::Rivals;
-use crate::log::scratch::Scratch;
 use crate::report::Report;
 use crate::stats::{Latencies, Spread};
 use crate::watch::Watcher;

@@ -7,6 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use haul_bench::write_modes::{Modes, VirtualDisk};
 
+use super::bench_duplicates::BenchDuplicatesArgs;
 use super::bench_log::BenchLogArgs;
 use super::examples;
 use crate::units::{parse_bytes, parse_time};
@@ -38,6 +39,13 @@ pub(crate) enum BenchCommand {
     /// own, which is built apart. By default it takes some three minutes.
     #[command(after_long_help = examples::BENCH_LOG)]
     Log(BenchLogArgs),
+    /// The search for duplicates, beside the tools others use for it
+    ///
+    /// Runs haul dups and those of fclones, yadf, jdupes, rdfind and czkawka_cli that are in the
+    /// directories of PATH over the same files, in turn, each in all settings that may be its best,
+    /// with a warm page cache and, as root, with an empty one. What they find is compared.
+    #[command(after_long_help = examples::BENCH_DUPLICATES)]
+    Duplicates(BenchDuplicatesArgs),
 }
 
 /// Where a report goes besides the terminal.

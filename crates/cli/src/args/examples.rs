@@ -37,6 +37,12 @@ pub(super) const BENCH: &str = "\
 Examples:
   haul bench write-modes --dir .";
 
+pub(super) const BENCH_DUPLICATES: &str = "\
+Examples:
+  haul bench duplicates --dir /var/tmp --files 20000 --big 1GiB
+  sudo haul bench duplicates --dir /var/tmp --corpus small --rounds 11 --json small.json
+  sudo haul bench duplicates --dir /var/tmp --corpus reflinks,spinning,paths";
+
 pub(super) const BENCH_LOG: &str = "\
 Examples:
   haul bench log --dir /var/tmp

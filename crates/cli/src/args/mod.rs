@@ -2,6 +2,7 @@
 //! completions are made from.
 
 mod bench;
+mod bench_duplicates;
 mod bench_log;
 mod examples;
 mod log;
@@ -15,6 +16,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
+pub(crate) use bench_duplicates::BenchDuplicatesArgs;
 pub(crate) use bench_log::BenchLogArgs;
 pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use store::{

@@ -1,6 +1,7 @@
 //! `haul bench`: ways of doing a job measured beside each other.
 
 mod console;
+mod duplicates;
 mod log;
 mod write_modes;
 
@@ -21,6 +22,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
     match &args.command {
         BenchCommand::WriteModes(args) => write_modes::run(args),
         BenchCommand::Log(args) => log::run(args),
+        BenchCommand::Duplicates(args) => duplicates::run(args),
     }
 }
 

@@ -1,0 +1,174 @@
+//! Where a corpus lies, what its disk counts, and how the page cache forgets it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use haul_disk::{Device, DeviceCounters, Disk, Open, OsDisk, Storage, probe, resident};
+use haul_disk_sim::{Backing, Mounted, Options as SimOptions, Parameters, SpinningDisk};
+use haul_test_image::DetachedImage;
+
+use super::corpus::Corpus;
+use crate::error::{Error, Result};
+use crate::guardian::Guardian;
+use crate::log::Scratch;
+
+/// Unmounts a directory once nobody needs it, and removes it.
+const UNMOUNT: &str = r#"cat > /dev/null; umount -l "$1"; rmdir "$1""#;
+/// For six thousand small files and what a file system needs.
+const SPINNING_BYTES: u64 = 8 << 30;
+/// The spinning disk is so much faster than by the clock. Its own clock is what is compared.
+const TIME_SCALE: f64 = 0.1;
+
+/// A directory for a corpus.
+pub(super) struct Place {
+    /// An absolute path without links in it, as tools tell it.
+    pub(super) root: PathBuf,
+    pub(super) storage: Storage,
+    device: Option<Device>,
+    kind: Kind,
+}
+
+enum Kind {
+    Plain { _files: Scratch },
+    Image { _mounted: Attached, _image: DetachedImage },
+    Spinning { _mounted: Attached, disk: Box<SpinningDisk> },
+}
+
+/// A directory on which a file system is mounted, for everybody.
+struct Attached {
+    _guardian: Guardian,
+}
+
+impl Attached {
+    fn new(dir: &Path, attach: impl FnOnce(&Path) -> Result<(), String>) -> Result<Self> {
+        let what = || format!("make the directory {}", dir.display());
+        fs::create_dir(dir).map_err(Error::other(what()))?;
+        let guardian = Guardian::with(UNMOUNT, &[dir.as_os_str()])?;
+        attach(dir).map_err(Error::Missing)?;
+        Ok(Self { _guardian: guardian })
+    }
+}
+
+/// What a disk did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Traffic {
+    pub(super) reads: u64,
+    pub(super) read_bytes: u64,
+    /// By the clock of the simulated disk.
+    pub(super) service_s: Option<f64>,
+    pub(super) seeks: Option<u64>,
+}
+
+impl Place {
+    /// Where `corpus` belongs: in `dir`, or on a file system of its own in a file there.
+    pub(super) fn of(corpus: Corpus, dir: &Path, big_bytes: u64) -> Result<Self> {
+        let name = format!("haul-bench-duplicates.{}-{}", std::process::id(), corpus.name());
+        let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
+        let root = dir.join(&name);
+        let kind = match corpus {
+            Corpus::Reflinks => {
+                let image = DetachedImage::new("btrfs", &["-q"], "", big_bytes + (1 << 30), &dir)
+                    .map_err(Error::Missing)?;
+                let mounted = Attached::new(&root, |root| image.attach(root))?;
+                Kind::Image { _mounted: mounted, _image: image }
+            }
+            Corpus::Spinning => spinning(&dir, &root)?,
+            _ => Kind::Plain { _files: Scratch::new(&dir, &name)? },
+        };
+        let storage = probe(&root)?;
+        let device = storage.device.clone();
+        Ok(Self { root, storage, device, kind })
+    }
+
+    /// Whether the disk says that it rotates and does not: fclones is tried with that set right.
+    pub(super) fn may_lie(&self) -> bool {
+        matches!(self.kind, Kind::Plain { .. }) && self.storage.queue.rotational == Some(true)
+    }
+
+    /// The file in which the kernel says whether the disk rotates.
+    pub(super) fn rotational(&self) -> Option<PathBuf> {
+        let disk = &self.device.as_ref()?.disk;
+        Some(Path::new("/sys/block").join(disk).join("queue/rotational"))
+    }
+
+    /// What the disk did while `body` ran.
+    pub(super) fn watched<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<(T, Traffic)> {
+        let counters = || self.device.as_ref().and_then(|device| DeviceCounters::of(device).ok());
+        let sim = || match &self.kind {
+            Kind::Spinning { disk, .. } => Some(disk.counters()),
+            _ => None,
+        };
+        let (before, sim_before) = (counters(), sim());
+        let done = body()?;
+        let mut traffic = Traffic::default();
+        if let (Some(before), Some(after)) = (before, counters()) {
+            let since = after.since(&before);
+            (traffic.reads, traffic.read_bytes) = (since.reads, since.read_bytes);
+        }
+        if let (Some(before), Some(after)) = (sim_before, sim()) {
+            let ns = after.service_ns().saturating_sub(before.service_ns());
+            traffic.service_s = Some(ns as f64 / 1e9);
+            traffic.seeks = Some(after.seeks.saturating_sub(before.seeks));
+        }
+        Ok((done, traffic))
+    }
+
+    /// Reads every file once.
+    pub(super) fn warm(&self) -> Result<()> {
+        let what = || format!("read the files in {}", self.root.display());
+        each_file(&self.root, &mut |path| {
+            io::copy(&mut File::open(path)?, &mut io::sink()).map(drop)
+        })
+        .map_err(Error::other(what()))
+    }
+
+    /// How many bytes of the files are in the page cache.
+    pub(super) fn cached_bytes(&self) -> Result<u64> {
+        let disk = OsDisk::open(&self.root)?;
+        let mut cached = 0;
+        let what = || format!("ask what of {} is in memory", self.root.display());
+        each_file(&self.root, &mut |path| {
+            let name = path.strip_prefix(&self.root).map_err(io::Error::other)?;
+            let name = name.to_str().ok_or_else(|| io::Error::other("a name of somebody else"))?;
+            let file = disk.open(name, Open { read_only: true, ..Open::default() });
+            let resident = file.and_then(|file| resident(&*file, 0, u64::MAX));
+            cached += resident.map_err(io::Error::other)?.resident_bytes;
+            Ok(())
+        })
+        .map_err(Error::other(what()))?;
+        Ok(cached)
+    }
+}
+
+fn spinning(dir: &Path, root: &Path) -> Result<Kind> {
+    let mut options = SimOptions::new(Parameters::travelstar_7k320(), SPINNING_BYTES);
+    options.time_scale = TIME_SCALE;
+    options.backing = Backing::Dir(dir.to_path_buf());
+    let disk = SpinningDisk::start(&options).map_err(Error::Missing)?;
+    disk.make("ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"])
+        .map_err(Error::Missing)?;
+    let mounted = disk.mount("ext4", "").map_err(Error::Missing)?;
+    let attached = Attached::new(root, |root| Mounted::attach(&mounted, root))?;
+    drop(mounted);
+    Ok(Kind::Spinning { _mounted: attached, disk: Box::new(disk) })
+}
+
+/// Has the kernel forget all files, their names and where they lie, which root alone may.
+pub(super) fn forget() -> Result<()> {
+    rustix::fs::sync();
+    let path = "/proc/sys/vm/drop_caches";
+    fs::write(path, "3").map_err(Error::other(format!("write to {path}")))
+}
+
+fn each_file(dir: &Path, body: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => each_file(&entry.path(), body)?,
+            kind if kind.is_file() => body(&entry.path())?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
