@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 
 use crate::counters::Counters;
@@ -54,7 +54,24 @@ struct State {
     serving: Option<Waiting>,
     depth_max: u64,
     has_power: bool,
+    /// The power goes with the request this many further on, by this seed.
+    cut_after: Option<(u64, u64)>,
+    /// Why the medium does not hold what it should after such a cut.
+    spoiled: Option<io::Error>,
     is_stopped: bool,
+}
+
+impl State {
+    /// Counts a request; the seed, if the power is to go while it is served.
+    fn due_cut(&mut self) -> Option<u64> {
+        let (left, seed) = self.cut_after.as_mut()?;
+        let seed = *seed;
+        match left.checked_sub(1) {
+            Some(less) => *left = less,
+            None => return Some(seed),
+        }
+        None
+    }
 }
 
 /// The drive with its queue, for many threads.
@@ -73,6 +90,8 @@ impl Arm {
             serving: None,
             depth_max: 0,
             has_power: true,
+            cut_after: None,
+            spoiled: None,
             is_stopped: false,
         };
         Self { state: Mutex::new(state), changed: Condvar::new() }
@@ -110,6 +129,11 @@ impl Arm {
                 continue;
             };
             state.serving = Some(state.waiting.remove(chosen));
+            if let Some(seed) = state.due_cut() {
+                let outcome = MutexGuard::unlocked(&mut state, || self.power_cut(seed));
+                state.spoiled = outcome.err();
+                continue;
+            }
             let done_ns = state.drive.serve(&requests[chosen]);
             loop {
                 let left = state.clock.until(done_ns);
@@ -121,7 +145,7 @@ impl Arm {
             }
             let Some(served) = state.serving.take() else { continue };
             let outcome = carry_out(&mut state.medium, served.request, served.bytes);
-            parking_lot::MutexGuard::unlocked(&mut state, || (served.answer)(outcome));
+            MutexGuard::unlocked(&mut state, || (served.answer)(outcome));
         }
         let left: Vec<_> = state.waiting.drain(..).collect();
         drop(state);
@@ -146,6 +170,7 @@ impl Arm {
             return Ok(());
         }
         state.has_power = false;
+        state.cut_after = None;
         state.drive.lose_caches();
         let serving = state.serving.take();
         let (mut answers, mut under_way) = (Vec::new(), Vec::new());
@@ -163,9 +188,19 @@ impl Arm {
         outcome
     }
 
+    /// Takes the power away when so many more requests were served, while the next one is.
+    pub(crate) fn power_cut_after(&self, requests: u64, seed: u64) {
+        self.state.lock().cut_after = Some((requests, seed));
+    }
+
     /// Gives the power back.
-    pub(crate) fn power_on(&self) {
-        self.state.lock().has_power = true;
+    pub(crate) fn power_on(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        match state.spoiled.take() {
+            Some(error) => return Err(error),
+            None => state.has_power = true,
+        }
+        Ok(())
     }
 
     pub(crate) fn has_power(&self) -> bool {

@@ -168,10 +168,17 @@ impl SpinningDisk {
         cut(&self.arm.0, seed)
     }
 
+    /// Takes the power away by itself, as [`SpinningDisk::power_cut`] does, once this many more
+    /// requests were served: while the next one is. [`Counters::power_cuts`] tells that it went.
+    pub fn power_cut_after(&self, requests: u64, seed: u64) {
+        self.arm.0.power_cut_after(requests, seed);
+    }
+
     /// Gives the power back. What the kernel remembers of the disk is thrown away first.
     ///
     /// # Errors
-    /// That something is still mounted from the disk.
+    /// That something is still mounted from the disk, or that the backing store could not be
+    /// written when the power went.
     pub fn power_on(&self) -> Result<(), String> {
         power_on(&self.arm.0, self.device())
     }
@@ -211,10 +218,10 @@ impl Mounted<'_> {
         self.root.as_ref().map_or(-1, |root| root.as_raw_fd())
     }
 
-    /// A path to the root directory, good within this process.
+    /// A path to the root directory, good for every process of this user.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        format!("/proc/self/fd/{}", self.fd()).into()
+        format!("/proc/{}/fd/{}", std::process::id(), self.fd()).into()
     }
 
     /// Shows it on a directory too, for everybody. That it is taken away again from there, before
@@ -312,7 +319,7 @@ fn obey(arm: &Arc<Arm>, node: Arc<OnceLock<String>>) -> Obey {
 }
 
 fn cut(arm: &Arm, seed: u64) -> Result<(), String> {
-    arm.power_cut(seed).map_err(|error| format!("cannot write to the backing store: {error}"))
+    arm.power_cut(seed).map_err(not_written)
 }
 
 fn power_on(arm: &Arm, node: &str) -> Result<(), String> {
@@ -323,8 +330,12 @@ fn power_on(arm: &Arm, node: &str) -> Result<(), String> {
     // While the power is off, nothing the kernel still holds can get to the disk.
     run(Command::new("blockdev").args(["--flushbufs", node]))
         .map_err(|why| format!("cannot make the kernel forget {node}: {why}"))?;
-    arm.power_on();
-    Ok(())
+    arm.power_on().map_err(not_written)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+fn not_written(error: std::io::Error) -> String {
+    format!("cannot write to the backing store: {error}")
 }
 
 /// Whether nobody has the device to himself, as a mounted file system does.

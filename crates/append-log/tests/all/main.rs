@@ -2,7 +2,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helpers of tests, which may fail like them"
+    clippy::print_stdout,
+    reason = "helpers of tests, which may fail and speak like them"
 )]
 
 mod arbitrary;
@@ -18,6 +19,8 @@ mod history;
 mod kill;
 mod memory;
 mod payload;
+mod power;
+mod promised;
 mod recovery;
 mod recycled;
 mod spares;

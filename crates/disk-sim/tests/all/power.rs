@@ -133,3 +133,24 @@ fn without_power_every_request_fails_until_it_is_back() {
     read().unwrap();
     assert_eq!(disk.counters().power_cuts, 1);
 }
+
+#[test]
+fn the_power_goes_by_itself_with_the_request_it_was_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = disk(64 << 20) else { return };
+    fill(&disk, dir.path(), 1, &["conv=fsync"]);
+    let before = disk.counters();
+    disk.power_cut_after(3, 7);
+    let file = File::options().write(true).open(disk.device()).unwrap();
+    let outcome = (1..9).find(|n| {
+        let written = std::os::unix::fs::FileExt::write_all_at(&file, &[2; 4096], n * 4096);
+        written.and_then(|()| file.sync_all()).is_err()
+    });
+    drop(file);
+    // A write and a sync each time.
+    assert_eq!(outcome, Some(2), "{:?}", disk.counters());
+    let after = disk.counters();
+    assert_eq!((after.power_cuts, after.requests - before.requests), (1, 3), "{after:?}");
+    disk.power_on().unwrap();
+    assert!(sectors(&disk, dir.path())[8..16].iter().all(|sector| *sector == [2; 512]));
+}

@@ -12,14 +12,14 @@ use haul_test_disk::Random;
 use crate::script::{Seeded, seed};
 use crate::{BIG, BUCKET, big_files, dump, new_store, put, reopen};
 
-const THREADS: u64 = 8;
+pub(crate) const THREADS: u64 = 8;
 const DIR: &str = "FILE_STORE_KILL_DIR";
 const SEED: &str = "FILE_STORE_KILL_SEED";
 
-type Objects = BTreeMap<String, Vec<u8>>;
+pub(crate) type Objects = BTreeMap<String, Vec<u8>>;
 
 /// What a thread does one after the other, to keys of its own: puts bytes, or deletes.
-fn acts(seed: u64, thread: u64) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
+pub(crate) fn acts(seed: u64, thread: u64) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
     let mut random = Random(seed.wrapping_mul(THREADS) + thread);
     std::iter::from_fn(move || {
         let key = format!("{thread}/{}", random.below(10));
@@ -93,7 +93,13 @@ fn run_and_kill(dir: &Path, seed: u64, acts: u64) -> BTreeMap<u64, usize> {
 }
 
 /// The keys of a thread are as after all it acknowledged, or one act later.
-fn check(found: &Objects, before: &Objects, seed: u64, thread: u64, acknowledged: usize) {
+pub(crate) fn check(
+    found: &Objects,
+    before: &Objects,
+    seed: u64,
+    thread: u64,
+    acknowledged: usize,
+) {
     let own = |objects: &Objects| -> Objects {
         let prefix = format!("{thread}/");
         let own = objects.iter().filter(|(key, _)| key.starts_with(&prefix));
@@ -108,7 +114,7 @@ fn check(found: &Objects, before: &Objects, seed: u64, thread: u64, acknowledged
     assert!(found == expected, "thread {thread} after {acknowledged} acts");
 }
 
-fn objects(store: &Store) -> Objects {
+pub(crate) fn objects(store: &Store) -> Objects {
     let found = dump(store).remove(BUCKET).unwrap();
     found.into_iter().map(|(key, (bytes, _))| (key, bytes)).collect()
 }

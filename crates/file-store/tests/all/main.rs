@@ -16,6 +16,7 @@ mod kill;
 mod listing;
 mod model;
 mod objects;
+mod power;
 mod recovery;
 mod sample;
 mod script;

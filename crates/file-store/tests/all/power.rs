@@ -1,0 +1,146 @@
+//! The power is cut under a process whose threads store and delete, again and again, with a real
+//! kernel, real file systems and a disk whose write cache forgets.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::{self, ScopedJoinHandle};
+
+use haul_disk_sim::{Options, Parameters, SpinningDisk};
+use haul_file_store::{Result, Store};
+use haul_test_disk::Random;
+use haul_test_image::skip;
+
+use crate::kill::{Objects, THREADS, acts, check, objects};
+use crate::script::{Seeded, seed};
+use crate::{BUCKET, big_files, reopen, small, try_put};
+
+const DIR: &str = "FILE_STORE_POWER_DIR";
+const SEED: &str = "FILE_STORE_POWER_SEED";
+const CUTS: u64 = 20;
+
+/// Not a test but the process under which the power is cut: it prints a line for each act
+/// acknowledged, until nothing works any more.
+#[test]
+fn the_process_without_power() {
+    let (Ok(dir), Ok(seed)) = (std::env::var(DIR), std::env::var(SEED)) else { return };
+    let seed: u64 = seed.parse().unwrap();
+    let store = match Store::open(Path::new(&dir), small()) {
+        Ok((store, _)) => store,
+        Err(error) => return println!("failed {error:?}"),
+    };
+    let works = |thread| -> Result<()> {
+        for (number, (key, bytes)) in acts(seed, thread).enumerate() {
+            match bytes {
+                Some(bytes) => drop(try_put(&store, &key, &bytes)?),
+                None => drop(store.delete(BUCKET, &key)?),
+            }
+            println!("ack {thread} {} .", number + 1);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let (works, mut threads) = (&works, Vec::new());
+        for thread in 0..THREADS {
+            let works = move || works(thread).map_err(|error| println!("failed {error:?}"));
+            threads.push(scope.spawn(works));
+        }
+        // Where nothing is to be compacted, that succeeds without power too.
+        while !threads.iter().all(ScopedJoinHandle::is_finished) && store.compact().is_ok() {}
+    });
+}
+
+/// Runs the process until the power goes: with some request of the disk, or after some act.
+/// Returns how many acts of each thread it acknowledged.
+fn cut_under_it(
+    disk: &SpinningDisk,
+    dir: &Path,
+    seed: u64,
+    random: &mut Random,
+) -> BTreeMap<u64, usize> {
+    let cuts_before = disk.counters().power_cuts;
+    let (until, requests) = match random.below(2) {
+        0 => (None, random.below(600)),
+        _ => (Some(1 + random.below(300)), u64::MAX),
+    };
+    disk.power_cut_after(requests, seed);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "power::the_process_without_power", "--nocapture"])
+        .env(DIR, dir)
+        .env(SEED, seed.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut acknowledged, mut lines) = (BTreeMap::new(), 0);
+    let mut failure = String::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        // The last one may be cut short.
+        let line = line.unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["ack", thread, number, "."] => {
+                acknowledged.insert(thread.parse().unwrap(), number.parse().unwrap());
+                lines += 1;
+                if until == Some(lines) {
+                    disk.power_cut(seed).unwrap();
+                    child.kill().unwrap();
+                }
+            }
+            ["failed", ..] => failure = line,
+            _ => {}
+        }
+    }
+    let status = child.wait().unwrap();
+    assert!(status.success() || status.signal() == Some(9), "the process: {status}");
+    assert_eq!(disk.counters().power_cuts, cuts_before + 1, "it ended by itself: {failure}");
+    acknowledged
+}
+
+/// Cuts the power again and again on one file system, and says how often.
+fn cut_again_and_again(fs: &str, bytes: u64, first: u64) -> Option<u64> {
+    let mut options = Options::new(Parameters::travelstar_7k320(), bytes);
+    options.time_scale = 0.0;
+    let disk = SpinningDisk::start(&options).map_err(|why| skip(&why)).ok()?;
+    disk.make(fs, if fs == "ext4" { &["-q", "-F"] } else { &["-q", "-f"] }).unwrap();
+    let (mut before, mut random, mut acts) = (Objects::new(), Random(first), 0);
+    let mut mounted = disk.mount(fs, "").unwrap();
+    let store = reopen(&mounted.path().join("store")).0;
+    store.create_bucket(BUCKET).unwrap();
+    store.close().unwrap();
+    for round in 0..CUTS {
+        let seed = first.wrapping_add(round);
+        let _seeded = Seeded(first, format!("cut {round} on {fs}"));
+        let acknowledged = cut_under_it(&disk, &mounted.path().join("store"), seed, &mut random);
+        drop(mounted);
+        disk.power_on().unwrap();
+
+        // Mounting replays the journal.
+        mounted = disk.mount(fs, "").unwrap();
+        let dir = mounted.path().join("store");
+        let (store, recovered) = reopen(&dir);
+        assert_eq!(recovered.damage, []);
+        let found = objects(&store);
+        for thread in 0..THREADS {
+            let acknowledged = acknowledged.get(&thread).copied().unwrap_or(0);
+            check(&found, &before, seed, thread, acknowledged);
+            acts += acknowledged;
+        }
+        assert_eq!(big_files(&dir).len() as u64, store.stats().big_files);
+        store.close().unwrap();
+        before = found;
+    }
+    println!("{fs}: {acts} acts acknowledged, {} objects", before.len());
+    Some(disk.counters().power_cuts)
+}
+
+#[test]
+fn what_was_stored_or_deleted_before_the_power_went_is_so_on_a_real_file_system() {
+    let seed = seed();
+    println!("SEED={seed}");
+    let Some(on_ext4) = cut_again_and_again("ext4", 128 << 20, seed) else { return };
+    let Some(on_xfs) = cut_again_and_again("xfs", 320 << 20, seed) else { return };
+    println!("file-store: {on_ext4} power cuts on ext4, {on_xfs} on xfs");
+    assert_eq!(on_ext4 + on_xfs, 2 * CUTS);
+}
