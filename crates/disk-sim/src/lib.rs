@@ -1,6 +1,11 @@
-//! A spinning disk, simulated: as a machine that answers with times, and as a block device.
+//! Simulated disks: one in memory that loses power and fails when told to, and a spinning one.
 //!
 //! # What it is
+//! [`MemoryDisk`] is a [`haul_disk::Disk`] without a kernel. A test cuts its power after any step
+//! and gets what a [`Device`] of some kind may leave, lets any call fail, and counts what it asks.
+//! [`crash_everywhere`] does so at each step of a workload. [`FaultyDisk`] puts the same faults
+//! before another disk. All of it works without the feature `spinning`, which is about the rest:
+//!
 //! [`Drive`] is told requests with the times they arrive, and answers when each is done: with a
 //! seek curve, a platter that turns, zones, a read-ahead cache, a write cache and a queue of which
 //! the nearest is served first. It has no clock, so the same requests always take the same time.
@@ -10,6 +15,22 @@
 //! asked, and loses its power and its volatile write cache on command.
 //!
 //! # Example
+//! ```
+//! use haul_disk::{Disk, Durability, Open, write_full};
+//! use haul_disk_sim::{MemoryDisk, Survival};
+//!
+//! let disk = MemoryDisk::default();
+//! let file = disk.create("greeting", Open::default())?;
+//! write_full(&*file, b"hello", 0)?;
+//! file.sync(Durability::Data)?;
+//! let after = |survival| MemoryDisk::on(&disk.medium().cut(survival)).list("");
+//! assert!(after(Survival::Nothing)?.is_empty(), "its name was not synced");
+//! assert_eq!(after(Survival::Everything)?, ["greeting"]);
+//! disk.sync_dir("")?;
+//! assert_eq!(after(Survival::Nothing)?, ["greeting"]);
+//! # Ok::<(), haul_disk::Error>(())
+//! ```
+//! A drive that tells times:
 //! ```
 //! use haul_disk_sim::{Drive, Kind, MS, Parameters, Request};
 //!
@@ -57,17 +78,35 @@
 //! \[Ruemmler94\], \[Jacobson91\], \[Travelstar7K320\], \[Deskstar7K1000\], \[FuseControl\],
 //! \[man-mount\] in `docs/sources.md`.
 
+#[cfg(feature = "spinning")]
 mod arm;
+#[cfg(feature = "spinning")]
 mod counters;
+#[cfg(feature = "spinning")]
 mod disk;
+#[cfg(feature = "spinning")]
 mod guard;
+#[cfg(feature = "spinning")]
 mod medium;
+mod memory;
+#[cfg(feature = "spinning")]
 mod model;
+#[cfg(feature = "spinning")]
 mod plot;
 mod random;
+#[cfg(feature = "spinning")]
 mod served;
 
+#[cfg(feature = "spinning")]
 pub use counters::{Counters, Parts};
+#[cfg(feature = "spinning")]
 pub use disk::{Backing, Mounted, Options, SpinningDisk};
+pub use memory::{
+    Bytes, CALLS, Crash, Crashes, Device, Faults, FaultyDisk, FileBytes, Medium, MemoryDisk, Note,
+    States, Step, Survival, crash_everywhere, replay_command, seed, tell_states,
+};
+#[cfg(feature = "spinning")]
 pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
+#[cfg(feature = "spinning")]
 pub use plot::plot;
+pub use random::Random;

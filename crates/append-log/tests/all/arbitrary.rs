@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use haul_append_log::{Room, segment_name};
-use haul_disk::{Disk, Op};
+use haul_disk::Op;
+use haul_disk_sim::{Medium, MemoryDisk};
 use proptest::prelude::*;
 
 use crate::damage::set_header;
-use crate::disk::FaultyDisk;
-use crate::memory::{Medium, MemoryDisk};
 use crate::payload::{ids, payload};
 use crate::recovery::report;
 use crate::{open_on, put, small};
@@ -130,7 +129,7 @@ proptest! {
     ) {
         let mut medium = log();
         for (number, change) in &changes {
-            change.make(medium.file(&segment_name(*number)));
+            change.make(&mut medium.file(&segment_name(*number)));
         }
         open_both_ways(&medium);
     }
@@ -141,18 +140,19 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..20_000),
     ) {
         let mut medium = log();
-        let file = medium.file(&segment_name(2));
+        let mut file = medium.file(&segment_name(2));
         file.truncate(if keeps_header { 4096 } else { 0 });
         file.extend_from_slice(&bytes);
         file.resize(1 << 20, 0);
+        drop(file);
         open_both_ways(&medium);
     }
 }
 
 #[test]
 fn a_payload_made_of_headers_does_not_slow_down_recovery() {
-    let memory = MemoryDisk::default();
-    let log = open_on(Arc::new(memory.clone()), small()).unwrap().log;
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let first = put(&log, &payload(0, 32));
     // A header every 32 bytes, each of a record that goes on to the end of the segment; all is
     // right but the checksum, which needs the nonce.
@@ -168,12 +168,12 @@ fn a_payload_made_of_headers_does_not_slow_down_recovery() {
     }
     let second = log.append(&[&fakes], Room::Ordinary).unwrap().wait().unwrap();
     assert_eq!(second.lsn.0, at);
-    let mut medium = memory.medium();
+    let mut medium = disk.medium();
     drop(log);
     // It is torn in a power cut.
     medium.file(&segment_name(1))[usize::try_from(at & 0xffff_ffff).unwrap()] ^= 1;
-    let disk = FaultyDisk::new(Arc::new(MemoryDisk::on(&medium)));
-    let opened = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap();
+    let disk = MemoryDisk::on(&medium);
+    let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
     assert_eq!(opened.records.len(), 1);
     assert!(opened.recovered.torn_bytes > 50_000);
     assert!(disk.calls(Op::Read) < 10, "{} reads", disk.calls(Op::Read));

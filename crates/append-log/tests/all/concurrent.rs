@@ -6,19 +6,16 @@ use std::thread;
 use std::time::Duration;
 
 use haul_append_log::{Log, Lsn, Position, Room};
-use haul_disk::Disk;
+use haul_disk_sim::{MemoryDisk, Random, Survival};
 
-use crate::disk::FaultyDisk;
-use crate::memory::{MemoryDisk, Survival};
-use crate::payload::{Random, id_of, payload};
+use crate::payload::{id_of, payload};
 use crate::recovery::start;
 use crate::{block_on, open_on, put, small, within_a_minute};
 
-pub(crate) fn on_memory() -> (MemoryDisk, Arc<FaultyDisk>, Log) {
-    let memory = MemoryDisk::default();
-    let disk = FaultyDisk::new(Arc::new(memory.clone()));
-    let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap().log;
-    (memory, disk, log)
+pub(crate) fn on_memory() -> (MemoryDisk, Log) {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    (disk, log)
 }
 
 fn length(random: &mut Random) -> usize {
@@ -26,8 +23,8 @@ fn length(random: &mut Random) -> usize {
 }
 
 /// The bytes of a record on the medium, if the power went now.
-fn is_on_the_medium(memory: &MemoryDisk, at: Position, bytes: &[u8]) -> bool {
-    let mut medium = memory.medium().cut(Survival::Nothing);
+fn is_on_the_medium(disk: &MemoryDisk, at: Position, bytes: &[u8]) -> bool {
+    let mut medium = disk.medium().cut(Survival::Nothing);
     let start = at.lsn.offset() as usize + 32;
     let name = haul_append_log::segment_name(at.lsn.segment());
     medium.file(&name)[start..start + bytes.len()] == *bytes
@@ -38,11 +35,11 @@ fn each_reader_sees_each_record_once_in_order_and_only_what_is_on_the_medium() {
     const WRITERS: u64 = 6;
     const EACH: u64 = 120;
     within_a_minute("writers and readers", || {
-        let (memory, _, log) = on_memory();
+        let (disk, log) = on_memory();
         let written = Mutex::new(Vec::new());
         let is_done = AtomicBool::new(false);
         let seen: Vec<Vec<(Lsn, u64)>> = thread::scope(|scope| {
-            let (log, memory, written, is_done) = (&log, &memory, &written, &is_done);
+            let (log, disk, written, is_done) = (&log, &disk, &written, &is_done);
             let readers: Vec<_> = (0..3_u64)
                 .map(|number| {
                     scope.spawn(move || {
@@ -57,7 +54,7 @@ fn each_reader_sees_each_record_once_in_order_and_only_what_is_on_the_medium() {
                                 Some((at, bytes)) => {
                                     let id = id_of(bytes).expect("a record as it was appended");
                                     if seen.len() % 8 == 0 {
-                                        assert!(is_on_the_medium(memory, at, bytes), "{}", at.lsn);
+                                        assert!(is_on_the_medium(disk, at, bytes), "{}", at.lsn);
                                     }
                                     seen.push((at.lsn, id));
                                 }
@@ -108,7 +105,7 @@ fn each_reader_sees_each_record_once_in_order_and_only_what_is_on_the_medium() {
 #[test]
 fn readers_behind_a_moving_front_see_the_end_of_the_log_without_gaps() {
     within_a_minute("readers and a moving front", || {
-        let (_, _, log) = on_memory();
+        let (_, log) = on_memory();
         let (last, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
             let (log, last, is_done) = (&log, &last, &is_done);
@@ -135,8 +132,13 @@ fn readers_behind_a_moving_front_see_the_end_of_the_log_without_gaps() {
                 });
             }
             scope.spawn(move || {
-                while !is_done.load(Ordering::SeqCst) {
+                loop {
+                    // Once more behind the last record.
+                    let is_last = is_done.load(Ordering::SeqCst);
                     log.truncate_front(Lsn(last.load(Ordering::SeqCst))).unwrap();
+                    if is_last {
+                        return;
+                    }
                     thread::yield_now();
                 }
             });
@@ -152,7 +154,7 @@ fn readers_behind_a_moving_front_see_the_end_of_the_log_without_gaps() {
 #[test]
 fn records_taken_back_while_others_are_appended_are_gone_and_the_others_are_there() {
     within_a_minute("taking back among writers", || {
-        let (memory, _, log) = on_memory();
+        let (disk, log) = on_memory();
         let done = AtomicU64::new(0);
         let acknowledged = Mutex::new(Vec::new());
         let cuts: Mutex<Vec<(Lsn, u32)>> = Mutex::new(Vec::new());
@@ -201,7 +203,7 @@ fn records_taken_back_while_others_are_appended_are_gone_and_the_others_are_ther
         expected.retain(|(lsn, _)| !is_gone(*lsn));
         expected.sort_unstable();
         log.close().unwrap();
-        let again = start(&memory.medium().cut(Survival::Nothing), small()).unwrap();
+        let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
         let found: Vec<_> =
             again.records.iter().map(|(at, bytes)| (at.lsn, id_of(bytes).unwrap())).collect();
         println!("{} truncations, {} records left", cuts.len(), found.len());

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::thread;
 
 use haul_append_log::{Lsn, Options};
-use haul_disk::{DeviceCounters, Disk, Op, OsDisk, probe};
+use haul_disk::{DeviceCounters, Op, OsDisk, probe};
+use haul_disk_sim::FaultyDisk;
 use haul_test_image::LoopImage;
 
-use crate::disk::FaultyDisk;
 use crate::payload::payload;
 use crate::{open_on, put, put_long, small};
 
@@ -96,7 +96,7 @@ fn going_on_in_recycled_segments_costs_the_writer_nothing_but_its_batches() {
     let device = probe(image.mount()).unwrap().device.unwrap();
     let disk = FaultyDisk::new(Arc::new(OsDisk::open(image.mount()).unwrap()));
     let options = Options { spare_segments_max: 6, ..small() };
-    let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, options).unwrap().log;
+    let log = open_on(Arc::new(disk.clone()), options).unwrap().log;
     let mut id = 0;
     let mut rotate = |segments: u32| {
         let last = log.segments().last().unwrap().number;

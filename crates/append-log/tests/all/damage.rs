@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haul_append_log::{Damage, Error, Position, Room, segment_name};
+use haul_disk_sim::{Medium, MemoryDisk};
 
-use crate::memory::{Medium, MemoryDisk};
 use crate::payload::payload;
 use crate::recovery::{bytes_of, report, start, three_segments};
 use crate::torn::batches;
@@ -184,7 +184,7 @@ fn files_of_other_segments_or_versions_are_refused_untouched() {
     let changes: [(&str, Change); 4] = [
         ("swapped", &|medium| {
             let second = medium.file(&segment_name(2)).clone();
-            let first = std::mem::replace(medium.file(&segment_name(1)), second);
+            let first = std::mem::replace(&mut *medium.file(&segment_name(1)), second);
             *medium.file(&segment_name(2)) = first;
         }),
         ("copied", &|medium| {

@@ -8,11 +8,10 @@ use std::thread;
 
 use haul_append_log::{Error, Lsn, Options, Room, SyncMethod};
 use haul_disk::{Disk, Op};
+use haul_disk_sim::{MemoryDisk, Survival};
 use rustix::io::Errno;
 
-use crate::disk::FaultyDisk;
 use crate::history::History;
-use crate::memory::{MemoryDisk, Survival};
 use crate::payload::{ids, payload};
 use crate::recovery::start;
 use crate::{begun, open_on, put, put_long, small, within_a_minute};
@@ -26,11 +25,18 @@ fn with(method: SyncMethod) -> Options {
 fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
     let what = format!("{method}, {op:?} {n}");
     within_a_minute(&what.clone(), move || {
-        let mut history = History::begin(with(method));
+        let disk = MemoryDisk::default();
+        // What a failed sync leaves of what it was for.
+        disk.after_a_failed_sync(match n % 3 {
+            0 => Survival::Everything,
+            1 => Survival::Half { seed: n },
+            _ => Survival::Nothing,
+        });
+        let mut history = History::begin(&disk, with(method));
         for _ in 0..3 {
             history.put(&[60_000; 9], Room::Ordinary).unwrap();
         }
-        history.faulty.fail_once(op, n, Errno::IO);
+        history.disk.fail_once(op, n, Errno::IO);
         let told = |outcome: haul_append_log::Result<()>| match outcome {
             Ok(()) | Err(Error::Latched { .. } | Error::Disk(_)) => {}
             Err(other) => panic!("{what}: {other}"),
@@ -43,23 +49,18 @@ fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
         told(history.put(&[3000; 3], Room::Ordinary));
         told(history.truncate_front(1));
         told(history.put(&[60_000; 12], Room::Ordinary));
-        let met = history.faulty.met();
-        history.faulty.heal();
+        let met = history.disk.met();
+        history.disk.heal();
         let was_latched = history.log().is_latched();
         let segment = history.log().synced().segment();
         history.close_whatever();
-        // As a kernel may whose sync failed: what was not synced is forgotten. No sooner: what
-        // another thread is just about to sync has not failed.
-        if was_latched && n.is_multiple_of(2) {
-            history.memory.drop_unsynced();
-        }
         history.open();
         history.put(&[8192 - 32; 2], Room::Ordinary).unwrap();
         if was_latched && met.as_deref() != Some("log-prepare") {
             let now = history.log().synced().segment();
             assert!(now >= segment, "{what}: {segment}, then {now}");
         }
-        let medium = history.memory.medium();
+        let medium = history.disk.medium();
         for survival in [Survival::Nothing, Survival::Half { seed: n }] {
             let opened = start(&medium.cut(survival), with(method)).unwrap();
             history.now.check(&opened.records);
@@ -101,11 +102,11 @@ fn a_failed_change_of_names_anywhere_loses_and_brings_back_nothing() {
 #[test]
 fn after_a_failed_sync_the_log_goes_on_in_another_segment_if_it_could_be_marked() {
     for method in SyncMethod::ALL {
-        for can_mark in [true, false] {
-            let memory = MemoryDisk::default();
-            let disk = FaultyDisk::new(Arc::new(memory.clone()));
-            let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, with(method)).unwrap().log;
+        for (can_mark, kept) in [(true, true), (true, false), (false, true), (false, false)] {
+            let disk = MemoryDisk::default();
+            let log = open_on(Arc::new(disk.clone()), with(method)).unwrap().log;
             let last = put_long(&log, 0..3);
+            disk.after_a_failed_sync(if kept { Survival::Everything } else { Survival::Nothing });
             disk.fail_once(Op::Sync, 1, Errno::IO);
             if !can_mark {
                 disk.forbid("LATCHED");
@@ -113,24 +114,19 @@ fn after_a_failed_sync_the_log_goes_on_in_another_segment_if_it_could_be_marked(
             let failed = log.append(&[&payload(3, 5000)], Room::Ordinary).unwrap().wait();
             assert!(matches!(failed, Err(Error::Latched { .. })));
             assert!(matches!(log.close(), Err(Error::Latched { .. })));
-            assert_eq!(memory.list("").unwrap().contains(&"LATCHED".to_owned()), can_mark);
-            for kept in [true, false] {
-                let memory = MemoryDisk::on(&memory.medium());
-                if !kept {
-                    memory.drop_unsynced();
-                }
-                let opened = open_on(Arc::new(memory.clone()), with(method)).unwrap();
-                let found = ids(&opened.records);
-                let expected = if kept { 0..4 } else { 0..3 };
-                assert!(found.keys().copied().eq(expected), "{method}, {kept}: {found:?}");
-                let at = put(&opened.log, &payload(9, 5000));
-                assert!(at.lsn > last.lsn);
-                let begins_another = at.lsn.segment() > last.lsn.segment();
-                assert_eq!(begins_another, can_mark, "{method}, {kept}");
-                let again = start(&memory.medium().cut(Survival::Nothing), with(method)).unwrap();
-                assert_eq!(again.records.len(), found.len() + 1);
-                assert!(!memory.list("").unwrap().contains(&"LATCHED".to_owned()));
-            }
+            assert_eq!(disk.list("").unwrap().contains(&"LATCHED".to_owned()), can_mark);
+
+            let opened = open_on(Arc::new(disk.clone()), with(method)).unwrap();
+            let found = ids(&opened.records);
+            let expected = if kept { 0..4 } else { 0..3 };
+            assert!(found.keys().copied().eq(expected), "{method}, {kept}: {found:?}");
+            let at = put(&opened.log, &payload(9, 5000));
+            assert!(at.lsn > last.lsn);
+            let begins_another = at.lsn.segment() > last.lsn.segment();
+            assert_eq!(begins_another, can_mark, "{method}, {kept}");
+            let again = start(&disk.medium().cut(Survival::Nothing), with(method)).unwrap();
+            assert_eq!(again.records.len(), found.len() + 1);
+            assert!(!disk.list("").unwrap().contains(&"LATCHED".to_owned()));
         }
     }
 }
@@ -139,9 +135,8 @@ fn after_a_failed_sync_the_log_goes_on_in_another_segment_if_it_could_be_marked(
 fn everybody_who_waits_is_told_of_a_failed_sync() {
     for method in SyncMethod::ALL {
         within_a_minute("waiting for a sync that fails", move || {
-            let memory = MemoryDisk::default();
-            let disk = FaultyDisk::new(Arc::new(memory));
-            let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, with(method)).unwrap().log;
+            let disk = MemoryDisk::default();
+            let log = open_on(Arc::new(disk.clone()), with(method)).unwrap().log;
             put(&log, &payload(0, 100));
             let told = AtomicU64::new(0);
             thread::scope(|scope| {
@@ -190,15 +185,14 @@ fn everybody_who_waits_is_told_of_a_failed_sync() {
 #[test]
 fn short_transfers_are_gone_on_with_in_every_way_of_syncing() {
     for method in SyncMethod::ALL {
-        let memory = MemoryDisk::default();
-        let disk = FaultyDisk::new(Arc::new(memory.clone()));
+        let disk = MemoryDisk::default();
         disk.transfer_at_most(4096);
-        let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, with(method)).unwrap().log;
+        let log = open_on(Arc::new(disk.clone()), with(method)).unwrap().log;
         put_long(&log, 0..50);
         log.truncate_front(Lsn::new(2, 0)).unwrap();
         put_long(&log, 50..90);
         log.close().unwrap();
-        let opened = open_on(disk, with(method)).unwrap();
+        let opened = open_on(Arc::new(disk), with(method)).unwrap();
         let found = ids(&opened.records);
         assert!(found.keys().copied().eq(*found.first_key_value().unwrap().0..90), "{found:?}");
         assert!(found.len() >= 50);

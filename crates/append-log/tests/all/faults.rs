@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use haul_append_log::Error;
-use haul_disk::{Disk, Op};
+use haul_disk::Op;
+use haul_disk_sim::{Medium, MemoryDisk, Survival};
 use rustix::io::Errno;
 
-use crate::disk::FaultyDisk;
-use crate::memory::{Medium, MemoryDisk, Survival};
 use crate::payload::{Outcome, RECORDS, ids, payload, run};
 use crate::{open_on, put, small, within_a_minute};
 
@@ -24,13 +23,19 @@ struct Run {
 /// Runs the workload with the `n`-th call of a kind failing.
 fn run_with(op: Op, n: u64, errno: Errno) -> Run {
     within_a_minute(&format!("{op:?} {n} failing with {errno}"), move || {
-        let memory = MemoryDisk::default();
-        let disk = FaultyDisk::new(Arc::new(memory.clone()));
-        let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap().log;
+        let disk = MemoryDisk::default();
+        let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+        // Of what a failed sync was for nothing may be on the medium, all or some.
+        disk.after_a_failed_sync(match n % 3 {
+            0 => Survival::Everything,
+            1 => Survival::Half { seed: n },
+            _ => Survival::Nothing,
+        });
         disk.fail_once(op, n, errno);
         let outcome = run(&log, 0, &|_, _| {});
         let closed = log.close();
-        Run { disk: memory, outcome, closed, met: disk.met() }
+        let met = disk.met();
+        Run { disk, outcome, closed, met }
     })
 }
 
@@ -138,13 +143,12 @@ fn a_fault_while_opening_is_told_and_loses_nothing() {
     let (medium, outcome) = torn();
     for op in [Op::Read, Op::Write, Op::Sync, Op::SyncDir] {
         for n in 1.. {
-            let memory = MemoryDisk::on(&medium);
-            let disk = FaultyDisk::new(Arc::new(memory.clone()));
+            let disk = MemoryDisk::on(&medium);
             disk.fail_once(op, n, Errno::IO);
             let what = format!("opening with {op:?} {n} failing");
             let opened = within_a_minute(&what, {
-                let disk: Arc<dyn Disk> = disk.clone();
-                move || open_on(disk, small()).map(drop)
+                let disk = disk.clone();
+                move || open_on(Arc::new(disk), small()).map(drop)
             });
             if disk.calls(op) < n {
                 opened.unwrap();
@@ -152,7 +156,7 @@ fn a_fault_while_opening_is_told_and_loses_nothing() {
             }
             // The fault may also have met the mark of closing, whose failure dropping keeps.
             assert!(opened.as_ref().map_or_else(|e| matches!(e, Error::Disk(_)), |()| true));
-            let left = memory.medium().cut(Survival::Half { seed: n });
+            let left = disk.medium().cut(Survival::Half { seed: n });
             let again = open_on(Arc::new(MemoryDisk::on(&left)), small()).unwrap();
             let delivered = ids(&again.records);
             assert!(outcome.acknowledged.iter().all(|(id, lsn)| delivered.get(id) == Some(lsn)));

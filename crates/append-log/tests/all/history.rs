@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use haul_append_log::{Error, Log, Lsn, Options, Position, Room, Ticket};
-use haul_disk::Disk;
+use haul_disk_sim::{Crash, MemoryDisk};
 
-use crate::disk::FaultyDisk;
-use crate::memory::{Medium, MemoryDisk, Step};
 use crate::open_on;
 use crate::payload::{ids, payload};
 
-/// What the owner of a log did or was told.
-#[derive(Debug, Clone)]
+/// What the owner of a log did or was told, noted on its disk.
+#[derive(Debug)]
 enum Event {
     /// It is about to append a record.
     Attempted(u64),
@@ -33,13 +31,22 @@ pub(crate) struct Known {
     gone: BTreeSet<u64>,
     /// The greatest LSN ever acknowledged.
     last: Lsn,
+    next_id: u64,
 }
 
 impl Known {
+    /// What the owner knew when the machine stopped.
+    fn before(crash: &Crash) -> Self {
+        let mut known = Self::default();
+        crash.notes().for_each(|event| known.take(event));
+        known
+    }
+
     fn take(&mut self, event: &Event) {
         match event {
             Event::Attempted(id) => {
                 self.attempted.insert(*id);
+                self.next_id = id + 1;
             }
             Event::Acknowledged(id, lsn) => {
                 self.attempted.remove(id);
@@ -88,29 +95,32 @@ impl Known {
     }
 
     /// A record that is appended now gets an LSN that no acknowledged one ever had.
-    pub(crate) fn check_new(&self, lsn: Lsn) {
+    fn check_new(&self, lsn: Lsn) {
         assert!(lsn > self.last, "{lsn} was given before, up to {}", self.last);
     }
 }
 
-/// A log on a disk in memory, its owner, and all that either did.
+/// A log on a disk in memory, and what its owner knows.
 pub(crate) struct History {
-    pub(crate) memory: MemoryDisk,
-    pub(crate) faulty: Arc<FaultyDisk>,
+    pub(crate) disk: MemoryDisk,
     options: Options,
-    events: Vec<Event>,
     pub(crate) now: Known,
     log: Option<Log>,
-    next_id: u64,
 }
 
 impl History {
-    pub(crate) fn begin(options: Options) -> Self {
-        let memory = MemoryDisk::default();
-        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-        let (events, now) = (Vec::new(), Known::default());
-        let mut history = Self { memory, faulty, options, events, now, log: None, next_id: 0 };
-        history.reopen();
+    pub(crate) fn begin(disk: &MemoryDisk, options: Options) -> Self {
+        Self::go_on(disk, options, Known::default())
+    }
+
+    /// Opens the log again after a crash: what it holds is what it may.
+    pub(crate) fn recover(crash: &Crash, options: Options) -> Self {
+        Self::go_on(&crash.disk, options, Known::before(crash))
+    }
+
+    fn go_on(disk: &MemoryDisk, options: Options, now: Known) -> Self {
+        let mut history = Self { disk: disk.clone(), options, now, log: None };
+        history.open();
         history
     }
 
@@ -120,8 +130,7 @@ impl History {
 
     fn note(&mut self, event: Event) {
         self.now.take(&event);
-        self.memory.note(self.events.len() as u64);
-        self.events.push(event);
+        self.disk.note(event);
     }
 
     /// Closes the log, if it still can be, and opens it again.
@@ -139,8 +148,7 @@ impl History {
     }
 
     pub(crate) fn open(&mut self) {
-        let disk = Arc::clone(&self.faulty) as Arc<dyn Disk>;
-        let opened = open_on(disk, self.options.clone()).unwrap();
+        let opened = open_on(Arc::new(self.disk.clone()), self.options.clone()).unwrap();
         self.now.check(&opened.records);
         let found = ids(&opened.records);
         for (id, lsn) in &found {
@@ -159,8 +167,7 @@ impl History {
         let mut tickets: Vec<(u64, Ticket)> = Vec::new();
         let mut refused = Ok(());
         for bytes in lengths {
-            let id = self.next_id;
-            self.next_id += 1;
+            let id = self.now.next_id;
             self.note(Event::Attempted(id));
             match self.log().append(&[&payload(id, *bytes)], room) {
                 Ok(ticket) => tickets.push((id, ticket)),
@@ -173,6 +180,7 @@ impl History {
         }
         for (id, ticket) in tickets {
             let at = ticket.wait()?;
+            self.now.check_new(at.lsn);
             self.note(Event::Acknowledged(id, at.lsn));
         }
         refused
@@ -203,7 +211,7 @@ impl History {
     }
 
     /// What a reader of the log delivers.
-    fn readable(&self) -> BTreeMap<u64, Lsn> {
+    pub(crate) fn readable(&self) -> BTreeMap<u64, Lsn> {
         let mut reader = self.log().reader(Lsn::default());
         let mut records = Vec::new();
         loop {
@@ -238,31 +246,8 @@ impl History {
         Ok(())
     }
 
-    /// All that was done to the disk, and what the owner knew meanwhile.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn close(mut self) {
         self.reopen();
         self.log.take().unwrap().close().unwrap();
-        Ended { steps: self.memory.steps(), events: self.events, options: self.options }
-    }
-}
-
-/// A history that came to its end.
-pub(crate) struct Ended {
-    pub(crate) steps: Vec<Step>,
-    events: Vec<Event>,
-    pub(crate) options: Options,
-}
-
-impl Ended {
-    /// Calls `each` with the medium and what the owner knew after each step.
-    pub(crate) fn after_each_step(&self, mut each: impl FnMut(usize, &Medium, &Known)) {
-        let (mut medium, mut known) = (Medium::default(), Known::default());
-        for (number, step) in self.steps.iter().enumerate() {
-            medium.take(step);
-            if let Step::Note(event) = step {
-                known.take(&self.events[usize::try_from(*event).unwrap()]);
-            }
-            each(number, &medium, &known);
-        }
     }
 }

@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use haul_append_log::{Log, Lsn};
+use haul_disk_sim::Random;
 
-use crate::payload::{Random, id_of, ids, payload};
+use crate::payload::{id_of, ids, payload};
 use crate::{disk_dir, open, put};
 
 const DIR: &str = "HAUL_TEST_APPENDS_IN";

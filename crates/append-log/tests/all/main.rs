@@ -6,18 +6,18 @@
     reason = "helpers of tests, which may fail and speak like them"
 )]
 
+mod acts;
 mod arbitrary;
 mod concurrent;
 mod cost;
 mod crash;
 mod crash_recycling;
 mod damage;
-mod disk;
 mod fault_sweep;
 mod faults;
 mod history;
 mod kill;
-mod memory;
+mod model;
 mod payload;
 mod power;
 mod promised;
@@ -53,7 +53,7 @@ fn small() -> Options {
     }
 }
 
-/// A directory on a disk: the usual temporary directory may well be in memory.
+/// A directory on a disk: the usual temporary directory may well be in disk.
 fn disk_dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -120,18 +120,6 @@ fn within_a_minute<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Sen
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(_) => unreachable!("it sends before it ends"),
         },
-    }
-}
-
-/// Says where it was when a check fails.
-struct Note(String);
-
-impl Drop for Note {
-    #[expect(clippy::print_stderr, reason = "it belongs to the message of the panic")]
-    fn drop(&mut self) {
-        if thread::panicking() {
-            eprintln!("in {}", self.0);
-        }
     }
 }
 

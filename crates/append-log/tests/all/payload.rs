@@ -4,31 +4,14 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use haul_append_log::{Error, Log, Lsn, Position, Room};
-
-/// A small generator (`SplitMix64`, Steele et al., OOPSLA '14), so that a seed names a run.
-#[derive(Debug, Clone)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
+use haul_disk_sim::Random;
 
 /// The payload number `id`, of `bytes` bytes, eight at least.
 pub(crate) fn payload(id: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random(id);
     // Never zero, and no two sectors alike: one that is missing or elsewhere must show.
     let pattern: Vec<u8> =
-        (0..9).flat_map(|_| random.next().to_le_bytes()).map(|byte| byte | 1).collect();
+        (0..9).flat_map(|_| random.number().to_le_bytes()).map(|byte| byte | 1).collect();
     let mut payload = id.to_le_bytes().to_vec();
     payload.extend(pattern.repeat(bytes / pattern.len() + 1));
     payload.truncate(bytes.max(8));

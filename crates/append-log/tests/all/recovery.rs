@@ -8,9 +8,8 @@ use haul_append_log::{
     Error, Log, OnDamage, Options, Position, Replay, Room, SegmentInfo, segment_name,
 };
 use haul_disk::{Disk, Op, OsDisk};
+use haul_disk_sim::{FaultyDisk, Medium, MemoryDisk, Survival};
 
-use crate::disk::FaultyDisk;
-use crate::memory::{Medium, MemoryDisk, Survival};
 use crate::payload::{ids, payload};
 use crate::{Opened, copy_of, disk_dir, open, open_on, put, put_long, small};
 
@@ -103,13 +102,13 @@ fn unfinished_segments_are_removed_and_other_files_left_alone() {
 
 #[test]
 fn a_segment_made_ready_and_not_begun_is_used_by_the_next_opening() {
-    let memory = MemoryDisk::default();
-    let log = open_on(Arc::new(memory.clone()), small()).unwrap().log;
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     put_long(&log, 0..25);
     log.close().unwrap();
-    assert_eq!(memory.list("").unwrap(), [segment_name(1), segment_name(2)]);
-    let disk = FaultyDisk::new(Arc::new(memory));
-    let opened = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap();
+    assert_eq!(disk.list("").unwrap(), [segment_name(1), segment_name(2)]);
+    let disk = FaultyDisk::new(Arc::new(disk));
+    let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
     assert!(opened.recovered.closed);
     let last = put_long(&opened.log, 25..40);
     assert_eq!(last.lsn.segment(), 2);

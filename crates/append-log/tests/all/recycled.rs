@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use haul_append_log::{Log, Lsn, segment_name};
 use haul_disk::Disk;
+use haul_disk_sim::{Medium, MemoryDisk, Survival};
 
-use crate::memory::{Medium, MemoryDisk, Survival};
-use crate::payload::{Random, ids, payload};
+use crate::payload::{ids, payload};
 use crate::recovery::start;
 use crate::{open_on, put, put_long, small};
 
@@ -44,41 +44,6 @@ fn rotate_into_spare(disk: &MemoryDisk, log: &Log, next_id: &mut u64) -> u32 {
             return number;
         }
     }
-}
-
-#[test]
-fn stale_bytes_at_every_place_of_a_record_are_no_record() {
-    // Records of one word to several pages, so that their borders fall everywhere.
-    let lengths = [8, 40, 500, 4056, 5000, 8160, 13_000, 60_000];
-    let (disk, log) = with_a_spare(&lengths);
-    let mut id = 1000;
-    let number = rotate_into_spare(&disk, &log, &mut id);
-    let medium = disk.medium();
-    drop(log);
-    let expected = ids(&start(&medium, small()).unwrap().records);
-    assert!(expected.keys().all(|id| *id >= 1000 || expected[id].segment() > 1));
-    // Each new record moves the end over other stale bytes; a power cut leaves any of them.
-    let mut random = Random(number.into());
-    let (mut medium, mut states) = (medium, 0);
-    for id in 2000..2120 {
-        let disk = MemoryDisk::on(&medium);
-        let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
-        let before = ids(&opened.records);
-        let bytes = lengths[usize::try_from(random.below(7)).unwrap()];
-        let at = put(&opened.log, &payload(id, bytes));
-        for survival in [Survival::Nothing, Survival::Half { seed: id }, Survival::Everything] {
-            let again = start(&disk.medium().cut(survival), small()).unwrap();
-            let mut expected = before.clone();
-            expected.insert(id, at.lsn);
-            assert_eq!(ids(&again.records), expected, "{bytes} bytes at {}", at.lsn);
-            assert_eq!(again.recovered.torn_bytes, 0);
-            states += 1;
-        }
-        medium = disk.medium();
-        drop(opened);
-        medium = medium.cut(Survival::Nothing);
-    }
-    println!("{states} states");
 }
 
 /// A medium whose last segment, of this number, is of a spare file and has a few records, where
@@ -125,20 +90,22 @@ fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
         (&nonce[..], &[0; 3][..]),
     ] {
         let mut medium = medium.clone();
-        let file = medium.file(&name);
+        let mut file = medium.file(&name);
         for at in (end..file.len() - 64).step_by(64) {
             let lsn = Lsn::new(number, u32::try_from(at).unwrap()).0;
             file[at..at + 64].copy_from_slice(&record(lsn, nonce, tag));
         }
+        drop(file);
         let opened = start(&medium, small()).unwrap();
         assert_eq!(opened.records.len(), records);
         assert_eq!(opened.recovered.torn_bytes, 0);
         put(&opened.log, &payload(1 << 21, 32));
     }
     // The same with the right nonce and tag are records: the test looks where it should.
-    let file = medium.file(&name);
+    let mut file = medium.file(&name);
     let lsn = Lsn::new(number, u32::try_from(end).unwrap()).0;
     file[end..end + 64].copy_from_slice(&record(lsn, &nonce, &nonce[..3]));
+    drop(file);
     let mut seen = 0;
     let mut each = |_: haul_append_log::Position, _: &[u8]| seen += 1;
     drop(Log::open(Arc::new(MemoryDisk::on(&medium)), small(), &mut each).unwrap());
@@ -176,11 +143,12 @@ fn a_spare_whose_header_is_already_that_of_the_next_segment_is_still_a_spare() {
         [(true, true, 4096), (true, false, 0), (false, true, 512), (false, false, 4096)]
     {
         let mut left = medium.clone();
-        let file = left.file(&spare(1));
+        let mut file = left.file(&spare(1));
         for at in [(first, 0), (second, 2048)].into_iter().filter(|(is, _)| *is).map(|(_, at)| at) {
             file[at..at + 48].copy_from_slice(&header);
         }
         file[4096..4096 + zeros].fill(0);
+        drop(file);
         let disk = MemoryDisk::on(&left);
         let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
         assert_eq!(ids(&opened.records), expected);
@@ -199,39 +167,4 @@ fn a_spare_whose_header_is_already_that_of_the_next_segment_is_still_a_spare() {
             assert_eq!(ids(&opened.records), expected, "{survival:?}");
         }
     }
-}
-
-#[test]
-fn what_a_first_batch_left_that_lost_its_first_page_never_comes_back() {
-    const PAGES: usize = 8192 - 32;
-    let disk = MemoryDisk::default();
-    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
-    let mut id = 0;
-    while put_long(&log, id..id + 1).lsn.offset() < (1 << 20) - 60_000 {
-        id += 1;
-    }
-    // The first goes behind the end of the segment, and all of them into one batch.
-    let tickets: Vec<_> = (1000..1006)
-        .map(|id| log.append(&[&payload(id, PAGES)], haul_append_log::Room::Ordinary).unwrap())
-        .collect();
-    let positions: Vec<_> = tickets.into_iter().map(|ticket| ticket.wait().unwrap()).collect();
-    let begun = positions.iter().filter(|at| at.lsn.segment() == 2).count();
-    assert!(begun > 1, "{positions:?}");
-    let mut medium = disk.medium();
-    drop(log);
-    // As a power cut leaves it that comes before the sync.
-    medium.file(&segment_name(2))[4096..8192].fill(0);
-    let disk = MemoryDisk::on(&medium);
-    let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
-    let mut expected = ids(&opened.records);
-    let mut at = put(&opened.log, &payload(2000, PAGES));
-    expected.insert(2000, at.lsn);
-    while at.lsn.segment() == 1 {
-        let id = 2000 + expected.len() as u64;
-        at = put(&opened.log, &payload(id, PAGES));
-        expected.insert(id, at.lsn);
-    }
-    assert_eq!(at.lsn, Lsn::new(2, 4096), "the old ones would follow");
-    let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
-    assert_eq!(ids(&again.records), expected);
 }

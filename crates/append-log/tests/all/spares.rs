@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use haul_append_log::{Lsn, Options, Room, segment_name};
 use haul_disk::{Disk, OsDisk};
+use haul_disk_sim::MemoryDisk;
 
-use crate::memory::MemoryDisk;
 use crate::payload::{ids, payload};
 use crate::recycled::{crc32c_of, spare};
 use crate::{disk_dir, open_on, put, put_long, small, try_open};

@@ -4,103 +4,73 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_append_log::{Error, Log, Lsn, Options, Position, Room};
-use haul_disk::{Disk, Op};
+use haul_disk::Op;
+use haul_disk_sim::{Crash, Crashes, MemoryDisk, Survival, crash_everywhere};
 use rustix::io::Errno;
 
-use crate::disk::FaultyDisk;
-use crate::memory::{MemoryDisk, Survival};
+use crate::acts::PAGES;
+use crate::history::History;
 use crate::payload::{ids, payload};
 use crate::recovery::start;
-use crate::{begun, open_on, put, put_long, small, within_a_minute};
+use crate::{begun, open_on, put, put_long, small};
 
-/// Whole pages with their header, so that nothing behind the next record is overwritten by chance.
-const PAGES: usize = 8192 - 32;
-
-fn on_memory() -> (MemoryDisk, Arc<FaultyDisk>, Log) {
-    let memory = MemoryDisk::default();
-    let disk = FaultyDisk::new(Arc::new(memory.clone()));
-    let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap().log;
-    (memory, disk, log)
+fn on_memory() -> (MemoryDisk, Log) {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    (disk, log)
 }
 
 #[test]
 fn what_was_taken_back_stays_away_however_the_log_goes_on_after_a_power_cut() {
-    let (memory, _, log) = on_memory();
+    let (disk, log) = on_memory();
     let positions: Vec<_> = (0..4).map(|id| put(&log, &payload(id, PAGES))).collect();
     log.truncate_back(positions[1].lsn).unwrap();
-    let medium = memory.medium().cut(Survival::Nothing);
-    let memory = MemoryDisk::on(&medium);
-    let log = open_on(Arc::new(memory.clone()), small()).unwrap().log;
+    let medium = disk.medium().cut(Survival::Nothing);
+    let disk = MemoryDisk::on(&medium);
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let at = put(&log, &payload(9, PAGES));
     assert!(at.lsn > positions[3].lsn, "{} was given before", at.lsn);
-    let again = start(&memory.medium().cut(Survival::Nothing), small()).unwrap();
+    let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
     assert!(ids(&again.records).keys().copied().eq([0, 9]));
 }
 
 #[test]
-fn a_truncation_that_was_killed_and_its_recovery_cut_short_takes_all_or_nothing() {
-    let (memory, _, log) = on_memory();
-    let positions: Vec<_> = (0..4).map(|id| put(&log, &payload(id, PAGES))).collect();
-    let (mut medium, before) = (memory.medium(), memory.steps().len());
-    log.truncate_back(positions[1].lsn).unwrap();
-    let mut states = 0;
-    for step in &memory.steps()[before..] {
-        medium.take(step);
-        // The process is killed: what it wrote is in memory still, and the next one sees it.
-        let disk = MemoryDisk::on(&medium);
-        drop(open_on(Arc::new(disk.clone()), small()).unwrap());
-        let mut later = medium.clone();
-        for step in disk.steps() {
-            later.take(&step);
-            // Also where only part of what recovery wrote came to the medium.
-            for survival in (0..4).map(|seed| Survival::Half { seed }).chain([Survival::Nothing]) {
-                let opened = start(&later.cut(survival), small()).unwrap();
-                assert!([1, 4].contains(&opened.records.len()), "{}", opened.records.len());
-            }
-            states += 1;
-        }
-    }
-    assert!(states > 20, "{states}");
+fn a_truncation_and_its_recovery_cut_short_take_all_or_nothing() {
+    let crashes = Crashes { again_one_in: 2, again_steps: u64::MAX, ..Crashes::default() };
+    let workload = |disk: &MemoryDisk| {
+        let mut history = History::begin(disk, small());
+        (0..4).for_each(|_| history.put(&[PAGES], Room::Ordinary).unwrap());
+        history.truncate_back(1).unwrap();
+    };
+    let recover = |(): &(), crash: &Crash| drop(History::recover(crash, small()));
+    let states = crash_everywhere(&crashes, workload, recover);
+    assert!(states > 1000, "{states}");
 }
 
 #[test]
 fn records_go_on_behind_a_reserve_made_ready_and_never_used() {
-    within_a_minute("a log with its reserve ready", || {
-        let options = Options { reserve_bytes: 16 << 10, ..small() };
-        let memory = MemoryDisk::default();
-        let disk = FaultyDisk::new(Arc::new(memory.clone()));
-        let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, options.clone()).unwrap().log;
+    let options = || Options { reserve_bytes: 16 << 10, ..small() };
+    let workload = |disk: &MemoryDisk| {
+        let mut history = History::begin(disk, options());
         disk.fail_always(Op::Create, Errno::NOSPC);
-        let long = payload(0, 20_000);
-        while log.append(&[&long], Room::Ordinary).and_then(haul_append_log::Ticket::wait).is_ok() {
-        }
+        while history.put(&[20_000], Room::Ordinary).is_ok() {}
         // Before the first record of the reserve is on the medium, its header is.
-        let append = || log.append(&[&payload(1, 3000)], Room::Reserve);
-        while log.segments().len() == 1 {
-            append().unwrap().wait().unwrap();
+        while history.log().segments().len() == 1 {
+            history.put(&[3000], Room::Reserve).unwrap();
         }
-        let steps = memory.steps();
-        let mut medium = crate::memory::Medium::default();
-        let mut states = 0;
-        for step in &steps {
-            medium.take(step);
-            let left = medium.cut(Survival::Nothing);
-            let Ok(opened) = start(&left, options.clone()) else { continue };
-            let records = opened.records.len();
-            for id in 0..60 {
-                put(&opened.log, &payload(1000 + id, 20_000));
-            }
-            assert!(opened.log.segments().len() > 1, "behind {records} records");
-            states += 1;
-        }
-        assert!(states > 50);
+    };
+    let crashes = Crashes { all_up_to: 2, draws: 1, again_one_in: u64::MAX, ..Crashes::default() };
+    crash_everywhere(&crashes, workload, |(), crash| {
+        let mut history = History::recover(crash, options());
+        (0..60).for_each(|_| history.put(&[20_000], Room::Ordinary).unwrap());
+        assert!(history.log().segments().len() > 1);
     });
 }
 
 #[test]
 fn a_truncation_whose_header_did_not_come_to_the_medium_for_certain_stops_the_log() {
     for op in [Op::Write, Op::Sync] {
-        let (memory, disk, log) = on_memory();
+        let (disk, log) = on_memory();
         let positions: Vec<_> = (0..20).map(|id| put(&log, &payload(id, 30_000))).collect();
         disk.wait_for_calls(Op::SyncDir, 3);
         disk.fail_once(op, 1, Errno::IO);
@@ -110,7 +80,7 @@ fn a_truncation_whose_header_did_not_come_to_the_medium_for_certain_stops_the_lo
         let refused = log.append(&[b"more"], Room::Ordinary).map(drop);
         assert!(matches!(refused, Err(Error::Latched { .. })), "{op:?}: {refused:?}");
         for survival in [Survival::Nothing, Survival::Everything] {
-            let opened = start(&memory.medium().cut(survival), small()).unwrap();
+            let opened = start(&disk.medium().cut(survival), small()).unwrap();
             assert!([10, 20].contains(&opened.records.len()), "{}", opened.records.len());
         }
     }
@@ -118,7 +88,7 @@ fn a_truncation_whose_header_did_not_come_to_the_medium_for_certain_stops_the_lo
 
 #[test]
 fn a_reader_delivers_nothing_that_was_taken_back_and_no_damage() {
-    let (_, _, log) = on_memory();
+    let (_, log) = on_memory();
     let last = put_long(&log, 0..80);
     assert!(last.lsn.segment() > 2);
     let positions: Vec<Position> = {
@@ -152,7 +122,7 @@ fn a_segment_that_could_not_be_opened_for_writing_leaves_no_hole_in_the_log() {
     let mut met = 0;
     for recycled in [false, true] {
         for n in 1..4 {
-            let (memory, disk, log) = on_memory();
+            let (disk, log) = on_memory();
             put_long(&log, 0..10);
             if recycled {
                 put_long(&log, 10..50);
@@ -167,7 +137,7 @@ fn a_segment_that_could_not_be_opened_for_writing_leaves_no_hole_in_the_log() {
             }
             met += u32::from(disk.met().is_some());
             assert!(acknowledged >= 99, "{acknowledged}");
-            let opened = start(&memory.medium().cut(Survival::Nothing), small()).unwrap();
+            let opened = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
             let found = ids(&opened.records);
             assert_eq!(found.keys().filter(|id| **id >= 100).count() as u64, acknowledged);
         }
@@ -178,7 +148,7 @@ fn a_segment_that_could_not_be_opened_for_writing_leaves_no_hole_in_the_log() {
 #[test]
 fn many_threads_may_remove_the_same_segments() {
     for _ in 0..10 {
-        let (_, _, log) = on_memory();
+        let (_, log) = on_memory();
         put_long(&log, 0..120);
         let removed: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
@@ -192,7 +162,7 @@ fn many_threads_may_remove_the_same_segments() {
 
 #[test]
 fn a_segment_is_not_used_again_while_somebody_reads_in_it() {
-    let (_, disk, log) = on_memory();
+    let (disk, log) = on_memory();
     put_long(&log, 0..40);
     let mut reader = log.reader(Lsn::default());
     assert!(reader.read_next().unwrap().is_some());
@@ -217,7 +187,7 @@ fn a_segment_is_not_used_again_while_somebody_reads_in_it() {
 
 #[test]
 fn a_read_during_a_sync_sees_nothing_of_what_is_not_on_the_medium() {
-    let (_, disk, log) = on_memory();
+    let (disk, log) = on_memory();
     put(&log, &payload(0, 100));
     let mut reader = log.reader(Lsn::default());
     assert!(reader.read_next().unwrap().is_some());

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use haul_append_log::{Position, Room, segment_name};
-use haul_disk::Disk;
+use haul_disk_sim::{Medium, MemoryDisk, Survival};
 
-use crate::disk::FaultyDisk;
-use crate::memory::{Medium, MemoryDisk, Survival};
 use crate::payload::{ids, payload};
 use crate::recovery::{bytes_of, start};
 use crate::{begun, open_on, put, small};
@@ -18,9 +16,8 @@ pub(crate) struct Batches {
 }
 
 pub(crate) fn batches(last: bool) -> Batches {
-    let memory = MemoryDisk::default();
-    let disk = FaultyDisk::new(Arc::new(memory.clone()));
-    let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap().log;
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let append = |id: usize| {
         // Lengths of whole words, so that each byte of the file belongs to a record.
         log.append(&[&payload(id as u64, [40, 48, 104][id % 3])], Room::Ordinary).unwrap()
@@ -35,7 +32,7 @@ pub(crate) fn batches(last: bool) -> Batches {
     if last {
         positions.push(append(11).wait().unwrap());
     }
-    let medium = memory.medium();
+    let medium = disk.medium();
     drop(log);
     Batches { medium, positions }
 }
@@ -94,16 +91,15 @@ fn a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on() {
 
 #[test]
 fn what_was_behind_a_torn_record_never_comes_back() {
-    let memory = MemoryDisk::default();
-    let disk = FaultyDisk::new(Arc::new(memory.clone()));
-    let log = open_on(Arc::clone(&disk) as Arc<dyn Disk>, small()).unwrap().log;
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     // Whole pages, so that nothing but the cut overwrites what is behind the first.
     const BYTES: usize = 8192 - 32;
     let append = |id| log.append(&[&payload(id, BYTES)], Room::Ordinary).unwrap();
     let together = || (1..4).map(append).collect::<Vec<_>>();
     let (_, others) = disk.during_a_sync(|| begun(append(0)), together);
     let torn: Vec<_> = others.into_iter().map(|ticket| ticket.wait().unwrap()).collect();
-    let mut medium = memory.medium();
+    let mut medium = disk.medium();
     medium.file(&segment_name(1))[bytes_of(torn[0]).start + 2000] ^= 1;
 
     let disk = MemoryDisk::on(&medium);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use haul_append_log::{Lsn, Room};
 use haul_disk::Op;
+use haul_disk_sim::Survival;
 
 use crate::concurrent::on_memory;
-use crate::memory::Survival;
 use crate::payload::{ids, payload};
 use crate::recovery::start;
 use crate::{Unpark, begun, block_on, put_long, small, within_a_minute};
@@ -17,7 +17,7 @@ use crate::{Unpark, begun, block_on, put_long, small, within_a_minute};
 #[test]
 fn futures_go_on_when_the_buffers_are_full_and_those_let_go_hold_nothing_up() {
     within_a_minute("futures under pressure", || {
-        let (memory, disk, log) = on_memory();
+        let (disk, log) = on_memory();
         let bytes = payload(0, 20_000);
         let parts: [&[u8]; 1] = [&bytes];
         let counted = Arc::new(Unpark(thread::current()));
@@ -63,7 +63,7 @@ fn futures_go_on_when_the_buffers_are_full_and_those_let_go_hold_nothing_up() {
             }
         });
         log.close().unwrap();
-        let again = start(&memory.medium().cut(Survival::Nothing), small()).unwrap();
+        let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
         assert_eq!(again.records.len(), 1 + taken + 160);
     });
 }
@@ -71,12 +71,12 @@ fn futures_go_on_when_the_buffers_are_full_and_those_let_go_hold_nothing_up() {
 #[test]
 fn a_ticket_let_go_reaches_the_medium_without_anybody_waiting() {
     within_a_minute("tickets let go", || {
-        let (memory, _, log) = on_memory();
+        let (disk, log) = on_memory();
         for id in 0..300 {
             drop(log.append(&[&payload(id, 6000)], Room::Ordinary).unwrap());
         }
         let is_there = || {
-            let left = start(&memory.medium().cut(Survival::Nothing), small()).unwrap();
+            let left = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
             ids(&left.records).keys().copied().eq(0..300)
         };
         while !is_there() {
@@ -88,7 +88,7 @@ fn a_ticket_let_go_reaches_the_medium_without_anybody_waiting() {
 #[test]
 fn closing_ends_the_wait_of_every_reader() {
     within_a_minute("readers of a log that closes", || {
-        let (_, _, log) = on_memory();
+        let (_, log) = on_memory();
         put_long(&log, 0..50);
         thread::scope(|scope| {
             let readers: Vec<_> = (0..6)
@@ -118,7 +118,7 @@ fn closing_ends_the_wait_of_every_reader() {
 #[test]
 fn a_slow_preparation_delays_appending_and_fails_nothing() {
     within_a_minute("a slow preparation", || {
-        let (_, disk, log) = on_memory();
+        let (disk, log) = on_memory();
         disk.slow_down(Op::Create, Duration::from_millis(50));
         disk.slow_down(Op::Rename, Duration::from_millis(50));
         thread::scope(|scope| {

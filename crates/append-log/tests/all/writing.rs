@@ -7,23 +7,23 @@ use std::thread;
 
 use haul_append_log::{Error, Log, Lsn, Options, Position, Room, Ticket, segment_name};
 use haul_disk::{Disk, Op, OsDisk};
+use haul_disk_sim::{FaultyDisk, Random};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use crate::disk::FaultyDisk;
-use crate::payload::{Random, id_of, ids, payload};
+use crate::payload::{id_of, ids, payload};
 use crate::{
     Opened, begun, disk_dir, open, open_on, put, put_long, small, try_open, within_a_minute,
 };
 
-fn counted() -> (TempDir, Arc<FaultyDisk>, Opened) {
+fn counted() -> (TempDir, FaultyDisk, Opened) {
     counted_with(small())
 }
 
-fn counted_with(options: Options) -> (TempDir, Arc<FaultyDisk>, Opened) {
+fn counted_with(options: Options) -> (TempDir, FaultyDisk, Opened) {
     let dir = disk_dir();
     let disk = FaultyDisk::new(Arc::new(OsDisk::open(dir.path()).unwrap()));
-    let opened = open_on(Arc::clone(&disk) as Arc<dyn Disk>, options).unwrap();
+    let opened = open_on(Arc::new(disk.clone()), options).unwrap();
     (dir, disk, opened)
 }
 
@@ -291,7 +291,7 @@ fn a_full_disk_at_the_first_segment_is_told() {
     let dir = disk_dir();
     let disk = FaultyDisk::new(Arc::new(OsDisk::open(dir.path()).unwrap()));
     disk.fail_always(Op::Allocate, Errno::NOSPC);
-    let refused = open_on(disk, small()).map(drop);
+    let refused = open_on(Arc::new(disk), small()).map(drop);
     assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
     assert_eq!(names(dir.path()), [""; 0]);
 }

@@ -1,6 +1,8 @@
-//! The disk as the kernel sees it.
+//! The spinning disk as the kernel sees it, the disk in memory as an engine does.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod files;
+mod memory;
 mod power;
 mod program;
 mod timing;
