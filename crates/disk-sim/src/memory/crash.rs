@@ -14,7 +14,9 @@ use crate::random::Random;
 /// How much is tried.
 #[derive(Debug, Clone)]
 pub struct Crashes {
-    /// Where a hostile device may leave at most so many states, all of them are tried.
+    /// The most hostile device; all kinder ones are tried, too.
+    pub worst: Device,
+    /// Where that may leave at most so many states, all of them are tried.
     pub all_up_to: u64,
     /// Where there are more, so many are drawn for each kind of device.
     pub draws: u64,
@@ -28,7 +30,14 @@ pub struct Crashes {
 
 impl Default for Crashes {
     fn default() -> Self {
-        Self { all_up_to: 32, draws: 4, again_one_in: 8, again_steps: 16, seed: seed() }
+        Self {
+            worst: Device::StaleBlocks,
+            all_up_to: 32,
+            draws: 4,
+            again_one_in: 8,
+            again_steps: 16,
+            seed: seed(),
+        }
     }
 }
 
@@ -126,21 +135,26 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    fn devices(&self) -> impl Iterator<Item = Device> + use<> {
+        let worst = self.crashes.worst;
+        Device::ALL.into_iter().filter(move |device| *device <= worst)
+    }
+
     /// The machine stops here: is killed, and loses its power in many ways.
     fn crash_at(&mut self, medium: &Medium, notes: &[Note], place: &str) {
         if !medium.pending.is_empty() {
             self.start(medium, notes, &format!("a kill {place}"));
         }
-        let hostile = medium.states(Device::Hostile);
-        let count = hostile.count();
+        let worst = medium.states(self.crashes.worst);
+        let count = worst.count();
         if count <= self.crashes.all_up_to {
             for n in 0..count {
                 let what = format!("a power cut {place}: state {n} of {count}");
-                self.start(&hostile.nth(n), notes, &what);
+                self.start(&worst.nth(n), notes, &what);
             }
             return;
         }
-        for device in Device::ALL {
+        for device in self.devices() {
             let states = medium.states(device);
             for n in 0..self.crashes.draws.min(states.count()) {
                 let left = states.draw(&mut Random(self.random.number()));
@@ -165,9 +179,9 @@ impl Run<'_> {
             }
             let _told = Told(format!("a second crash after step {} of {what}", number + 1));
             let device = self.random.below(Device::ALL.len() as u64 + 1);
-            let device = usize::try_from(device).ok().and_then(|kind| Device::ALL.get(kind));
+            let device = usize::try_from(device).ok().and_then(|kind| self.devices().nth(kind));
             let left = match device {
-                Some(device) => medium.states(*device).draw(&mut self.random),
+                Some(device) => medium.states(device).draw(&mut self.random),
                 None => medium.clone(),
             };
             self.check(&left, &notes);

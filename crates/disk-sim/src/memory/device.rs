@@ -26,15 +26,24 @@ pub enum Device {
     /// with delayed allocation and xfs, as they come.
     NamesFirst,
     /// The same, and nothing keeps any order: any names may be there, and a file may be as long
-    /// as it was made without the bytes: then zeros are there, or what was in those blocks before.
-    /// ext2, FAT, ext4 with `data=writeback`.
-    Hostile,
+    /// as it was made, with zeros instead of the bytes. xfs of old, file systems without a journal
+    /// on blocks that were never used.
+    LengthsFirst,
+    /// The same, and instead of zeros there may be what was in those blocks before: bytes of
+    /// another file. ext2, FAT, ext4 with `data=writeback`.
+    StaleBlocks,
 }
 
 impl Device {
     /// All of them, from kind to hostile.
-    pub const ALL: [Self; 5] =
-        [Self::InOrder, Self::WholeWrites, Self::Torn, Self::NamesFirst, Self::Hostile];
+    pub const ALL: [Self; 6] = [
+        Self::InOrder,
+        Self::WholeWrites,
+        Self::Torn,
+        Self::NamesFirst,
+        Self::LengthsFirst,
+        Self::StaleBlocks,
+    ];
 }
 
 /// Which of the unsynced sectors and names survive, one by one: a plain choice, for a test that
@@ -123,7 +132,7 @@ pub struct States<'a> {
 impl<'a> States<'a> {
     pub(crate) fn new(medium: &'a Medium, device: Device) -> Self {
         let lengths: Vec<u64> = medium.files.iter().map(|file| file.bytes()).collect();
-        let lengths = (device >= Device::Hostile).then_some(&lengths[..]);
+        let lengths = (device >= Device::LengthsFirst).then_some(&lengths[..]);
         let atoms = atoms(&medium.pending, device >= Device::Torn, lengths);
         let is_name = |atom: &Atom| medium.pending[atom.step].name().is_some();
         let names = (0..atoms.len()).filter(|at| is_name(&atoms[*at])).collect();
@@ -135,14 +144,14 @@ impl<'a> States<'a> {
         match self.device {
             Device::InOrder => self.atoms.len() + 1,
             Device::WholeWrites | Device::Torn | Device::NamesFirst => self.names.len() + 1,
-            Device::Hostile => 1,
+            Device::LengthsFirst | Device::StaleBlocks => 1,
         }
     }
 
     /// What may become of each atom at one of these cuts.
     fn may(&self, cut: usize) -> Vec<May> {
         let any = |at: usize| match self.atoms[at].part {
-            Part::Length => May::Any(3),
+            Part::Length if self.device >= Device::StaleBlocks => May::Any(3),
             _ => May::Any(2),
         };
         let by = |survives| May::Only(if survives { SURVIVES } else { LOST });
@@ -152,7 +161,7 @@ impl<'a> States<'a> {
         let is_name = |at: usize| self.names.binary_search(&at).is_ok();
         let of = |at: usize| match self.device {
             Device::InOrder => by(at < cut),
-            Device::Hostile => any(at),
+            Device::LengthsFirst | Device::StaleBlocks => any(at),
             _ if is_name(at) => by(at < first_lost),
             Device::WholeWrites | Device::Torn if cut > 0 && at < last => by(true),
             _ => any(at),
@@ -291,7 +300,7 @@ mod tests {
         medium
     }
 
-    fn counts(steps: &[Step]) -> [u64; 5] {
+    fn counts(steps: &[Step]) -> [u64; 6] {
         Device::ALL.map(|device| medium(steps).states(device).count())
     }
 
@@ -299,24 +308,24 @@ mod tests {
     fn each_kind_of_device_has_its_states() {
         let sync = Step::Sync { file: 0 };
         let dir = Step::SyncDir { dir: String::new() };
-        assert_eq!(counts(&[]), [1; 5]);
-        assert_eq!(counts(&[create("a", 0)]), [2; 5]);
+        assert_eq!(counts(&[]), [1; 6]);
+        assert_eq!(counts(&[create("a", 0)]), [2; 6]);
         let named = [create("a", 0), dir.clone()];
         let and = |steps: &[Step]| counts(&[&named, steps].concat());
-        assert_eq!(and(&[]), [1; 5], "what was synced is there");
+        assert_eq!(and(&[]), [1; 6], "what was synced is there");
         // One sector; where lengths go alone, also none with zeros or stale bytes.
-        assert_eq!(and(&[write(0, 0, 512)]), [2, 2, 2, 2, 6]);
-        assert_eq!(and(&[write(0, 0, 512), sync.clone()]), [1; 5]);
+        assert_eq!(and(&[write(0, 0, 512)]), [2, 2, 2, 2, 4, 6]);
+        assert_eq!(and(&[write(0, 0, 512), sync.clone()]), [1; 6]);
         // Two sectors and a bit of a third.
-        assert_eq!(and(&[write(0, 100, 1000)]), [2, 2, 8, 8, 24]);
+        assert_eq!(and(&[write(0, 100, 1000)]), [2, 2, 8, 8, 16, 24]);
         // Behind what is there already, no length.
-        assert_eq!(and(&[write(0, 0, 512), sync.clone(), write(0, 0, 512)]), [2; 5]);
+        assert_eq!(and(&[write(0, 0, 512), sync.clone(), write(0, 0, 512)]), [2; 6]);
         // A name between two writes: lost, with any of both; there, with the first for certain
         // where names wait for bytes.
         let between = [write(0, 0, 512), create("b", 1), write(0, 512, 512)];
-        assert_eq!(and(&between), [4, 4 + 2, 4 + 2, 2 * 4, 2 * 36]);
+        assert_eq!(and(&between), [4, 4 + 2, 4 + 2, 2 * 4, 2 * 16, 2 * 36]);
         // Names in order, or in any.
-        assert_eq!(and(&[create("b", 1), create("c", 2)]), [3, 3, 3, 3, 4]);
+        assert_eq!(and(&[create("b", 1), create("c", 2)]), [3, 3, 3, 3, 4, 4]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use haul_disk::{Error, Op, Result};
+use haul_disk::{Error, Op, Open, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 
@@ -81,8 +81,9 @@ impl Faults {
     /// An interruption (`EINTR`) comes through only from the calls that [`haul_disk::OsDisk`] does
     /// not repeat: syncs, renames and removals. Any other call is counted once more and goes on.
     ///
-    /// Of a write that fails with `EIO` the first half arrives, as on a medium that gives up in
-    /// the middle; one that fails otherwise did nothing. What a failed sync leaves says
+    /// Of a write past the page cache that fails with `EIO` the first half arrives, as on a medium
+    /// that gives up in the middle; any other that fails did nothing, since the kernel would tell
+    /// how much it took. What a failed sync leaves says
     /// [`crate::MemoryDisk::after_a_failed_sync`].
     pub fn fail(&self, op: Op, n: u64, count: u64, errno: Errno) {
         let mut state = self.state();
@@ -242,6 +243,6 @@ fn injected(op: Op, name: &str, errno: Errno) -> Error {
 }
 
 /// Whether some of what was to be written arrived all the same.
-pub(crate) fn half_arrives(error: &Error) -> bool {
-    error.source.raw_os_error() == Some(Errno::IO.raw_os_error())
+pub(crate) fn half_arrives(how: Open, error: &Error) -> bool {
+    how.direct && error.source.raw_os_error() == Some(Errno::IO.raw_os_error())
 }

@@ -24,9 +24,8 @@ impl FaultyDisk {
         Self { inner, faults: Faults::default() }
     }
 
-    fn faulty(&self, name: &str, file: Result<Arc<dyn File>>) -> Result<Arc<dyn File>> {
-        let (name, faults) = (name.to_owned(), self.faults.clone());
-        Ok(Arc::new(FaultyFile { inner: file?, name, faults }))
+    fn faulty(&self, name: &str, how: Open, inner: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(FaultyFile { inner, name: name.to_owned(), how, faults: self.faults.clone() })
     }
 }
 
@@ -41,12 +40,12 @@ impl Deref for FaultyDisk {
 impl Disk for FaultyDisk {
     fn open(&self, name: &str, how: Open) -> Result<Arc<dyn File>> {
         self.faults.pass(Op::Open, name)?;
-        self.faulty(name, self.inner.open(name, how))
+        Ok(self.faulty(name, how, self.inner.open(name, how)?))
     }
 
     fn create(&self, name: &str, how: Open) -> Result<Arc<dyn File>> {
         self.faults.pass(Op::Create, name)?;
-        self.faulty(name, self.inner.create(name, how))
+        Ok(self.faulty(name, how, self.inner.create(name, how)?))
     }
 
     fn create_dir(&self, name: &str) -> Result<()> {
@@ -83,6 +82,7 @@ impl Disk for FaultyDisk {
 struct FaultyFile {
     inner: Arc<dyn File>,
     name: String,
+    how: Open,
     faults: Faults,
 }
 
@@ -95,7 +95,7 @@ impl File for FaultyFile {
 
     fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {
         if let Err(error) = self.faults.pass(Op::Write, &self.name) {
-            if half_arrives(&error) {
+            if half_arrives(self.how, &error) {
                 self.inner.write_some(&bytes[..bytes.len() / 2], offset)?;
             }
             return Err(error);

@@ -63,7 +63,7 @@ impl File for MemoryFile {
         let passed = self.disk.faults.pass(Op::Write, &self.name);
         self.check(Op::Write, offset, bytes.len())?;
         if let Err(error) = passed {
-            if half_arrives(&error) {
+            if half_arrives(self.how, &error) {
                 self.write(&bytes[..bytes.len() / 2], offset)?;
             }
             return Err(error);

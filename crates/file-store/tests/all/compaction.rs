@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, Compacted, Precondition, Store};
-use haul_test_disk::TestDisk;
 
 use crate::crash::open_on;
 use crate::{BUCKET, dump, file_names, get, new_store, put, random_bytes, reopen, try_get};
@@ -167,7 +167,7 @@ fn a_damaged_volume_stays_and_what_lives_in_it_is_moved_or_kept() {
 #[test]
 fn objects_stored_while_their_volume_is_compacted_stay() {
     const THREADS: u64 = 16;
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     let done = AtomicBool::new(false);

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use haul_disk_sim::Random;
 use haul_file_store::Error;
-use haul_test_disk::Random;
 use tempfile::TempDir;
 
 use crate::sample::{Sample, damages, small_bytes};
@@ -100,7 +100,7 @@ fn a_flipped_bit_in_a_big_file_harms_that_object_alone() {
 #[test]
 fn any_flipped_bit_harms_one_object_at_most() {
     let sample = Sample::new();
-    let seed = crate::script::seed();
+    let seed = haul_disk_sim::seed();
     let mut random = Random(seed);
     for round in 0..60 {
         let copy = sample.copy();

@@ -1,18 +1,18 @@
 //! A medium that fails, at any call.
 
 use haul_disk::{Disk, Op};
+use haul_disk_sim::{MemoryDisk, Random, seed};
 use haul_file_store::Error;
-use haul_test_disk::{Random, TestDisk};
 use rustix::io::Errno;
 
 use crate::crash::open_on;
-use crate::script::{Act, Lengths, Model, Seeded, Seen, seed};
+use crate::script::{Act, Lengths, Model, Seeded, Seen};
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
 /// Runs a workload in which the `n`-th call of a kind fails; whether it came so far.
 fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
     let _seeded = Seeded(seed, format!("{op:?} number {n} fails"));
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     let before = disk.calls(op);
     let (mut random, mut model) = (Random(seed), Model::default());
@@ -52,7 +52,7 @@ fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
     let is_latched = store.stats().latched;
     assert_eq!(store.close().is_err(), is_latched);
     // The kernel may have dropped what was not synced: the store opens on what is left.
-    let disk = TestDisk::on(&disk.medium());
+    let disk = MemoryDisk::on(&disk.medium());
     let (store, recovered) = open_on(&disk);
     assert_eq!(recovered.damage, []);
     assert!(model.allows(failed.as_ref(), &Seen::of(&store)));
@@ -77,7 +77,7 @@ fn a_failed_call_is_told_and_nothing_is_lost() {
 
 #[test]
 fn a_failed_sync_of_the_log_stops_the_store_and_everybody_hears_of_it() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     put(&store, "before", b"before");
@@ -97,13 +97,13 @@ fn a_failed_sync_of_the_log_stops_the_store_and_everybody_hears_of_it() {
     assert!(matches!(store.delete(BUCKET, "before"), Err(Error::Log(_))));
     assert_eq!(get(&store, "before"), b"before");
     assert!(store.close().is_err());
-    let (store, _) = open_on(&TestDisk::on(&disk.medium()));
+    let (store, _) = open_on(&MemoryDisk::on(&disk.medium()));
     assert_eq!(get(&store, "before"), b"before");
 }
 
 #[test]
 fn a_failed_sync_of_the_big_objects_directory_is_final() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     disk.fail(Op::SyncDir, 1, 1, Errno::IO);
@@ -116,7 +116,7 @@ fn a_failed_sync_of_the_big_objects_directory_is_final() {
 
 #[test]
 fn a_writer_that_failed_fails_until_it_is_dropped() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     disk.fail(Op::Write, 1, 1, Errno::IO);
     let mut writer = store.object_writer(Some(9 << 20)).unwrap();
@@ -135,7 +135,7 @@ fn a_writer_that_failed_fails_until_it_is_dropped() {
 
 #[test]
 fn an_unreadable_sector_is_an_error_for_who_asks_and_damage_for_who_verifies() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     put(&store, "small", b"bytes");

@@ -1,12 +1,12 @@
 //! A full disk: what is refused, what still works, and how it ends.
 
 use haul_disk::{Disk, Op};
+use haul_disk_sim::{MemoryDisk, Random, seed};
 use haul_file_store::{Error, Store};
-use haul_test_disk::{Random, TestDisk};
 use rustix::io::Errno;
 
 use crate::crash::open_on;
-use crate::script::{Act, Lengths, Model, Seeded, Seen, seed};
+use crate::script::{Act, Lengths, Model, Seeded, Seen};
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
 const VOLUME: u64 = 4 << 20;
@@ -40,8 +40,8 @@ fn fill_and_compact(store: &Store) -> u64 {
     }
 }
 
-fn full_store() -> (TestDisk, Store, u64) {
-    let disk = TestDisk::default();
+fn full_store() -> (MemoryDisk, Store, u64) {
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     disk.limit(Some(4 * VOLUME + (100 << 10)));
@@ -118,7 +118,7 @@ fn a_store_on_a_full_disk_opens_and_deletes() {
 
 #[test]
 fn the_last_space_of_a_disk_takes_a_shorter_volume() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     disk.limit(Some(VOLUME + VOLUME / 2 + (100 << 10)));
@@ -138,7 +138,7 @@ fn the_last_space_of_a_disk_takes_a_shorter_volume() {
 /// A disk that says it is full at the `n`-th call of a kind and at all that follow it.
 fn full_at(seed: u64, op: Op, n: u64) -> bool {
     let _seeded = Seeded(seed, format!("full at {op:?} number {n}"));
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     let before = disk.calls(op);
     let (mut random, mut model) = (Random(seed), Model::default());

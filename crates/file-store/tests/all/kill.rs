@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
+use haul_disk_sim::{Random, seed};
 use haul_file_store::Store;
-use haul_test_disk::Random;
 
-use crate::script::{Seeded, seed};
+use crate::script::Seeded;
 use crate::{BIG, BUCKET, big_files, dump, new_store, put, reopen};
 
 pub(crate) const THREADS: u64 = 8;

@@ -27,11 +27,11 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use haul_disk_sim::Random;
 use haul_file_store::{
     Attributes, Etag, ListRequest, Listed, Object, ObjectInfo, Options, Precondition, Recovered,
     Result, Store,
 };
-use haul_test_disk::Random;
 use tempfile::TempDir;
 
 /// The smallest volumes, so that a test sees many.

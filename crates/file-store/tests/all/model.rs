@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use haul_disk_sim::{Random, seed};
 use haul_file_store::Store;
-use haul_test_disk::Random;
 
-use crate::script::{Lengths, Model, Seeded, Seen, seed};
+use crate::script::{Lengths, Model, Seeded, Seen};
 use crate::{big_files, disk_dir, reopen};
 
 /// What the store holds is what the model does, and no file too many or too few is there.

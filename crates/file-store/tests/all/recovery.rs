@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use haul_disk_sim::Random;
 use haul_file_store::{Error, Options, Store};
-use haul_test_disk::Random;
 
 use crate::sample::{Sample, wait_for};
 use crate::{

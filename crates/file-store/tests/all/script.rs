@@ -3,20 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use haul_disk_sim::Random;
 use haul_file_store::{Attributes, Etag, Precondition, Result, Store};
-use haul_test_disk::Random;
 use md5::{Digest, Md5};
 
 use crate::{BIG, Dump, dump};
-
-/// The seed of a test: that of the environment, to go through a failure again, or a new one.
-pub(crate) fn seed() -> u64 {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    seed.unwrap_or_else(|| {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        u64::from(since.subsec_nanos()) ^ since.as_secs()
-    })
-}
 
 /// Says the seed when a test fails.
 pub(crate) struct Seeded(pub(crate) u64, pub(crate) String);
@@ -284,6 +275,11 @@ impl Model {
 }
 
 impl Seen {
+    /// Looks away from a bucket, and says how many objects it had.
+    pub(crate) fn take_bucket(&mut self, bucket: &str) -> usize {
+        self.objects.remove(bucket).map_or(0, |objects| objects.len())
+    }
+
     /// Reads everything, and checks what must hold of any store.
     pub(crate) fn of(store: &Store) -> Self {
         let objects = dump(store);

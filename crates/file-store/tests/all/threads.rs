@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use haul_disk_sim::{Random, seed};
 use haul_file_store::{Attributes, Error, Precondition, Store};
-use haul_test_disk::Random;
 
-use crate::script::{Seeded, seed};
+use crate::script::Seeded;
 use crate::{BIG, BUCKET, big_files, dump, get, new_store, put, put_part, reopen, try_get};
 
 type Owned = BTreeMap<String, Vec<u8>>;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haul_disk::Op;
+use haul_disk_sim::{MemoryDisk, Survival};
 use haul_line_log::{Error, Event, Keep, LineLog, Options, SyncWhen};
-use haul_test_disk::TestDisk;
 use rustix::io::Errno;
 
 use crate::{Told, all, closed, files, line, numbers, open_on, small, within_a_minute};
@@ -13,7 +13,7 @@ const LINES: u64 = 300;
 
 /// What a workload with one fault came to.
 struct Run {
-    disk: TestDisk,
+    disk: MemoryDisk,
     told: Told,
     errors: Vec<Error>,
     met: bool,
@@ -22,8 +22,10 @@ struct Run {
 /// Brings lines, and waits for something after each tenth; who is refused asks once more.
 fn run(op: Op, n: u64, errno: Errno) -> Run {
     within_a_minute(&format!("{op:?} {n} failing with {errno}"), move || {
-        let (disk, told) = (TestDisk::default(), Told::default());
+        let (disk, told) = (MemoryDisk::default(), Told::default());
         let log = LineLog::open_on(Arc::new(disk.clone()), small(), told.outside()).unwrap();
+        // What a failed sync was for arrived, or the lines would have to be missing.
+        disk.after_a_failed_sync(Survival::Everything);
         disk.fail(op, n, 1, errno);
         let before = disk.calls(op);
         let mut errors = Vec::new();
@@ -103,9 +105,10 @@ fn a_failed_sync_is_told_once_and_final_for_its_file() {
 
 #[test]
 fn a_file_whose_sync_failed_is_set_aside() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let log = open_on(&disk, small());
     log.append(&line(0, 100)).unwrap();
+    disk.after_a_failed_sync(Survival::Everything);
     disk.fail(Op::Sync, 1, 1, Errno::IO);
     assert!(matches!(log.sync(), Err(Error::Unsynced { .. })));
     assert_eq!(disk.calls(Op::Sync), 1);
@@ -120,7 +123,7 @@ fn a_file_whose_sync_failed_is_set_aside() {
 
 #[test]
 fn a_sync_that_failed_in_the_background_is_told_to_the_next_who_asks() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let sync = SyncWhen::Every(std::time::Duration::from_millis(1));
     let log = open_on(&disk, Options { sync, ..small() });
     disk.fail(Op::Sync, 1, 1, Errno::IO);
@@ -137,7 +140,7 @@ fn a_sync_that_failed_in_the_background_is_told_to_the_next_who_asks() {
 
 #[test]
 fn a_disk_that_fails_for_long_makes_no_heap_of_files_and_loses_none() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let keep = Keep { files_max: Some(3), ..Keep::default() };
     let log = open_on(&disk, Options { keep, ..small() });
     (0..100).for_each(|number| log.append(&line(number, 100)).unwrap());
@@ -158,7 +161,7 @@ fn a_disk_that_fails_for_long_makes_no_heap_of_files_and_loses_none() {
 
 #[test]
 fn a_log_that_is_not_to_be_synced_is_not() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let log = open_on(&disk, Options { sync: SyncWhen::Never, ..small() });
     (0..300).for_each(|number| log.append(&line(number, 100)).unwrap());
     assert!(matches!(log.sync(), Err(Error::Invalid(_))));

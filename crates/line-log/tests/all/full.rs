@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_disk::{Disk, Op, OsDisk};
+use haul_disk_sim::MemoryDisk;
 use haul_line_log::{Error, Event, Keep, LineLog, Options};
-use haul_test_disk::TestDisk;
 use haul_test_image::LoopImage;
 use rustix::io::Errno;
 
@@ -31,7 +31,7 @@ fn fill(log: &LineLog) -> u64 {
 
 #[test]
 fn what_a_full_disk_refuses_waits_in_memory_and_is_written_once_there_is_room() {
-    let (disk, told) = (TestDisk::default(), Told::default());
+    let (disk, told) = (MemoryDisk::default(), Told::default());
     let log = LineLog::open_on(Arc::new(disk.clone()), small(), told.outside()).unwrap();
     disk.limit(Some(40 << 10));
     let first = fill(&log);
@@ -57,7 +57,7 @@ fn what_a_full_disk_refuses_waits_in_memory_and_is_written_once_there_is_room() 
 
 #[test]
 fn what_is_left_in_memory_when_the_log_is_closed_is_told() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let log = LineLog::open_on(Arc::new(disk.clone()), small(), Told::default().outside()).unwrap();
     disk.limit(Some(40 << 10));
     let first = fill(&log);
@@ -77,7 +77,7 @@ fn what_is_left_in_memory_when_the_log_is_closed_is_told() {
 
 #[test]
 fn the_next_file_takes_the_place_of_an_old_one_that_may_go() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let keep = Keep { files_max: Some(3), ..Keep::default() };
     let options = Options { keep, ..small() };
     let log = LineLog::open_on(Arc::new(disk.clone()), options, Told::default().outside()).unwrap();

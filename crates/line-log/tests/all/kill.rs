@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use haul_disk::OsDisk;
-use haul_test_disk::Random;
+use haul_disk_sim::Random;
 
 use crate::{all, disk_dir, line, numbers, open, small};
 

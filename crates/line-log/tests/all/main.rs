@@ -8,7 +8,6 @@
 mod crash;
 mod faults;
 mod full;
-mod gate;
 mod kill;
 mod policies;
 mod restart;

@@ -5,18 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use haul_disk::Op;
+use haul_disk_sim::MemoryDisk;
 use haul_line_log::{LineLog, Options, WhenFull};
 
-use crate::gate::GateDisk;
 use crate::{all, line, numbers, open_on, small, within_a_minute};
 
 /// A log whose background thread stands before the gate with line 0.
-fn behind_a_gate(when_full: WhenFull) -> (GateDisk, Arc<LineLog>) {
-    let disk = GateDisk::default();
+fn behind_a_gate(when_full: WhenFull) -> (MemoryDisk, Arc<LineLog>) {
+    let disk = MemoryDisk::default();
     let options =
         Options { when_full, file_bytes_max: None, late_max: Duration::from_millis(1), ..small() };
     let log = Arc::new(open_on(&disk, options));
-    disk.shut();
+    disk.shut(Op::Write);
     log.append(&line(0, 64)).unwrap();
     disk.somebody_waits();
     (disk, log)
@@ -44,7 +45,7 @@ fn who_brings_a_line_waits_until_there_is_room() {
     disk.open_gate();
     bringing.join().unwrap();
     log.close().unwrap();
-    assert_eq!(numbers(&all(&disk.disk)), (0..1000).collect::<Vec<_>>());
+    assert_eq!(numbers(&all(&disk)), (0..1000).collect::<Vec<_>>());
 }
 
 #[test]
@@ -64,7 +65,7 @@ fn dropped_lines_are_counted_and_the_log_says_where_they_are_missing() {
     log.write_out().unwrap();
     bring(200..210);
     log.close().unwrap();
-    let text = String::from_utf8(all(&disk.disk)).unwrap();
+    let text = String::from_utf8(all(&disk)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 65 + 1 + 10);
     let dropped =
@@ -80,7 +81,7 @@ fn lines_dropped_last_are_told_by_closing() {
     (1..100).for_each(|number| log.append(&line(number, 64)).unwrap());
     disk.open_gate();
     log.close().unwrap();
-    let text = String::from_utf8(all(&disk.disk)).unwrap();
+    let text = String::from_utf8(all(&disk)).unwrap();
     assert_eq!(text.matches("35 lines").count(), 1, "{}", text.lines().last().unwrap());
     assert_eq!(numbers(text.as_bytes()), (0..65).collect::<Vec<_>>());
 }
@@ -103,15 +104,15 @@ fn closing_ends_the_waiting_with_an_error() {
     assert_eq!(refused, Some(65));
     disk.open_gate();
     within_a_minute("closing", || closing.join().unwrap()).unwrap();
-    assert_eq!(numbers(&all(&disk.disk)), (0..65).collect::<Vec<_>>());
+    assert_eq!(numbers(&all(&disk)), (0..65).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_line_is_written_when_it_is_late_though_nobody_asks() {
-    let disk = GateDisk::default();
+    let disk = MemoryDisk::default();
     let log = open_on(&disk, Options { late_max: Duration::from_millis(1), ..small() });
     for number in 0..20 {
-        disk.shut();
+        disk.shut(Op::Write);
         log.append(&line(number, 64)).unwrap();
         within_a_minute("the background thread", {
             let disk = disk.clone();

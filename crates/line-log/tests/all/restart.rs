@@ -1,8 +1,8 @@
 //! What the next run finds.
 
 use haul_disk::{Disk, Open, OsDisk, write_full};
+use haul_disk_sim::MemoryDisk;
 use haul_line_log::{CURRENT, Error, LineLog, Options, Outside};
-use haul_test_disk::TestDisk;
 
 use crate::{all, closed, disk_dir, line, numbers, open, open_on, small, text};
 
@@ -24,7 +24,7 @@ fn the_next_run_appends() {
 
 #[test]
 fn a_torn_last_line_is_ended_before_the_next_one_begins() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let file = disk.create(CURRENT, Open::default()).unwrap();
     write_full(&*file, b"00000001 whole\n00000002 tor", 0).unwrap();
     drop(open_on(&disk, small()));
@@ -37,7 +37,7 @@ fn a_torn_last_line_is_ended_before_the_next_one_begins() {
 
 #[test]
 fn what_ends_without_a_newline_is_not_altered_within_a_run() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let log = open_on(&disk, small());
     for part in [&b"be"[..], b"gun", b" and ended\nbegun", b""] {
         log.append(part).unwrap();
@@ -49,7 +49,7 @@ fn what_ends_without_a_newline_is_not_altered_within_a_run() {
 
 #[test]
 fn a_current_file_that_is_too_long_is_closed_first() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let file = disk.create(CURRENT, Open::default()).unwrap();
     let long: Vec<u8> = (0..100).flat_map(|number| line(number, 100)).collect();
     write_full(&*file, &long, 0).unwrap();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_disk::{Disk, Op, Open};
+use haul_disk_sim::MemoryDisk;
 use haul_line_log::{Event, Keep, LineLog, Options};
-use haul_test_disk::TestDisk;
 use rustix::io::Errno;
 
 use crate::{Told, all, closed, files, line, numbers, open_on, small};
@@ -21,7 +21,7 @@ fn rotate_often(log: &LineLog, count: u64) {
 
 #[test]
 fn so_many_files_stay_as_are_wanted() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     disk.create("notes.txt", Open::default()).unwrap();
     let log = open_on(&disk, Options { keep: Keep { files_max: Some(3), ..NOTHING }, ..small() });
     rotate_often(&log, 10);
@@ -36,7 +36,7 @@ fn so_many_files_stay_as_are_wanted() {
 
 #[test]
 fn the_directory_never_exceeds_its_bytes() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let keep = Keep { bytes_max: Some(16 << 10), ..NOTHING };
     let log = open_on(&disk, Options { keep, ..small() });
     for number in 0..300 {
@@ -54,7 +54,7 @@ fn the_directory_never_exceeds_its_bytes() {
 
 #[test]
 fn old_files_go() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let age_max = Some(Duration::from_hours(24));
     let old = ["19700101T000000.000000Z.log", "20200101T000000.000000Z.unsynced"];
     let newer = ["29991231T235959.000000Z.log"];
@@ -69,7 +69,7 @@ fn old_files_go() {
 
 #[test]
 fn what_cannot_be_removed_is_told_and_tried_again() {
-    let (disk, told) = (TestDisk::default(), Told::default());
+    let (disk, told) = (MemoryDisk::default(), Told::default());
     let options = Options { keep: Keep { files_max: Some(2), ..NOTHING }, ..small() };
     let log = LineLog::open_on(Arc::new(disk.clone()), options, told.outside()).unwrap();
     disk.fail(Op::Remove, 1, 3, Errno::ACCESS);

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use haul_disk::{Disk, Op, Open};
+use haul_disk_sim::MemoryDisk;
 use haul_line_log::{LineLog, Options, Outside};
-use haul_test_disk::TestDisk;
 
 use crate::{TestClock, all, closed, files, line, numbers, open_on, small};
 
 const HOUR: u64 = 3600;
 
-fn open_at(disk: &TestDisk, clock: &Arc<TestClock>, options: Options) -> LineLog {
+fn open_at(disk: &MemoryDisk, clock: &Arc<TestClock>, options: Options) -> LineLog {
     let outside =
         Outside { clock: Arc::clone(clock) as Arc<dyn haul_line_log::Clock>, ..Outside::default() };
     LineLog::open_on(Arc::new(disk.clone()), options, outside).unwrap()
@@ -30,7 +30,7 @@ fn put(log: &LineLog, number: u64) {
 
 #[test]
 fn a_file_is_full_at_its_size_and_ends_with_a_line() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let log = open_on(&disk, Options { buffer_bytes: 64 << 10, ..small() });
     (0..500).for_each(|number| log.append(&line(number, 100)).unwrap());
     log.close().unwrap();
@@ -44,7 +44,7 @@ fn a_file_is_full_at_its_size_and_ends_with_a_line() {
 
 #[test]
 fn a_line_longer_than_two_files_is_cut_and_the_files_give_it_back() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let log = open_on(&disk, Options { file_bytes_max: Some(16 << 10), ..small() });
     let lines = [line(1, 100), line(2, 99_000), line(3, 100), line(4, 15_000), line(5, 100)];
     lines.iter().for_each(|line| log.append(line).unwrap());
@@ -58,7 +58,7 @@ fn a_line_longer_than_two_files_is_cut_and_the_files_give_it_back() {
 
 #[test]
 fn the_hour_closes_a_file_on_the_hour() {
-    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(10 * HOUR + 1800);
     let log = open_at(&disk, &clock, hourly());
     put(&log, 1);
@@ -78,7 +78,7 @@ fn the_hour_closes_a_file_on_the_hour() {
 
 #[test]
 fn an_hour_without_lines_closes_the_file_before_and_makes_none() {
-    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(10 * HOUR);
     let log = open_at(&disk, &clock, hourly());
     put(&log, 1);
@@ -92,7 +92,7 @@ fn an_hour_without_lines_closes_the_file_before_and_makes_none() {
 
 #[test]
 fn a_file_of_an_earlier_hour_is_closed_by_the_next_run() {
-    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(10 * HOUR);
     let log = open_at(&disk, &clock, hourly());
     put(&log, 1);
@@ -113,7 +113,7 @@ fn a_file_of_an_earlier_hour_is_closed_by_the_next_run() {
 
 #[test]
 fn a_rotation_asked_for_holds_what_came_before() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let log = open_on(&disk, small());
     log.rotate().unwrap();
     assert!(closed(&disk).is_empty(), "an empty file is not closed");
@@ -128,7 +128,7 @@ fn a_rotation_asked_for_holds_what_came_before() {
 
 #[test]
 fn a_line_that_is_not_ended_keeps_its_file_open() {
-    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(10 * HOUR);
     let log = open_at(&disk, &clock, hourly());
     let give = |text: &str| {
@@ -148,7 +148,7 @@ fn a_line_that_is_not_ended_keeps_its_file_open() {
 
 #[test]
 fn a_clock_set_back_overwrites_nothing_and_names_still_sort() {
-    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     // A file of somebody else, with the name that is due.
     disk.create("19700101T000100.000002Z.log", Open::default()).unwrap();
     let mut expected = Vec::new();
@@ -165,7 +165,7 @@ fn a_clock_set_back_overwrites_nothing_and_names_still_sort() {
 
 #[test]
 fn a_name_that_somebody_else_took_meanwhile_is_left_alone() {
-    let (disk, clock) = (TestDisk::default(), Arc::new(TestClock::default()));
+    let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(60);
     let log = open_at(&disk, &clock, small());
     disk.create("19700101T000100.000000Z.log", Open::default()).unwrap();

@@ -3,8 +3,8 @@
 use std::thread;
 
 use haul_disk::OsDisk;
+use haul_disk_sim::Random;
 use haul_line_log::{Options, WhenFull};
-use haul_test_disk::Random;
 
 use crate::{disk_dir, files, open, small};
 

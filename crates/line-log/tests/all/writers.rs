@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use haul_disk::{Op, OsDisk};
-use haul_test_disk::TestDisk;
+use haul_disk_sim::MemoryDisk;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::{all, disk_dir, open, open_on, small};
@@ -58,7 +58,7 @@ impl std::fmt::Display for InParts<'_> {
 
 #[test]
 fn a_formatted_line_is_one_call() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let mut log = open_on(&disk, small());
     writeln!(&log, "{}, {}", InParts(&log), 3).unwrap();
     writeln!(log, "four").unwrap();
@@ -69,7 +69,7 @@ fn a_formatted_line_is_one_call() {
 
 #[test]
 fn many_lines_are_few_writes_and_no_sync() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let options =
         haul_line_log::Options { buffer_bytes: 64 << 10, file_bytes_max: None, ..small() };
     let log = open_on(&disk, options);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
 use haul_s3_server::{Config, Credentials, Limits, Server};
-use haul_test_disk::TestDisk;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -46,7 +46,7 @@ impl Running {
     }
 
     /// A server on a disk in memory, with a bucket named `bucket`.
-    pub(crate) fn in_memory(disk: &TestDisk) -> Self {
+    pub(crate) fn in_memory(disk: &MemoryDisk) -> Self {
         let options = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..small() };
         let store = Store::open_on(Arc::new(disk.clone()), options).unwrap().0;
         let server = Self::serve(store, None, Limits::default());

@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use haul_disk::Op;
+use haul_disk_sim::MemoryDisk;
 use haul_s3_server::Limits;
-use haul_test_disk::TestDisk;
 use rustix::io::Errno;
 
 use crate::client::{Running, assert_refused, noise};
@@ -70,7 +70,7 @@ fn damage_in_the_middle_of_a_big_object_breaks_the_connection() {
 
 #[test]
 fn a_full_disk_refuses_new_objects_and_serves_and_deletes_old_ones() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let server = Running::in_memory(&disk);
     let (small, big) = (noise(500_000), noise(3_000_000));
     assert_eq!(server.s3.put("/bucket/big", &big).status, 200);
@@ -97,7 +97,7 @@ fn a_full_disk_refuses_new_objects_and_serves_and_deletes_old_ones() {
 
 #[test]
 fn after_a_failed_sync_writes_are_refused_and_reads_go_on() {
-    let disk = TestDisk::default();
+    let disk = MemoryDisk::default();
     let server = Running::in_memory(&disk);
     server.s3.put("/bucket/good", b"hello");
     disk.fail(Op::Sync, 1, 1, Errno::IO);

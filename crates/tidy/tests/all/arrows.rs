@@ -53,7 +53,6 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "clap okaywal protobuf raft-engine rocksdb rusqlite rustix walrus-rust | tempfile",
     ),
     ("haul-disk-sim", Support, "clap fuser parking_lot rustix serde_json tempfile tokio"),
-    ("haul-test-disk", Support, "rustix"),
     ("haul-test-image", Support, "rustix tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
     ("haul-tidy", Tests, "| serde_json"),
@@ -168,7 +167,7 @@ fn a_wrong_arrow_is_noticed() {
     assert!(!wrong("haul-disk", "haul-test-image", false, true));
     assert!(!wrong("haul", "clap", true, false));
     assert!(!wrong("haul-bench", "haul-test-image", false, false), "the bench may");
-    assert!(wrong("haul-bench", "haul-test-disk", false, false), "but not with every one");
+    assert!(wrong("haul-file-store", "haul-disk-sim", false, false), "the store may not");
     assert!(wrong("haul-test-image", "haul-disk-sim", false, true), "helpers stand side by side");
     assert!(wrong("haul", "haul-test-image", false, false), "test help in the program");
 }
