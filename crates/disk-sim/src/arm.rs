@@ -32,10 +32,9 @@ impl Clock {
         (self.began.elapsed().as_nanos() as f64 / self.scale) as Nanos
     }
 
-    /// How long by the clock until a virtual time; nothing where nobody waits.
-    fn until(&self, moment_ns: Nanos) -> Duration {
-        let moment = Duration::from_secs_f64(moment_ns as f64 / 1e9 * self.scale);
-        moment.saturating_sub(self.began.elapsed())
+    /// A virtual time by the clock; long ago where nobody waits.
+    fn moment(&self, moment_ns: Nanos) -> Instant {
+        self.began + Duration::from_secs_f64(moment_ns as f64 / 1e9 * self.scale)
     }
 }
 
@@ -53,6 +52,10 @@ struct State {
     waiting: Vec<Waiting>,
     serving: Option<Waiting>,
     depth_max: u64,
+    /// Answers leave so much earlier: the way to whoever asked takes as long.
+    transport: Duration,
+    /// The drive is left out of it, and every answer takes this long.
+    answers_after: Option<Duration>,
     has_power: bool,
     /// The power goes with the request this many further on, by this seed.
     cut_after: Option<(u64, u64)>,
@@ -62,6 +65,15 @@ struct State {
 }
 
 impl State {
+    /// Lets the drive serve a request; when by the clock its answer is to leave.
+    fn answer_leaves(&mut self, request: &Request) -> Instant {
+        if let Some(after) = self.answers_after {
+            return Instant::now() + after;
+        }
+        let done = self.clock.moment(self.drive.serve(request));
+        done.checked_sub(self.transport).unwrap_or(done)
+    }
+
     /// Counts a request; the seed, if the power is to go while it is served.
     fn due_cut(&mut self) -> Option<u64> {
         let (left, seed) = self.cut_after.as_mut()?;
@@ -89,6 +101,8 @@ impl Arm {
             waiting: Vec::new(),
             serving: None,
             depth_max: 0,
+            transport: Duration::ZERO,
+            answers_after: None,
             has_power: true,
             cut_after: None,
             spoiled: None,
@@ -134,9 +148,9 @@ impl Arm {
                 state.spoiled = outcome.err();
                 continue;
             }
-            let done_ns = state.drive.serve(&requests[chosen]);
+            let leaves = state.answer_leaves(&requests[chosen]);
             loop {
-                let left = state.clock.until(done_ns);
+                let left = leaves.saturating_duration_since(Instant::now());
                 // A power cut takes away what is being served.
                 if left.is_zero() || state.serving.is_none() || state.is_stopped {
                     break;
@@ -150,6 +164,21 @@ impl Arm {
         let left: Vec<_> = state.waiting.drain(..).collect();
         drop(state);
         left.into_iter().for_each(|waiting| (waiting.answer)(Err(Errno::IO.into())));
+    }
+
+    /// From now on every answer takes this long and the drive does not count it; or the drive
+    /// answers again.
+    pub(crate) fn answer_after(&self, after: Option<Duration>) {
+        self.state.lock().answers_after = after;
+    }
+
+    /// From now on answers leave so much earlier, but never before their requests came.
+    pub(crate) fn set_transport(&self, transport: Duration) {
+        self.state.lock().transport = transport;
+    }
+
+    pub(crate) fn transport(&self) -> Duration {
+        self.state.lock().transport
     }
 
     /// The thread ends; every request fails.
@@ -213,5 +242,46 @@ fn carry_out(medium: &mut Medium, request: Request, bytes: Vec<u8>) -> io::Resul
         Kind::Read => medium.read(request.sector, request.sectors),
         Kind::Write => medium.write(Write { sector: request.sector, bytes }).map(|()| Vec::new()),
         Kind::Sync => medium.sync().map(|()| Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::MS;
+
+    fn arm(scale: f64) -> Arm {
+        Arm::new(&Parameters::travelstar_7k320(), 1 << 30, tempfile::tempfile().unwrap(), scale)
+    }
+
+    fn read(sector: u64) -> Request {
+        Request { kind: Kind::Read, sector, sectors: 8, arrived_ns: 0 }
+    }
+
+    #[test]
+    fn answers_leave_earlier_by_the_transport_and_the_drive_knows_nothing_of_it() {
+        let transport = Duration::from_micros(300);
+        for scale in [1.0, 0.1] {
+            let (with, without) = (arm(scale), arm(scale));
+            with.set_transport(transport);
+            for sector in [1_000_000, 0, 500_000] {
+                let leaves = |arm: &Arm| {
+                    let mut state = arm.state.lock();
+                    state.answer_leaves(&read(sector)).duration_since(state.clock.began)
+                };
+                assert_eq!(leaves(&with) + transport, leaves(&without));
+            }
+            assert_eq!(with.counters(), without.counters());
+            assert!(with.counters().service_ns() > 3 * MS);
+        }
+    }
+
+    #[test]
+    fn while_the_transport_is_measured_the_drive_is_asked_nothing() {
+        let arm = arm(1.0);
+        arm.answer_after(Some(Duration::from_secs(1)));
+        let leaves = arm.state.lock().answer_leaves(&read(7));
+        assert!(leaves > Instant::now());
+        assert_eq!(arm.counters(), Counters::default());
     }
 }

@@ -21,6 +21,7 @@ use crate::counters::Counters;
 use crate::guard::Guard;
 use crate::model::Parameters;
 use crate::served::{Obey, Order, Served};
+use crate::transport;
 
 /// How long the kernel may take to let go of the disk at the end.
 const END_MAX: Duration = Duration::from_secs(10);
@@ -46,6 +47,11 @@ pub struct Options {
     /// Seconds that pass by the clock for each second of the drive: 1 is as slow as the drive, 0.1
     /// ten times faster, 0 as fast as can be; the virtual times in the counters stay the same.
     pub time_scale: f64,
+    /// Answers leave as much earlier as the way through FUSE and the loop device costs, so that by
+    /// the clock a request takes as long as the drive would. That is measured when the disk starts,
+    /// a fifth of a second long, with reads of 4 KiB. No answer leaves before its request came; and
+    /// at time scale 0, where nobody waits, there is nothing to hide.
+    pub hides_transport: bool,
     /// The scheduler of the loop device: `none`, `mq-deadline`, ...
     pub scheduler: String,
 }
@@ -54,8 +60,14 @@ impl Options {
     /// A drive of `bytes` in memory, unscaled, that orders its requests by itself.
     #[must_use]
     pub fn new(parameters: Parameters, bytes: u64) -> Self {
-        let scheduler = "none".to_owned();
-        Self { parameters, bytes, backing: Backing::Memory, time_scale: 1.0, scheduler }
+        Self {
+            parameters,
+            bytes,
+            backing: Backing::Memory,
+            time_scale: 1.0,
+            hides_transport: true,
+            scheduler: "none".to_owned(),
+        }
     }
 }
 
@@ -116,6 +128,9 @@ impl SpinningDisk {
         let (root, served, guard) = serve(served)?;
         let device = attach(&root, &name)?;
         set_queue(&device, options)?;
+        if options.hides_transport && options.time_scale > 0.0 {
+            arm.0.set_transport(transport::measure(&arm.0, device.node())?);
+        }
         node.get_or_init(|| device.node().to_owned());
         Ok(Self { device: Some(device), root: Some(root), arm, served, _guard: guard })
     }
@@ -156,6 +171,12 @@ impl SpinningDisk {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.arm.0.counters()
+    }
+
+    /// By how much answers leave earlier: see [`Options::hides_transport`].
+    #[must_use]
+    pub fn transport(&self) -> Duration {
+        self.arm.0.transport()
     }
 
     /// Takes the power away. Of the writes since the last sync, as many as the write cache holds,

@@ -68,7 +68,8 @@
 //!
 //! # Cost
 //! A microsecond or so a request, and for each choice as much for each request that waits. As a
-//! device, about 0.3 ms more by the clock, and two copies of the bytes.
+//! device, about 0.3 ms more by the clock, and two copies of the bytes. That time is measured at
+//! the start, and answers leave as much earlier: [`Options::hides_transport`].
 //!
 //! # What it is not
 //! A certain drive: the published numbers are kept, the rest is assumed and said so.
@@ -96,6 +97,7 @@ mod plot;
 mod random;
 #[cfg(feature = "spinning")]
 mod served;
+mod transport;
 
 #[cfg(feature = "spinning")]
 pub use counters::{Counters, Parts};

@@ -30,6 +30,10 @@ struct Args {
     /// Seconds by the clock for each second of the drive: 0.1 is ten times faster, 0 does not wait
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
+    /// Let the way through the kernel be added to the drive's times, as it is: else it is measured
+    /// at the start, and answers leave as much earlier
+    #[arg(long)]
+    with_transport: bool,
     /// Writes go straight to the medium
     #[arg(long)]
     no_write_cache: bool,
@@ -101,6 +105,7 @@ fn serve(args: &Args) -> Result<(), String> {
         bytes: size,
         backing: if args.memory { Backing::Memory } else { Backing::Dir(args.backing.clone()) },
         time_scale: args.time_scale,
+        hides_transport: !args.with_transport,
         scheduler: args.scheduler.clone(),
     })?;
     let mounted = mount(&disk, args)?;
@@ -148,6 +153,7 @@ fn tell(disk: &SpinningDisk, args: &Args) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "device {}", disk.device())?;
     writeln!(out, "control {}", disk.control().display())?;
+    writeln!(out, "transport {} us", disk.transport().as_micros())?;
     if let Some(dir) = &args.mount {
         writeln!(out, "mount {}", dir.display())?;
     }

@@ -44,9 +44,11 @@ fn started_on(dir: &Path) -> Child {
         .spawn()
         .expect("the program starts");
     let out = BufReader::new(program.stdout.take().expect("it speaks"));
-    let said: Vec<_> = out.lines().map_while(Result::ok).take(3).collect();
+    let said: Vec<_> = out.lines().map_while(Result::ok).take(4).collect();
     assert!(said[0].starts_with("device /dev/loop") && said[1].starts_with("control /proc/"));
-    assert_eq!(said[2], format!("mount {}", dir.display()));
+    // At time scale 0.
+    assert_eq!(said[2], "transport 0 us");
+    assert_eq!(said[3], format!("mount {}", dir.display()));
     program
 }
 
