@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod cache;
 mod clock;
 mod credentials;
 mod generate;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Cache(args) => cache::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

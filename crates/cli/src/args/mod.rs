@@ -3,6 +3,7 @@
 
 mod bench;
 mod bench_log;
+mod cache;
 mod examples;
 mod log;
 mod store;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 
 pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
 pub(crate) use bench_log::BenchLogArgs;
+pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs, WarmArgs};
 pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
@@ -70,6 +72,9 @@ pub(crate) enum Command {
     /// SIGALRM and SIGUSR1 close the current file now.
     #[command(after_long_help = examples::LOG)]
     Log(LogArgs),
+    /// What of files is in memory: show it, bring them in, drop them
+    #[command(after_long_help = examples::CACHE)]
+    Cache(CacheArgs),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {
