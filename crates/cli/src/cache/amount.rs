@@ -76,7 +76,11 @@ impl fmt::Display for Cached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (files, bytes) = (Count(self.files, "file"), Bytes(self.bytes));
         let (resident, pages) = (Grouped(self.resident), Count(self.pages, "page"));
-        write!(f, "{files}, {bytes}: {} in the page cache", in_bytes(self.resident))?;
+        write!(f, "{files}, {bytes}")?;
+        if self.pages == 0 {
+            return Ok(());
+        }
+        write!(f, ": {} in the page cache", in_bytes(self.resident))?;
         write!(f, " ({:.1} %, {resident} of {pages})", self.percent())?;
         if self.dirty > 0 {
             write!(f, ", {} dirty", in_bytes(self.dirty))?;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::amount::{Cached, in_bytes};
 use super::devices::Devices;
-use super::files::{Found, Troubles, cached, each, open_quietly, words};
+use super::files::{Files, Found, Troubles, cached, open_quietly, words};
 use crate::args::EvictArgs;
 use crate::output::Output;
 use crate::report::Result;
@@ -15,7 +15,7 @@ pub(super) fn run(args: &EvictArgs) -> Result {
     let troubles = Troubles::default();
     let mut devices = Devices::default();
     let mut told = Told::default();
-    each(&args.files, &troubles, |found| {
+    for found in Files::of(&args.files, &troubles).iter() {
         match evict_one(&found, args.sync) {
             Ok((before, after)) => {
                 told.before += before;
@@ -28,8 +28,7 @@ pub(super) fn run(args: &EvictArgs) -> Result {
             }
             Err(error) => troubles.tell(&words(&error)),
         }
-        Ok(())
-    })?;
+    }
     told.tell(args)?;
     troubles.result()
 }

@@ -2,23 +2,28 @@
 
 use std::collections::HashSet;
 use std::error::Error as _;
-use std::fs::Metadata;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use haul_bulk_read::{FileId, Skipped, Tree, WalkEvents, WalkOptions, walk};
 use haul_disk::{Error, Op, resident};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::io::Errno;
-use walkdir::{DirEntry, WalkDir};
 
 use super::amount::Cached;
 use crate::args::FilesArgs;
 use crate::report::{Failure, Result, chain, say};
 use crate::units::Count;
 
-/// A regular file.
+/// All regular files that are named or lie below named directories, each once, by their paths.
+pub(super) struct Files<'a> {
+    tree: Tree,
+    roots: &'a [PathBuf],
+    ids: Vec<FileId>,
+}
+
+/// One of them.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
@@ -26,6 +31,61 @@ pub(super) struct Found {
     pub(super) named: bool,
     pub(super) device: u64,
     pub(super) inode: u64,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn of(args: &'a FilesArgs, troubles: &Troubles) -> Self {
+        let options = WalkOptions {
+            hidden: true,
+            one_file_system: args.one_file_system,
+            sort: true,
+            ..WalkOptions::default()
+        };
+        let events = Events { roots: &args.paths, troubles };
+        let tree = walk(&args.paths, &options, &events);
+        let mut seen = HashSet::new();
+        let is_new = |id: &FileId| {
+            let meta = tree.meta(*id);
+            // The walk takes care of everything but several names of one file.
+            meta.links < 2 || seen.insert((meta.device, meta.inode))
+        };
+        let ids = tree.ids().filter(is_new).collect();
+        Self { tree, roots: &args.paths, ids }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// The one with that number, in the order of their paths.
+    pub(super) fn get(&self, index: usize) -> Found {
+        let id = self.ids[index];
+        let (path, meta) = (self.tree.path(id), self.tree.meta(id));
+        let named = self.roots[self.tree.root(id)] == path;
+        Found { path, named, device: meta.device, inode: meta.inode }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Found> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+}
+
+/// What the walk meets.
+struct Events<'a> {
+    roots: &'a [PathBuf],
+    troubles: &'a Troubles,
+}
+
+impl WalkEvents for Events<'_> {
+    fn failed(&self, error: haul_bulk_read::Error) {
+        self.troubles.tell(&error.to_string());
+    }
+
+    fn skipped(&self, path: &Path, why: Skipped) {
+        if why == Skipped::NotAFile && self.roots.iter().any(|root| root == path) {
+            self.troubles.tell(&format!("{} is no file and no directory", path.display()));
+        }
+    }
 }
 
 /// What could not be done, told as it happens; the rest goes on.
@@ -58,57 +118,6 @@ pub(super) fn words(error: &Error) -> String {
     chain(&error.to_string(), error.source())
 }
 
-/// Visits every regular file that is named or lies below a named directory, each once.
-pub(super) fn each(
-    args: &FilesArgs,
-    troubles: &Troubles,
-    mut visit: impl FnMut(Found) -> Result,
-) -> Result {
-    let mut seen = HashSet::new();
-    for path in &args.paths {
-        let entries = WalkDir::new(path).same_file_system(args.one_file_system).sort_by_file_name();
-        for entry in entries {
-            let looked = entry.and_then(|entry| look(&entry).map(|status| (entry, status)));
-            let (entry, status) = match looked {
-                Ok(found) => found,
-                Err(error) => {
-                    troubles.tell(&chain("cannot look at a path", Some(&error)));
-                    continue;
-                }
-            };
-            if let Some(found) = regular(&entry, status.as_ref(), troubles)
-                && seen.insert((found.device, found.inode))
-            {
-                visit(found)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The status of what may be a file of interest. A link is followed if it was named.
-fn look(entry: &DirEntry) -> walkdir::Result<Option<Metadata>> {
-    let kind = entry.file_type();
-    if entry.depth() == 0 {
-        // Here the entry is what a link leads to, but its status may be that of the link.
-        return Ok(std::fs::metadata(entry.path()).ok().or(entry.metadata().ok()));
-    }
-    if kind.is_file() { entry.metadata().map(Some) } else { Ok(None) }
-}
-
-fn regular(entry: &DirEntry, status: Option<&Metadata>, troubles: &Troubles) -> Option<Found> {
-    let status = status?;
-    let named = entry.depth() == 0;
-    if !status.is_file() {
-        if named && !status.is_dir() {
-            troubles.tell(&format!("{} is no file and no directory", entry.path().display()));
-        }
-        return None;
-    }
-    let path = entry.path().to_path_buf();
-    Some(Found { path, named, device: status.dev(), inode: status.ino() })
-}
-
 /// Opens a file for reading, without leaving a trace in its times where that is allowed.
 pub(super) fn open_quietly(found: &Found) -> haul_disk::Result<OwnedFd> {
     // NONBLOCK: a pipe that took its place must not keep us waiting.
@@ -127,7 +136,7 @@ pub(super) fn open_quietly(found: &Found) -> haul_disk::Result<OwnedFd> {
 
 /// What of a file is in the page cache.
 pub(super) fn cached(path: &Path, fd: &OwnedFd) -> haul_disk::Result<Cached> {
-    let status = rustix::fs::fstat(fd).map_err(|errno| Error::new(Op::Status, path, errno))?;
+    let status = fstat(fd).map_err(|errno| Error::new(Op::Status, path, errno))?;
     let bytes = u64::try_from(status.st_size).unwrap_or(0);
     Ok(Cached::of(bytes, &resident(fd, 0, u64::MAX)?))
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::amount::{Cached, in_bytes, page_bytes};
 use super::bar::{bar, windows};
-use super::files::{Found, Troubles, cached, each, open_quietly, words};
+use super::files::{Files, Found, Troubles, cached, open_quietly, words};
 use crate::args::StatusArgs;
 use crate::output::{Name, Output};
 use crate::report::Result;
@@ -19,7 +19,7 @@ pub(super) fn run(args: &StatusArgs) -> Result {
     let mut output = Output::new();
     let mut sum = Cached::default();
     let mut chosen = Chosen::new(args.top);
-    each(&args.files, &troubles, |found| {
+    for found in Files::of(&args.files, &troubles).iter() {
         match look(&found, args.all, &chosen) {
             Ok((cached, row)) => {
                 sum += cached;
@@ -31,8 +31,7 @@ pub(super) fn run(args: &StatusArgs) -> Result {
             }
             Err(error) => troubles.tell(&words(&error)),
         }
-        Ok(())
-    })?;
+    }
     let rows = chosen.rows();
     for row in &rows {
         output.line(row.line(args.files.json))?;

@@ -5,22 +5,23 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
 use haul_disk::{Error, Op, first_extent, warm};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, pread};
 use serde_json::json;
 
-use super::amount::{Cached, page_bytes};
+use super::amount::{Cached, in_bytes, page_bytes};
 use super::devices::Devices;
-use super::files::{Found, Troubles, cached, each, open_quietly, words};
+use super::files::{Files, Found, Troubles, cached, open_quietly, words};
 use super::plan::{Candidate, Place, Take, choose, threads};
 use crate::args::WarmArgs;
 use crate::output::Output;
-use crate::progress::{Amount, Done, Progress};
+use crate::progress::{Amount, Progress};
 use crate::report::{Failure, Result};
 use crate::signals::Stop;
-use crate::units::{Bytes, Count};
+use crate::units::{Bytes, Time};
 
 /// The kernel is asked for this much in one go, ...
 const STEP_BYTES: u64 = 1 << 20;
@@ -33,34 +34,87 @@ const WAIT_BYTES: u64 = 128 << 10;
 
 pub(super) fn run(args: &WarmArgs) -> Result {
     let stop = Stop::on_signals("the files under way")?;
+    let started = Instant::now();
     let troubles = Troubles::default();
-    let mut devices = Devices::default();
-    let (mut files, mut candidates) = (Vec::new(), Vec::new());
-    let mut all = Cached::default();
-    each(&args.files, &troubles, |found| {
-        match look(&found, &mut devices) {
-            Ok((cached, place)) => {
-                all += cached;
-                let missing_bytes = cached.missing() * page_bytes();
-                let index = files.len();
-                candidates.push(Candidate { index, place, bytes: cached.bytes, missing_bytes });
-                files.push(found);
-            }
-            Err(error) => troubles.tell(&words(&error)),
-        }
-        match stop.asked() {
-            Some(exit) => Err(Failure::told().exit(exit)),
-            None => Ok(()),
-        }
-    })?;
+    let files = Files::of(&args.files, &troubles);
+    let mut work =
+        Work { files: &files, stop: &stop, troubles: &troubles, devices: Devices::default() };
+    let (before, candidates) = work.candidates();
     let room = args.max_bytes.or_else(available_bytes).unwrap_or(u64::MAX);
     let takes = choose(&candidates, room);
-    let done = carry_out(&takes, &files, &mut devices, &stop, &troubles);
-    let after = again(&files);
-    tell(args, &Told { before: all, after, done, room })?;
+    work.carry_out(&takes);
+    let after = work.again();
+    Told { before, after, room, time: started.elapsed() }.tell(args)?;
     match stop.asked() {
         Some(exit) => Err(Failure::new("stopped before all was read").exit(exit)),
         None => troubles.result(),
+    }
+}
+
+/// What is done, and for whom.
+struct Work<'a> {
+    files: &'a Files<'a>,
+    stop: &'a Stop,
+    troubles: &'a Troubles,
+    devices: Devices,
+}
+
+impl Work<'_> {
+    /// What is in memory already, and what could be read.
+    fn candidates(&mut self) -> (Cached, Vec<Candidate>) {
+        let (mut sum, mut candidates) = (Cached::default(), Vec::new());
+        for (index, found) in self.files.iter().enumerate() {
+            if self.stop.asked().is_some() {
+                break;
+            }
+            match look(&found, &mut self.devices) {
+                Ok((cached, place)) => {
+                    sum += cached;
+                    let missing_bytes = cached.missing() * page_bytes();
+                    candidates.push(Candidate { index, place, bytes: cached.bytes, missing_bytes });
+                }
+                Err(error) => self.troubles.tell(&words(&error)),
+            }
+        }
+        (sum, candidates)
+    }
+
+    /// Reads what was chosen, one device after the other.
+    fn carry_out(&mut self, takes: &[Take]) {
+        let bytes = takes.iter().map(|take| take.bytes).sum();
+        let progress = Progress::new("file", Amount { things: takes.len() as u64, bytes });
+        let cores = available_parallelism().map_or(1, usize::from);
+        for of_device in takes.chunk_by(|a, b| a.place.device == b.place.device) {
+            let first = self.files.get(of_device[0].index);
+            let rotates = self.devices.kind(first.device, &first.path).rotates;
+            let (files, stop, troubles) = (self.files, self.stop, self.troubles);
+            let (progress, next) = (&progress, &AtomicUsize::new(0));
+            std::thread::scope(|scope| {
+                for _ in 0..threads(rotates, cores).min(of_device.len()) {
+                    scope.spawn(move || {
+                        let mut reader = Reader::new(progress, troubles);
+                        while stop.asked().is_none()
+                            && let Some(take) = of_device.get(next.fetch_add(1, Ordering::Relaxed))
+                        {
+                            reader.begin(files.get(take.index), take.bytes);
+                        }
+                        reader.finish();
+                    });
+                }
+            });
+        }
+        progress.finish();
+    }
+
+    /// What really is in memory now. Files that cannot be asked any more were told of.
+    fn again(&self) -> Cached {
+        let mut sum = Cached::default();
+        for found in self.files.iter() {
+            if let Ok(cached) = open_quietly(&found).and_then(|fd| cached(&found.path, &fd)) {
+                sum += cached;
+            }
+        }
+        sum
     }
 }
 
@@ -75,49 +129,17 @@ fn look(found: &Found, devices: &mut Devices) -> haul_disk::Result<(Cached, Plac
     Ok((cached, Place { device: found.device, physical, inode: found.inode }))
 }
 
-/// Reads what was chosen, one device after the other.
-fn carry_out(
-    takes: &[Take],
-    files: &[Found],
-    devices: &mut Devices,
-    stop: &Stop,
-    troubles: &Troubles,
-) -> Done {
-    let bytes = takes.iter().map(|take| take.bytes).sum();
-    let progress = Progress::new("file", Amount { things: takes.len() as u64, bytes });
-    let cores = available_parallelism().map_or(1, usize::from);
-    for of_device in takes.chunk_by(|a, b| a.place.device == b.place.device) {
-        let (device, next) = (of_device[0].place.device, AtomicUsize::new(0));
-        let rotates = devices.kind(device, &files[of_device[0].index].path).rotates;
-        std::thread::scope(|scope| {
-            for _ in 0..threads(rotates, cores).min(of_device.len()) {
-                scope.spawn(|| {
-                    let mut reader = Reader::new(&progress, troubles);
-                    while stop.asked().is_none()
-                        && let Some(take) = of_device.get(next.fetch_add(1, Ordering::Relaxed))
-                    {
-                        reader.begin(&files[take.index], take.bytes);
-                    }
-                    reader.finish();
-                });
-            }
-        });
-    }
-    progress.finish()
-}
-
 /// Has the kernel read ahead of what it waits for, across files.
 struct Reader<'a> {
     progress: &'a Progress,
     troubles: &'a Troubles,
-    under_way: VecDeque<Piece<'a>>,
+    under_way: VecDeque<Piece>,
     ahead_bytes: u64,
 }
 
 /// A part of a file the kernel was asked for.
-struct Piece<'a> {
-    found: &'a Found,
-    fd: Rc<OwnedFd>,
+struct Piece {
+    file: Rc<(Found, OwnedFd)>,
     offset: u64,
     bytes: u64,
     /// The length of the file, with its last part.
@@ -129,26 +151,27 @@ impl<'a> Reader<'a> {
         Self { progress, troubles, under_way: VecDeque::new(), ahead_bytes: 0 }
     }
 
-    fn begin(&mut self, found: &'a Found, bytes: u64) {
+    fn begin(&mut self, found: Found, bytes: u64) {
         if let Err(error) = self.ask(found, bytes) {
             self.fail(&error);
         }
     }
 
-    fn ask(&mut self, found: &'a Found, end: u64) -> haul_disk::Result<()> {
-        let fd = Rc::new(open_quietly(found)?);
+    fn ask(&mut self, found: Found, end: u64) -> haul_disk::Result<()> {
+        let fd = open_quietly(&found)?;
         // A read of the bytes that are waited for shall bring in nothing else.
         fadvise(&fd, 0, None, Advice::Random)
             .map_err(|errno| Error::new(Op::Cache, &found.path, errno))?;
+        let file = Rc::new((found, fd));
         let mut offset = 0;
         while offset < end {
             let bytes = STEP_BYTES.min(end - offset);
             while self.ahead_bytes + bytes > AHEAD_BYTES || self.under_way.len() >= AHEAD_PIECES {
                 self.wait_for_one();
             }
-            warm(&*fd, offset, bytes)?;
+            warm(&file.1, offset, bytes)?;
             let ends = (offset + bytes == end).then_some(end);
-            self.under_way.push_back(Piece { found, fd: Rc::clone(&fd), offset, bytes, ends });
+            self.under_way.push_back(Piece { file: Rc::clone(&file), offset, bytes, ends });
             self.ahead_bytes += bytes;
             offset += bytes;
         }
@@ -177,33 +200,22 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Piece<'_> {
+impl Piece {
     /// Waits until it has been read.
     fn wait(&self) -> haul_disk::Result<()> {
         let mut at = self.offset;
         while at < self.offset + self.bytes {
             let end = (at + WAIT_BYTES).min(self.offset + self.bytes);
-            match pread(&*self.fd, &mut [0], end - 1) {
+            match pread(&self.file.1, &mut [0], end - 1) {
                 Ok(_) => at = end,
                 Err(Errno::INTR) => {}
                 Err(errno) => {
-                    return Err(Error::new(Op::Read, &self.found.path, errno).at(end - 1, 1));
+                    return Err(Error::new(Op::Read, &self.file.0.path, errno).at(end - 1, 1));
                 }
             }
         }
         Ok(())
     }
-}
-
-/// What really is in memory now. Files that cannot be asked any more were told of.
-fn again(files: &[Found]) -> Cached {
-    let mut sum = Cached::default();
-    for found in files {
-        if let Ok(cached) = open_quietly(found).and_then(|fd| cached(&found.path, &fd)) {
-            sum += cached;
-        }
-    }
-    sum
 }
 
 /// The memory that can be had without swapping.
@@ -217,41 +229,37 @@ fn available_bytes() -> Option<u64> {
 struct Told {
     before: Cached,
     after: Cached,
-    done: Done,
     room: u64,
+    time: Duration,
 }
 
-fn tell(args: &WarmArgs, told: &Told) -> Result {
-    let Told { before, after, done, room } = told;
-    let missing = after.missing() * page_bytes();
-    let mut output = Output::new();
-    if args.files.json {
-        let mut summary = after.json();
-        summary["kind"] = json!("summary");
-        summary["resident_pages_before"] = json!(before.resident);
-        summary["read_files"] = json!(done.amount.things);
-        summary["read_bytes"] = json!(done.amount.bytes);
-        summary["bytes_max"] = json!(room);
-        output.line(summary)?;
-    } else {
-        output.line(format_args!("read {done}"))?;
+impl Told {
+    fn tell(&self, args: &WarmArgs) -> Result {
+        let Self { before, after, room, time } = self;
+        let mut output = Output::new();
+        if args.files.json {
+            let mut summary = after.json();
+            summary["kind"] = json!("summary");
+            summary["resident_pages_before"] = json!(before.resident);
+            summary["bytes_max"] = json!(room);
+            summary["seconds"] = json!(time.as_secs_f64());
+            output.line(summary)?;
+            return output.finish();
+        }
+        let brought = after.resident.saturating_sub(before.resident);
+        output.line(format_args!("brought in {} in {}", in_bytes(brought), Time(*time)))?;
         output.line(after)?;
-        if missing > 0 {
+        if after.missing() > 0 {
             let why = match args.max_bytes {
-                Some(_) => "--max-bytes",
-                None => "the memory that was available",
+                Some(_) => "--max-bytes leaves",
+                None => "the memory that is available leaves",
             };
             output.line(format_args!(
-                "{} are not in it: {why} had room for {}, or others needed it since",
-                Bytes(missing),
+                "{} are missing: {why} room for {}, and what is read may be dropped again",
+                in_bytes(after.missing()),
                 Bytes(*room)
             ))?;
         }
-        if before.missing() == 0 {
-            let (what, verb) =
-                (Count(before.files, "file"), if before.files == 1 { "was" } else { "were" });
-            output.line(format_args!("nothing to do: {what} {verb} there already"))?;
-        }
+        output.finish()
     }
-    output.finish()
 }

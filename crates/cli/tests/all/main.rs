@@ -7,6 +7,7 @@
 
 mod bench;
 mod bench_log;
+mod cache;
 mod damage;
 mod generated;
 mod helper;
