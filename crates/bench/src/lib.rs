@@ -8,6 +8,7 @@
 //! - [`write_modes`] measures ways of writing records durably, with every request to the device on
 //!   somebody's account.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
+//! - [`storage`] finds out in a few seconds what a storage is good at.
 //! - [`Watcher`] is how a bench tells how far it is, and hears that it shall stop.
 //!
 //! # Example
@@ -55,6 +56,7 @@ pub mod log;
 mod report;
 mod rounds;
 mod stats;
+pub mod storage;
 mod table;
 mod trace;
 mod watch;

@@ -4,11 +4,13 @@ mod args;
 mod bench;
 mod cache;
 mod clock;
+mod console;
 mod credentials;
 mod generate;
 mod log;
 mod opening;
 mod output;
+mod probe;
 mod progress;
 mod report;
 mod serve;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Cache(args) => cache::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

@@ -9,6 +9,7 @@ Examples:
   haul bench write-modes --dir .            which way of writing is fastest on this disk
   service 2>&1 | haul log /var/log/service  keep what a service says
   haul cache status /srv/files              what of these files is in memory
+  haul probe --measure /srv                 what the disk below is, and what it can do
 
 Exit codes:
   0  everything went well
@@ -92,6 +93,12 @@ pub(super) const CACHE_EVICT: &str = "\
 Examples:
   haul cache evict big.iso
   haul cache evict --sync /srv/backup                     after a backup was written";
+
+pub(super) const PROBE: &str = "\
+Examples:
+  haul probe .
+  haul probe --measure /srv
+  haul probe --measure --size 4GiB --json /srv | jq .measured.depth";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -14,5 +14,6 @@ mod helper;
 mod log;
 mod mistakes;
 mod objects;
+mod probe;
 mod serving;
 mod trees;
