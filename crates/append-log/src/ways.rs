@@ -19,6 +19,27 @@ pub enum SyncMethod {
 impl SyncMethod {
     /// All of them, the one to prefer first.
     pub const ALL: [Self; 3] = [Self::Buffered, Self::Direct, Self::DirectDsync];
+
+    /// The method of these medians, in microseconds, and why: the first, unless another is a twentieth
+    /// faster. So that what readers may want stays in the page cache where that costs nothing.
+    #[must_use]
+    pub fn best(medians: &[(Self, u64)]) -> Option<(Self, String)> {
+        let (first, first_us) = *medians.first()?;
+        let (fastest, us) = *medians.iter().min_by_key(|(_, us)| *us)?;
+        let is_faster = us.saturating_mul(20) < first_us.saturating_mul(19);
+        let (method, us) = if is_faster { (fastest, us) } else { (first, first_us) };
+        let others: Vec<String> = medians
+            .iter()
+            .filter(|(other, _)| *other != method)
+            .map(|(other, us)| format!("{us} us {other}"))
+            .collect();
+        let why = if others.is_empty() {
+            "the only one for this storage".to_owned()
+        } else {
+            format!("{us} us for a page, against {}", others.join(", "))
+        };
+        Some((method, why))
+    }
 }
 
 impl fmt::Display for SyncMethod {
@@ -49,6 +70,24 @@ pub struct Ways {
     pub sync_us: Vec<(SyncMethod, u64)>,
     /// Opening can read past the page cache.
     pub(crate) reads_direct: bool,
+}
+
+impl Ways {
+    /// What can be said of a storage before anything is tried: whether segments are filled and
+    /// used again. The method is the one to prefer; [`Ways::candidates`] are tried when a log is
+    /// opened.
+    #[must_use]
+    pub fn of(storage: &Storage) -> Self {
+        ways(Some(storage))
+    }
+
+    /// The methods worth trying on this storage.
+    #[must_use]
+    pub fn candidates(&self) -> &'static [SyncMethod] {
+        // Where blocks move at each write, direct I/O has nothing to win, and btrfs with checksums
+        // only pretends to do it.
+        if self.reads_direct && self.prefills { &SyncMethod::ALL } else { &[SyncMethod::Buffered] }
+    }
 }
 
 impl fmt::Display for Ways {
@@ -107,33 +146,6 @@ fn is_direct(storage: &Storage) -> bool {
     )
 }
 
-/// The methods worth trying on this storage.
-pub(crate) fn candidates(ways: &Ways) -> &'static [SyncMethod] {
-    // Where blocks move at each write, direct I/O has nothing to win, and btrfs with checksums
-    // only pretends to do it.
-    if ways.reads_direct && ways.prefills { &SyncMethod::ALL } else { &[SyncMethod::Buffered] }
-}
-
-/// The method of these medians, in microseconds: the first, unless another is a twentieth
-/// faster. So that what readers may want stays in the page cache where that costs nothing.
-pub(crate) fn best(medians: &[(SyncMethod, u64)]) -> Option<(SyncMethod, String)> {
-    let (first, first_us) = *medians.first()?;
-    let (fastest, us) = *medians.iter().min_by_key(|(_, us)| *us)?;
-    let is_faster = us.saturating_mul(20) < first_us.saturating_mul(19);
-    let (method, us) = if is_faster { (fastest, us) } else { (first, first_us) };
-    let others: Vec<String> = medians
-        .iter()
-        .filter(|(other, _)| *other != method)
-        .map(|(other, us)| format!("{us} us {other}"))
-        .collect();
-    let why = if others.is_empty() {
-        "the only one for this storage".to_owned()
-    } else {
-        format!("{us} us for a page, against {}", others.join(", "))
-    };
-    Some((method, why))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,7 +153,8 @@ mod tests {
     #[test]
     fn another_method_must_be_a_twentieth_faster_than_the_first() {
         use SyncMethod::{Buffered, Direct, DirectDsync};
-        let best = |medians: &[(SyncMethod, u64)]| best(medians).map(|(method, _)| method);
+        let best =
+            |medians: &[(SyncMethod, u64)]| SyncMethod::best(medians).map(|(method, _)| method);
         for (buffered, direct, dsync, expected) in [
             (100, 96, 99, Buffered),
             (100, 95, 99, Buffered),

@@ -9,6 +9,7 @@
 //!   somebody's account.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
 //! - [`duplicates`] runs `haul dups` beside the tools others search duplicates with.
+//! - [`storage`] finds out in a few seconds what a storage is good at.
 //! - [`Watcher`] is how a bench tells how far it is, and hears that it shall stop.
 //!
 //! # Example
@@ -58,6 +59,7 @@ mod report;
 mod rounds;
 mod setting;
 mod stats;
+pub mod storage;
 mod table;
 mod trace;
 mod watch;

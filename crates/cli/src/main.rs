@@ -2,12 +2,15 @@
 
 mod args;
 mod bench;
+mod cache;
 mod clock;
+mod console;
 mod credentials;
 mod generate;
 mod log;
 mod opening;
 mod output;
+mod probe;
 mod progress;
 mod report;
 mod serve;
@@ -35,6 +38,8 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Cache(args) => cache::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

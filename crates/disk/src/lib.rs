@@ -85,7 +85,7 @@ pub use has_fd::HasFd;
 pub use lock::{DirLock, LOCK_NAME, Locked};
 pub use map::Map;
 pub use os::OsDisk;
-pub use per_call::{read_uncached, write_durable};
+pub use per_call::{read_uncached, write_durable, write_out};
 pub use probe::{Device, DirectIo, FileSystem, Mount, Queue, Storage, probe};
 pub use residency::{Residency, evict, resident, warm};
 pub use ring::{ReadRing, RingDone, RingRead};

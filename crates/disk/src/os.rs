@@ -2,9 +2,10 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -87,18 +88,53 @@ impl OsDisk {
     }
 
     fn open_file(&self, name: &str, how: Open, create: bool) -> Result<Arc<dyn File>> {
-        let (op, mut flags) = if create {
+        let (op, flags) = if create {
             (Op::Create, OFlags::CREATE | OFlags::EXCL)
         } else {
             (Op::Open, OFlags::empty())
         };
-        flags |= if how.read_only { OFlags::RDONLY } else { OFlags::RDWR };
-        if how.dsync {
-            flags |= DSYNC;
+        let fd = self.open_at(name, flags | access(how), op)?;
+        self.adjusted(fd, name, how, op)
+    }
+
+    /// A file in the root without a name: its blocks are free when it is closed, however the
+    /// process ends. Where the file system makes no such files, it has a name for a moment.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    pub fn unnamed(&self, how: Open) -> Result<Arc<dyn File>> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let flags = OFlags::TMPFILE | access(Open { read_only: false, ..how }) | OFlags::CLOEXEC;
+        match fs::openat(&self.dir, ".", flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => self.adjusted(fd, "", how, Op::Create),
+            // ISDIR: it does not even know the flag.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+                let name = format!(".haul-{}-{number}", std::process::id());
+                let file = self.create(&name, how)?;
+                self.remove(&name)?;
+                Ok(file)
+            }
+            Err(errno) => Err(self.fail(Op::Create, "")(errno)),
         }
+    }
+
+    /// A file of this disk, with or without a name, opened once more in another way.
+    ///
+    /// # Errors
+    /// As the kernel says; `Unsupported` for a simulated file.
+    pub fn reopen(&self, file: &dyn File, how: Open) -> Result<Arc<dyn File>> {
+        let fail = self.fail(Op::Open, "");
+        let Some(fd) = file.descriptor() else { return Err(fail(Errno::OPNOTSUPP)) };
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let fd = fs::open(path, access(how) | OFlags::CLOEXEC, Mode::empty()).map_err(fail)?;
+        self.adjusted(fd, "", how, Op::Open)
+    }
+
+    /// What cannot be asked for while a file is opened.
+    fn adjusted(&self, fd: OwnedFd, name: &str, how: Open, op: Op) -> Result<Arc<dyn File>> {
         // A file system without O_DIRECT would have created the name before refusing the flag,
         // so the flag is set on the open descriptor, where a refusal costs nothing.
-        let fd = self.open_at(name, flags, op)?;
         if how.direct {
             match fs::fcntl_getfl(&fd).and_then(|set| fs::fcntl_setfl(&fd, set | OFlags::DIRECT)) {
                 Ok(()) | Err(Errno::INVAL) => {}
@@ -173,6 +209,11 @@ impl Disk for OsDisk {
     fn root(&self) -> &Path {
         &self.root
     }
+}
+
+fn access(how: Open) -> OFlags {
+    let access = if how.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+    if how.dsync { access | DSYNC } else { access }
 }
 
 fn utf8(name: &CStr) -> std::result::Result<&str, Errno> {

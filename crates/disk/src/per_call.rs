@@ -7,6 +7,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use crate::error::{Error, Op, Result};
 use crate::file::{Durability, File, read_full, write_full};
 use crate::has_fd::path_of;
+use crate::sys;
 
 /// `RWF_DONTCACHE`, newer than the headers this is built with (Linux 6.14).
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
@@ -80,4 +81,25 @@ pub fn write_durable(file: &dyn File, bytes: &[u8], offset: u64) -> Result<()> {
         return Err(Error::new(Op::Write, path_of(file), source).at(at, rest.len()));
     }
     Ok(())
+}
+
+/// Hands the pages of a range to the device, and waits until it has taken them.
+///
+/// # Errors
+/// As the kernel says; a simulated file is `Unsupported`.
+///
+/// # Durability
+/// None: neither the device's write cache nor the metadata that leads to the bytes is on the
+/// medium. It is good for having less to wait for at the next [`File::sync`].
+///
+/// # Source
+/// `sync_file_range(2)`.
+pub fn write_out(file: &dyn File, offset: u64, bytes: u64) -> Result<()> {
+    let fail = |source: io::Error| {
+        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Error::new(Op::Write, path_of(file), source).at(offset, length)
+    };
+    let fd = file.descriptor().ok_or_else(|| fail(io::ErrorKind::Unsupported.into()))?;
+    let signed = |number| i64::try_from(number).map_err(|why| fail(io::Error::other(why)));
+    sys::write_out(fd, signed(offset)?, signed(bytes)?).map_err(fail)
 }

@@ -53,6 +53,16 @@ pub(crate) fn cachestat(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Resu
     if answer == 0 { Ok(pages) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Has the device given the bytes of a range, and waits until it took them (`sync_file_range`).
+pub(crate) fn write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: no memory of ours is involved; the descriptor is open for as long as it is borrowed.
+    let answer = unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, bytes, flags) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The number of cached pages of a range that starts on a page, by the older `mincore`.
 pub(crate) fn mincore(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<u64> {
     let page_bytes = rustix::param::page_size();

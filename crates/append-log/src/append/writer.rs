@@ -8,7 +8,7 @@ use haul_disk::{AlignedBuf, Disk, Durability, File, Open, PAGE_BYTES, write_dura
 use crate::error::Result;
 use crate::names;
 use crate::segments::Segment;
-use crate::ways::{SyncMethod, Ways, best, candidates};
+use crate::ways::{SyncMethod, Ways};
 
 /// An open segment that is written to.
 #[derive(Debug, Clone)]
@@ -63,11 +63,11 @@ pub(crate) fn choose(
     }
     let page = u32::try_from(PAGE_BYTES).unwrap_or(u32::MAX);
     let offset = segment.bytes - page;
-    let candidates = candidates(ways);
+    let candidates = ways.candidates();
     if candidates.len() > 1 && offset >= from.next_multiple_of(page) {
         ways.sync_us = medians(disk, segment, offset.into(), candidates)?;
     }
-    if let Some((method, why)) = best(&ways.sync_us) {
+    if let Some((method, why)) = SyncMethod::best(&ways.sync_us) {
         (ways.sync_method, ways.sync_why) = (method, why);
     }
     Ok(())

@@ -7,11 +7,9 @@ use haul_bench::{Error, Report, Row, Silent, Value, Watcher};
 use haul_test_image::skip;
 use tempfile::TempDir;
 
-const RECORDS: u64 = 8;
+use crate::disk_dir;
 
-fn disk_dir() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
+const RECORDS: u64 = 8;
 
 fn options(dir: &TempDir, modes: &[&str]) -> Options {
     let modes = modes.iter().map(|modes| modes.parse().unwrap()).collect();

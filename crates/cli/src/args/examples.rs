@@ -8,6 +8,8 @@ Examples:
   haul store export photos ./copy           write it back
   haul bench write-modes --dir .            which way of writing is fastest on this disk
   service 2>&1 | haul log /var/log/service  keep what a service says
+  haul cache status /srv/files              what of these files is in memory
+  haul probe --measure /srv                 what the disk below is, and what it can do
 
 Exit codes:
   0  everything went well
@@ -71,6 +73,38 @@ Exit codes:
   2  the command line is wrong
   3  it could not start: the directory is in use or cannot be used
   130, 143  ended by a second signal";
+
+pub(super) const CACHE: &str = "\
+Examples:
+  haul cache status /srv/files
+  haul cache warm /srv/files/hot
+  haul cache evict --sync /srv/backup
+
+Exit codes:
+  0  everything went well, even if pages stayed or did not fit: that is told
+  1  some files could not be looked at; the others were dealt with";
+
+pub(super) const CACHE_STATUS: &str = "\
+Examples:
+  haul cache status /srv/files                            the 10 files with most in memory, and a sum
+  haul cache status --files --json . | jq -r 'select(.resident_pages > 0).path'
+  haul cache status --top 0 /usr /var                     only the sum";
+
+pub(super) const CACHE_WARM: &str = "\
+Examples:
+  haul cache warm /var/lib/postgresql
+  haul cache warm --max-bytes 4GiB /srv/files";
+
+pub(super) const CACHE_EVICT: &str = "\
+Examples:
+  haul cache evict big.iso
+  haul cache evict --sync /srv/backup                     after a backup was written";
+
+pub(super) const PROBE: &str = "\
+Examples:
+  haul probe .
+  haul probe --measure /srv
+  haul probe --measure --size 4GiB --json /srv | jq .measured.depth";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

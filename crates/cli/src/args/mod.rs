@@ -4,8 +4,10 @@
 mod bench;
 mod bench_duplicates;
 mod bench_log;
+mod cache;
 mod examples;
 mod log;
+mod probe;
 mod store;
 
 use std::net::SocketAddr;
@@ -18,7 +20,9 @@ use clap_complete::Shell;
 pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
 pub(crate) use bench_duplicates::BenchDuplicatesArgs;
 pub(crate) use bench_log::BenchLogArgs;
+pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs, WarmArgs};
 pub(crate) use log::{LogArgs, Stamps};
+pub(crate) use probe::ProbeArgs;
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,
@@ -72,6 +76,12 @@ pub(crate) enum Command {
     /// SIGALRM and SIGUSR1 close the current file now.
     #[command(after_long_help = examples::LOG)]
     Log(LogArgs),
+    /// What of files is in memory: show it, bring them in, drop them
+    #[command(after_long_help = examples::CACHE)]
+    Cache(CacheArgs),
+    /// Tell what a storage is, what Haul does on it and why, and what it can do
+    #[command(after_long_help = examples::PROBE)]
+    Probe(ProbeArgs),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {

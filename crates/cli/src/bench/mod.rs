@@ -1,6 +1,5 @@
 //! `haul bench`: ways of doing a job measured beside each other.
 
-mod console;
 mod duplicates;
 mod log;
 mod write_modes;
@@ -9,8 +8,8 @@ use std::io::{IsTerminal, stdout};
 
 use haul_bench::{Error, Report, Watcher};
 
-use self::console::Console;
 use crate::args::{BenchArgs, BenchCommand, ReportArgs};
+use crate::console::Console;
 use crate::output::Output;
 use crate::report::{Failure, OrFail, Result};
 
@@ -32,7 +31,7 @@ fn measured(
     to: &ReportArgs,
     measure: impl FnOnce(&dyn Watcher) -> haul_bench::Result<Report>,
 ) -> Result {
-    let console = Console::new()?;
+    let console = Console::new("the record under way")?;
     let measured = measure(&console);
     let asked = console.finish();
     match (measured, asked) {

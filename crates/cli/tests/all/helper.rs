@@ -17,6 +17,11 @@ impl Place {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// On a disk: the usual temporary directory may well be in memory.
+    pub(crate) fn on_disk() -> Self {
+        Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.0.path().join(name)
     }

@@ -7,11 +7,13 @@
 
 mod bench;
 mod bench_log;
+mod cache;
 mod damage;
 mod generated;
 mod helper;
 mod log;
 mod mistakes;
 mod objects;
+mod probe;
 mod serving;
 mod trees;

@@ -175,3 +175,23 @@ fn a_full_disk_says_so_and_takes_writes_again_after_a_removal() {
     disk.remove("first").unwrap();
     haul_disk::fill(&*second, 4 << 20).unwrap();
 }
+
+#[test]
+fn a_file_without_a_name_is_seen_by_nobody_and_can_be_opened_again() {
+    let dir = disk_dir();
+    let disk = OsDisk::open(dir.path()).unwrap();
+    let file = disk.unnamed(Open { direct: true, ..Open::default() }).unwrap();
+    assert_eq!(disk.list("").unwrap(), Vec::<String>::new());
+    let mut page = AlignedBuf::default();
+    page.fill(7);
+    write_full(&*file, &page, 0).unwrap();
+    let plain = disk.reopen(&*file, Open { read_only: true, ..Open::default() }).unwrap();
+    let mut byte = [0; 3];
+    assert_eq!(read_full(&*plain, &mut byte, 1).unwrap(), 3);
+    assert_eq!(byte, [7; 3]);
+    plain.write_some(b"x", 0).unwrap_err();
+    let dsync = disk.reopen(&*file, Open { dsync: true, ..Open::default() }).unwrap();
+    let flags = rustix::fs::fcntl_getfl(dsync.descriptor().unwrap()).unwrap();
+    assert_eq!(flags.bits() & libc::O_SYNC.cast_unsigned(), libc::O_DSYNC.cast_unsigned());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}

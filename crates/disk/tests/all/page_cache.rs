@@ -3,8 +3,8 @@
 use std::io::IoSliceMut;
 
 use haul_disk::{
-    Disk, Durability, File, Op, Open, OsDisk, evict, read_full, read_uncached, resident, warm,
-    write_full,
+    Disk, Durability, File, Op, Open, OsDisk, align_down, align_up, evict, read_full,
+    read_uncached, resident, warm, write_full, write_out,
 };
 
 use rustix::io::{ReadWriteFlags, preadv2};
@@ -100,4 +100,21 @@ fn a_simulated_file_has_no_page_cache() {
         assert_eq!(error.op, Op::Cache);
         assert_eq!(error.source.kind(), std::io::ErrorKind::Unsupported);
     }
+}
+
+#[test]
+fn what_was_written_out_is_not_dirty_any_more() {
+    let dir = disk_dir();
+    let disk = OsDisk::open(dir.path()).unwrap();
+    let file = disk.create("file", Open::default()).unwrap();
+    write_full(&*file, &[7; 3 << 12], 0).unwrap();
+    write_out(&*file, 0, 2 << 12).unwrap();
+    let page = rustix::param::page_size() as u64;
+    let rest = resident(&*file, 0, u64::MAX).unwrap();
+    if let (Some(dirty), Some(writeback)) = (rest.dirty_bytes, rest.writeback_bytes) {
+        let written = align_down(2 << 12, page);
+        assert_eq!(dirty + writeback, align_up(3 << 12, page) - written, "{rest:?}");
+    }
+    write_out(&SimulatedFile::default(), 0, 1).unwrap_err();
+    write_out(&*file, u64::MAX, 1).unwrap_err();
 }

@@ -7,14 +7,15 @@ use crate::report::{Exit, Result};
 use crate::signals::Stop;
 
 /// Shows how far a bench is, and hears signals.
-pub(super) struct Console {
+pub(crate) struct Console {
     stop: Stop,
     bar: ProgressBar,
 }
 
 impl Console {
-    pub(super) fn new() -> Result<Self> {
-        let stop = Stop::on_signals("the record under way")?;
+    /// Begins; the first signal says that `work` is finished now.
+    pub(crate) fn new(work: &'static str) -> Result<Self> {
+        let stop = Stop::on_signals(work)?;
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         if let Ok(style) =
             ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}, {eta} left")
@@ -25,7 +26,7 @@ impl Console {
     }
 
     /// Removes the bar, and tells how the program ends if it was asked to stop.
-    pub(super) fn finish(self) -> Option<Exit> {
+    pub(crate) fn finish(self) -> Option<Exit> {
         self.bar.finish_and_clear();
         self.stop.asked()
     }

@@ -1,0 +1,114 @@
+//! The file that is measured in.
+
+use std::sync::Arc;
+
+use haul_disk::{AlignedBuf, Allocation, Durability, File, Open, OsDisk, PAGE_BYTES, write_full};
+use rustix::fs::{OFlags, fcntl_getfl, statvfs};
+
+use super::random::Random;
+use super::{LONG_BYTES, Options};
+use crate::error::{Error, Result};
+use crate::watch::Watcher;
+
+/// So many times its length must be free: nobody wants a full disk for having looked at it.
+const FREE_MIN: u64 = 2;
+
+/// A file without a name, full of bytes that no device can make shorter.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    pub(super) disk: OsDisk,
+    file: Arc<dyn File>,
+    pub(super) bytes: u64,
+    /// Whether direct I/O is really had.
+    pub(super) is_direct: bool,
+}
+
+impl Scratch {
+    pub(super) fn new(options: &Options, watcher: &dyn Watcher) -> Result<Self> {
+        let bytes = options.bytes.next_multiple_of(LONG_BYTES as u64).max(LONG_BYTES as u64);
+        has_room(options, bytes)?;
+        let disk = OsDisk::open(&options.dir)?;
+        let file = disk.unnamed(Open { direct: true, ..Open::default() })?;
+        let is_direct = file
+            .descriptor()
+            .is_some_and(|fd| fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT)));
+        // It keeps the blocks together. Where it is not supported, writing does without.
+        drop(file.allocate(Allocation::Reserve, 0, bytes));
+        let mut block = noise(LONG_BYTES);
+        for offset in (0..bytes).step_by(LONG_BYTES) {
+            watcher.check()?;
+            stamp(&mut block, offset);
+            write_full(&*file, &block, offset)?;
+        }
+        file.sync(Durability::Everything)?;
+        Ok(Self { disk, file, bytes, is_direct })
+    }
+
+    /// The same file, opened in another way.
+    pub(super) fn open(&self, how: Open) -> Result<Arc<dyn File>> {
+        Ok(self.disk.reopen(&*self.file, how)?)
+    }
+}
+
+/// Bytes of which none repeats another.
+pub(super) fn noise(bytes: usize) -> AlignedBuf {
+    let mut block = AlignedBuf::zeroed(bytes);
+    let mut random = Random::new(bytes as u64);
+    for word in block.chunks_exact_mut(8) {
+        word.copy_from_slice(&random.next().to_le_bytes());
+    }
+    block
+}
+
+/// Makes each page of a block another than all others of the file: a device may keep equal ones
+/// once.
+pub(super) fn stamp(block: &mut [u8], offset: u64) {
+    for (page, bytes) in (0_u64..).zip(block.chunks_exact_mut(PAGE_BYTES)) {
+        let number = offset + page * PAGE_BYTES as u64;
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+fn has_room(options: &Options, bytes: u64) -> Result<()> {
+    let dir = &options.dir;
+    let status =
+        statvfs(dir).map_err(Error::other(format!("ask how full {} is", dir.display())))?;
+    let free = status.f_bavail.saturating_mul(status.f_frsize);
+    if free >= bytes.saturating_mul(FREE_MIN) {
+        return Ok(());
+    }
+    Err(Error::Missing(format!(
+        "{} has {} MiB free: a scratch file of {} MiB wants twice its size",
+        dir.display(),
+        free >> 20,
+        bytes >> 20
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::Silent;
+
+    #[test]
+    fn no_page_is_like_another() {
+        let mut blocks = [noise(LONG_BYTES), noise(LONG_BYTES)];
+        stamp(&mut blocks[0], 0);
+        stamp(&mut blocks[1], LONG_BYTES as u64);
+        let mut pages: Vec<_> = blocks.iter().flat_map(|block| block.chunks(PAGE_BYTES)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        assert_eq!(pages.len(), 2 * LONG_BYTES / PAGE_BYTES);
+    }
+
+    #[test]
+    fn a_scratch_file_has_no_name_and_wants_twice_its_size() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let options = Options { bytes: 3 << 20, ..Options::new(dir.path()) };
+        let scratch = Scratch::new(&options, &Silent).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(scratch.open(Open::default()).unwrap().bytes().unwrap(), 3 << 20);
+        let why = Scratch::new(&Options { bytes: 1 << 60, ..options }, &Silent).unwrap_err();
+        assert!(why.to_string().contains("wants twice its size"), "{why}");
+    }
+}

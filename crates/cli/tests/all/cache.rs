@@ -1,0 +1,199 @@
+//! `haul cache`: what it tells and does, against the page cache itself.
+
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::path::Path;
+
+use haul_disk::{Disk, Map, Open, OsDisk, resident};
+use rustix::fs::{Advice, Timespec, Timestamps, fadvise, futimens};
+use serde_json::Value;
+
+use crate::helper::{Place, noise};
+
+/// A file of so many pages, on the medium and in memory.
+fn file(place: &Place, name: &str, pages: usize) -> File {
+    let path = place.write(name, noise(1, pages * page()));
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    file.sync_all().unwrap();
+    file
+}
+
+fn page() -> usize {
+    rustix::param::page_size()
+}
+
+fn resident_pages(path: &Path) -> u64 {
+    let file = File::open(path).unwrap();
+    resident(&file.as_fd(), 0, u64::MAX).unwrap().resident_bytes / page() as u64
+}
+
+/// What `haul cache WHAT --json` says: rows, then the summary.
+fn json(place: &Place, arguments: &[&str]) -> (Vec<Value>, Value) {
+    let ended = place.run(&[&["cache"], arguments, &["--json"]].concat()).code(0);
+    let mut lines: Vec<Value> =
+        ended.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = lines.pop().unwrap();
+    assert_eq!(summary["kind"], "summary");
+    (lines, summary)
+}
+
+#[test]
+fn a_bar_shows_which_part_of_a_file_is_in_memory() {
+    let place = Place::on_disk();
+    let file = file(&place, "file", 64);
+    place.run(&["cache", "evict", "file"]).code(0);
+    assert_eq!(resident_pages(&place.path("file")), 0);
+    fadvise(&file, 0, None, Advice::Random).unwrap();
+    // The first eight of 32 cells, and one page of the last.
+    file.read_exact_at(&mut vec![0; 16 * page()], 0).unwrap();
+    file.read_exact_at(&mut [0], 63 * page() as u64).unwrap();
+
+    let (rows, summary) = json(&place, &["status", "file"]);
+    assert_eq!((&summary["resident_pages"], &summary["pages"]), (&17.into(), &64.into()));
+    let cells: Vec<f64> =
+        rows[0]["windows"].as_array().unwrap().iter().map(|cell| cell.as_f64().unwrap()).collect();
+    let expected: Vec<f64> = (0..32)
+        .map(|cell| {
+            if cell < 8 {
+                1.0
+            } else if cell == 31 {
+                0.5
+            } else {
+                0.0
+            }
+        })
+        .collect();
+    assert_eq!(cells, expected);
+    assert_eq!(resident_pages(&place.path("file")), 17, "looking changed it");
+
+    let ended = place.run(&["cache", "status", "file"]).code(0);
+    let bar = format!("▕{}{}▒▏", "█".repeat(8), "·".repeat(23));
+    assert!(ended.text().contains(&bar), "{}", ended.text());
+    assert!(ended.text().contains("(26.6 %, 17 of 64 pages)"), "{}", ended.text());
+}
+
+#[test]
+fn warming_brings_in_everything_and_eviction_takes_it_out() {
+    let place = Place::on_disk();
+    let sizes = [300, 1, 40, 0, 700];
+    for (number, pages) in sizes.into_iter().enumerate() {
+        file(&place, &format!("d/{number}/f"), pages);
+    }
+    let all: usize = sizes.iter().sum();
+    let (_, evicted) = json(&place, &["evict", "d"]);
+    assert_eq!((&evicted["evicted_pages"], &evicted["resident_pages"]), (&all.into(), &0.into()));
+    let (_, warmed) = json(&place, &["warm", "d"]);
+    assert_eq!((&warmed["resident_pages"], &warmed["files"]), (&all.into(), &5.into()));
+    assert_eq!(warmed["resident_pages_before"], 0);
+    let (_, status) = json(&place, &["status", "d"]);
+    assert_eq!(status["resident_pages"], all);
+    let again = place.run(&["cache", "warm", "d"]).code(0);
+    assert!(again.text().starts_with("brought in 0 B"), "{}", again.text());
+}
+
+#[test]
+fn no_more_is_brought_in_than_is_allowed() {
+    let place = Place::on_disk();
+    for name in ["d/a", "d/b", "d/c"] {
+        file(&place, name, 100);
+    }
+    place.run(&["cache", "evict", "d"]).code(0);
+    let bytes = (150 * page()).to_string();
+    let ended = place.run(&["cache", "warm", "--max-bytes", &bytes, "d"]).code(0);
+    assert!(ended.text().contains("--max-bytes leaves room for"), "{}", ended.text());
+    let now = ["d/a", "d/b", "d/c"].map(|name| resident_pages(&place.path(name)));
+    assert_eq!(now, [100, 50, 0], "in the order of their names");
+}
+
+#[test]
+fn reading_leaves_no_trace_in_the_times_of_a_file() {
+    let place = Place::on_disk();
+    let file = file(&place, "file", 10);
+    let at = |seconds| Timespec { tv_sec: seconds, tv_nsec: 0 };
+    // A read would set the first, since it is older than the second.
+    futimens(&file, &Timestamps { last_access: at(1000), last_modification: at(2000) }).unwrap();
+    place.run(&["cache", "evict", "file"]).code(0);
+    place.run(&["cache", "warm", "file"]).code(0);
+    assert_eq!(resident_pages(&place.path("file")), 10);
+    assert_eq!(fs::metadata(place.path("file")).unwrap().atime(), 1000);
+}
+
+#[test]
+fn what_stays_after_an_eviction_is_told_with_its_reason() {
+    let place = Place::on_disk();
+    file(&place, "d/mapped", 30);
+    let path = place.write("d/dirty", noise(2, 50 * page()));
+    let disk = OsDisk::open(place.path("d")).unwrap();
+    let mapped = disk.open("mapped", Open::default()).unwrap();
+    let mut map = Map::of(mapped, 30 * page()).unwrap();
+    map.write(&noise(3, 30 * page()), 0).unwrap();
+    map.sync(0, 30 * page()).unwrap();
+
+    // Whether the dirty ones reach the medium before they are asked to go is the kernel's affair.
+    let (_, summary) = json(&place, &["evict", "d"]);
+    let stayed = &summary["stayed_pages"];
+    assert_eq!(stayed["in_use"], 30, "{summary}");
+    let pages = |name: &str| stayed[name].as_u64().unwrap();
+    let gone = summary["evicted_pages"].as_u64().unwrap();
+    assert_eq!(gone + pages("dirty") + pages("writeback") + 30, 80, "{summary}");
+
+    let ended = place.run(&["cache", "evict", "--sync", "d"]).code(0);
+    assert_eq!(resident_pages(&path), 0);
+    assert!(ended.text().contains("stayed: mapped by a program"), "{}", ended.text());
+    drop(map);
+    let (_, summary) = json(&place, &["evict", "d"]);
+    assert_eq!((&summary["evicted_pages"], &summary["resident_pages"]), (&30.into(), &0.into()));
+}
+
+#[test]
+fn each_file_counts_once_and_links_are_followed_only_when_named() {
+    let place = Place::on_disk();
+    file(&place, "d/one", 3);
+    file(&place, "other", 5);
+    fs::hard_link(place.path("d/one"), place.path("d/another")).unwrap();
+    symlink("../other", place.path("d/link")).unwrap();
+    let counts = |arguments: &[&str]| {
+        let (_, summary) = json(&place, &[&["status"], arguments].concat());
+        (summary["files"].as_u64().unwrap(), summary["pages"].as_u64().unwrap())
+    };
+    assert_eq!(counts(&["d"]), (1, 3));
+    assert_eq!(counts(&["d", "d/one", "d"]), (1, 3));
+    assert_eq!(counts(&["d/link"]), (1, 5));
+    assert_eq!(counts(&["d", "d/link"]), (2, 8));
+}
+
+#[test]
+fn only_the_files_with_the_most_in_memory_are_shown_unless_all_are_asked_for() {
+    let place = Place::on_disk();
+    for (name, pages) in [("d/a", 2), ("d/b", 9), ("d/.c", 5), ("d/e\n", 7)] {
+        file(&place, name, pages);
+    }
+    let names = |arguments: &[&str]| {
+        let (rows, _) = json(&place, &[&["status", "d"], arguments].concat());
+        rows.iter().map(|row| row["path"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--top", "2"]), ["d/b", "d/e\n"]);
+    assert_eq!(names(&["--files"]), ["d/.c", "d/a", "d/b", "d/e\n"]);
+    assert_eq!(names(&["--top", "1", "d/a"]), ["d/a", "d/b"], "named ones always");
+    assert!(names(&["--top", "0"]).is_empty());
+    let ended = place.run(&["cache", "status", "--top", "2", "d"]).code(0);
+    assert!(ended.text().contains("and 2 more files; --files shows all"), "{}", ended.text());
+    assert_eq!(ended.lines().len(), 4, "a line for each: {}", ended.text());
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_told_and_the_rest_goes_on() {
+    let place = Place::on_disk();
+    file(&place, "file", 3);
+    rustix::fs::mkfifoat(rustix::fs::CWD, place.path("pipe"), rustix::fs::Mode::RUSR).unwrap();
+    for what in ["status", "warm", "evict"] {
+        let ended = place.run(&["cache", what, "nowhere", "pipe", "file"]).code(1).tells(&[
+            "nowhere: No such file",
+            "pipe is no file and no directory",
+            "2 paths left out",
+        ]);
+        assert!(ended.text().contains("1 file"), "{}", ended.text());
+    }
+    place.run(&["cache", "status"]).code(2).tells(&["PATH"]);
+}

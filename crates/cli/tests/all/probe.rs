@@ -1,0 +1,93 @@
+//! `haul probe`: what it tells, and that it leaves nothing behind.
+
+use std::fs;
+use std::process::Stdio;
+
+use haul_disk::probe;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::helper::Place;
+
+fn is_empty(place: &Place) -> bool {
+    fs::read_dir(place.path(".")).unwrap().next().is_none()
+}
+
+#[test]
+fn a_probe_tells_what_the_library_found_and_what_follows_from_it() {
+    let place = Place::on_disk();
+    let ended = place.run(&["probe", "."]).code(0);
+    let found = probe(place.path(".")).unwrap().to_string();
+    let (_, facts) = found.split_once('\n').unwrap();
+    assert!(ended.text().contains(facts), "{}\n{facts}", ended.text());
+    for words in ["what Haul does here", "log files", "durable writes", "reading files"] {
+        assert!(ended.text().contains(words), "{}", ended.text());
+    }
+    assert!(!ended.text().contains("a second"), "nothing was measured");
+
+    place.write("file", "of it");
+    let json: Value =
+        serde_json::from_slice(place.run(&["probe", "--json", "file"]).code(0).stdout()).unwrap();
+    assert_eq!(json["storage"]["path"], "file");
+    assert_eq!(json["storage"]["file_system"], probe(".").unwrap().file_system.to_string());
+    assert_eq!(json["measured"], Value::Null);
+    let names: Vec<_> =
+        json["choices"].as_array().unwrap().iter().map(|row| &row["what"]).collect();
+    assert_eq!(names[0], "log_files");
+}
+
+#[test]
+fn what_is_measured_is_told_to_people_and_to_programs() {
+    let place = Place::on_disk();
+    let ended = place.run(&["probe", "--measure", "--size", "16MiB", "."]).code(0);
+    for words in ["pwrite + fdatasync", "growing", "not durable", "a second"] {
+        assert!(ended.text().contains(words), "{}", ended.text());
+    }
+    assert!(is_empty(&place), "left behind");
+
+    let arguments = ["probe", "--measure", "--size", "16MiB", "--json", "."];
+    let json: Value = serde_json::from_slice(place.run(&arguments).code(0).stdout()).unwrap();
+    let writes = json["measured"]["writes"].as_array().unwrap();
+    assert_eq!(writes.len(), 7);
+    let durable = writes.iter().filter(|row| row["durable"] == true).count();
+    assert_eq!(durable, 6, "all but sync_file_range");
+    assert!(writes.iter().any(|row| row["median_us"].as_f64().is_some_and(|us| us > 0.0)));
+}
+
+#[test]
+fn a_measurement_told_to_stop_leaves_nothing_behind() {
+    let place = Place::on_disk();
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut child = place
+            .command(&["probe", "--measure", "--size", "1GiB", "."])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Once the scratch file is open the signals are caught, too.
+        let descriptors = format!("/proc/{}/fd", child.id());
+        let has_scratch = || {
+            fs::read_dir(&descriptors).unwrap().flatten().any(|entry| {
+                fs::read_link(entry.path()).is_ok_and(|to| {
+                    to.to_string_lossy().ends_with(" (deleted)") && to.starts_with(place.path(""))
+                })
+            })
+        };
+        while !has_scratch() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let code = child.wait().unwrap().code();
+        assert_eq!(code, (signal == Signal::INT).then_some(130));
+        assert!(is_empty(&place), "left behind");
+    }
+}
+
+#[test]
+fn what_cannot_be_probed_or_measured_says_why() {
+    let place = Place::on_disk();
+    place.run(&["probe", "nowhere"]).code(1).tells(&["nowhere", "No such file"]);
+    place.run(&["probe", "--size", "1GiB", "."]).code(2).tells(&["--measure"]);
+    place.run(&["probe", "--measure", "--size", "1MiB", "."]).code(2).tells(&["16MiB"]);
+}
