@@ -41,6 +41,8 @@ pub enum Op {
     Map,
     /// Asking for, filling or emptying the page cache.
     Cache,
+    /// Asking where on the device a file is.
+    Blocks,
 }
 
 impl Op {
@@ -61,6 +63,7 @@ impl Op {
             Self::Lock => "lock",
             Self::Map => "map",
             Self::Cache => "manage the page cache of",
+            Self::Blocks => "find the blocks of",
         }
     }
 }

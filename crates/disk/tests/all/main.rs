@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod counting;
+mod extents;
 mod filling;
 mod mapping;
 mod names;
