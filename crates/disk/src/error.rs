@@ -39,6 +39,8 @@ pub enum Op {
     Lock,
     /// Mapping a file into memory.
     Map,
+    /// Letting two files share blocks.
+    Share,
     /// Asking for, filling or emptying the page cache.
     Cache,
     /// Asking where on the device a file is.
@@ -62,6 +64,7 @@ impl Op {
             Self::List => "list",
             Self::Lock => "lock",
             Self::Map => "map",
+            Self::Share => "share the blocks of",
             Self::Cache => "manage the page cache of",
             Self::Blocks => "find the blocks of",
         }
