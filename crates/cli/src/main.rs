@@ -4,6 +4,7 @@ mod args;
 mod bench;
 mod clock;
 mod credentials;
+mod dups;
 mod generate;
 mod log;
 mod opening;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Dups(args) => dups::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

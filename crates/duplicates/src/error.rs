@@ -29,6 +29,9 @@ pub enum Error {
     /// The kernel refused.
     #[error(transparent)]
     Disk(#[from] haul_disk::Error),
+    /// A file or directory could not be listed or read.
+    #[error(transparent)]
+    Read(#[from] haul_bulk_read::Error),
     /// Reading or writing a report failed.
     #[error("cannot {what} the report")]
     Stream {

@@ -13,11 +13,7 @@ use super::side::{Side, Watch};
 const STEP_BYTES: usize = 1 << 20;
 
 /// Compares byte by byte, and gives up as soon as somebody wants to write to either.
-pub(super) fn compare(
-    keep: &Side,
-    drop: &Side,
-    watches: &[Watch<'_>],
-) -> Result<(), Left> {
+pub(super) fn compare(keep: &Side, drop: &Side, watches: &[Watch<'_>]) -> Result<(), Left> {
     let step = usize::try_from(keep.identity.bytes).unwrap_or(STEP_BYTES).clamp(1, STEP_BYTES - 1);
     // One byte more than expected: a file that grew is another one.
     let (mut one, mut other) = (vec![0; step + 1], vec![0; step + 1]);

@@ -62,7 +62,8 @@ fn fact(member: &Member) -> Result<Facts, Left> {
     Ok(Facts {
         path: member.path.clone(),
         identity,
-        created_ns: created.then(|| nanoseconds(found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into())),
+        created_ns: created
+            .then(|| nanoseconds(found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into())),
         accessed_ns: nanoseconds(found.stx_atime.tv_sec, found.stx_atime.tv_nsec.into()),
         is_link,
     })

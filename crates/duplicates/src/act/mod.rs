@@ -25,6 +25,7 @@ use crate::transform::Transform;
 
 pub use left::Left;
 pub use script::script;
+pub(crate) use side::identity;
 use side::{Side, Watch};
 use swap::{Conditions, Instead};
 

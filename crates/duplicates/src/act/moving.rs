@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use haul_disk::{Error, Op};
@@ -54,9 +54,9 @@ pub(super) fn relocate(
 /// Whether it is the file that was looked at that came to the new place; else it goes back.
 fn judge(drop: &Side, dir: &OwnedFd, name: &OsStr) -> Result<(), Left> {
     let moved = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    if moved.is_ok_and(|stat| {
-        (stat.st_dev, stat.st_ino) == (drop.identity.device, drop.identity.inode)
-    }) {
+    if moved
+        .is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (drop.identity.device, drop.identity.inode))
+    {
         return Ok(());
     }
     match renameat_with(dir, name, &drop.dir, &drop.name, RenameFlags::NOREPLACE) {
@@ -93,7 +93,7 @@ fn copy(drop: &Side, dir: &OwnedFd, name: &OsStr, destination: &Path) -> Result<
 fn write_copy(from: &File, to: &File) -> io::Result<()> {
     let metadata = from.metadata()?;
     // A descriptor of its own place: comparing moved none, but copying does.
-    let from = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&from)))?;
+    let from = File::open(format!("/proc/self/fd/{}", from.as_raw_fd()))?;
     io::copy(&mut &from, &mut &*to)?;
     to.set_permissions(metadata.permissions())?;
     let times = FileTimes::new().set_modified(metadata.modified()?);

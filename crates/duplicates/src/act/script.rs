@@ -38,13 +38,7 @@ mod tests {
         assert_eq!(lines(&Action::Remove), ["rm $'/c\\n'"]);
         assert_eq!(lines(&Action::HardLink), ["ln -f '/a b' $'/c\\n'"]);
         assert_eq!(lines(&Action::SymLink), ["ln -sf '/a b' $'/c\\n'"]);
-        assert_eq!(
-            lines(&Action::Share),
-            ["xfs_io -c 'dedupe '\\''/a b'\\'' 0 0 7' $'/c\\n'"]
-        );
-        assert_eq!(
-            lines(&Action::Move("/t".into())),
-            ["mkdir -p /t", "mv -n $'/c\\n' $'/t/c\\n'"]
-        );
+        assert_eq!(lines(&Action::Share), ["xfs_io -c 'dedupe '\\''/a b'\\'' 0 0 7' $'/c\\n'"]);
+        assert_eq!(lines(&Action::Move("/t".into())), ["mkdir -p /t", "mv -n $'/c\\n' $'/t/c\\n'"]);
     }
 }

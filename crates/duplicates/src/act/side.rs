@@ -59,11 +59,8 @@ impl Side {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = openat(CWD, parent, flags, Mode::empty()).map_err(|e| fail(Op::Open, e))?;
         // Nothing but a file is opened in a way that could wait or do something.
-        let flags = OFlags::RDONLY
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::NOCTTY
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = openat(&dir, name, flags, Mode::empty()).map_err(|errno| match errno {
             Errno::LOOP | Errno::NXIO => Left::NotAFile,
             _ => fail(Op::Open, errno),

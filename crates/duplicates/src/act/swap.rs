@@ -90,8 +90,9 @@ fn make(drop: &Side, instead: Instead<'_>, name: &OsStr, keep: &Side) -> Result<
                 _ => drop.fail(Op::Create, errno),
             })
         }
-        Instead::SymLink(target) => symlinkat(target, &drop.dir, name)
-            .map_err(|errno| drop.fail(Op::Create, errno)),
+        Instead::SymLink(target) => {
+            symlinkat(target, &drop.dir, name).map_err(|errno| drop.fail(Op::Create, errno))
+        }
     }
 }
 
@@ -99,7 +100,9 @@ fn make(drop: &Side, instead: Instead<'_>, name: &OsStr, keep: &Side) -> Result<
 fn swap(drop: &Side, aside: &OsStr, conditions: &Conditions<'_>) -> Result<(), Left> {
     match rename(drop, aside, &drop.name, RenameFlags::EXCHANGE) {
         Ok(()) => {}
-        Err(Left::Disk(error)) if error.source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+        Err(Left::Disk(error))
+            if error.source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) =>
+        {
             return swap_in_two_steps(drop, aside, conditions);
         }
         Err(left) => return Err(left),

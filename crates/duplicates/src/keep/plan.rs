@@ -116,7 +116,8 @@ mod tests {
     use crate::report::Identity;
 
     fn file(path: &str, inode: u64, time: i64) -> Facts {
-        let identity = Identity { device: 1, inode, bytes: 3, modified_ns: time, changed_ns: -time };
+        let identity =
+            Identity { device: 1, inode, bytes: 3, modified_ns: time, changed_ns: -time };
         let created_ns = Some(time);
         Facts { path: path.into(), identity, created_ns, accessed_ns: time, is_link: false }
     }
