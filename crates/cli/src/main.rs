@@ -6,6 +6,7 @@ mod cache;
 mod clock;
 mod console;
 mod credentials;
+mod dups;
 mod generate;
 mod log;
 mod opening;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Log(args) => log::run(&args),
         Command::Cache(args) => cache::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Dups(args) => dups::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

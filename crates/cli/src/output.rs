@@ -15,21 +15,32 @@ impl Output {
 
     /// One line.
     pub(crate) fn line(&mut self, line: impl fmt::Display) -> Result {
-        writeln!(self.0, "{line}").map_err(failed)
+        writeln!(self.0, "{line}").map_err(unwritten)
     }
 
     /// Bytes as they are.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result {
-        self.0.write_all(bytes).map_err(failed)
+        self.0.write_all(bytes).map_err(unwritten)
     }
 
     /// Hands everything to the kernel.
     pub(crate) fn finish(mut self) -> Result {
-        self.0.flush().map_err(failed)
+        self.0.flush().map_err(unwritten)
     }
 }
 
-fn failed(error: io::Error) -> Failure {
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// How the program ends when stdout cannot be written to.
+pub(crate) fn unwritten(error: io::Error) -> Failure {
     let exit = match error.kind() {
         io::ErrorKind::BrokenPipe => Exit::NobodyReads,
         _ => Exit::Failed,

@@ -39,6 +39,8 @@ pub enum Op {
     Lock,
     /// Mapping a file into memory.
     Map,
+    /// Letting two files share blocks.
+    Share,
     /// Asking for, filling or emptying the page cache.
     Cache,
     /// Having many reads under way at once.
@@ -64,6 +66,7 @@ impl Op {
             Self::List => "list",
             Self::Lock => "lock",
             Self::Map => "map",
+            Self::Share => "share the blocks of",
             Self::Cache => "manage the page cache of",
             Self::Ring => "read by way of",
             Self::Blocks => "find the blocks of",

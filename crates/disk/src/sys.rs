@@ -183,6 +183,49 @@ pub(crate) fn fiemap<const N: usize>(
     unsafe { ioctl(fd, update) }.map_err(io::Error::from)
 }
 
+/// `fcntl` with a number: what rustix lacks is asked for with these alone.
+pub(crate) fn fcntl(fd: BorrowedFd<'_>, command: i32, argument: i32) -> io::Result<i32> {
+    // SAFETY: the commands below take a number or nothing, never an address, and the descriptor
+    // is open for as long as it is borrowed.
+    let answer = unsafe { libc::fcntl(fd.as_raw_fd(), command, argument) };
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// The kernel's `struct file_dedupe_range` with one `struct file_dedupe_range_info`.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(crate) struct DedupeRange {
+    pub(crate) from_offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) count: u16,
+    pub(crate) _reserved: u16,
+    pub(crate) _reserved_too: u32,
+    pub(crate) to: i64,
+    pub(crate) to_offset: u64,
+    pub(crate) bytes_shared: u64,
+    pub(crate) status: i32,
+    pub(crate) _reserved_last: u32,
+}
+
+/// What the number of `FIDEDUPERANGE` knows: the part before the destinations.
+#[repr(C)]
+struct DedupeHead([u64; 3]);
+
+const _: () = assert!(size_of::<DedupeHead>() == 24 && size_of::<DedupeRange>() == 56);
+
+/// `FIDEDUPERANGE`.
+const DEDUPE: Opcode = opcode::read_write::<DedupeHead>(0x94, 54);
+
+/// Asks the file system of `fd` to share blocks that hold the same bytes.
+pub(crate) fn dedupe(fd: BorrowedFd<'_>, range: &mut DedupeRange) -> io::Result<()> {
+    range.count = 1;
+    // SAFETY: the number goes with this layout (its sizes are asserted above), and the kernel reads
+    // and writes as many destinations as `count` says: the one there is room for.
+    let update = unsafe { Updater::<DEDUPE, _>::new(range) };
+    // SAFETY: as above; the descriptor is open for as long as it is borrowed.
+    unsafe { ioctl(fd, update) }.map_err(io::Error::from)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

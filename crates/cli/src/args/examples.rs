@@ -10,6 +10,7 @@ Examples:
   service 2>&1 | haul log /var/log/service  keep what a service says
   haul cache status /srv/files              what of these files is in memory
   haul probe --measure /srv                 what the disk below is, and what it can do
+  haul dups ~/Pictures                      find files of equal content
 
 Exit codes:
   0  everything went well
@@ -105,6 +106,51 @@ Examples:
   haul probe .
   haul probe --measure /srv
   haul probe --measure --size 4GiB --json /srv | jq .measured.depth";
+
+pub(super) const DUPS: &str = "\
+Examples:
+  haul dups ~/Pictures
+  haul dups ~/Pictures /backup > report     what is in ~/Pictures stays
+  haul dups remove --dry-run < report       look at it first
+  haul dups remove < report
+  haul dups --min 1MiB --name '*.jpg' --exclude '**/cache/**' --cache .
+  haul dups --unique --isolate disk1 disk2  what is on one of them alone
+  find . -name '*.iso' -print0 | haul dups --stdin -0 --format json
+
+Exit codes:
+  0  every file was looked at
+  1  some could not be read, or changed meanwhile; the report has all others
+  2  the command line is wrong";
+
+pub(super) const DUPS_REMOVE: &str = "\
+Examples:
+  haul dups ~/Pictures | haul dups remove --dry-run
+  haul dups remove report --priority newest --keep-path '/backup/**'
+  haul dups remove report --keep-root ~/Pictures --name '*.jpg'
+
+Exit codes:
+  0  every file went that was to go
+  1  some were left as they are, which stderr tells
+  2  the command line is wrong, or that of the report
+  3  there is no whole report, and nothing was done
+  130, 143  ended by Ctrl-C or SIGTERM after the file at hand";
+
+pub(super) const DUPS_LINK: &str = "\
+Examples:
+  haul dups ~/Pictures | haul dups link
+  haul dups link report --priority oldest";
+
+pub(super) const DUPS_SYMLINK: &str = "\
+Examples:
+  haul dups /data /archive | haul dups symlink --keep-root /archive";
+
+pub(super) const DUPS_DEDUPE: &str = "\
+Examples:
+  haul dups /data | haul dups dedupe";
+
+pub(super) const DUPS_MOVE: &str = "\
+Examples:
+  haul dups ~/Pictures > report && haul dups move ~/duplicates report";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

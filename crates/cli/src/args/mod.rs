@@ -5,6 +5,8 @@ mod bench;
 mod bench_duplicates;
 mod bench_log;
 mod cache;
+mod dups;
+mod dups_action;
 mod examples;
 mod log;
 mod probe;
@@ -21,6 +23,8 @@ pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
 pub(crate) use bench_duplicates::BenchDuplicatesArgs;
 pub(crate) use bench_log::BenchLogArgs;
 pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs, WarmArgs};
+pub(crate) use dups::{DupsAction, DupsArgs, Hash, ReportFormat, SearchArgs, ShowProgress};
+pub(crate) use dups_action::{ActionArgs, HowArgs, PriorityArg};
 pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use probe::ProbeArgs;
 pub(crate) use store::{
@@ -34,8 +38,8 @@ use crate::units::{parse_bytes, parse_time};
 ///
 /// A file store on one directory: small files merged into volumes, so that each is read back with
 /// one disk read, big ones beside them. It is served to S3 clients and to curl, or used without
-/// any server. What it acknowledged survives a power cut. And a log: lines of a service in rotated
-/// files.
+/// any server. What it acknowledged survives a power cut. A log: lines of a service in rotated
+/// files. And duplicates: files of equal content, found and dealt with.
 #[derive(Debug, Parser)]
 #[command(name = "haul", version, max_term_width = 100, after_long_help = examples::HAUL)]
 pub(crate) struct Cli {
@@ -82,6 +86,14 @@ pub(crate) enum Command {
     /// Tell what a storage is, what Haul does on it and why, and what it can do
     #[command(after_long_help = examples::PROBE)]
     Probe(ProbeArgs),
+    /// Find files of equal content: haul dups PATH, and then haul dups remove
+    ///
+    /// Files are told apart by length, by samples, and then piece by piece, so that of files that
+    /// differ little is read; files that share their blocks are not read at all. Options, patterns
+    /// and reports are those of "fclones group". The report goes to stdout; the commands below read
+    /// it from stdin, or from a file, and do something about it.
+    #[command(after_long_help = examples::DUPS)]
+    Dups(Box<DupsArgs>),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {

@@ -4,12 +4,14 @@
 mod counting;
 mod extents;
 mod filling;
+mod leases;
 mod mapping;
 mod names;
 mod page_cache;
 mod per_call;
 mod probing;
 mod ring;
+mod sharing;
 mod simulated;
 
 use tempfile::TempDir;

@@ -1,0 +1,26 @@
+//! `haul dups`.
+
+mod act;
+mod inherit;
+mod place;
+mod progress;
+mod search;
+
+use crate::args::{DupsAction, DupsArgs};
+use crate::report::Result;
+use haul_duplicates::act::Action;
+
+/// Finds duplicates, or does something about those of a report.
+pub(crate) fn run(args: &DupsArgs) -> Result {
+    match &args.action {
+        None => search::run(&args.search),
+        Some(DupsAction::Remove(args)) => act::run(args, Action::Remove),
+        Some(DupsAction::Link(args)) if !args.soft => act::run(&args.action, Action::HardLink),
+        Some(DupsAction::Link(args)) => act::run(&args.action, Action::SymLink),
+        Some(DupsAction::Symlink(args)) => act::run(args, Action::SymLink),
+        Some(DupsAction::Dedupe(args)) => act::run(args, Action::Share),
+        Some(DupsAction::Move(args)) => {
+            act::run(&args.action, Action::Move(place::absolute(&args.target)?))
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! How far a search is, phase by phase, and what it met.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use haul_bulk_read::Skipped;
+use haul_duplicates::{Error, Events, Phase};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::args::ShowProgress;
+use crate::output::Name;
+use crate::report::{chain, say};
+use crate::units::{Bytes, Count};
+
+/// Shows a bar for each phase, and tells of failures above it.
+pub(super) struct Watch {
+    show: ShowProgress,
+    bar: Mutex<ProgressBar>,
+    phase: Mutex<Phase>,
+    failures: AtomicU64,
+}
+
+impl Watch {
+    pub(super) fn new(show: ShowProgress) -> Self {
+        Self {
+            show,
+            bar: Mutex::new(ProgressBar::hidden()),
+            phase: Mutex::new(Phase::Walking),
+            failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Removes the bar, and tells how often something failed.
+    pub(super) fn finish(self) -> u64 {
+        self.bar().finish_and_clear();
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    fn bar(&self) -> ProgressBar {
+        // Whoever panicked with it has shown nothing that matters.
+        self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    fn tell(&self, text: &str) {
+        self.bar().suspend(|| say(&Name(text).to_string()));
+    }
+}
+
+fn words(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Walking => "finding files",
+        Phase::Sampling => "reading small files, and samples of big ones",
+        Phase::Reading => "reading on in what is still alike",
+        Phase::Transforming => "transforming files",
+    }
+}
+
+impl Events for Watch {
+    fn failed(&self, error: Error) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.tell(&chain(&error.to_string(), std::error::Error::source(&error)));
+    }
+
+    fn phase(&self, phase: Phase, things: u64, bytes: u64) {
+        self.bar().finish_and_clear();
+        let bar = match (self.show, phase) {
+            (ShowProgress::False, _) => ProgressBar::hidden(),
+            (_, Phase::Walking) => ProgressBar::no_length(),
+            (_, Phase::Transforming) => ProgressBar::new(things),
+            _ => ProgressBar::new(bytes),
+        };
+        let template = match phase {
+            Phase::Walking => "{spinner} {prefix}: {msg}",
+            _ => "{bar:24} {percent:>3} %  {prefix}: {msg}, {eta} left",
+        };
+        if self.show != ShowProgress::False {
+            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        }
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(words(phase));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        if self.show == ShowProgress::True && bar.is_hidden() {
+            say(words(phase));
+        }
+        *self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = phase;
+        *self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = bar;
+    }
+
+    fn progress(&self, things: u64, bytes: u64) {
+        let bar = self.bar();
+        if bar.is_hidden() {
+            return;
+        }
+        let phase = *self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        bar.set_message(format!("{}, {}", Count(things, "file"), Bytes(bytes)));
+        bar.set_position(if phase == Phase::Transforming { things } else { bytes });
+    }
+
+    fn skipped(&self, path: &Path, why: Skipped) {
+        let why = match why {
+            Skipped::NotAFile => "no regular file",
+            Skipped::SeenBefore => "met before",
+            Skipped::DanglingLink => "a link that leads nowhere",
+            _ => "of no use",
+        };
+        tracing::debug!("{} is {why}", path.display());
+    }
+}

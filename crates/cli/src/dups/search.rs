@@ -1,0 +1,225 @@
+//! Finding, and reporting what was found.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use haul_bulk_read::digest::HashKind;
+use haul_bulk_read::{Cache, ReadOptions, WalkOptions};
+use haul_duplicates::report::{Format, Header, Moment, Writer};
+use haul_duplicates::{
+    Found, Options, Pattern, Replication, Syntax, Transform, TransformOptions, find,
+};
+
+use super::place::{base, below, names, paths};
+use super::progress::Watch;
+use crate::args::{Hash, ReportFormat, SearchArgs};
+use crate::output::{Output, unwritten};
+use crate::report::{Exit, Failure, OrFail, Result};
+
+pub(super) fn run(args: &SearchArgs) -> Result {
+    let base = base(args.base_dir.as_deref())?;
+    let roots = roots(args, &base)?;
+    let filter = Filter::new(args, &base)?;
+    let (accept, accept_dir) = (|path: &Path| filter.file(path), |path: &Path| filter.dir(path));
+    let threads = args.threads.map(usize::from);
+    let walk = WalkOptions {
+        depth_max: args.depth,
+        hidden: args.hidden,
+        follow_links: args.follow_links,
+        report_links: args.symbolic_links,
+        one_file_system: args.one_fs,
+        ignore_files: !args.no_ignore,
+        bytes_min: args.min,
+        bytes_max: args.max.unwrap_or(u64::MAX),
+        accept: (!filter.is_open()).then_some(&accept),
+        accept_dir: (!filter.excluded.is_empty()).then_some(&accept_dir),
+        threads,
+        ..WalkOptions::default()
+    };
+    let passing = Passing::new()?;
+    let transform = transform(args, &passing)?;
+    let cache = if args.spare_cache { Cache::Spare } else { Cache::Keep };
+    let options = Options {
+        replication: replication(args),
+        isolate: args.isolate,
+        match_links: args.match_links,
+        hash: hash(args.hash_fn),
+        head_bytes: args.max_prefix_size,
+        tail_bytes: args.max_suffix_size,
+        skip_content: args.skip_content_hash,
+        transform: transform.as_ref(),
+        cache: cache_path(args)?,
+        read: ReadOptions { threads, cache, ..ReadOptions::default() },
+    };
+    let begun = now();
+    let watch = Watch::new(args.progress);
+    let found = find(&roots, &walk, &options, &watch);
+    let failures = watch.finish();
+    report(args, &base, begun, &found)?;
+    if failures > 0 { Err(Failure::told()) } else { Ok(()) }
+}
+
+fn now() -> Moment {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Moment(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+pub(super) fn replication(args: &SearchArgs) -> Replication {
+    match (args.rf_over, args.rf_under, args.unique) {
+        (_, Some(under), _) => Replication::Under(under),
+        (_, _, true) => Replication::Under(2),
+        (over, _, _) => Replication::Over(over.unwrap_or(1)),
+    }
+}
+
+fn hash(hash: Hash) -> HashKind {
+    match hash {
+        Hash::Xxh3 => HashKind::Xxh3,
+        Hash::Blake3 => HashKind::Blake3,
+        Hash::Sha256 => HashKind::Sha256,
+        Hash::Sha512 => HashKind::Sha512,
+    }
+}
+
+/// Where to look.
+pub(super) fn roots(args: &SearchArgs, base: &Path) -> Result<Vec<PathBuf>> {
+    if args.stdin {
+        let mut text = Vec::new();
+        io::stdin().lock().read_to_end(&mut text).or_fail(|| "cannot read stdin".to_owned())?;
+        let end = if args.null { b'\0' } else { b'\n' };
+        let path = |bytes: &[u8]| below(base, Path::new(std::ffi::OsStr::from_bytes(bytes)));
+        return Ok(text
+            .split(|byte| *byte == end)
+            .filter(|path| !path.is_empty())
+            .map(path)
+            .collect());
+    }
+    let here = [PathBuf::from(".")];
+    let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
+    Ok(paths.iter().map(|path| below(base, path)).collect())
+}
+
+/// What patterns say of files and directories.
+struct Filter {
+    names: Vec<Pattern>,
+    paths: Vec<Pattern>,
+    excluded: Vec<Pattern>,
+}
+
+impl Filter {
+    fn new(args: &SearchArgs, base: &Path) -> Result<Self> {
+        let syntax = Syntax { regex: args.regex, ignore_case: args.ignore_case };
+        Ok(Self {
+            names: names(&args.name, syntax)?,
+            paths: paths(&args.path, base, syntax)?,
+            excluded: paths(&args.exclude, base, syntax)?,
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        self.names.is_empty() && self.paths.is_empty() && self.excluded.is_empty()
+    }
+
+    fn file(&self, path: &Path) -> bool {
+        let any = |patterns: &[Pattern], bytes| patterns.iter().any(|one| one.matches(bytes));
+        let whole = path.as_os_str().as_bytes();
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        (self.names.is_empty() || any(&self.names, name))
+            && (self.paths.is_empty() || any(&self.paths, whole))
+            && !any(&self.excluded, whole)
+    }
+
+    /// A directory is left out by a pattern for itself or for all that is below it.
+    fn dir(&self, path: &Path) -> bool {
+        let whole = path.as_os_str().as_bytes();
+        let with_slash = [whole, b"/"].concat();
+        !self.excluded.iter().any(|one| one.matches(whole) || one.matches(&with_slash))
+    }
+}
+
+/// A directory for what transforms pass on, gone when this is dropped.
+pub(super) struct Passing(PathBuf);
+
+impl Passing {
+    pub(super) fn new() -> Result<Self> {
+        let name = format!("haul-dups-{}", std::process::id());
+        Ok(Self(std::env::temp_dir().join(name)))
+    }
+
+    fn make(&self) -> io::Result<&Path> {
+        use std::os::unix::fs::DirBuilderExt;
+        // Nobody else may look into the copies of files, or have made the directory before us.
+        fs::DirBuilder::new().mode(0o700).create(&self.0)?;
+        Ok(&self.0)
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+pub(super) fn transform(args: &SearchArgs, passing: &Passing) -> Result<Option<Transform>> {
+    let Some(command) = &args.transform else { return Ok(None) };
+    let dir = passing.make().or_fail(|| "cannot make a directory for transforms".to_owned())?;
+    let options = TransformOptions { in_place: args.in_place, no_copy: args.no_copy };
+    let transform = Transform::new(command, options, hash(args.hash_fn), dir);
+    let transform = transform.or_fail(|| "cannot use --transform".to_owned());
+    transform.map(Some).map_err(|failure| failure.exit(Exit::Usage))
+}
+
+fn cache_path(args: &SearchArgs) -> Result<Option<PathBuf>> {
+    let Some(path) = &args.cache else { return Ok(None) };
+    if let Some(path) = path {
+        return Ok(Some(path.clone()));
+    }
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let dir = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    let dir = dir.ok_or_else(|| {
+        Failure::new("there is no place for kept digests").advise("name a file: --cache=DIGESTS")
+    })?;
+    let name = format!("digests-{}", format!("{:?}", args.hash_fn).to_lowercase());
+    Ok(Some(dir.join("haul").join(name)))
+}
+
+fn report(args: &SearchArgs, base: &Path, begun: Moment, found: &Found) -> Result {
+    let header = Header {
+        program: concat!("haul ", env!("CARGO_PKG_VERSION")).to_owned(),
+        begun,
+        command: std::iter::once("haul".into()).chain(std::env::args_os().skip(1)).collect(),
+        base: base.to_owned(),
+        stats: found.stats(),
+    };
+    let format = match (args.format, args.null) {
+        (ReportFormat::Default, _) => Format::Default,
+        (ReportFormat::Fdupes, false) => Format::Fdupes,
+        (ReportFormat::Fdupes, true) => Format::Fdupes0,
+        (ReportFormat::Csv, _) => Format::Csv,
+        (ReportFormat::Json, _) => Format::Json,
+    };
+    match &args.output {
+        None => {
+            let out = written(Output::new(), format, &header, found).map_err(unwritten)?;
+            out.finish()
+        }
+        Some(path) => {
+            let file = File::create(path).map(BufWriter::new);
+            let out = file.and_then(|out| written(out, format, &header, found));
+            let saved =
+                out.and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error));
+            saved.map(drop).or_fail(|| format!("cannot write the report to {}", path.display()))
+        }
+    }
+}
+
+fn written<W: Write>(out: W, format: Format, header: &Header, found: &Found) -> io::Result<W> {
+    let mut writer = Writer::begin(out, format, header)?;
+    for group in found.groups() {
+        writer.group(&group)?;
+    }
+    writer.end()
+}

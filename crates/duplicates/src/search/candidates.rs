@@ -1,0 +1,115 @@
+//! Which files may have an equal: those of one length, hard links together.
+
+use haul_bulk_read::{FileId, Tree};
+
+use super::Counting;
+
+/// A file, by what it is sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) bytes: u64,
+    inode: u64,
+    device: u32,
+    pub(super) file: FileId,
+}
+
+/// Something on the disk with one or more names: entries that stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Content {
+    first: u32,
+    count: u32,
+}
+
+/// All files worth a look, and what they lead to, the longest first.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    entries: Vec<Entry>,
+    contents: Vec<Content>,
+}
+
+impl Candidates {
+    /// Finds those of `tree` which are as many as `counting` asks for.
+    pub(super) fn of(tree: &Tree, counting: &Counting) -> Self {
+        let mut devices = Vec::new();
+        let mut entries: Vec<_> = tree.ids().map(|file| entry(tree, file, &mut devices)).collect();
+        let is_link = |entry: &Entry| tree.is_link(entry.file);
+        entries.sort_unstable_by(|a, b| {
+            let key = |entry: &Entry| (entry.device, entry.inode, is_link(entry), entry.file);
+            b.bytes.cmp(&a.bytes).then_with(|| key(a).cmp(&key(b)))
+        });
+        retain_runs(&mut entries, |run| may_report(run, tree, counting));
+        entries.shrink_to_fit();
+        let mut contents: Vec<Content> = Vec::new();
+        for (index, entry) in (0..).zip(&entries) {
+            match contents.last_mut() {
+                Some(last) if is_same(&entries[last.first as usize], entry) => last.count += 1,
+                _ => contents.push(Content { first: index, count: 1 }),
+            }
+        }
+        Self { entries, contents }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The names of a content, a real file first.
+    pub(super) fn names(&self, content: u32) -> &[Entry] {
+        let Content { first, count } = self.contents[content as usize];
+        &self.entries[first as usize..][..count as usize]
+    }
+
+    /// The name a content is read by.
+    pub(super) fn file(&self, content: u32) -> FileId {
+        self.names(content)[0].file
+    }
+
+    pub(super) fn bytes(&self, content: u32) -> u64 {
+        self.names(content)[0].bytes
+    }
+}
+
+fn entry(tree: &Tree, file: FileId, devices: &mut Vec<u64>) -> Entry {
+    let meta = tree.meta(file);
+    let known = devices.iter().position(|device| *device == meta.device);
+    let device = known.unwrap_or_else(|| {
+        devices.push(meta.device);
+        devices.len() - 1
+    });
+    let device = u32::try_from(device).unwrap_or(u32::MAX);
+    Entry { bytes: meta.bytes, inode: meta.inode, device, file }
+}
+
+fn is_same(a: &Entry, b: &Entry) -> bool {
+    (a.bytes, a.device, a.inode) == (b.bytes, b.device, b.inode)
+}
+
+/// Whether files of one length can be a group at all, were they all equal.
+fn may_report(run: &[Entry], tree: &Tree, counting: &Counting) -> bool {
+    if counting.wants_few() {
+        return true;
+    }
+    let mut replicas = counting.replicas();
+    let mut before: Option<&Entry> = None;
+    for entry in run {
+        let is_link = before.is_some_and(|before| is_same(before, entry));
+        replicas.add(tree.root(entry.file), is_link);
+        before = Some(entry);
+    }
+    counting.is_more(replicas.count())
+}
+
+/// Keeps the runs of one length that `keep` wants, in place.
+fn retain_runs(entries: &mut Vec<Entry>, mut keep: impl FnMut(&[Entry]) -> bool) {
+    let (mut kept, mut start) = (0, 0);
+    while start < entries.len() {
+        let bytes = entries[start].bytes;
+        let length = entries[start..].iter().take_while(|entry| entry.bytes == bytes).count();
+        if keep(&entries[start..start + length]) {
+            entries.copy_within(start..start + length, kept);
+            kept += length;
+        }
+        start += length;
+    }
+    entries.truncate(kept);
+}
