@@ -50,8 +50,9 @@ fn few_short_records(disk: &MemoryDisk, random: &mut Random) {
                 history.truncate_back(there.saturating_sub(2)).unwrap();
             }
             _ => {
+                let records = 1 + random.below(3);
                 let bytes = |_| usize::try_from(8 + random.below(2000)).unwrap();
-                let lengths: Vec<usize> = (0..random.below(3) + 1).map(bytes).collect();
+                let lengths: Vec<usize> = (0..records).map(bytes).collect();
                 history.put(&lengths, Room::Ordinary).unwrap();
             }
         }
