@@ -2,7 +2,7 @@
 //! records are taken back, whose disk is full, and whose medium fails.
 
 use haul_append_log::{Options, Room};
-use haul_disk_sim::{Crash, Crashes, MemoryDisk, Random, crash_everywhere};
+use haul_disk_sim::{Crash, Crashes, MemoryDisk, Random, crash_everywhere, crash_until};
 
 use crate::acts::{PAGES, act, options};
 use crate::history::History;
@@ -18,15 +18,46 @@ fn recover(crash: &Crash, options: Options) -> History {
 
 #[test]
 fn a_crash_at_any_step_of_anything_a_log_can_do_loses_and_brings_back_nothing() {
-    let crashes = Crashes { draws: 5, ..Crashes::default() };
-    let mut random = Random(crashes.seed);
-    let workload = |disk: &MemoryDisk| {
-        let mut history = History::begin(disk, options());
-        (0..64).for_each(|_| act(&mut history, &mut random));
-        history.close();
-    };
-    let states = crash_everywhere(&crashes, workload, |(), crash| drop(recover(crash, options())));
-    assert!(states > 5000, "{states}");
+    crash_until(15_000, &Crashes { draws: 1, ..Crashes::default() }, |crashes| {
+        let workload = |disk: &MemoryDisk| {
+            let (mut random, mut history) = (Random(crashes.seed), History::begin(disk, options()));
+            (0..48).for_each(|_| act(&mut history, &mut random));
+            history.close();
+        };
+        crash_everywhere(crashes, workload, |(), crash| drop(recover(crash, options())))
+    });
+}
+
+#[test]
+fn a_crash_among_few_short_records_is_survived_in_each_of_many_ways() {
+    let crashes = Crashes { all_up_to: 256, draws: 40, again_one_in: 32, ..Crashes::default() };
+    crash_until(20_000, &crashes, |crashes| {
+        let workload = |disk: &MemoryDisk| few_short_records(disk, &mut Random(crashes.seed));
+        crash_everywhere(crashes, workload, |(), crash| {
+            let mut history = History::recover(crash, small());
+            history.put(&[100], Room::Ordinary).unwrap();
+        })
+    });
+}
+
+fn few_short_records(disk: &MemoryDisk, random: &mut Random) {
+    let mut history = History::begin(disk, small());
+    for _ in 0..24 {
+        match random.below(8) {
+            0 => history.reopen(),
+            1 => {
+                let there = history.now.acknowledged.len();
+                history.truncate_back(there.saturating_sub(2)).unwrap();
+            }
+            _ => {
+                let records = 1 + random.below(3);
+                let bytes = |_| usize::try_from(8 + random.below(2000)).unwrap();
+                let lengths: Vec<usize> = (0..records).map(bytes).collect();
+                history.put(&lengths, Room::Ordinary).unwrap();
+            }
+        }
+    }
+    history.close();
 }
 
 #[test]

@@ -111,9 +111,19 @@ pub fn crash_everywhere<W>(
     run.states
 }
 
+/// Runs `once`, which crashes some workload, with one seed after the other until at least so many
+/// states were checked.
+pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes) -> u64) {
+    let (mut states, mut crashes) = (0, crashes.clone());
+    while states < least {
+        states += once(&crashes);
+        crashes.seed = crashes.seed.wrapping_add(1);
+    }
+}
+
 /// Says how many crash states were recovered and checked, past the test harness, which keeps what
 /// is printed to itself: `engine: N crash states`.
-pub fn tell_states(states: u64, seed: u64) {
+fn tell_states(states: u64, seed: u64) {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let engine = package.trim_start_matches("haul-");
     let line = format!("\n{engine}: {states} crash states ({})\n", replay_command(seed));

@@ -25,7 +25,7 @@ mod file;
 mod medium;
 mod step;
 
-pub use crash::{Crash, Crashes, crash_everywhere, replay_command, seed, tell_states};
+pub use crash::{Crash, Crashes, crash_everywhere, crash_until, replay_command, seed};
 pub use device::{Device, States, Survival};
 pub use disk::MemoryDisk;
 pub use faults::{CALLS, Faults};
