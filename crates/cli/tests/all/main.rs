@@ -14,4 +14,5 @@ mod log;
 mod mistakes;
 mod objects;
 mod serving;
+mod sum;
 mod trees;
