@@ -1,8 +1,11 @@
 //! Every file below some paths, found and read in the order the disk likes best.
 //!
 //! # What it is
-//! - [`walk`] finds the files below some roots and remembers them in a [`Tree`].
-//! - [`read`] reads pieces of them, or all, and hands the bytes to a [`Consumer`].
+//! - [`walk`] finds the files below some roots, with all cores or more, and remembers them in a
+//!   [`Tree`]: 48 bytes and a name for each.
+//! - [`read`] reads pieces of them, or all, and hands the bytes to a [`Consumer`]. What is in memory
+//!   is read at once; what is not, with many requests under way (io_uring), or on a device with an
+//!   arm in one sweep, in the order it lies there.
 //! - [`digest`] has the hashes one usually wants of them.
 //!
 //! # Example
@@ -54,6 +57,40 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Promises
+//! - Nothing stops a walk or a run: what fails is told, by its path, and the rest goes on.
+//! - Every want ends exactly once. Its pieces come in order, never two at a time, and are together
+//!   what the file had when it was opened: a file that shrinks fails ([`Error::Shrunk`]), one that
+//!   grows is read to its old end, and that is told ([`Finished::grew`]).
+//! - Only regular files are opened for reading. Pipes, sockets and devices are told as skipped; what
+//!   takes the place of a file later is an error, and is never waited for.
+//! - Every directory is walked once, also where links or mounts lead to it again, and every root.
+//! - Names are bytes, paths of any length.
+//! - The memory for reading is bounded: [`ReadOptions::memory_bytes_max`].
+//! - With [`Cache::Spare`] the page cache is left as it was.
+//!
+//! What is special: a file of `/proc` and its like has no length, and is read to its end. Holes
+//! are read as zeros, which costs the device nothing.
+//!
+//! # Cost
+//! A file costs one `statx` to be found. A small one that is in memory costs four calls to be read:
+//! it is opened relative to its directory, asked for its status, read into a buffer that stays in
+//! the processor's cache, and closed. One that is not costs a part of a call of the ring more. On a
+//! device that may rotate, and was not measured yet, two calls more ask what is in memory.
+//!
+//! # Which order
+//! The kernel's flag is believed when it says that nothing rotates. Virtual disks often say that
+//! they rotate, so then some two dozen reads of 4 KiB past the page cache, on files that are not
+//! in memory, decide: some alone, some together. [`ReadStats::devices`] tells what came of it.
+//!
+//! # What it is not
+//! No cache of its own, no opinion on what the bytes are for. It follows the kernel's readahead and
+//! does not read devices past the file system.
+//!
+//! # Sources
+//! Keys refer to `docs/sources.md`: \[Lunde09\] reading in the order of the disk, \[IoUring\] the
+//! ring, \[DontCache25\] reads that leave the page cache alone, \[Blake3\] a hash that is a tree.
 
 pub mod digest;
 mod error;

@@ -17,6 +17,7 @@ mod report;
 mod serve;
 mod signals;
 mod store;
+mod sum;
 mod units;
 
 use std::io::{IsTerminal, stderr};
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Cache(args) => cache::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Dups(args) => dups::run(&args),
+        Command::Sum(args) => sum::run(&args, cli.verbose),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

@@ -52,9 +52,9 @@ impl HashKind {
         Hasher(match self {
             Self::Blake3 => Inner::Blake3(Box::default()),
             Self::Xxh3 => Inner::Xxh3(Box::default()),
-            Self::Sha256 => Inner::Sha256(Sha256::new()),
-            Self::Sha512 => Inner::Sha512(Sha512::new()),
-            Self::Md5 => Inner::Md5(Md5::new()),
+            Self::Sha256 => Inner::Sha256(Box::default()),
+            Self::Sha512 => Inner::Sha512(Box::default()),
+            Self::Md5 => Inner::Md5(Box::default()),
         })
     }
 
@@ -81,9 +81,9 @@ pub struct Hasher(Inner);
 enum Inner {
     Blake3(Box<blake3::Hasher>),
     Xxh3(Box<Xxh3>),
-    Sha256(Sha256),
-    Sha512(Sha512),
-    Md5(Md5),
+    Sha256(Box<Sha256>),
+    Sha512(Box<Sha512>),
+    Md5(Box<Md5>),
 }
 
 impl Hasher {
@@ -126,7 +126,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    fn new(sum: &[u8]) -> Self {
+    pub(super) fn new(sum: &[u8]) -> Self {
         let mut bytes = [0; 64];
         bytes[..sum.len()].copy_from_slice(sum);
         Self { bytes, length: u8::try_from(sum.len()).unwrap_or(64) }

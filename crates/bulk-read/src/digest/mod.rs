@@ -2,6 +2,8 @@
 
 mod hex;
 mod kind;
+mod parts;
 
 pub use hex::{from_hex, to_hex};
 pub use kind::{Digest, HashKind, Hasher};
+pub use parts::{PartHasher, PartSum, Parts};

@@ -11,6 +11,7 @@ Examples:
   haul cache status /srv/files              what of these files is in memory
   haul probe --measure /srv                 what the disk below is, and what it can do
   haul dups ~/Pictures                      find files of equal content
+  haul sum ~/Pictures > pictures.b3         sums of all files, to be checked later
 
 Exit codes:
   0  everything went well
@@ -151,6 +152,20 @@ Examples:
 pub(super) const DUPS_MOVE: &str = "\
 Examples:
   haul dups ~/Pictures > report && haul dups move ~/duplicates report";
+
+pub(super) const SUM: &str = "\
+Examples:
+  haul sum ~/Pictures > pictures.b3
+  haul sum --check pictures.b3              what changed, and what is missing
+  haul sum --check pictures.b3 ~/Pictures   and what was added
+  haul sum --hash sha256 *.iso | sha256sum -c
+  haul sum --json --spare-cache /srv        a server keeps what it has in memory
+  find . -name '*.jpg' -print0 | haul sum --files-from - -0
+
+Exit codes:
+  0  all sums were made, or all are right
+  1  a file could not be read, or is not as the list says
+  2  the command line is wrong";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -16,4 +16,5 @@ mod mistakes;
 mod objects;
 mod probe;
 mod serving;
+mod sum;
 mod trees;

@@ -49,7 +49,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul",
         Floor(6),
-        "clap clap_complete clap_mangen indicatif memchr rustix serde_json tokio \
+        "clap clap_complete clap_mangen indicatif memchr parking_lot rustix serde_json tokio \
          tracing-subscriber walkdir | tempfile",
     ),
     (
