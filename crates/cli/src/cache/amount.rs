@@ -26,14 +26,16 @@ pub(super) struct Cached {
 impl Cached {
     /// One file.
     pub(super) fn of(bytes: u64, residency: &Residency) -> Self {
-        let pages = |bytes: u64| bytes.div_ceil(page_bytes());
+        let pages = bytes.div_ceil(page_bytes());
+        // The file may have grown between both questions.
+        let of_them = |bytes: u64| bytes.div_ceil(page_bytes()).min(pages);
         Self {
             files: 1,
             bytes,
-            pages: pages(bytes),
-            resident: pages(residency.resident_bytes),
-            dirty: pages(residency.dirty_bytes.unwrap_or(0)),
-            writeback: pages(residency.writeback_bytes.unwrap_or(0)),
+            pages,
+            resident: of_them(residency.resident_bytes),
+            dirty: of_them(residency.dirty_bytes.unwrap_or(0)),
+            writeback: of_them(residency.writeback_bytes.unwrap_or(0)),
         }
     }
 
