@@ -16,7 +16,7 @@ const BATCH: usize = 64;
 /// What is done about bytes that were written but have no place on the device yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unplaced {
-    /// Nothing: they are told as they are, [`Extent::delayed`] or at the place of older bytes.
+    /// Nothing: they are told as they are, [`ExtentFlags::delayed`] or at the place of older bytes.
     #[default]
     Tell,
     /// The file is written to the medium first, so that the map is the one of its present bytes.
