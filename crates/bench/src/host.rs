@@ -158,6 +158,15 @@ impl fmt::Display for Host {
     }
 }
 
+/// What others ask of the processors: threads that wait for them look like a slow disk.
+pub(crate) fn load() -> Option<String> {
+    let text = read_to_string("/proc/loadavg").ok()?;
+    let load = text.split_whitespace().next()?;
+    Some(format!(
+        "the load average before it began was {load}: times hold on an idle machine alone"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

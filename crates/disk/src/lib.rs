@@ -6,7 +6,7 @@
 //! - [`Disk`] and [`File`] are the two seams everything above stands on; the kernel implements
 //!   them as [`OsDisk`], a test may put a disk of its own underneath.
 //! - [`AlignedBuf`] is memory that direct I/O accepts, [`fill`] writes blocks before they are
-//!   needed, [`write_durable`] and [`read_uncached`] are options of a single call.
+//!   needed, [`write_durable`], [`read_uncached`] and [`write_out`] are about a single call.
 //! - [`ReadRing`] has many reads under way from one thread.
 //! - [`resident`], [`evict`] and [`warm`] ask for and change what the page cache holds;
 //!   [`DeviceCounters`] tell what the disk was really asked to do.

@@ -115,7 +115,10 @@ fn fail(
     bytes: u64,
 ) -> Error {
     let mut error = Error::new(Op::Cache, path_of(file), source);
-    error.offset = Some(offset);
-    error.bytes = Some(bytes);
+    // Of the whole file there is nothing more to say.
+    if (offset, bytes) != (0, u64::MAX) {
+        error.offset = Some(offset);
+        error.bytes = (bytes != u64::MAX).then_some(bytes);
+    }
     error
 }

@@ -44,7 +44,8 @@ fn modified(path: &Path) -> SystemTime {
 }
 
 fn newest_source() -> SystemTime {
-    let crates = ["disk", "append-log", "file-store", "s3-server", "cli"];
+    let crates =
+        ["disk", "append-log", "bulk-read", "line-log", "file-store", "s3-server", "bench", "cli"];
     let folders = crates.map(|name| root().join("crates").join(name).join("src"));
     folders.iter().flat_map(|folder| files_below(folder)).map(|file| modified(&file)).max().unwrap()
 }

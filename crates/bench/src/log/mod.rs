@@ -30,7 +30,7 @@ pub use sample::Sample;
 pub(crate) use scratch::Scratch;
 
 use crate::error::Result;
-use crate::host::Host;
+use crate::host::{Host, load};
 use crate::log::group::Group;
 use crate::log::rivals::Rivals;
 use crate::report::Report;
@@ -88,15 +88,6 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         recovery(options, &scratch, watcher, &mut report)?;
     }
     Ok(report)
-}
-
-/// What others ask of the processors: threads that wait for them look like a slow disk.
-fn load() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
-    let load = text.split_whitespace().next()?;
-    Some(format!(
-        "the load average before it began was {load}: times hold on an idle machine alone"
-    ))
 }
 
 fn dropped(group: &Group) -> String {

@@ -25,6 +25,7 @@ pub use verdict::{Rotation, knee, rotation};
 pub use writes::MethodWrite;
 
 use crate::error::Result;
+use crate::host::load;
 use crate::stats::Latencies;
 use crate::watch::Watcher;
 use scratch::Scratch;
@@ -115,13 +116,13 @@ pub struct Measured {
 /// twice the length of the scratch file is free; else as the disk says.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Measured> {
     let storage = probe(&options.dir)?;
-    let rounds = options.rounds.max(1);
+    let (rounds, load) = (options.rounds.max(1), load());
     let steps = Steps { watcher, of: rounds * (Method::ALL.len() + options.depths.len()) + 3 };
     steps.at(0, "filling the scratch file")?;
     let scratch = Scratch::new(options, watcher)?;
     let writes = writes::measure(&scratch, options, &steps)?;
     let reads_from = 1 + rounds * Method::ALL.len();
-    let mut notes = Vec::new();
+    let mut notes: Vec<_> = load.into_iter().collect();
     let (mut reads, mut read_bytes_per_s, mut write_bytes_per_s) = (Vec::new(), None, None);
     if scratch.is_direct {
         reads = reads::measure(&scratch, options, &steps, reads_from)?;

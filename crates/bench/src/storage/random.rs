@@ -1,6 +1,6 @@
 //! Numbers nobody can guess ahead, the same for the same seed.
 
-/// A source of numbers [Steele14].
+/// A source of numbers \[Steele14\].
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);
 

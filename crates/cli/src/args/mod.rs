@@ -41,7 +41,8 @@ use crate::units::{parse_bytes, parse_time};
 /// A file store on one directory: small files merged into volumes, so that each is read back with
 /// one disk read, big ones beside them. It is served to S3 clients and to curl, or used without
 /// any server. What it acknowledged survives a power cut. A log: lines of a service in rotated
-/// files. And duplicates: files of equal content, found and dealt with.
+/// files. Files read in bulk: duplicates found and dealt with, sums made and checked. And a look
+/// below: what a disk is and can do, and what of files is in memory.
 #[derive(Debug, Parser)]
 #[command(name = "haul", version, max_term_width = 100, after_long_help = examples::HAUL)]
 pub(crate) struct Cli {

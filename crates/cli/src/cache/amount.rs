@@ -21,23 +21,34 @@ pub(super) struct Cached {
     pub(super) dirty: u64,
     /// On the way to it.
     pub(super) writeback: u64,
+    /// Pages of files of others, of which the kernel does not tell; none of the numbers above has
+    /// them.
+    pub(super) untold: u64,
 }
 
 impl Cached {
     /// One file.
     pub(super) fn of(bytes: u64, residency: &Residency) -> Self {
-        let pages = |bytes: u64| bytes.div_ceil(page_bytes());
+        let pages = bytes.div_ceil(page_bytes());
+        // The file may have grown between both questions.
+        let of_them = |bytes: u64| bytes.div_ceil(page_bytes()).min(pages);
         Self {
             files: 1,
             bytes,
-            pages: pages(bytes),
-            resident: pages(residency.resident_bytes),
-            dirty: pages(residency.dirty_bytes.unwrap_or(0)),
-            writeback: pages(residency.writeback_bytes.unwrap_or(0)),
+            pages,
+            resident: of_them(residency.resident_bytes),
+            dirty: of_them(residency.dirty_bytes.unwrap_or(0)),
+            writeback: of_them(residency.writeback_bytes.unwrap_or(0)),
+            untold: 0,
         }
     }
 
-    /// What is not there.
+    /// One file of which the kernel does not tell.
+    pub(super) fn untold(bytes: u64) -> Self {
+        Self { files: 1, bytes, untold: bytes.div_ceil(page_bytes()), ..Self::default() }
+    }
+
+    /// What is known not to be there.
     pub(super) fn missing(&self) -> u64 {
         self.pages.saturating_sub(self.resident)
     }
@@ -57,6 +68,7 @@ impl Cached {
             "resident_pages": self.resident,
             "dirty_pages": self.dirty,
             "writeback_pages": self.writeback,
+            "untold_pages": self.untold,
         })
     }
 }
@@ -69,6 +81,7 @@ impl AddAssign for Cached {
         self.resident += other.resident;
         self.dirty += other.dirty;
         self.writeback += other.writeback;
+        self.untold += other.untold;
     }
 }
 
@@ -77,16 +90,18 @@ impl fmt::Display for Cached {
         let (files, bytes) = (Count(self.files, "file"), Bytes(self.bytes));
         let (resident, pages) = (Grouped(self.resident), Count(self.pages, "page"));
         write!(f, "{files}, {bytes}")?;
-        if self.pages == 0 {
-            return Ok(());
+        if self.pages > 0 {
+            write!(f, ": {} in the page cache", in_bytes(self.resident))?;
+            write!(f, " ({:.1} %, {resident} of {pages})", self.percent())?;
         }
-        write!(f, ": {} in the page cache", in_bytes(self.resident))?;
-        write!(f, " ({:.1} %, {resident} of {pages})", self.percent())?;
         if self.dirty > 0 {
             write!(f, ", {} dirty", in_bytes(self.dirty))?;
         }
         if self.writeback > 0 {
             write!(f, ", {} being written", in_bytes(self.writeback))?;
+        }
+        if self.untold > 0 {
+            write!(f, "; {} are of others, and not told of", in_bytes(self.untold))?;
         }
         Ok(())
     }
@@ -121,6 +136,9 @@ mod tests {
         assert_eq!((sum.files, sum.pages, sum.resident, sum.missing()), (3, 8, 2, 6));
         assert!((sum.percent() - 25.0).abs() < 1e-9);
         assert!(sum.to_string().contains("(25.0 %, 2 of 8 pages)"), "{sum}");
+        sum += Cached::untold(3 * page + 1);
+        assert_eq!((sum.pages, sum.missing(), sum.untold), (8, 6, 4), "what is known is as before");
+        assert!(sum.to_string().ends_with(" are of others, and not told of"), "{sum}");
         assert!((Cached::default().percent() - 100.0).abs() < 1e-9, "nothing is all there");
     }
 }

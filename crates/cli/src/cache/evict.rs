@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::amount::{Cached, in_bytes};
 use super::devices::Devices;
-use super::files::{Files, Found, Troubles, cached, open_quietly, words};
+use super::files::{Files, Found, Troubles, cached_if_told, open_quietly, words};
 use crate::args::EvictArgs;
 use crate::output::Output;
 use crate::report::Result;
@@ -36,12 +36,12 @@ pub(super) fn run(args: &EvictArgs) -> Result {
 /// What was in memory before, and after.
 fn evict_one(found: &Found, sync: bool) -> haul_disk::Result<(Cached, Cached)> {
     let fd = open_quietly(found)?;
-    let before = cached(&found.path, &fd)?;
-    if sync && before.resident > 0 {
+    let before = cached_if_told(&found.path, &fd)?;
+    if sync && before.resident + before.untold > 0 {
         rustix::fs::fdatasync(&fd).map_err(|errno| Error::new(Op::Sync, &found.path, errno))?;
     }
     evict(&fd, 0, u64::MAX)?;
-    Ok((before, cached(&found.path, &fd)?))
+    Ok((before, cached_if_told(&found.path, &fd)?))
 }
 
 /// Why pages stayed, in pages.
@@ -89,6 +89,11 @@ impl Told {
         } else {
             let files = Count(before.files, "file");
             output.line(format_args!("evicted {} of {files}", in_bytes(gone)))?;
+            if after.untold > 0 {
+                let others = in_bytes(after.untold);
+                output
+                    .line(format_args!("  {others} are of others: what came of it is not told"))?;
+            }
             for (pages, why) in self.reasons(args.sync) {
                 output.line(format_args!("  {} stayed: {why}", in_bytes(pages)))?;
             }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::error::Error as _;
+use std::io::ErrorKind::PermissionDenied;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -134,9 +135,22 @@ pub(super) fn open_quietly(found: &Found) -> haul_disk::Result<OwnedFd> {
     .map_err(|errno| Error::new(Op::Open, &found.path, errno))
 }
 
-/// What of a file is in the page cache.
+/// As [`cached`], where the kernel tells it.
+pub(super) fn cached_if_told(path: &Path, fd: &OwnedFd) -> haul_disk::Result<Cached> {
+    match cached(path, fd) {
+        Err(error) if error.source.kind() == PermissionDenied => {
+            Ok(Cached::untold(file_bytes(path, fd)?))
+        }
+        told => told,
+    }
+}
+
+/// What of a file is in the page cache. The kernel tells it of files that we own or may write.
 pub(super) fn cached(path: &Path, fd: &OwnedFd) -> haul_disk::Result<Cached> {
+    Ok(Cached::of(file_bytes(path, fd)?, &resident(fd, 0, u64::MAX)?))
+}
+
+fn file_bytes(path: &Path, fd: &OwnedFd) -> haul_disk::Result<u64> {
     let status = fstat(fd).map_err(|errno| Error::new(Op::Status, path, errno))?;
-    let bytes = u64::try_from(status.st_size).unwrap_or(0);
-    Ok(Cached::of(bytes, &resident(fd, 0, u64::MAX)?))
+    Ok(u64::try_from(status.st_size).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! `haul cache`: what of files is in memory, and taking it in or out.
+//! `haul cache`: what of files is in memory, and taking it in or out \[Vmtouch\].
 
 mod amount;
 mod bar;

@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_row_is_a_line_for_people_and_an_object_for_programs() {
         let cached =
-            Cached { files: 1, bytes: 7000, pages: 2, resident: 1, dirty: 1, writeback: 0 };
+            Cached { files: 1, bytes: 7000, pages: 2, resident: 1, dirty: 1, ..Cached::default() };
         let row = Row { path: "a\nb".into(), named: false, cached, windows: vec![(1, 1), (0, 1)] };
         let line = row.line(false);
         assert!(line.starts_with("▕█·▏") && line.ends_with("  a\\nb"), "{line}");

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::amount::{Cached, in_bytes, page_bytes};
 use super::devices::Devices;
-use super::files::{Files, Found, Troubles, cached, open_quietly, words};
+use super::files::{Files, Found, Troubles, cached_if_told, open_quietly, words};
 use super::plan::{Candidate, Place, Take, choose, threads};
 use crate::args::WarmArgs;
 use crate::output::Output;
@@ -70,7 +70,7 @@ impl Work<'_> {
             match look(&found, &mut self.devices) {
                 Ok((cached, place)) => {
                     sum += cached;
-                    let missing_bytes = cached.missing() * page_bytes();
+                    let missing_bytes = (cached.missing() + cached.untold) * page_bytes();
                     candidates.push(Candidate { index, place, bytes: cached.bytes, missing_bytes });
                 }
                 Err(error) => self.troubles.tell(&words(&error)),
@@ -110,7 +110,8 @@ impl Work<'_> {
     fn again(&self) -> Cached {
         let mut sum = Cached::default();
         for found in self.files.iter() {
-            if let Ok(cached) = open_quietly(&found).and_then(|fd| cached(&found.path, &fd)) {
+            if let Ok(cached) = open_quietly(&found).and_then(|fd| cached_if_told(&found.path, &fd))
+            {
                 sum += cached;
             }
         }
@@ -121,10 +122,10 @@ impl Work<'_> {
 /// What of a file is in memory already, and where the rest is.
 fn look(found: &Found, devices: &mut Devices) -> haul_disk::Result<(Cached, Place)> {
     let fd = open_quietly(found)?;
-    let cached = cached(&found.path, &fd)?;
+    let cached = cached_if_told(&found.path, &fd)?;
     let rotates = devices.kind(found.device, &found.path).rotates;
-    let extent =
-        if rotates && cached.missing() > 0 { first_extent(&fd).ok().flatten() } else { None };
+    let asks = rotates && cached.missing() + cached.untold > 0;
+    let extent = asks.then(|| first_extent(&fd).ok().flatten()).flatten();
     let physical = extent.and_then(|extent| extent.place());
     Ok((cached, Place { device: found.device, physical, inode: found.inode }))
 }
@@ -247,7 +248,8 @@ impl Told {
             return output.finish();
         }
         let brought = after.resident.saturating_sub(before.resident);
-        output.line(format_args!("brought in {} in {}", in_bytes(brought), Time(*time)))?;
+        let (brought, time) = (in_bytes(brought), Time(*time));
+        output.line(format_args!("brought in {brought} in {time}"))?;
         output.line(after)?;
         if after.missing() > 0 {
             let why = match args.max_bytes {

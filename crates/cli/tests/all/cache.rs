@@ -2,8 +2,10 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use haul_disk::{Disk, Map, Open, OsDisk, resident};
 use rustix::fs::{Advice, Timespec, Timestamps, fadvise, futimens};
@@ -196,4 +198,30 @@ fn what_cannot_be_looked_at_is_told_and_the_rest_goes_on() {
         assert!(ended.text().contains("1 file"), "{}", ended.text());
     }
     place.run(&["cache", "status"]).code(2).tells(&["PATH"]);
+}
+
+#[test]
+fn files_of_others_are_brought_in_and_dropped_though_nobody_tells() {
+    if !rustix::process::geteuid().is_root() {
+        return haul_test_image::skip("only root can become somebody else");
+    }
+    // The program and the file must be within the reach of everybody.
+    let place = Place::new();
+    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = place.path("haul");
+    fs::copy(env!("CARGO_BIN_EXE_haul"), &program).unwrap();
+    file(&place, "file", 50);
+    let somebody = |what: &str| {
+        let mut command = Command::new(&program);
+        command.args(["cache", what, "file"]).current_dir(place.path(".")).uid(65534).gid(65534);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = somebody("evict");
+    assert!(code == Some(0) && said.contains("are of others"), "{said}");
+    let stayed = resident_pages(&place.path("file"));
+    let (code, said) = somebody("warm");
+    assert!(code == Some(0) && said.contains("not told of"), "{said}");
+    assert_eq!(resident_pages(&place.path("file")), 50, "it had {stayed}");
+    assert_eq!(somebody("status").0, Some(1), "there is nothing to show");
 }

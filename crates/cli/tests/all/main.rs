@@ -8,6 +8,7 @@
 mod bench;
 mod bench_log;
 mod cache;
+mod cache_order;
 mod damage;
 mod generated;
 mod helper;

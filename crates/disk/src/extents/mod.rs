@@ -113,12 +113,12 @@ pub fn extents(
         let mut batch = Fiemap::<BATCH>::new(at, end - at, unplaced == Unplaced::Write);
         ask(file, &mut batch)?;
         map.extents.extend(batch.extents());
-        match batch.extents().last() {
-            Some(last) if !last.flags.last && last.logical + last.bytes > at => {
-                at = last.logical + last.bytes;
-            }
-            _ => break,
+        let last = batch.extents().last().filter(|last| !last.flags.last);
+        let next = last.map_or(at, |last| last.logical.saturating_add(last.bytes));
+        if next <= at {
+            break;
         }
+        at = next;
     }
     Ok(map)
 }
