@@ -91,7 +91,7 @@ mod search;
 pub mod shell;
 mod transform;
 
-pub use dirs::{DirGroup, same_dirs};
+pub use dirs::{DirGroup, dir_stats, same_dirs};
 pub use error::{Error, Result};
 pub use pattern::{Pattern, Syntax};
 pub use search::{Events, Found, Options, Phase, Replication, find};
