@@ -10,6 +10,7 @@ mod bench_log;
 mod cache;
 mod cache_order;
 mod damage;
+mod dups;
 mod generated;
 mod helper;
 mod log;

@@ -177,9 +177,9 @@ mod tests {
         let keep_roots = vec![PathBuf::from("/a")];
         assert_eq!(dropped(&Rules { keep_roots, ..Rules::default() }), [1]);
         let keep_roots = vec![PathBuf::from("/")];
-        assert_eq!(dropped(&Rules { keep_roots, ..Rules::default() }), []);
+        assert_eq!(dropped(&Rules { keep_roots, ..Rules::default() }), [0; 0]);
         assert_eq!(dropped(&Rules { keep_count: 2, ..Rules::default() }), [2]);
-        assert_eq!(dropped(&Rules { keep_count: 9, ..Rules::default() }), []);
+        assert_eq!(dropped(&Rules { keep_count: 9, ..Rules::default() }), [0; 0]);
         assert_eq!(dropped(&Rules { keep_count: 0, ..Rules::default() }), [1, 2]);
     }
 

@@ -1,0 +1,55 @@
+//! Copies that share their blocks.
+
+use std::fs::{self, File};
+
+use haul_duplicates::Options;
+use haul_test_image::LoopImage;
+use rustix::fs::ioctl_ficlone;
+
+use crate::random::Random;
+use crate::{Told, paths, search};
+
+#[test]
+fn reflinked_copies_are_read_once() {
+    for kind in ["xfs", "btrfs"] {
+        let Some(image) = LoopImage::new(kind, 512 << 20) else { continue };
+        let dir = image.mount().join("files");
+        fs::create_dir(&dir).unwrap();
+        let bytes = Random::from_environment().bytes(20 << 20);
+        fs::write(dir.join("original"), &bytes).unwrap();
+        let original = File::open(dir.join("original")).unwrap();
+        original.sync_all().unwrap();
+        for number in 0..8 {
+            let copy = File::create(dir.join(format!("copy {number}"))).unwrap();
+            ioctl_ficlone(&copy, &original).unwrap();
+        }
+        let told = Told::default();
+        let groups = search(&[&dir], &Options::default(), &told);
+        assert_eq!((groups.len(), groups[0].members.len()), (1, 9), "{kind}");
+        let samples = 9 * 17 * 4096;
+        assert!(told.bytes() <= bytes.len() as u64 + samples, "{kind}: {} bytes", told.bytes());
+    }
+}
+
+#[test]
+fn a_reflinked_copy_changed_in_memory_alone_is_no_duplicate() {
+    for kind in ["xfs", "btrfs"] {
+        let Some(image) = LoopImage::new(kind, 512 << 20) else { continue };
+        let dir = image.mount().join("files");
+        fs::create_dir(&dir).unwrap();
+        let bytes = Random::from_environment().bytes(2 << 20);
+        fs::write(dir.join("a"), &bytes).unwrap();
+        let original = File::open(dir.join("a")).unwrap();
+        original.sync_all().unwrap();
+        for name in ["b", "c"] {
+            let copy = File::create(dir.join(name)).unwrap();
+            ioctl_ficlone(&copy, &original).unwrap();
+            copy.sync_all().unwrap();
+        }
+        // Between the samples, and not synced.
+        let file = File::options().write(true).open(dir.join("b")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[bytes[300_000] ^ 1], 300_000).unwrap();
+        let groups = search(&[&dir], &Options::default(), &Told::default());
+        assert_eq!(paths(&groups), [["a", "c"].map(|name| dir.join(name)).into()].into(), "{kind}");
+    }
+}
