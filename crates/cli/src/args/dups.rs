@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use super::dups_action::{ActionArgs, LinkArgs, MoveArgs};
 use super::examples;
+use super::hash::Hash;
 use crate::units::parse_bytes;
 
 #[derive(Debug, Args)]
@@ -221,16 +222,4 @@ pub(crate) enum ShowProgress {
     True,
     /// Never
     False,
-}
-
-/// The hashes there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Hash {
-    /// The fastest, 128 bits; equal by chance never, by malice possibly
-    #[value(alias = "xxhash", alias = "metro")]
-    Xxh3,
-    /// Cryptographic, and faster than the others that are
-    Blake3,
-    Sha256,
-    Sha512,
 }

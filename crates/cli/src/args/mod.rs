@@ -8,6 +8,7 @@ mod cache;
 mod dups;
 mod dups_action;
 mod examples;
+mod hash;
 mod log;
 mod probe;
 mod store;
@@ -24,15 +25,16 @@ pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
 pub(crate) use bench_duplicates::BenchDuplicatesArgs;
 pub(crate) use bench_log::BenchLogArgs;
 pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs, WarmArgs};
-pub(crate) use dups::{DupsAction, DupsArgs, Hash, ReportFormat, SearchArgs, ShowProgress};
+pub(crate) use dups::{DupsAction, DupsArgs, ReportFormat, SearchArgs, ShowProgress};
 pub(crate) use dups_action::{ActionArgs, HowArgs, PriorityArg};
+pub(crate) use hash::Hash;
 pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use probe::ProbeArgs;
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,
 };
-pub(crate) use sum::{Hash, SumArgs};
+pub(crate) use sum::SumArgs;
 
 use crate::units::{parse_bytes, parse_time};
 

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use haul_bulk_read::digest::HashKind;
+use clap::Args;
+
+use super::hash::Hash;
 
 #[derive(Debug, Args)]
 pub(crate) struct SumArgs {
@@ -57,32 +58,4 @@ pub(crate) struct SumArgs {
     #[arg(long, value_name = "N", help_heading = "Reading")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
-}
-
-/// The hashes by their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Hash {
-    /// The fastest that nobody can forge; one large file is hashed by all cores
-    Blake3,
-    /// XXH3 of 128 bits: faster still, against accidents only
-    #[value(name = "xxh3-128")]
-    Xxh3,
-    /// SHA-256
-    Sha256,
-    /// SHA-512
-    Sha512,
-    /// MD5, for old lists: it can be forged
-    Md5,
-}
-
-impl From<Hash> for HashKind {
-    fn from(hash: Hash) -> Self {
-        match hash {
-            Hash::Blake3 => Self::Blake3,
-            Hash::Xxh3 => Self::Xxh3,
-            Hash::Sha256 => Self::Sha256,
-            Hash::Sha512 => Self::Sha512,
-            Hash::Md5 => Self::Md5,
-        }
-    }
 }

@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{Cache, ReadOptions, WalkOptions};
 use haul_duplicates::report::{Format, Group, Header, Moment, Stats, Writer};
 use haul_duplicates::{
@@ -16,7 +15,7 @@ use haul_duplicates::{
 
 use super::place::{base, below, names, paths};
 use super::progress::Watch;
-use crate::args::{Hash, ReportFormat, SearchArgs};
+use crate::args::{ReportFormat, SearchArgs};
 use crate::output::{Output, unwritten};
 use crate::report::{Exit, Failure, OrFail, Result};
 
@@ -47,7 +46,7 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         replication: replication(args),
         isolate: args.isolate,
         match_links: args.match_links,
-        hash: hash(args.hash_fn),
+        hash: args.hash_fn.into(),
         head_bytes: args.max_prefix_size,
         tail_bytes: args.max_suffix_size,
         skip_content: args.skip_content_hash,
@@ -79,15 +78,6 @@ pub(super) fn replication(args: &SearchArgs) -> Replication {
         (_, Some(under), _) => Replication::Under(under),
         (_, _, true) => Replication::Under(2),
         (over, _, _) => Replication::Over(over.unwrap_or(1)),
-    }
-}
-
-fn hash(hash: Hash) -> HashKind {
-    match hash {
-        Hash::Xxh3 => HashKind::Xxh3,
-        Hash::Blake3 => HashKind::Blake3,
-        Hash::Sha256 => HashKind::Sha256,
-        Hash::Sha512 => HashKind::Sha512,
     }
 }
 
@@ -174,7 +164,7 @@ pub(super) fn transform(args: &SearchArgs, passing: &Passing) -> Result<Option<T
     let Some(command) = &args.transform else { return Ok(None) };
     let dir = passing.make().or_fail(|| "cannot make a directory for transforms".to_owned())?;
     let options = TransformOptions { in_place: args.in_place, no_copy: args.no_copy };
-    let transform = Transform::new(command, options, hash(args.hash_fn), dir);
+    let transform = Transform::new(command, options, args.hash_fn.into(), dir);
     let transform = transform.or_fail(|| "cannot use --transform".to_owned());
     transform.map(Some).map_err(|failure| failure.exit(Exit::Usage))
 }
