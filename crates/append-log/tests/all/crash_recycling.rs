@@ -1,12 +1,16 @@
 //! A power cut or a kill at every step of a log whose segments are removed and used again, whose
 //! records are taken back, whose disk is full, and whose medium fails.
 
-use haul_append_log::{Options, Room};
+use std::sync::Arc;
+
+use haul_append_log::{Lsn, Options, Room};
 use haul_disk_sim::{Crash, Crashes, MemoryDisk, Random, crash_everywhere, crash_until};
 
 use crate::acts::{PAGES, act, options};
 use crate::history::History;
-use crate::small;
+use crate::payload::{id_of, payload};
+use crate::recycled::crc32c_of;
+use crate::{open_on, put, small};
 
 /// All that must be there is, and what is appended now survives the next crash.
 fn recover(crash: &Crash, options: Options) -> History {
@@ -108,5 +112,53 @@ fn what_a_first_batch_left_that_lost_its_first_page_never_comes_back() {
             history.put(&[PAGES], Room::Ordinary).unwrap();
             history.reopen();
         }
+    });
+}
+
+/// A payload of [`FORGED_BYTES`] that is to begin at `offset` of a file: at every place it looks
+/// like a record of segment `number`, made by somebody who knows all of the format but the nonce.
+fn forged(number: u32, offset: u32) -> Vec<u8> {
+    let mut payload = vec![0; FORGED_BYTES];
+    let first = offset.next_multiple_of(64);
+    let places = (first..offset + u32::try_from(FORGED_BYTES).unwrap() - 64).step_by(64);
+    for place in places {
+        let lsn = Lsn::new(number, place).0.to_le_bytes();
+        let mut record = [7; 64];
+        record[4..8].copy_from_slice(&32_u32.to_le_bytes());
+        record[8..16].copy_from_slice(&lsn);
+        record[16..24].copy_from_slice(&lsn);
+        record[24..28].copy_from_slice(&[1, 0, 0, 0]);
+        let sum = crc32c_of(&record[32..], &[]);
+        record[28..32].copy_from_slice(&sum.to_le_bytes());
+        let sum = crc32c_of(&record[4..32], &[]);
+        record[..4].copy_from_slice(&sum.to_le_bytes());
+        let at = (place - offset) as usize;
+        payload[at..at + 64].copy_from_slice(&record);
+    }
+    payload
+}
+
+const FORGED_BYTES: usize = 60_000;
+
+#[test]
+fn a_payload_made_of_records_is_none_when_its_file_is_used_again() {
+    let workload = |disk: &MemoryDisk| {
+        let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+        while log.segments().len() < 2 {
+            // What follows a record is where the log has come to, and the record's header.
+            put(&log, &forged(3, log.synced().offset() + 32));
+        }
+        log.truncate_front(Lsn::new(2, 0)).unwrap();
+        let mut id = 0;
+        while put(&log, &payload(id, PAGES)).lsn < Lsn::new(3, 1 << 16) {
+            id += 1;
+        }
+        assert_eq!(log.spare_segments(), 0, "the file is used again");
+    };
+    let crashes = Crashes { draws: 1, again_one_in: u64::MAX, ..Crashes::default() };
+    crash_everywhere(&crashes, workload, |(), crash| {
+        let opened = open_on(Arc::new(crash.disk.clone()), small()).unwrap();
+        let is_known = |bytes: &[u8]| id_of(bytes).is_some() || bytes.len() == FORGED_BYTES;
+        assert!(opened.records.iter().all(|(_, bytes)| is_known(bytes)), "a record was forged");
     });
 }
