@@ -105,7 +105,7 @@ pub use counters::{Counters, Parts};
 pub use disk::{Backing, Mounted, Options, SpinningDisk};
 pub use memory::{
     Bytes, CALLS, Crash, Crashes, Device, Faults, FaultyDisk, FileBytes, Medium, MemoryDisk, Note,
-    States, Step, Survival, crash_everywhere, crash_until, replay_command, seed,
+    States, Step, Survival, crash_everywhere, crash_until, replay_command, seed, tell_count,
 };
 #[cfg(feature = "spinning")]
 pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};

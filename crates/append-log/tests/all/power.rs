@@ -10,12 +10,12 @@ use std::thread;
 
 use haul_append_log::{Log, Lsn, Options, Room, SyncMethod, Ticket};
 use haul_disk::OsDisk;
-use haul_disk_sim::{Parameters, SpinningDisk};
+use haul_disk_sim::{Parameters, Random, SpinningDisk, replay_command, seed, tell_count};
 use haul_test_image::skip;
 
-use crate::payload::{Random, payload};
+use crate::payload::payload;
 use crate::promised::{AT_ONCE, Promised, id};
-use crate::{Note, Opened, open, open_on, small};
+use crate::{Opened, open, open_on, small};
 
 const DIR: &str = "HAUL_TEST_APPENDS_ON_A_DISK";
 const ROUND: &str = "HAUL_TEST_ROUND";
@@ -121,7 +121,7 @@ fn cut_under_a_writer(
     promised: &mut Promised,
 ) -> Life {
     let cuts_before = disk.counters().power_cuts;
-    let (seed, mut life) = (random.next(), Life { is_short: true, ..Life::default() });
+    let (seed, mut life) = (random.number(), Life { is_short: true, ..Life::default() });
     // Opening is some dozens of requests.
     let (until, requests) = match random.below(4) {
         0 => (None, random.below(40)),
@@ -150,6 +150,17 @@ fn cut_under_a_writer(
     life
 }
 
+/// Says where it was when a check fails.
+struct Told(String);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}", self.0);
+        }
+    }
+}
+
 /// Cuts the power again and again on one file system, and says how often.
 fn cut_again_and_again(fs: &str, bytes: u64, seed: u64) -> Option<u64> {
     let mut options = haul_disk_sim::Options::new(Parameters::travelstar_7k320(), bytes);
@@ -166,7 +177,7 @@ fn cut_again_and_again(fs: &str, bytes: u64, seed: u64) -> Option<u64> {
     let mut promised = Promised::default();
     let (mut acknowledged, mut short, mut looks) = (0, 0, 0);
     for round in 0..CUTS {
-        let _note = Note(format!("SEED={seed}: cut {round} on {fs}"));
+        let _told = Told(format!("in cut {round} on {fs}\n{}", replay_command(seed)));
         // Mounting replays the journal.
         let mounted = disk.mount(fs, "").unwrap();
         let dir = mounted.path().join("log");
@@ -200,11 +211,10 @@ fn cut_again_and_again(fs: &str, bytes: u64, seed: u64) -> Option<u64> {
 
 #[test]
 fn whatever_was_acknowledged_before_the_power_went_is_there_on_a_real_file_system() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let seed = seed();
     println!("SEED={seed}");
     let Some(on_ext4) = cut_again_and_again("ext4", 96 << 20, seed) else { return };
     let Some(on_xfs) = cut_again_and_again("xfs", 320 << 20, seed) else { return };
-    println!("append-log: {on_ext4} power cuts on ext4, {on_xfs} on xfs");
+    tell_count(&format!("{on_ext4} power cuts on ext4, {on_xfs} on xfs"), seed);
     assert!(on_ext4 + on_xfs >= 200);
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use haul_disk_sim::Random;
+
 use crate::error::{Error, Result};
 
 const PAGE_BYTES: u64 = 4096;
@@ -105,7 +107,7 @@ impl Sizes {
                 }
             }),
             Corpus::Somewhere => differing(dir, self.big_bytes, |bytes, number| {
-                let page = Random(number + 1).below(bytes / PAGE_BYTES);
+                let page = Random(number + 1).below((bytes / PAGE_BYTES).max(1));
                 Stretch { at: page * PAGE_BYTES, bytes: PAGE_BYTES, number }
             }),
             Corpus::Big => twice(dir, self.big_bytes),
@@ -119,26 +121,10 @@ impl Sizes {
     }
 }
 
-/// Numbers from a seed \[SplitMix64\].
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for piece in bytes.chunks_mut(8) {
-            piece.copy_from_slice(&self.next().to_le_bytes()[..piece.len()]);
-        }
+fn fill(bytes: &mut [u8], seed: u64) {
+    let mut random = Random(seed);
+    for piece in bytes.chunks_mut(8) {
+        piece.copy_from_slice(&random.number().to_le_bytes()[..piece.len()]);
     }
 }
 
@@ -166,7 +152,7 @@ fn contents(files: usize, lengths: &Lengths) -> Vec<Content> {
     let mut random = Random(0x68_61_75_6c);
     let mut contents: Vec<Content> = Vec::with_capacity(files);
     for number in 0..files {
-        let of = usize::try_from(random.below(number as u64)).unwrap_or_default();
+        let of = usize::try_from(random.below(number.max(1) as u64)).unwrap_or_default();
         let kind = if number == 0 { 11 } else { random.below(12) };
         contents.push(match (kind, contents.get(of).copied()) {
             (0..4, Some(other)) => other,
@@ -175,7 +161,7 @@ fn contents(files: usize, lengths: &Lengths) -> Vec<Content> {
                 // Rather short, as files are.
                 let steps = random.below(lengths.steps).min(random.below(lengths.steps)) + 1;
                 let bytes = steps * lengths.step_bytes;
-                Content { seed: random.next(), bytes, is_variant: false }
+                Content { seed: random.number(), bytes, is_variant: false }
             }
         });
     }
@@ -195,11 +181,11 @@ fn small(dir: &Path, files: usize, lengths: &Lengths) -> io::Result<()> {
     }
     for (number, content) in order {
         buffer.resize(usize::try_from(content.bytes).map_err(io::Error::other)?, 0);
-        Random(content.seed).fill(&mut buffer);
+        fill(&mut buffer, content.seed);
         if let (true, Some(last)) = (content.is_variant, buffer.last_mut()) {
             *last ^= 1;
         }
-        let name = format!("{:08x}", Random(number as u64).next() >> 32);
+        let name = format!("{:08x}", Random(number as u64).number() >> 32);
         let path = directory(dir, number / FILES_A_DIRECTORY).join(format!("{name}-{number}"));
         File::create_new(path)?.write_all(&buffer)?;
     }
@@ -228,7 +214,7 @@ fn write_big(path: &Path, seed: u64, bytes: u64) -> io::Result<File> {
     let mut file = File::create_new(path)?;
     let mut chunk = vec![0; 1 << 20];
     for number in 0..bytes / CHUNK_BYTES {
-        Random(seed ^ (number << 20)).fill(&mut chunk);
+        fill(&mut chunk, seed ^ (number << 20));
         file.write_all(&chunk)?;
     }
     Ok(file)
@@ -244,7 +230,7 @@ fn differing(dir: &Path, all: u64, stretch: impl Fn(u64, u64) -> Stretch) -> io:
         let file = write_big(&dir.join(format!("big-{number:02}")), 1, bytes)?;
         let Stretch { at, bytes, number } = stretch(bytes, number);
         let mut other = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
-        Random(100 + number).fill(&mut other);
+        fill(&mut other, 100 + number);
         file.write_all_at(&other, at)?;
     }
     Ok(())

@@ -107,7 +107,7 @@ pub fn crash_everywhere<W>(
         let place = format!("after step {} of {}, {step:?}", number + 1, steps.len());
         run.crash_at(&medium, &notes, &place);
     }
-    tell_states(run.states, crashes.seed);
+    tell_count(&format!("{} crash states", run.states), crashes.seed);
     run.states
 }
 
@@ -121,12 +121,12 @@ pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes)
     }
 }
 
-/// Says how many crash states were recovered and checked, past the test harness, which keeps what
-/// is printed to itself: `engine: N crash states`.
-fn tell_states(states: u64, seed: u64) {
+/// Says what a test counted, such as "N crash states", past the test harness, which keeps what is
+/// printed to itself. The name of the engine goes before it, the command to see it again behind.
+pub fn tell_count(counted: &str, seed: u64) {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let engine = package.trim_start_matches("haul-");
-    let line = format!("\n{engine}: {states} crash states ({})\n", replay_command(seed));
+    let line = format!("\n{engine}: {counted} ({})\n", replay_command(seed));
     drop(std::io::stdout().write_all(line.as_bytes()));
 }
 

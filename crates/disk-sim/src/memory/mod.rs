@@ -25,7 +25,7 @@ mod file;
 mod medium;
 mod step;
 
-pub use crash::{Crash, Crashes, crash_everywhere, crash_until, replay_command, seed};
+pub use crash::{Crash, Crashes, crash_everywhere, crash_until, replay_command, seed, tell_count};
 pub use device::{Device, States, Survival};
 pub use disk::MemoryDisk;
 pub use faults::{CALLS, Faults};

@@ -8,13 +8,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::{self, ScopedJoinHandle};
 
-use haul_disk_sim::{Options, Parameters, SpinningDisk};
+use haul_disk_sim::{Options, Parameters, Random, SpinningDisk, seed, tell_count};
 use haul_file_store::{Result, Store};
-use haul_test_disk::Random;
 use haul_test_image::skip;
 
 use crate::kill::{Objects, THREADS, acts, check, objects};
-use crate::script::{Seeded, seed};
+use crate::script::Seeded;
 use crate::{BUCKET, big_files, reopen, small, try_put};
 
 const DIR: &str = "FILE_STORE_POWER_DIR";
@@ -141,6 +140,6 @@ fn what_was_stored_or_deleted_before_the_power_went_is_so_on_a_real_file_system(
     println!("SEED={seed}");
     let Some(on_ext4) = cut_again_and_again("ext4", 128 << 20, seed) else { return };
     let Some(on_xfs) = cut_again_and_again("xfs", 320 << 20, seed) else { return };
-    println!("file-store: {on_ext4} power cuts on ext4, {on_xfs} on xfs");
+    tell_count(&format!("{on_ext4} power cuts on ext4, {on_xfs} on xfs"), seed);
     assert_eq!(on_ext4 + on_xfs, 2 * CUTS);
 }
