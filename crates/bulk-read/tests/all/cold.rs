@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_bulk_read::{
-    Cache, Consumer, Decided, Error, Finished, Kind, Opened, Order, ReadOptions, Tree, WalkOptions,
-    Want, read,
+    Cache, Consumer, Decided, Error, Finished, Kind, Opened, Order, ReadOptions, ReadStats, Tree,
+    WalkOptions, Want, read,
 };
 use haul_disk::{Device, DeviceCounters, first_extent, resident};
 use haul_test_image::LoopImage;
@@ -162,6 +162,42 @@ fn a_rotating_disk_is_read_in_one_sweep_by_one_thread_and_what_is_warm_before() 
     // Nothing is read twice, and nothing beyond the files.
     assert_eq!(asked.read_bytes, 270 * 20_480);
     assert!(asked.reads <= 270, "{}", asked.reads);
+}
+
+#[test]
+fn a_device_that_says_it_rotates_is_measured_where_its_files_can_tell() {
+    let Some(image) = LoopImage::new("ext4", 256 << 20) else { return };
+    let flag = format!("/sys/block/{}/queue/rotational", image.device());
+    std::fs::write(flag, "1").unwrap();
+    for number in 0..60_u32 {
+        std::fs::write(image.mount().join(format!("{number:02}")), noise(number, 500_000)).unwrap();
+    }
+    let tree = walk_well(&[image.mount().to_path_buf()], &WalkOptions::default());
+    let decided = |stats: ReadStats| {
+        assert_eq!(stats.failed, 0);
+        let device = &stats.devices[0];
+        (device.kind, device.decided, device.threads, device.cold)
+    };
+    let (_, warm) = read_whole(&tree, &ReadOptions::default());
+    assert_eq!((decided(warm).1, warm_bytes(&tree)), (Decided::Unmeasured, 60 * 503_808));
+
+    evict_all(&tree);
+    let collected = Collected::default();
+    let one = [Want::whole(tree.ids().next().unwrap())];
+    let stats = read(&tree, &one, &ReadOptions::default(), &collected);
+    // It lies within what a drive may have in its own memory.
+    assert_eq!(decided(stats), (Kind::Rotating, Decided::Unmeasured, 1, 1));
+
+    evict_all(&tree);
+    let (collected, stats) = read_whole(&tree, &ReadOptions::default());
+    let (_, decided, _, cold) = decided(stats);
+    assert!(matches!(decided, Decided::Measured { .. }), "{decided:?}");
+    assert_eq!(cold, 60);
+    assert!((0..60).all(|want| collected.bytes(want as usize) == noise(want, 500_000)));
+}
+
+fn warm_bytes(tree: &Tree) -> u64 {
+    tree.ids().map(|id| resident_bytes(&tree.path(id))).sum()
 }
 
 #[test]
