@@ -65,7 +65,8 @@ mod walk;
 
 pub use error::Error;
 pub use read::{
-    Cache, Consumer, DeviceRead, Finished, Kind, Opened, Order, ReadOptions, ReadStats, Want, read,
+    Cache, Consumer, Decided, DeviceRead, Finished, Kind, Opened, Order, ReadOptions, ReadStats,
+    Want, read,
 };
 pub use tree::{DirId, FileId, Meta, Tree};
 pub use walk::{Accept, Skipped, THREADS_WAITING_MAX, WalkEvents, WalkOptions, walk};

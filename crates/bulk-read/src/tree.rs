@@ -79,7 +79,7 @@ impl Tree {
     }
 
     /// All files: by path where [`crate::WalkOptions::sort`] asked for it, else as they were found.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = FileId> + use<> {
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = FileId> + DoubleEndedIterator + use<> {
         let count = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
         (0..count).map(FileId)
     }

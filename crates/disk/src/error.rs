@@ -43,6 +43,8 @@ pub enum Op {
     Share,
     /// Asking for, filling or emptying the page cache.
     Cache,
+    /// Having many reads under way at once.
+    Ring,
     /// Asking where on the device a file is.
     Blocks,
 }
@@ -66,6 +68,7 @@ impl Op {
             Self::Map => "map",
             Self::Share => "share the blocks of",
             Self::Cache => "manage the page cache of",
+            Self::Ring => "read by way of",
             Self::Blocks => "find the blocks of",
         }
     }

@@ -1,16 +1,23 @@
 //! Reading: wants are grouped by device, put in the order it likes best, and read by a few
 //! threads that hand the bytes to the consumer as they come.
 
+mod buffers;
+mod cold;
+mod device;
+mod engine;
 mod kind;
+mod measure;
 mod open;
-pub(crate) mod plan;
+mod plan;
+mod sift;
+mod stream;
 mod team;
 mod worker;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
-pub use kind::{DeviceRead, Kind};
+pub use kind::{Decided, DeviceRead, Kind};
 pub use plan::Order;
 
 use crate::error::Error;
@@ -36,7 +43,7 @@ impl Want {
 }
 
 /// What the kernel said of the file once it was open.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Opened {
     /// The number of its file system (`st_dev`).
@@ -110,6 +117,8 @@ pub struct ReadOptions<'a> {
     pub memory_bytes_max: usize,
     /// What happens to the page cache.
     pub cache: Cache,
+    /// Uses io_uring where the kernel has it for us, else plain calls; `false` means never.
+    pub ring: bool,
     /// Ends the run soon once it is true: what is not read then ends with [`Error::Stopped`].
     pub stop: Option<&'a AtomicBool>,
 }
@@ -124,6 +133,7 @@ impl Default for ReadOptions<'_> {
             depth: None,
             memory_bytes_max: 64 << 20,
             cache: Cache::Keep,
+            ring: true,
             stop: None,
         }
     }

@@ -54,6 +54,13 @@ impl<'a> Opener<'a> {
         Ok((fd, opened))
     }
 
+    /// Opens a file for reading past the page cache, if that can be done.
+    pub(super) fn open_direct(&mut self, file: FileId) -> Option<(OwnedFd, Opened)> {
+        let (fd, opened) = self.open(file).ok()?;
+        fs::fcntl_setfl(&fd, OFlags::DIRECT).ok()?;
+        Some((fd, opened))
+    }
+
     fn open_fd(&mut self, file: FileId) -> Result<OwnedFd, Errno> {
         let dir_id = self.tree.dir(file);
         // Links that were listed as such are followed; a file that became one is not.

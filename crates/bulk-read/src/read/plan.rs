@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// What a plan knows of one want.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Item {
     /// Which want it is.
     pub(crate) want: u32,
@@ -39,6 +39,22 @@ const PORTION_BYTES: u64 = 1 << 20;
 /// first.
 pub(crate) fn by_inode(items: &mut [Item]) {
     items.sort_unstable_by_key(|item| (item.dir, item.inode, item.file, item.offset, item.want));
+}
+
+/// Where a want lies on its device. The two kinds of keys have no common scale, so what is not
+/// known comes after all that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// So many bytes from its beginning.
+    At { at: u64 },
+    /// Nobody tells; the inode is the best guess.
+    Unknown { inode: u64 },
+}
+
+/// Puts the items in the order they lie.
+pub(crate) fn by_place(mut items: Vec<(Place, Item)>) -> Vec<Item> {
+    items.sort_unstable_by_key(|(place, item)| (*place, item.file, item.offset, item.want));
+    items.into_iter().map(|(_, item)| item).collect()
 }
 
 /// Cuts the items, in their order, into portions for the workers to take: none is so small that
@@ -87,6 +103,15 @@ mod tests {
         items.swap(1, 2);
         by_inode(&mut items);
         assert_eq!(items.iter().map(|item| item.want).collect::<Vec<_>>(), [3, 1, 2, 0]);
+    }
+
+    #[test]
+    fn what_has_a_place_comes_first_and_inodes_are_no_places() {
+        let at = |want, at| (Place::At { at }, item(want, 0, 9, 0, 1));
+        let unknown = |want, inode| (Place::Unknown { inode }, item(want, 0, inode, 0, 1));
+        let items = vec![unknown(0, 500), at(1, 1 << 40), unknown(2, 3), at(3, 0), at(4, 700)];
+        let order: Vec<_> = by_place(items).iter().map(|item| item.want).collect();
+        assert_eq!(order, [3, 4, 1, 2, 0]);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The walk and the reading against the real kernel.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
+mod changing;
+mod cold;
+mod odd;
 mod reading;
 mod walking;
 
@@ -18,6 +21,16 @@ use tempfile::TempDir;
 /// A directory on a disk: the usual temporary directory may well be in memory.
 fn disk_dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Bytes that say where they are.
+fn noise(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut noise = vec![0; bytes];
+    for (n, word) in (0_u32..).zip(noise.chunks_mut(4)) {
+        let value = n.wrapping_mul(0x9e37_79b9).wrapping_add(seed);
+        word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
+    }
+    noise
 }
 
 /// Writes files with that content, with the directories above them.

@@ -2,12 +2,7 @@
 
 use haul_bulk_read::{Error, FileId, Finished, ReadOptions, WalkOptions, Want, read};
 
-use crate::{Collected, disk_dir, read_whole, walk_well, write_all};
-
-/// Bytes that say where they are.
-fn noise(bytes: usize) -> Vec<u8> {
-    (0_u32..).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).take(bytes).collect()
-}
+use crate::{Collected, disk_dir, noise, read_whole, walk_well, write_all};
 
 fn bytes_of(outcome: Result<Finished, Error>) -> u64 {
     outcome.unwrap().bytes
@@ -18,12 +13,12 @@ fn every_file_is_read_whole_whatever_its_length() {
     let dir = disk_dir();
     let sizes = [0, 1, 4095, 4096, 4097, 100_000, 262_143, 262_144, 262_145, 3 << 20];
     for (index, bytes) in sizes.iter().enumerate() {
-        std::fs::write(dir.path().join(format!("{index}")), noise(*bytes)).unwrap();
+        std::fs::write(dir.path().join(format!("{index}")), noise(1, *bytes)).unwrap();
     }
     let tree = walk_well(&[dir.path().to_path_buf()], &WalkOptions::default());
     let (collected, stats) = read_whole(&tree, &ReadOptions::default());
     for (want, bytes) in sizes.iter().enumerate() {
-        assert!(collected.bytes(want) == noise(*bytes), "{bytes} bytes");
+        assert!(collected.bytes(want) == noise(1, *bytes), "{bytes} bytes");
         assert_eq!(bytes_of(collected.outcome(want)), *bytes as u64);
     }
     let total = sizes.iter().sum::<usize>() as u64;
@@ -33,13 +28,13 @@ fn every_file_is_read_whole_whatever_its_length() {
 #[test]
 fn pieces_are_cut_to_what_the_file_has() {
     let dir = disk_dir();
-    std::fs::write(dir.path().join("f"), noise(10_000)).unwrap();
+    std::fs::write(dir.path().join("f"), noise(1, 10_000)).unwrap();
     let tree = walk_well(&[dir.path().to_path_buf()], &WalkOptions::default());
     let ranges = [(0, 100), (9_000, 5_000), (9_000, u64::MAX), (20_000, 5), (5, 0), (4096, 4096)];
     let wants = ranges.map(|(offset, bytes)| Want { file: FileId(0), offset, bytes });
     let collected = Collected::default();
     let stats = read(&tree, &wants, &ReadOptions::default(), &collected);
-    let all = noise(10_000);
+    let all = noise(1, 10_000);
     let expected = [&all[..100], &all[9_000..], &all[9_000..], &[], &[], &all[4096..8192]];
     for (want, expected) in expected.iter().enumerate() {
         assert!(collected.bytes(want) == *expected, "want {want}");

@@ -10,6 +10,7 @@ mod names;
 mod page_cache;
 mod per_call;
 mod probing;
+mod ring;
 mod sharing;
 mod simulated;
 

@@ -8,6 +8,7 @@
 mod acting;
 mod adversary;
 mod caching;
+mod directories;
 mod finding;
 mod mistakes;
 mod oracle;

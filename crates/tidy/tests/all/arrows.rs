@@ -21,7 +21,7 @@ use Place::{Floor, Support, Tests};
 
 /// (crate, where it stands, the outside crates it may use; after the bar: for its tests).
 const HOUSE: &[(&str, Place, &str)] = &[
-    ("haul-disk", Floor(1), "libc rustix | proptest tempfile"),
+    ("haul-disk", Floor(1), "io-uring libc rustix | proptest tempfile"),
     ("haul-append-log", Floor(2), "crc32c parking_lot rustix thiserror | proptest tempfile tokio"),
     (
         "haul-bulk-read",
@@ -40,6 +40,11 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "bytes crc32c md-5 parking_lot rustix thiserror | proptest tempfile",
     ),
     (
+        "haul-duplicates",
+        Floor(3),
+        "parking_lot regex rustix serde_json thiserror time | proptest tempfile",
+    ),
+    (
         "haul-s3-server",
         Floor(4),
         "async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper hyper-util \
@@ -49,7 +54,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul",
         Floor(6),
-        "clap clap_complete clap_mangen indicatif memchr rustix serde_json tokio \
+        "clap clap_complete clap_mangen indicatif memchr rustix serde_json tokio tracing \
          tracing-subscriber walkdir | tempfile",
     ),
     (
