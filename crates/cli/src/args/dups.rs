@@ -133,6 +133,16 @@ pub(crate) struct SearchArgs {
     /// Each hard link counts as a replica; otherwise all of a file's are one
     #[arg(short = 'H', long, help_heading = "What is a duplicate")]
     pub(crate) match_links: bool,
+    /// Report directories that hold the same files under the same names, not files
+    ///
+    /// Everything below them counts, so that hidden, ignored and empty files are taken too. Those
+    /// within others that are reported are not reported themselves; the commands touch none.
+    #[arg(long, help_heading = "What is a duplicate")]
+    #[arg(conflicts_with_all = [
+        "name", "path", "exclude", "max", "depth", "one_fs", "symbolic_links", "rf_over",
+        "rf_under", "unique", "isolate", "match_links", "transform", "skip_content_hash",
+    ])]
+    pub(crate) dirs: bool,
     /// Compare what this command makes of the files
     ///
     /// The file comes on its stdin and the result is read from its stdout. $IN in the command is the

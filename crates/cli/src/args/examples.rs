@@ -75,6 +75,7 @@ Examples:
   haul dups remove < report
   haul dups --min 1MiB --name '*.jpg' --exclude '**/cache/**' --cache .
   haul dups --unique --isolate disk1 disk2  what is on one of them alone
+  haul dups --dirs ~/Pictures               whole directories
   find . -name '*.iso' -print0 | haul dups --stdin -0 --format json
 
 Exit codes:

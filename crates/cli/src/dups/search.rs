@@ -8,9 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{Cache, ReadOptions, WalkOptions};
-use haul_duplicates::report::{Format, Header, Moment, Writer};
+use haul_duplicates::report::{Format, Group, Header, Moment, Stats, Writer};
 use haul_duplicates::{
-    Found, Options, Pattern, Replication, Syntax, Transform, TransformOptions, find,
+    DirGroup, Options, Pattern, Replication, Syntax, Transform, TransformOptions, dir_stats, find,
+    same_dirs,
 };
 
 use super::place::{base, below, names, paths};
@@ -27,12 +28,12 @@ pub(super) fn run(args: &SearchArgs) -> Result {
     let threads = args.threads.map(usize::from);
     let walk = WalkOptions {
         depth_max: args.depth,
-        hidden: args.hidden,
+        hidden: args.hidden || args.dirs,
         follow_links: args.follow_links,
         report_links: args.symbolic_links,
         one_file_system: args.one_fs,
-        ignore_files: !args.no_ignore,
-        bytes_min: args.min,
+        ignore_files: !args.no_ignore && !args.dirs,
+        bytes_min: if args.dirs { 0 } else { args.min },
         bytes_max: args.max.unwrap_or(u64::MAX),
         accept: (!filter.is_open()).then_some(&accept),
         accept_dir: (!filter.excluded.is_empty()).then_some(&accept_dir),
@@ -58,7 +59,13 @@ pub(super) fn run(args: &SearchArgs) -> Result {
     let watch = Watch::new(args.progress);
     let found = find(&roots, &walk, &options, &watch);
     let failures = watch.finish();
-    report(args, &base, begun, &found)?;
+    if args.dirs {
+        let groups = same_dirs(&found);
+        let all = groups.iter().map(DirGroup::group);
+        report(args, &base, begun, dir_stats(&groups, &found), all)?;
+    } else {
+        report(args, &base, begun, found.stats(), found.groups())?;
+    }
     if failures > 0 { Err(Failure::told()) } else { Ok(()) }
 }
 
@@ -186,13 +193,19 @@ fn cache_path(args: &SearchArgs) -> Result<Option<PathBuf>> {
     Ok(Some(dir.join("haul").join(name)))
 }
 
-fn report(args: &SearchArgs, base: &Path, begun: Moment, found: &Found) -> Result {
+fn report(
+    args: &SearchArgs,
+    base: &Path,
+    begun: Moment,
+    stats: Stats,
+    groups: impl Iterator<Item = Group>,
+) -> Result {
     let header = Header {
         program: concat!("haul ", env!("CARGO_PKG_VERSION")).to_owned(),
         begun,
         command: std::iter::once("haul".into()).chain(std::env::args_os().skip(1)).collect(),
         base: base.to_owned(),
-        stats: found.stats(),
+        stats,
     };
     let format = match (args.format, args.null) {
         (ReportFormat::Default, _) => Format::Default,
@@ -202,13 +215,10 @@ fn report(args: &SearchArgs, base: &Path, begun: Moment, found: &Found) -> Resul
         (ReportFormat::Json, _) => Format::Json,
     };
     match &args.output {
-        None => {
-            let out = written(Output::new(), format, &header, found).map_err(unwritten)?;
-            out.finish()
-        }
+        None => write(Output::new(), format, &header, groups).map_err(unwritten)?.finish(),
         Some(path) => {
             let file = File::create(path).map(BufWriter::new);
-            let out = file.and_then(|out| written(out, format, &header, found));
+            let out = file.and_then(|out| write(out, format, &header, groups));
             let saved =
                 out.and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error));
             saved.map(drop).or_fail(|| format!("cannot write the report to {}", path.display()))
@@ -216,10 +226,13 @@ fn report(args: &SearchArgs, base: &Path, begun: Moment, found: &Found) -> Resul
     }
 }
 
-fn written<W: Write>(out: W, format: Format, header: &Header, found: &Found) -> io::Result<W> {
+fn write<W: Write>(
+    out: W,
+    format: Format,
+    header: &Header,
+    mut groups: impl Iterator<Item = Group>,
+) -> io::Result<W> {
     let mut writer = Writer::begin(out, format, header)?;
-    for group in found.groups() {
-        writer.group(&group)?;
-    }
+    groups.try_for_each(|group| writer.group(&group))?;
     writer.end()
 }

@@ -8,6 +8,7 @@
 mod bench;
 mod bench_log;
 mod damage;
+mod dups;
 mod generated;
 mod helper;
 mod log;

@@ -33,6 +33,7 @@ pub(super) fn begin(out: &mut impl Write, header: &Header) -> io::Result<()> {
             "scanned_file_size": stats.scanned_bytes,
         },
     });
+    let header = serde_json::to_string_pretty(&header)?.replace('\n', "\n  ");
     write!(out, "{{\n  \"header\": {header},\n  \"groups\": [")
 }
 

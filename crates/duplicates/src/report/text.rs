@@ -42,7 +42,9 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Report> {
     let mut awaited = 0;
     let mut has_title = false;
     while lines.next()? {
-        let line = lines.line.trim_end_matches(['\n', '\r']);
+        // A path that was cut off is another path.
+        let whole_line = lines.line.strip_suffix('\n');
+        let line = whole_line.ok_or_else(|| lines.wrong("it ends within a line"))?;
         if let Some(path) = line.strip_prefix(INDENT) {
             let bytes = unescape(path).ok_or_else(|| lines.wrong("a path with a wrong escape"))?;
             let group = report.groups.last_mut().filter(|group| group.members.len() < awaited);
