@@ -5,6 +5,7 @@ mod candidates;
 mod counting;
 mod found;
 mod keys;
+mod kinds;
 mod plan;
 mod reading;
 mod reflinks;
@@ -142,6 +143,9 @@ fn find_in(tree: Tree, options: &Options<'_>, events: &dyn Events) -> Found {
         return transformed::find(tree, transform, &counting, events);
     }
     let candidates = Candidates::of(&tree, &counting);
+    let kind = kinds::look(&tree, &candidates, &options.read);
+    let options =
+        &Options { read: ReadOptions { kind, ..options.read.clone() }, ..options.clone() };
     let mut cache = options.cache.as_deref().map(|path| {
         Cache::open(path, options.hash, plan_of(options).fingerprint()).unwrap_or_else(|error| {
             events.failed(error);

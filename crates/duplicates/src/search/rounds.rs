@@ -277,7 +277,7 @@ impl<'a> Rounds<'a> {
         keys: &Keys,
         plan: &Plan,
         round: u32,
-        mut cache: Option<&mut Cache>,
+        cache: Option<&mut Cache>,
         next: &mut Vec<Range<usize>>,
     ) {
         let pieces = class.pieces();
@@ -289,7 +289,7 @@ impl<'a> Rounds<'a> {
             let key = sample.or_else(|| combined(keys, place, pieces));
             known.extend(key.map(|key| (key, *content)));
         }
-        if let Some(cache) = cache.as_deref_mut() {
+        if let Some(cache) = cache {
             let is_sample = plan.is_last_sample(bytes, round);
             for (key, content) in &known {
                 if class.is_sampled() && is_sample {

@@ -80,10 +80,10 @@ fn a_search_with_kept_digests_finds_the_same() {
 #[test]
 fn a_second_search_reads_no_duplicate_again() {
     let place = Place::new();
-    for (number, bytes) in [1, 5000, 70_000, 3 << 20].into_iter().enumerate() {
+    for (number, bytes) in (0..).zip([1, 5000, 70_000, 3 << 20]) {
         for copy in 0..3 {
             let path = place.dir.path().join(format!("{number}-{copy}"));
-            fs::write(path, vec![number as u8; bytes]).unwrap();
+            fs::write(path, vec![number; bytes]).unwrap();
         }
     }
     settle(place.dir.path());

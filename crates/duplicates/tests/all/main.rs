@@ -1,8 +1,8 @@
 //! The search and the actions against the real kernel.
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
-    reason = "helpers of tests, which may fail like them"
+    clippy::print_stdout,
+    reason = "helpers of tests, which may fail like them, and tell their seed"
 )]
 
 mod acting;
