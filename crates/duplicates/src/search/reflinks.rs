@@ -34,18 +34,23 @@ impl Reflinks {
         if contents.len() < 2 || !contents.iter().take(2).any(|c| open(*c).is_some_and(is_shared)) {
             return contents.len();
         }
-        let mut readers: Vec<(u32, Option<ExtentMap>)> = Vec::new();
+        let mut readers: Vec<(u32, ExtentMap)> = Vec::new();
+        // What begins in another block need not be compared.
+        let mut beginning: HashMap<Option<u64>, Vec<usize>> = HashMap::new();
         for content in contents.iter().copied() {
             let bytes = candidates.bytes(content);
+            // Without a map it is equal to nothing.
             let map = open(content)
-                .and_then(|file| extents(&file.as_fd(), 0, u64::MAX, Unplaced::Write).ok());
-            let same = readers.iter().find(|(_, other)| match (&map, other) {
-                (Some(map), Some(other)) => same_blocks(map, other, bytes),
-                _ => false,
-            });
-            match same {
-                Some((reader, _)) => self.0.entry(*reader).or_default().push(content),
-                None => readers.push((content, map)),
+                .and_then(|file| extents(&file.as_fd(), 0, u64::MAX, Unplaced::Write).ok())
+                .unwrap_or_default();
+            let alike = beginning.entry(map.extents.first().map(|first| first.physical));
+            let alike = alike.or_default();
+            match alike.iter().find(|place| same_blocks(&map, &readers[**place].1, bytes)) {
+                Some(place) => self.0.entry(readers[*place].0).or_default().push(content),
+                None => {
+                    alike.push(readers.len());
+                    readers.push((content, map));
+                }
             }
         }
         for (place, (reader, _)) in contents.iter_mut().zip(&readers) {
