@@ -248,7 +248,7 @@ fn whole_directories_are_found_and_touched_by_nothing() {
 fn what_cannot_be_read_is_told_and_the_rest_is_found() {
     let place = place();
     let shut = place.write("b/shut", "longer");
-    fs::set_permissions(&shut, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&shut, fs::Permissions::from_mode(0o000)).unwrap();
     let is_root = fs::read(&shut).is_ok();
     let ended = place.run(&["dups", "a", "b", "nowhere"]).code(1).tells(&["nowhere"]);
     assert!(is_root || ended.stderr().contains("b/shut"));

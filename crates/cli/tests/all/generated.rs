@@ -7,7 +7,14 @@ fn every_command_has_its_manual_page() {
     let place = Place::new();
     std::fs::create_dir(place.path("man1")).unwrap();
     place.run(&["man", "man1"]).code(0);
-    for name in ["haul", "haul-serve", "haul-store", "haul-store-import", "haul-store-verify"] {
+    for name in [
+        "haul",
+        "haul-serve",
+        "haul-store",
+        "haul-store-import",
+        "haul-store-verify",
+        "haul-dups-remove",
+    ] {
         let page = std::fs::read_to_string(place.path(format!("man1/{name}.1"))).unwrap();
         assert!(page.contains(".SH SYNOPSIS") && page.contains(".SH EXAMPLES"), "{name}");
     }
