@@ -198,3 +198,39 @@ fn short_transfers_are_gone_on_with_in_every_way_of_syncing() {
         assert!(found.len() >= 50);
     }
 }
+
+#[test]
+fn an_interrupted_call_is_repeated_below_or_final_like_any_other_failure() {
+    for method in SyncMethod::ALL {
+        let disk = MemoryDisk::default();
+        let log = open_on(Arc::new(disk.clone()), with(method)).unwrap().log;
+        disk.fail_once(Op::Write, 1, Errno::INTR);
+        let at = put(&log, &payload(0, 5000));
+        assert!(disk.met().is_some(), "the signal came");
+        disk.fail_once(Op::Read, 1, Errno::INTR);
+        assert_eq!(log.read(at).unwrap().payload(), payload(0, 5000));
+        disk.fail_once(Op::Sync, 1, Errno::INTR);
+        let failed = log.append(&[&payload(1, 5000)], Room::Ordinary).unwrap().wait();
+        assert!(matches!(failed, Err(Error::Latched { .. })), "{method}: {failed:?}");
+        assert!(matches!(log.close(), Err(Error::Latched { .. })));
+        let opened = start(&disk.medium().cut(Survival::Nothing), with(method)).unwrap();
+        assert!(ids(&opened.records).keys().copied().eq([0]));
+    }
+}
+
+#[test]
+fn a_rotten_bit_anywhere_in_a_record_is_found_when_it_is_read() {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    let (at, whole) = (put(&log, &payload(0, 700)), put(&log, &payload(1, 700)));
+    let name = haul_append_log::segment_name(1);
+    for byte in 0..732 {
+        let (place, bit) = (u64::from(at.lsn.offset()) + byte, (byte % 8) as u8);
+        disk.rot(&name, place, bit);
+        let read = log.read(at).map(drop);
+        assert!(matches!(read, Err(Error::Damaged { .. })), "byte {byte}: {read:?}");
+        disk.rot(&name, place, bit);
+    }
+    assert_eq!(log.read(at).unwrap().payload(), payload(0, 700));
+    assert_eq!(log.read(whole).unwrap().payload(), payload(1, 700));
+}

@@ -13,6 +13,7 @@ mod cost;
 mod crash;
 mod crash_recycling;
 mod damage;
+mod exact;
 mod fault_sweep;
 mod faults;
 mod history;

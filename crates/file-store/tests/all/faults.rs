@@ -149,3 +149,57 @@ fn an_unreadable_sector_is_an_error_for_who_asks_and_damage_for_who_verifies() {
     assert_eq!(store.verify(&mut |_, _| {}).unwrap().damage.len(), 1, "in a volume's own reading");
     assert!(store.verify(&mut |_, _| {}).unwrap().damage.is_empty());
 }
+
+#[test]
+fn short_transfers_and_interruptions_are_gone_on_with() {
+    let disk = MemoryDisk::default();
+    disk.transfer_at_most(4096);
+    let (mut random, mut model) = (Random(1), Model::default());
+    let (store, _) = open_on(&disk);
+    for n in 0..100 {
+        let op = if n % 2 == 0 { Op::Write } else { Op::Read };
+        disk.fail_once(op, 1 + n % 5, Errno::INTR);
+        let act = model.plan(&mut random, Lengths::Short);
+        let started = model.carry_out(&act, &store).unwrap();
+        model.apply(&act, started);
+    }
+    assert!(disk.met().is_some());
+    assert!(Seen::of(&store) == model.seen());
+    store.close().unwrap();
+    assert!(Seen::of(&open_on(&disk).0) == model.seen());
+}
+
+#[test]
+fn an_interrupted_sync_is_final() {
+    let disk = MemoryDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    disk.fail_once(Op::Sync, 1, Errno::INTR);
+    assert!(matches!(try_put(&store, "key", b"lost"), Err(Error::Log(_))));
+    assert!(store.stats().latched);
+}
+
+#[test]
+fn a_rotten_bit_anywhere_in_an_object_is_found_when_it_is_read() {
+    let disk = MemoryDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    let begins = disk.medium().file(VOLUME_1).iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    put(&store, "key", &random_bytes(1, 500));
+    let ends = disk.medium().file(VOLUME_1).iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let mut found = 0;
+    for at in begins as u64..ends as u64 {
+        let bit = (at % 8) as u8;
+        disk.rot(VOLUME_1, at, bit);
+        match store.get(BUCKET, "key").and_then(|object| crate::content(&object)) {
+            Err(Error::Damaged { .. }) => found += 1,
+            // What is between two records belongs to nobody.
+            other => assert!(other.is_ok_and(|bytes| bytes == random_bytes(1, 500)), "at {at}"),
+        }
+        disk.rot(VOLUME_1, at, bit);
+    }
+    assert!(found > 500, "{found} of {}", ends - begins);
+    assert_eq!(get(&store, "key"), random_bytes(1, 500));
+}
+
+const VOLUME_1: &str = "volumes/0000000001.segment";

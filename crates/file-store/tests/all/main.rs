@@ -10,6 +10,7 @@ mod compaction;
 mod cost;
 mod crash;
 mod damage;
+mod exact;
 mod faults;
 mod full;
 mod kill;

@@ -1,0 +1,105 @@
+//! What each operation asks of a disk, call by call.
+
+use std::sync::Arc;
+
+use haul_append_log::{Log, Lsn, Room};
+use haul_disk::Op;
+use haul_disk_sim::{CALLS, MemoryDisk};
+
+use crate::payload::payload;
+use crate::{open_on, put, put_long, small};
+
+/// The calls of `work` by kind, but for those there were none of.
+fn calls<T>(disk: &MemoryDisk, work: impl FnOnce() -> T) -> (T, Vec<(Op, u64)>) {
+    let before = CALLS.map(|op| disk.calls(op));
+    let result = work();
+    let counted = CALLS.into_iter().zip(before).map(|(op, before)| (op, disk.calls(op) - before));
+    (result, counted.filter(|(_, count)| *count > 0).collect())
+}
+
+fn open(disk: &MemoryDisk) -> Log {
+    open_on(Arc::new(disk.clone()), small()).unwrap().log
+}
+
+#[test]
+fn each_operation_asks_the_disk_for_exactly_this() {
+    let disk = MemoryDisk::default();
+    let (log, asked) = calls(&disk, || open(&disk));
+    // The directory before and behind the first segment, which is made beside its name.
+    let first = [
+        (Op::Write, 2),
+        (Op::Sync, 2),
+        (Op::SyncDir, 2),
+        (Op::Open, 2),
+        (Op::Create, 1),
+        (Op::Allocate, 2),
+        (Op::Rename, 1),
+        (Op::List, 1),
+    ];
+    assert_eq!(asked, first, "opening where nothing is");
+
+    let (at, asked) = calls(&disk, || put(&log, &payload(0, 3000)));
+    assert_eq!(asked, [(Op::Write, 1), (Op::Sync, 1)], "a record");
+    let (_, asked) = calls(&disk, || put(&log, &payload(1, 30_000)));
+    assert_eq!(asked, [(Op::Write, 1), (Op::Sync, 1)], "a long one");
+    let (_, asked) = calls(&disk, || {
+        let tickets: Vec<_> =
+            (2..12).map(|id| log.append(&[&payload(id, 3000)], Room::Ordinary).unwrap()).collect();
+        tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));
+    });
+    assert_eq!(asked, [(Op::Write, 1), (Op::Sync, 1)], "ten together");
+    let (_, asked) = calls(&disk, || drop(log.read(at).unwrap()));
+    assert_eq!(asked, [(Op::Read, 1)], "reading one");
+
+    let (_, asked) = calls(&disk, || log.close().unwrap());
+    assert_eq!(asked, [(Op::Write, 1), (Op::Sync, 1)], "closing");
+    let (log, asked) = calls(&disk, || open(&disk));
+    let again = [(Op::Read, 4), (Op::Sync, 1), (Op::SyncDir, 1), (Op::Open, 3), (Op::List, 1)];
+    assert_eq!(asked, again, "opening again");
+    drop(log);
+}
+
+#[test]
+fn a_rotation_asks_for_two_names_and_a_segment_used_again_for_no_new_file() {
+    let disk = MemoryDisk::default();
+    let log = open(&disk);
+    // To the middle of each segment, where the next one is ready.
+    let mut id = 0;
+    let mut go_to = |segment: u32, directory_syncs: u64| {
+        let before = log.stats().batches;
+        let ((), asked) = calls(&disk, || {
+            while log.synced() < Lsn::new(segment, 1 << 19) {
+                put_long(&log, id..id + 1);
+                id += 1;
+            }
+            disk.wait_for_calls(Op::SyncDir, directory_syncs);
+            // The last thing done for the next segment is to open it.
+            disk.wait_for_calls(Op::Open, 2 + 2 * u64::from(segment));
+        });
+        (log.stats().batches - before, asked)
+    };
+    go_to(1, 3);
+    let (appended, asked) = go_to(2, 4);
+    let made = [
+        (Op::Write, appended + 2),
+        (Op::Sync, appended + 2),
+        (Op::SyncDir, 1),
+        (Op::Open, 2),
+        (Op::Create, 1),
+        (Op::Allocate, 2),
+        (Op::Rename, 1),
+    ];
+    assert_eq!(asked, made, "a new segment");
+
+    let (_, asked) = calls(&disk, || log.truncate_front(Lsn::new(2, 0)).unwrap());
+    assert_eq!(asked, [(Op::SyncDir, 1), (Op::Rename, 1)], "removing a segment");
+    let (appended, asked) = go_to(3, 6);
+    let used_again = [
+        (Op::Write, appended + 1),
+        (Op::Sync, appended + 1),
+        (Op::SyncDir, 1),
+        (Op::Open, 2),
+        (Op::Rename, 1),
+    ];
+    assert_eq!(asked, used_again, "a segment used again");
+}

@@ -1,0 +1,58 @@
+//! What each operation asks of a disk, call by call.
+
+use haul_disk::Op;
+use haul_disk_sim::{CALLS, MemoryDisk};
+
+use crate::crash::open_on;
+use crate::{BIG, BUCKET, content, list, put, random_bytes};
+
+/// The calls of `work` by kind, but for those there were none of. The thread in the background
+/// lists the volumes once, some time after the start; nothing else is ever listed.
+fn calls<T>(disk: &MemoryDisk, work: impl FnOnce() -> T) -> Vec<(Op, u64)> {
+    let before = CALLS.map(|op| disk.calls(op));
+    work();
+    let counted = CALLS.into_iter().zip(before).map(|(op, before)| (op, disk.calls(op) - before));
+    counted.filter(|(op, count)| *op != Op::List && *count > 0).collect()
+}
+
+#[test]
+fn each_operation_asks_the_disk_for_exactly_this() {
+    let disk = MemoryDisk::default();
+    let (store, _) = open_on(&disk);
+    let batch = [(Op::Write, 1), (Op::Sync, 1)];
+    let none: [(Op, u64); 0] = [];
+    let asked = |work: &dyn Fn()| calls(&disk, work);
+    assert_eq!(asked(&|| store.create_bucket(BUCKET).unwrap()), batch, "a bucket");
+    for bytes in [0, 100, 5000, BIG - 1] {
+        let key = bytes.to_string();
+        let bytes = random_bytes(1, bytes);
+        let write = &|| drop(put(&store, &key, &bytes));
+        assert_eq!(asked(write), batch, "a small object of {key} bytes");
+        assert_eq!(asked(write), batch, "once more");
+        let read = &|| assert!(content(&store.get(BUCKET, &key).unwrap()).unwrap() == bytes);
+        assert_eq!(asked(read), [(Op::Read, 1)], "reading {key} bytes");
+        assert_eq!(asked(&|| drop(store.stat(BUCKET, &key).unwrap())), none);
+    }
+    assert_eq!(asked(&|| drop(list(&store, BUCKET))), none, "a listing");
+    assert_eq!(asked(&|| assert!(store.get(BUCKET, "missing").is_err())), none, "a miss");
+    assert_eq!(asked(&|| assert!(store.delete(BUCKET, "100").unwrap())), batch, "a deletion");
+    assert_eq!(asked(&|| assert!(!store.delete(BUCKET, "100").unwrap())), none, "of nothing");
+    let keys = ["0", "5000", "65535"];
+    assert_eq!(asked(&|| drop(store.delete_many(BUCKET, &keys))), batch, "of several");
+
+    // A file of its own: its bytes, what tells of them at its end, its name; and a needle.
+    let big = random_bytes(2, 3 * BIG);
+    let made = [
+        (Op::Write, 3),
+        (Op::Sync, 2),
+        (Op::SyncDir, 1),
+        (Op::Create, 1),
+        (Op::Allocate, 1),
+        (Op::Resize, 1),
+        (Op::Rename, 1),
+    ];
+    assert_eq!(asked(&|| drop(put(&store, "big", &big))), made, "a big object");
+    let read = &|| assert!(content(&store.get(BUCKET, "big").unwrap()).unwrap() == big);
+    assert_eq!(asked(read), [(Op::Read, 3), (Op::Open, 1)], "reading it");
+    store.close().unwrap();
+}
