@@ -156,7 +156,7 @@ struct Told(String);
 impl Drop for Told {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("{}", self.0);
+            println!("{}", self.0);
         }
     }
 }

@@ -13,7 +13,7 @@ fn lease(file: &File) -> Option<Lease<'_>> {
     match Lease::take(file.as_fd()).unwrap() {
         Leased::Ours(lease) => Some(lease),
         Leased::HasWriter => None,
-        Leased::NoLeases => panic!("the disk of the tests has leases"),
+        Leased::NoLeases => unreachable!("the disk of the tests has leases"),
     }
 }
 
