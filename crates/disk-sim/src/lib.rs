@@ -60,6 +60,9 @@
 //! ```
 //!
 //! # Promises
+//! - What was synced is whole in every state that a [`Device`] may leave. What a kinder device may
+//!   leave, a more hostile one may, too.
+//! - The same seed draws the same states of the same steps.
 //! - Times never run backwards; the parts of the time add up to it; a request is never put off
 //!   longer than the drive's patience, and nothing overtakes a sync.
 //! - After a power cut each sector holds what was synced last, or something written since; the
@@ -67,6 +70,7 @@
 //! - When a disk is dropped, or its process ends in any way, the kernel takes all of it away.
 //!
 //! # Cost
+//! In memory a copy of a disk shares its pages; a crash state costs what recovering it does.
 //! A microsecond or so a request, and for each choice as much for each request that waits. As a
 //! device, about 0.3 ms more by the clock, and two copies of the bytes. That time is measured at
 //! the start, and answers leave as much earlier: [`Options::hides_transport`].

@@ -1,4 +1,8 @@
 //! The power is cut at every step of a workload, and at steps of the recovery from it.
+//!
+//! # Source
+//! \[Mohan18\], all crashes of small workloads; \[LevelFault\], names that survive only a sync of
+//! their directory.
 
 use std::any::Any;
 use std::fmt;

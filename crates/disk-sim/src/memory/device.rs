@@ -1,4 +1,7 @@
 //! Which states a power cut may leave, on which kind of device.
+//!
+//! # Source
+//! \[Pillai14\], which file systems keep which order; \[SqliteCrash\], kinds of devices.
 
 use crate::memory::medium::{Atom, Fate, LOST, Medium, Part, SURVIVES, end_of};
 use crate::memory::step::Step;
