@@ -195,9 +195,16 @@ pub(crate) struct SearchArgs {
     /// How many threads list directories and read from each device
     #[arg(short, long, value_name = "N", help_heading = "How files are read")]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Leave the page cache as it is: what was not in memory before does not stay there
+    /// Leave the page cache as it is: nothing that was not in memory before stays there
+    ///
+    /// Without it what is read of small files stays, so that it is found there the next time, and
+    /// what is read of big ones does not.
     #[arg(long, action = ArgAction::SetTrue, help_heading = "How files are read")]
     pub(crate) spare_cache: bool,
+    /// Let what is read of big files stay in the page cache, too
+    #[arg(long, action = ArgAction::SetTrue, help_heading = "How files are read")]
+    #[arg(conflicts_with = "spare_cache")]
+    pub(crate) fill_cache: bool,
 }
 
 /// How a report is written.

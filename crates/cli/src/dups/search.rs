@@ -53,6 +53,7 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         transform: transform.as_ref(),
         cache: cache_path(args)?,
         read: ReadOptions { threads, cache, ..ReadOptions::default() },
+        spare_big: !args.fill_cache,
     };
     let begun = now();
     let watch = Watch::new(args.progress);

@@ -53,6 +53,9 @@ pub struct Options<'a> {
     pub cache: Option<PathBuf>,
     /// How files are read.
     pub read: ReadOptions<'a>,
+    /// The contents of big files, which are read after samples of them, go past the page cache:
+    /// what was not in memory before does not stay there.
+    pub spare_big: bool,
 }
 
 impl Default for Options<'_> {
@@ -68,6 +71,7 @@ impl Default for Options<'_> {
             transform: None,
             cache: None,
             read: ReadOptions::default(),
+            spare_big: true,
         }
     }
 }

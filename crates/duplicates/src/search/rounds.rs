@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use haul_bulk_read::digest::{HashKind, Hasher};
-use haul_bulk_read::{ReadOptions, Tree, Want};
+use haul_bulk_read::{Cache as PageCache, ReadOptions, Tree, Want};
 use parking_lot::Mutex;
 
 use super::cache::Cache;
@@ -261,8 +261,10 @@ impl<'a> Rounds<'a> {
         let (tree, events) = (self.tree, self.events);
         let (wants, places, carry) = (&wants[..], &places[..], &carried[..]);
         let reading = Reading { tree, wants, places, carried: carry, keys, hash, events };
-        let options: &ReadOptions<'_> = &self.options.read;
-        haul_bulk_read::read(tree, wants, options, &reading);
+        let read = &self.options.read;
+        let cache = if round > 0 && self.options.spare_big { PageCache::Spare } else { read.cache };
+        let options = ReadOptions { cache, ..read.clone() };
+        haul_bulk_read::read(tree, wants, &options, &reading);
         for (want, content) in carriers {
             if let Some(hasher) = carried[want].lock().take() {
                 self.carried.insert(content, hasher);

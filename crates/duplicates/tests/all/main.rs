@@ -12,6 +12,7 @@ mod directories;
 mod finding;
 mod mistakes;
 mod oracle;
+mod page_cache;
 mod random;
 mod reflinks;
 mod rivals;

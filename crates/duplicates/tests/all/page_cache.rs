@@ -1,0 +1,56 @@
+//! What a search leaves in the page cache.
+
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use haul_disk::{evict, resident};
+use haul_duplicates::Options;
+
+use crate::random::Random;
+use crate::{disk_dir, found};
+
+const BYTES: usize = 16 << 20;
+
+fn cached_bytes(path: &Path) -> u64 {
+    resident(&File::open(path).unwrap().as_fd(), 0, u64::MAX).unwrap().resident_bytes
+}
+
+#[test]
+fn of_big_files_that_were_not_in_memory_only_samples_stay_there() {
+    let dir = disk_dir();
+    let content = Random::from_environment().bytes(BYTES);
+    let paths = ["a", "b"].map(|name| dir.path().join(name));
+    for path in &paths {
+        fs::write(path, &content).unwrap();
+    }
+    let cached_after = |options: &Options<'_>| {
+        for path in &paths {
+            let file = File::open(path).unwrap();
+            file.sync_all().unwrap();
+            evict(&file.as_fd(), 0, u64::MAX).unwrap();
+            assert_eq!(cached_bytes(path), 0);
+        }
+        assert_eq!(found(dir.path(), options).len(), 1);
+        paths.iter().map(|path| cached_bytes(path)).sum::<u64>()
+    };
+    let all = 2 * BYTES as u64;
+    let left = cached_after(&Options::default());
+    assert!(left <= all / 10, "{left} of {all}");
+    let left = cached_after(&Options { spare_big: false, ..Options::default() });
+    assert!(left >= all / 2, "{left} of {all}");
+}
+
+#[test]
+fn what_was_in_memory_stays_there() {
+    let dir = disk_dir();
+    let content = Random::from_environment().bytes(BYTES);
+    for name in ["a", "b"] {
+        fs::write(dir.path().join(name), &content).unwrap();
+        File::open(dir.path().join(name)).unwrap().sync_all().unwrap();
+    }
+    found(dir.path(), &Options::default());
+    for name in ["a", "b"] {
+        assert_eq!(cached_bytes(&dir.path().join(name)), BYTES as u64);
+    }
+}
