@@ -6,7 +6,7 @@
 //! set right, since it believes it.
 //!
 //! # Sources
-//! \[fclones\], \[yadf\], \[jdupes\], \[rdfind\], \[czkawka\].
+//! \[fclones\], \[yadf, jdupes, rdfind, czkawka\].
 
 mod corpus;
 mod groups;
