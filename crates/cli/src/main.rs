@@ -8,6 +8,7 @@ mod generate;
 mod log;
 mod opening;
 mod output;
+mod patch;
 mod progress;
 mod report;
 mod serve;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Patch(args) => patch::run(&args),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

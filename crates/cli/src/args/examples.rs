@@ -8,6 +8,7 @@ Examples:
   haul store export photos ./copy           write it back
   haul bench write-modes --dir .            which way of writing is fastest on this disk
   service 2>&1 | haul log /var/log/service  keep what a service says
+  records | haul patch disk.img             write records into a big file, sorted
 
 Exit codes:
   0  everything went well
@@ -65,6 +66,23 @@ Exit codes:
   2  the command line is wrong
   3  it could not start: the directory is in use or cannot be used
   130, 143  ended by a second signal";
+
+pub(super) const PATCH: &str = "\
+Examples:
+  make-records | haul patch disk.img
+  haul patch disk.img --list changes.txt          lines such as: 1048576 boot.bin
+  make-records | haul patch --atomic disk.img     all of them, or none
+  haul patch --resume disk.img                    complete one that a crash interrupted
+  make-records | haul patch --dry-run disk.img    what it would come to
+  python3 -c 'import struct, sys
+  sys.stdout.buffer.write(struct.pack(\"<QI\", 4096, 5) + b\"hello\")' | haul patch disk.img
+
+Exit codes:
+  0  every record is in the file, and on the medium
+  1  some of it failed; what is in the file is told
+  2  the command line is wrong
+  3  it could not start: the file is not there, in use, or cannot be patched
+  130, 143  ended by Ctrl-C or SIGTERM before everything was done";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -5,6 +5,7 @@ mod bench;
 mod bench_log;
 mod examples;
 mod log;
+mod patch;
 mod store;
 
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
 pub(crate) use bench_log::BenchLogArgs;
 pub(crate) use log::{LogArgs, Stamps};
+pub(crate) use patch::PatchArgs;
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,
@@ -70,6 +72,20 @@ pub(crate) enum Command {
     /// SIGALRM and SIGUSR1 close the current file now.
     #[command(after_long_help = examples::LOG)]
     Log(LogArgs),
+    /// Write many records into a big file, sorted by their place: records | haul patch FILE
+    ///
+    /// Records come on stdin, each as its offset in the file (8 bytes, little-endian), its length
+    /// (4 bytes, little-endian) and its bytes; or from files, named in a list. They are gathered in
+    /// memory, sorted, merged with their neighbours, and written in one direction; of overlapping
+    /// ones the last stands. At exit 0 all of them are on the medium. Nobody else may write to the
+    /// file meanwhile.
+    ///
+    /// A run that ends early leaves some of its records in the file, unless it is --atomic: then all
+    /// of them are first made durable in FILE.haul-patch beside the file. Until they are, the file
+    /// is as it was; from then on the next "haul patch" of the file, or --resume, completes what a
+    /// crash interrupted.
+    #[command(after_long_help = examples::PATCH)]
+    Patch(PatchArgs),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {

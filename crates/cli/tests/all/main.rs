@@ -13,5 +13,6 @@ mod helper;
 mod log;
 mod mistakes;
 mod objects;
+mod patch;
 mod serving;
 mod trees;
