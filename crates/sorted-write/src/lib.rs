@@ -105,6 +105,7 @@ mod carry;
 mod error;
 mod lanes;
 mod options;
+mod order;
 mod overlap;
 mod page_file;
 pub mod plan;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod helper;
+mod kill;
 mod page_file;
 mod page_file_crash;
 mod planning;
