@@ -15,7 +15,9 @@ use crate::target::Target;
 /// Writes the batch to the file in one sweep upward.
 ///
 /// Within a window all is read before anything is written: a spinning disk that wrote each unit
-/// directly after reading it would wait a whole turn for it to come round again.
+/// directly after reading it would wait a whole turn for it to come round again. There a window is
+/// also synced before the next one is read, so that the drive's write cache does not send the head
+/// back from there.
 ///
 /// # Durability
 /// None, until the file is synced.
@@ -38,7 +40,9 @@ pub(crate) fn sweep(
         let window = window(&plan.requests, rest, options.window_bytes);
         rest = window.end;
         write_window(target, batch, &plan, &plan.requests[window], counters)?;
-        if target.unsynced_bytes() >= options.sync_bytes {
+        let reads_on = plan.requests[rest..].iter().any(|request| !request.reads.is_empty());
+        let is_due = target.unsynced_bytes() >= options.sync_bytes;
+        if is_due || (target.ways.sync_windows && reads_on) {
             count(&counters.syncs, 1);
             target.sync()?;
         }
@@ -78,9 +82,10 @@ fn write_window(
         _ => return Ok(()),
     };
     let first_read = reads.start;
-    let read = each(&plan.reads[reads], target.lanes, |extent| read(target, extent, counters))?;
+    let read =
+        each(&plan.reads[reads], target.ways.lanes, |extent| read(target, extent, counters))?;
     target.will_write(requests.iter().map(|request| request.extent.bytes).sum());
-    each(requests, target.lanes, |request| {
+    each(requests, target.ways.lanes, |request| {
         let read = &read[request.reads.start - first_read..request.reads.end - first_read];
         let buffer = compose(batch, plan, request, read);
         let bytes = &buffer[..length(request.extent.bytes)];

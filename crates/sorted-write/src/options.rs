@@ -42,8 +42,13 @@ pub struct Options {
     pub costs: Option<Costs>,
     /// Plans and counts everything, and writes nothing: to see what it would come to.
     pub is_rehearsal: bool,
-    /// How many requests are under way at once; `None` takes 8 on a solid device, else 1.
+    /// How many requests are under way at once; `None` takes 8 on a solid device, 4 on one that
+    /// spins, which takes the nearest of neighbours, else 1.
     pub lanes: Option<u32>,
+    /// Whether a window is synced before the next one is read. Otherwise a drive with a write cache
+    /// puts the writes off until its head is busy reading elsewhere, and goes to and fro. `None`
+    /// does so on a device that spins.
+    pub sync_windows: Option<bool>,
 }
 
 impl Default for Options {
@@ -58,6 +63,7 @@ impl Default for Options {
             costs: None,
             is_rehearsal: false,
             lanes: None,
+            sync_windows: None,
         }
     }
 }
@@ -85,12 +91,25 @@ impl Options {
     }
 
     /// What is done on this storage.
-    pub(crate) fn ways(&self, storage: Option<&Storage>) -> (Costs, u32) {
-        let (costs, lanes) = match storage.and_then(|storage| storage.queue.rotational) {
+    pub(crate) fn ways(&self, storage: Option<&Storage>) -> Ways {
+        let spins = storage.and_then(|storage| storage.queue.rotational);
+        let (costs, lanes) = match spins {
             Some(false) => (Costs::SOLID, 8),
-            Some(true) => (Costs::SPINNING, 1),
+            Some(true) => (Costs::SPINNING, 4),
             None => (Costs { request_us: 0, bytes_per_second: 0 }, 1),
         };
-        (self.costs.unwrap_or(costs), self.lanes.unwrap_or(lanes))
+        Ways {
+            costs: self.costs.unwrap_or(costs),
+            lanes: self.lanes.unwrap_or(lanes),
+            sync_windows: self.sync_windows.unwrap_or(spins == Some(true)),
+        }
     }
+}
+
+/// How a file is written on its storage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ways {
+    pub(crate) costs: Costs,
+    pub(crate) lanes: u32,
+    pub(crate) sync_windows: bool,
 }

@@ -34,8 +34,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// A disk with heads: half a turn at 7,200 a minute, 100 MB/s.
-    pub const SPINNING: Self = Self { request_us: 4_000, bytes_per_second: 100_000_000 };
+    /// A disk with heads: a quarter of a turn at 7,200 a minute, 100 MB/s.
+    pub const SPINNING: Self = Self { request_us: 2_000, bytes_per_second: 100_000_000 };
     /// One without: 100,000 requests and 2 GB a second.
     pub const SOLID: Self = Self { request_us: 10, bytes_per_second: 2_000_000_000 };
 

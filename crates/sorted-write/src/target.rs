@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use haul_disk::{Disk, Durability, File, Open, PAGE_BYTES, align_down, probe};
 
 use crate::error::Result;
-use crate::options::{Options, Role};
-use crate::plan::{Costs, Rules};
+use crate::options::{Options, Role, Ways};
+use crate::plan::Rules;
 
 /// An open file, and how it is written.
 ///
@@ -21,8 +21,7 @@ pub(crate) struct Target {
     pub(crate) direct: Arc<dyn File>,
     pub(crate) buffered: Arc<dyn File>,
     pub(crate) role: Role,
-    pub(crate) lanes: u32,
-    costs: Costs,
+    pub(crate) ways: Ways,
     unit_bytes: u64,
     request_bytes_max: u64,
     end: AtomicU64,
@@ -37,14 +36,12 @@ impl Target {
         // A simulated disk has a root that is not there.
         let storage = probe(disk.root().join(name)).ok();
         let unit_bytes = storage.as_ref().map_or(PAGE_BYTES as u64, |s| s.write_unit_bytes());
-        let (costs, lanes) = options.ways(storage.as_ref());
         let end = AtomicU64::new(buffered.bytes()?);
         Ok(Self {
             direct,
             buffered,
             role,
-            lanes,
-            costs,
+            ways: options.ways(storage.as_ref()),
             unit_bytes,
             request_bytes_max: options.request_bytes_max.max(unit_bytes),
             end,
@@ -58,7 +55,7 @@ impl Target {
             unit_bytes: self.unit_bytes,
             units_end: align_down(self.end(), self.unit_bytes),
             request_bytes_max: self.request_bytes_max,
-            costs: self.costs,
+            costs: self.ways.costs,
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct PatchArgs {
     pub(crate) memory: u64,
     /// How many requests are under way at once, 1 to 64
     ///
-    /// As a rule 1 on a disk that turns and 8 on one that does not, as far as the kernel knows.
+    /// As a rule 4 on a disk that turns and 8 on one that does not, as far as the kernel knows.
     #[arg(long, value_name = "N", help_heading = "Speed", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) depth: Option<u32>,

@@ -198,6 +198,23 @@ fn a_file_is_synced_long_before_memory_is_full_of_it() {
 }
 
 #[test]
+fn where_it_spins_a_window_is_synced_before_the_next_is_read() {
+    for (bytes, syncs) in [(100, 5), (4096, 1)] {
+        let disk = disk_with("big", FILE_BYTES);
+        let options =
+            Options { sync_windows: Some(true), window_bytes: 8192, ..Options::default() };
+        let (writer, file) = writer_on(&disk, options);
+        let before = disk.calls(Op::Sync);
+        for n in 0..10 {
+            writer.write(file, n * 8192, &vec![1; bytes]).unwrap();
+        }
+        writer.barrier().unwrap();
+        // Five windows of two pages; whole pages are not read, and need no sync between.
+        assert_eq!(disk.calls(Op::Sync) - before, syncs, "{bytes}");
+    }
+}
+
+#[test]
 fn writers_wait_while_both_generations_are_full() {
     let disk = disk_with("big", FILE_BYTES);
     let (writer, file) = writer_on(&disk, small());
