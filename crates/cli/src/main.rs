@@ -14,6 +14,7 @@ mod report;
 mod serve;
 mod signals;
 mod store;
+mod sum;
 mod units;
 
 use std::io::{IsTerminal, stderr};
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Patch(args) => patch::run(&args),
+        Command::Sum(args) => sum::run(&args, cli.verbose),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
     })

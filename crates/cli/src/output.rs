@@ -1,16 +1,16 @@
 //! Lines on stdout, for people and for programs.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 
 use crate::report::{Exit, Failure, Result};
 
 /// Stdout, collected into large writes. A reader that goes away ends the program quietly.
-pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
+pub(crate) struct Output(BufWriter<Stdout>);
 
 impl Output {
     pub(crate) fn new() -> Self {
-        Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
+        Self(BufWriter::with_capacity(64 << 10, io::stdout()))
     }
 
     /// One line.

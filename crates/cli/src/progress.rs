@@ -37,7 +37,16 @@ pub(crate) struct Progress {
 impl Progress {
     /// Work on `all` of what `noun` names; on nobody knows how much where that is nothing.
     pub(crate) fn new(noun: &'static str, all: Amount) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(all.cost()), ProgressDrawTarget::stderr());
+        Self::on(ProgressDrawTarget::stderr(), noun, all)
+    }
+
+    /// The same without a bar: the terminal is needed for something else.
+    pub(crate) fn hidden(noun: &'static str, all: Amount) -> Self {
+        Self::on(ProgressDrawTarget::hidden(), noun, all)
+    }
+
+    fn on(target: ProgressDrawTarget, noun: &'static str, all: Amount) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(all.cost()), target);
         let template = match all.cost() {
             0 => "{spinner}  {msg}",
             _ => "{bar:24} {percent:>3} %  {msg}, {eta} left",

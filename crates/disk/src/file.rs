@@ -3,11 +3,12 @@
 //! The kernel implements them in [`crate::OsDisk`]; tests put a disk of their own underneath.
 
 use std::fmt;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Op, Result};
+use crate::has_fd::path_of;
 
 /// How a file is opened. The default is buffered reading and writing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -184,11 +185,4 @@ pub fn write_full(file: &dyn File, bytes: &[u8], offset: u64) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The path of an open file, for messages.
-pub(crate) fn path_of(file: &dyn File) -> PathBuf {
-    file.descriptor()
-        .and_then(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok())
-        .unwrap_or_else(|| "(open file)".into())
 }

@@ -4,7 +4,8 @@ use rustix::fs::fstat;
 
 use crate::buffer::AlignedBuf;
 use crate::error::{Error, Op, Result};
-use crate::file::{Allocation, Durability, File, path_of, write_full};
+use crate::file::{Allocation, Durability, File, write_full};
+use crate::has_fd::path_of;
 
 /// How much is written at a time: large enough for the device, small enough for memory.
 pub const FILL_STEP_BYTES: usize = 1 << 20;

@@ -7,8 +7,11 @@
 //!   them as [`OsDisk`], a test may put a disk of its own underneath.
 //! - [`AlignedBuf`] is memory that direct I/O accepts, [`fill`] writes blocks before they are
 //!   needed, [`write_durable`] and [`read_uncached`] are options of a single call.
+//! - [`ReadRing`] has many reads under way from one thread.
 //! - [`resident`], [`evict`] and [`warm`] ask for and change what the page cache holds;
 //!   [`DeviceCounters`] tell what the disk was really asked to do.
+//! - [`first_extent`] and [`extents`] tell where on the device a file is; [`same_blocks`] whether
+//!   two are at the same place.
 //! - [`Map`] writes a file through memory, to be measured against the calls.
 //! - [`DirLock`] keeps a second process out of a directory.
 //!
@@ -57,14 +60,17 @@
 mod buffer;
 mod counters;
 mod error;
+mod extents;
 mod file;
 mod fill;
+mod has_fd;
 mod lock;
 mod map;
 mod os;
 mod per_call;
 mod probe;
 mod residency;
+mod ring;
 mod subdir;
 mod sys;
 mod units;
@@ -72,13 +78,16 @@ mod units;
 pub use buffer::AlignedBuf;
 pub use counters::DeviceCounters;
 pub use error::{Error, Op, Result};
+pub use extents::{Extent, ExtentFlags, ExtentMap, Unplaced, extents, first_extent, same_blocks};
 pub use file::{Allocation, Disk, Durability, File, Open, read_full, write_full};
 pub use fill::{FILL_STEP_BYTES, Filled, fill, fill_paced, has_holes};
+pub use has_fd::HasFd;
 pub use lock::{DirLock, LOCK_NAME, Locked};
 pub use map::Map;
 pub use os::OsDisk;
 pub use per_call::{read_uncached, write_durable};
 pub use probe::{Device, DirectIo, FileSystem, Mount, Queue, Storage, probe};
 pub use residency::{Residency, evict, resident, warm};
+pub use ring::{ReadRing, RingDone, RingRead};
 pub use subdir::Subdir;
 pub use units::{PAGE_BYTES, align_down, align_up};

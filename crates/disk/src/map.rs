@@ -9,7 +9,8 @@ use std::sync::Arc;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
 use crate::error::{Error, Op, Result};
-use crate::file::{File, path_of};
+use crate::file::File;
+use crate::has_fd::path_of;
 use crate::units::{align_down, align_up};
 
 /// A shared mapping of the beginning of a file, for writing alone.

@@ -5,7 +5,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 
 use crate::error::{Error, Op, Result};
-use crate::file::{Durability, File, path_of, read_full, write_full};
+use crate::file::{Durability, File, read_full, write_full};
+use crate::has_fd::path_of;
 
 /// `RWF_DONTCACHE`, newer than the headers this is built with (Linux 6.14).
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);

@@ -4,10 +4,10 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, fadvise, fstat};
 
 use crate::error::{Error, Op, Result};
-use crate::file::{File, path_of};
+use crate::has_fd::{HasFd, path_of};
 use crate::sys;
 use crate::units::{align_down, align_up};
 
@@ -35,10 +35,10 @@ pub struct Residency {
 /// # Source
 /// `cachestat` (Linux 6.5), one call for any range; before that `mincore` on a mapping. For files
 /// we may not write, `mincore` answers that everything is resident.
-pub fn resident(file: &dyn File, offset: u64, bytes: u64) -> Result<Residency> {
+pub fn resident(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<Residency> {
     let fd = descriptor(file)?;
     let page_bytes = rustix::param::page_size() as u64;
-    let end = offset.saturating_add(bytes).min(align_up(file.bytes()?, page_bytes));
+    let end = offset.saturating_add(bytes).min(align_up(file_bytes(file, fd)?, page_bytes));
     if end <= offset {
         let none = Some(0);
         return Ok(Residency { resident_bytes: 0, dirty_bytes: none, writeback_bytes: none });
@@ -69,7 +69,7 @@ pub fn resident(file: &dyn File, offset: u64, bytes: u64) -> Result<Residency> {
 ///
 /// # Errors
 /// A simulated file is `Unsupported`.
-pub fn evict(file: &dyn File, offset: u64, bytes: u64) -> Result<()> {
+pub fn evict(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<()> {
     let fd = descriptor(file)?;
     let Some(length) = NonZeroU64::new(bytes) else { return Ok(()) };
     let length = (length != NonZeroU64::MAX).then_some(length);
@@ -82,9 +82,9 @@ pub fn evict(file: &dyn File, offset: u64, bytes: u64) -> Result<()> {
 ///
 /// # Errors
 /// A simulated file is `Unsupported`.
-pub fn warm(file: &dyn File, offset: u64, bytes: u64) -> Result<()> {
+pub fn warm(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<()> {
     let fd = descriptor(file)?;
-    let end = offset.saturating_add(bytes).min(file.bytes()?);
+    let end = offset.saturating_add(bytes).min(file_bytes(file, fd)?);
     let mut at = offset;
     while at < end {
         let step = (end - at).min(WARM_STEP_BYTES);
@@ -95,14 +95,25 @@ pub fn warm(file: &dyn File, offset: u64, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-fn descriptor(file: &dyn File) -> Result<BorrowedFd<'_>> {
-    file.descriptor().ok_or_else(|| {
+fn descriptor(file: &(impl HasFd + ?Sized)) -> Result<BorrowedFd<'_>> {
+    file.fd().ok_or_else(|| {
         let why = "a simulated file has no page cache";
         Error::new(Op::Cache, path_of(file), io::Error::new(io::ErrorKind::Unsupported, why))
     })
 }
 
-fn fail(file: &dyn File, source: impl Into<io::Error>, offset: u64, bytes: u64) -> Error {
+fn file_bytes(file: &(impl HasFd + ?Sized), fd: BorrowedFd<'_>) -> Result<u64> {
+    let status = fstat(fd).map_err(|errno| Error::new(Op::Status, path_of(file), errno))?;
+    u64::try_from(status.st_size)
+        .map_err(|why| Error::new(Op::Status, path_of(file), io::Error::other(why)))
+}
+
+fn fail(
+    file: &(impl HasFd + ?Sized),
+    source: impl Into<io::Error>,
+    offset: u64,
+    bytes: u64,
+) -> Error {
     let mut error = Error::new(Op::Cache, path_of(file), source);
     error.offset = Some(offset);
     error.bytes = Some(bytes);

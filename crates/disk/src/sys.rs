@@ -5,7 +5,10 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::extents::{Extent, ExtentFlags};
 
 /// `cachestat`'s number on every machine Rust runs on (Linux 6.5).
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -74,6 +77,100 @@ pub(crate) fn mincore(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result
         at += window as u64;
     }
     Ok(resident)
+}
+
+/// The kernel's `struct fiemap`, without the extents that follow it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct FiemapHead {
+    offset: u64,
+    bytes: u64,
+    flags: u32,
+    mapped: u32,
+    room: u32,
+    _reserved: u32,
+}
+
+/// The kernel's `struct fiemap_extent`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    bytes: u64,
+    _reserved: [u64; 2],
+    flags: u32,
+    _reserved_too: [u32; 3],
+}
+
+/// A request for extents, and room for `N` of them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fiemap<const N: usize> {
+    head: FiemapHead,
+    extents: [FiemapExtent; N],
+}
+
+const _: () = assert!(size_of::<FiemapHead>() == 32 && size_of::<FiemapExtent>() == 56);
+const _: () = assert!(size_of::<Fiemap<3>>() == 32 + 3 * 56);
+
+/// `FS_IOC_FIEMAP`: its number knows the size of the head alone.
+const FIEMAP: Opcode = opcode::read_write::<FiemapHead>(b'f', 11);
+
+/// `FIEMAP_FLAG_SYNC`: writes what is dirty before it answers.
+const FIEMAP_SYNC: u32 = 1;
+
+impl<const N: usize> Fiemap<N> {
+    pub(crate) fn new(offset: u64, bytes: u64, sync: bool) -> Self {
+        let flags = if sync { FIEMAP_SYNC } else { 0 };
+        let room = u32::try_from(N).unwrap_or(u32::MAX);
+        let head = FiemapHead { offset, bytes, flags, mapped: 0, room, _reserved: 0 };
+        Self { head, extents: [FiemapExtent::default(); N] }
+    }
+
+    /// What the kernel answered.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> {
+        self.extents.iter().take(self.head.mapped as usize).map(|extent| {
+            let FiemapExtent { logical, physical, bytes, flags, .. } = *extent;
+            Extent { logical, physical, bytes, flags: extent_flags(flags) }
+        })
+    }
+}
+
+/// The kernel's bits, by the names of `linux/fiemap.h`.
+fn extent_flags(bits: u32) -> ExtentFlags {
+    const LAST: u32 = 0x1;
+    const UNKNOWN: u32 = 0x2;
+    const DELALLOC: u32 = 0x4;
+    const ENCODED: u32 = 0x8 | 0x80; // ... and DATA_ENCRYPTED
+    const INLINE: u32 = 0x100 | 0x200 | 0x400; // NOT_ALIGNED, DATA_INLINE, DATA_TAIL
+    const UNWRITTEN: u32 = 0x800;
+    const MERGED: u32 = 0x1000; // has no extents and made this one of blocks: of no interest
+    const SHARED: u32 = 0x2000;
+    const KNOWN: u32 = LAST | UNKNOWN | DELALLOC | ENCODED | INLINE | UNWRITTEN | MERGED | SHARED;
+    let has = |mask: u32| bits & mask != 0;
+    ExtentFlags {
+        last: has(LAST),
+        unknown: has(UNKNOWN),
+        delayed: has(DELALLOC),
+        encoded: has(ENCODED),
+        inline: has(INLINE),
+        unwritten: has(UNWRITTEN),
+        shared: has(SHARED),
+        other: has(!KNOWN),
+    }
+}
+
+/// Asks for the extents of a file.
+pub(crate) fn fiemap<const N: usize>(
+    fd: BorrowedFd<'_>,
+    request: &mut Fiemap<N>,
+) -> io::Result<()> {
+    // SAFETY: the number goes with this layout (its sizes are asserted above), and `room` says how
+    // many extents the kernel may write behind the head.
+    let update = unsafe { Updater::<FIEMAP, _>::new(request) };
+    // SAFETY: as above; the descriptor is open for as long as it is borrowed.
+    unsafe { ioctl(fd, update) }.map_err(io::Error::from)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ Examples:
   haul bench write-modes --dir .            which way of writing is fastest on this disk
   service 2>&1 | haul log /var/log/service  keep what a service says
   records | haul patch disk.img             write records into a big file, sorted
+  haul sum ~/Pictures > pictures.b3         sums of all files, to be checked later
 
 Exit codes:
   0  everything went well
@@ -83,6 +84,20 @@ Exit codes:
   2  the command line is wrong
   3  it could not start: the file is not there, in use, or cannot be patched
   130, 143  ended by Ctrl-C or SIGTERM before everything was done";
+
+pub(super) const SUM: &str = "\
+Examples:
+  haul sum ~/Pictures > pictures.b3
+  haul sum --check pictures.b3              what changed, and what is missing
+  haul sum --check pictures.b3 ~/Pictures   and what was added
+  haul sum --hash sha256 *.iso | sha256sum -c
+  haul sum --json --spare-cache /srv        a server keeps what it has in memory
+  find . -name '*.jpg' -print0 | haul sum --files-from - -0
+
+Exit codes:
+  0  all sums were made, or all are right
+  1  a file could not be read, or is not as the list says
+  2  the command line is wrong";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -7,6 +7,7 @@ mod examples;
 mod log;
 mod patch;
 mod store;
+mod sum;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,
 };
+pub(crate) use sum::{Hash, SumArgs};
 
 use crate::units::{parse_bytes, parse_time};
 
@@ -86,6 +88,13 @@ pub(crate) enum Command {
     /// crash interrupted.
     #[command(after_long_help = examples::PATCH)]
     Patch(PatchArgs),
+    /// Print or check the sums of files, those of whole directories too
+    ///
+    /// Files are read in the order the disk likes best, by all cores, and told in the order of their
+    /// paths. The lists are those of b3sum, sha256sum, sha512sum, md5sum and xxhsum, and theirs are
+    /// checked. A file that cannot be read is told on stderr and does not stop the others.
+    #[command(after_long_help = examples::SUM)]
+    Sum(SumArgs),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {

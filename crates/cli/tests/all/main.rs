@@ -15,4 +15,5 @@ mod mistakes;
 mod objects;
 mod patch;
 mod serving;
+mod sum;
 mod trees;

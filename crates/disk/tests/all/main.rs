@@ -2,12 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod counting;
+mod extents;
 mod filling;
 mod mapping;
 mod names;
 mod page_cache;
 mod per_call;
 mod probing;
+mod ring;
 mod simulated;
 
 use tempfile::TempDir;

@@ -21,8 +21,13 @@ use Place::{Floor, Support, Tests};
 
 /// (crate, where it stands, the outside crates it may use; after the bar: for its tests).
 const HOUSE: &[(&str, Place, &str)] = &[
-    ("haul-disk", Floor(1), "libc rustix | proptest tempfile"),
+    ("haul-disk", Floor(1), "io-uring libc rustix | proptest tempfile"),
     ("haul-append-log", Floor(2), "crc32c parking_lot rustix thiserror | proptest tempfile tokio"),
+    (
+        "haul-bulk-read",
+        Floor(2),
+        "blake3 ignore md-5 parking_lot rustix sha2 thiserror xxhash-rust | proptest tempfile",
+    ),
     (
         "haul-line-log",
         Floor(2),
@@ -45,7 +50,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul",
         Floor(6),
-        "clap clap_complete clap_mangen indicatif memchr rustix serde_json tokio \
+        "clap clap_complete clap_mangen indicatif memchr parking_lot rustix serde_json tokio \
          tracing-subscriber walkdir | tempfile",
     ),
     (

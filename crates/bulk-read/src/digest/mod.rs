@@ -1,0 +1,9 @@
+//! The hashes one usually wants of a file, behind one type.
+
+mod hex;
+mod kind;
+mod parts;
+
+pub use hex::{from_hex, to_hex};
+pub use kind::{Digest, HashKind, Hasher};
+pub use parts::{PartHasher, PartSum, Parts};

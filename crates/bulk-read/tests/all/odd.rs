@@ -1,0 +1,151 @@
+//! Files that are not what one expects.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use haul_bulk_read::{Error, FileId, ReadOptions, WalkOptions, Want, read, walk};
+use haul_test_image::{LoopImage, run, skip};
+
+use crate::{Collected, Told, disk_dir, paths, read_whole, walk_well, write_all};
+
+#[test]
+fn files_without_a_length_are_read_to_their_end() {
+    let roots = ["/proc/version", "/proc/cpuinfo", "/sys/kernel/mm/transparent_hugepage/enabled"];
+    let roots: Vec<_> = roots.map(PathBuf::from).into_iter().filter(|path| path.exists()).collect();
+    let tree = walk_well(&roots, &WalkOptions::default());
+    let (collected, _) = read_whole(&tree, &ReadOptions::default());
+    let version = std::fs::read("/proc/version").unwrap();
+    assert!(!version.is_empty());
+    assert_eq!(collected.bytes(0), version);
+    for (want, root) in roots.iter().enumerate() {
+        assert!(collected.outcome(want).unwrap().bytes > 0, "{}", root.display());
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_fails_alone() {
+    let dir = disk_dir();
+    write_all(dir.path(), &[("a", "1")]);
+    // Nothing is mapped at its beginning, which nobody can read.
+    let roots = ["/proc/self/mem".into(), dir.path().to_path_buf()];
+    let tree = walk_well(&roots, &WalkOptions::default());
+    let (collected, stats) = read_whole(&tree, &ReadOptions::default());
+    let Err(Error::Disk(error)) = collected.outcome(0) else { panic!("it was read") };
+    assert_eq!((error.op, error.path.as_path()), (haul_disk::Op::Read, roots[0].as_path()));
+    assert_eq!((collected.bytes(1).as_slice(), stats.failed), (&b"1"[..], 1));
+}
+
+#[test]
+fn what_we_may_not_read_is_told_and_the_rest_is_read() {
+    let dir = disk_dir();
+    write_all(dir.path(), &[("open/a", "1"), ("open/b", "2"), ("closed/c", "3")]);
+    let mode = |name: &str, mode| {
+        let path = dir.path().join(name);
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    mode("closed", if is_root { 0o700 } else { 0 });
+    mode("open/a", if is_root { 0o600 } else { 0 });
+    mode("open/b", 0o644);
+    mode("open", 0o755);
+    mode("", 0o755);
+    // Only of this thread, and of those it starts.
+    let seen = std::thread::scope(|scope| {
+        let as_nobody = || {
+            if is_root {
+                rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65534)).unwrap();
+            }
+            if std::fs::read_dir(dir.path()).is_err() {
+                return None;
+            }
+            let told = Told::default();
+            let options = WalkOptions { sort: true, ..WalkOptions::default() };
+            let tree = walk(&[dir.path().to_path_buf()], &options, &told);
+            let (collected, stats) = read_whole(&tree, &ReadOptions::default());
+            Some((paths(&tree, dir.path()), told.failed(), collected, stats))
+        };
+        scope.spawn(as_nobody).join().unwrap()
+    });
+    mode("closed", 0o700);
+    let Some((found, failed, collected, stats)) = seen else {
+        return skip("nobody else may come to the directory of the tests");
+    };
+    assert_eq!(found, ["open/a", "open/b"]);
+    let expected = format!("cannot open {}: ", dir.path().join("closed").display());
+    assert!(failed.len() == 1 && failed[0].starts_with(&expected), "{failed:?}");
+    let error = collected.outcome(0).unwrap_err().to_string();
+    let expected = format!("cannot open {}: ", dir.path().join("open/a").display());
+    assert!(error.starts_with(&expected), "{error}");
+    // Of somebody else's, so it is opened in the plainer way.
+    assert_eq!((collected.bytes(1).as_slice(), stats.failed), (&b"2"[..], 1));
+}
+
+#[test]
+fn holes_read_as_zeros_and_offsets_go_beyond_32_bits() {
+    let dir = disk_dir();
+    let far = (1_u64 << 32) + 12_345;
+    let file = File::create(dir.path().join("sparse")).unwrap();
+    file.write_all_at(b"end", far).unwrap();
+    drop(file);
+    let tree = walk_well(&[dir.path().to_path_buf()], &WalkOptions::default());
+    let id = FileId(0);
+    assert_eq!(tree.meta(id).bytes, far + 3);
+    let wants = [
+        Want { file: id, offset: far - 5, bytes: u64::MAX },
+        Want { file: id, offset: (1 << 32) - 3, bytes: 6 },
+        Want { file: id, offset: far + 1, bytes: 1 },
+    ];
+    let collected = Collected::default();
+    let stats = read(&tree, &wants, &ReadOptions::default(), &collected);
+    assert_eq!(collected.bytes(0), b"\0\0\0\0\0end");
+    assert_eq!(
+        (collected.bytes(1).as_slice(), collected.bytes(2).as_slice()),
+        (&[0; 6][..], &b"n"[..])
+    );
+    assert_eq!((stats.wants, stats.bytes), (3, 15));
+}
+
+#[test]
+fn links_that_were_listed_are_followed_when_they_are_read() {
+    let dir = disk_dir();
+    write_all(dir.path(), &[("real", "bytes")]);
+    symlink("real", dir.path().join("link")).unwrap();
+    let options = WalkOptions { report_links: true, ..WalkOptions::default() };
+    let tree = walk_well(&[dir.path().to_path_buf()], &options);
+    let (collected, _) = read_whole(&tree, &ReadOptions::default());
+    assert_eq!((collected.bytes(0), collected.bytes(1)), (b"bytes".to_vec(), b"bytes".to_vec()));
+    // A root is followed, too.
+    let tree = walk_well(&[dir.path().join("link")], &WalkOptions::default());
+    assert!(tree.is_link(FileId(0)));
+    assert_eq!(read_whole(&tree, &ReadOptions::default()).0.bytes(0), b"bytes");
+}
+
+#[test]
+fn a_directory_mounted_twice_is_walked_once_and_mounts_can_be_left_out() {
+    let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
+    let dir = disk_dir();
+    write_all(dir.path(), &[("a/file", "1"), ("b/hidden-by-the-mount", "2"), ("c/below", "3")]);
+    write_all(image.mount(), &[("other", "4")]);
+    let (a, b, c) = (dir.path().join("a"), dir.path().join("b"), dir.path().join("c"));
+    let mount = |from: &std::path::Path, to: &std::path::Path| {
+        run(std::process::Command::new("mount").arg("--bind").arg(from).arg(to))
+    };
+    if let Err(why) = mount(&a, &b) {
+        return skip(&why);
+    }
+    let mounted = mount(image.mount(), &c);
+    let told = Told::default();
+    let options = WalkOptions { sort: true, ..WalkOptions::default() };
+    let tree = walk(&[dir.path().to_path_buf()], &options, &told);
+    let one = WalkOptions { one_file_system: true, ..options };
+    let alone = walk(&[dir.path().to_path_buf()], &one, &Told::default());
+    for path in [&b, &c] {
+        run(std::process::Command::new("umount").arg("--lazy").arg(path)).ok();
+    }
+    mounted.unwrap();
+    let found: Vec<_> = paths(&tree, dir.path()).iter().map(|path| path[2..].to_owned()).collect();
+    assert_eq!(found, ["file", "other"]);
+    assert_eq!(told.skipped().len(), 1, "{:?}", told.skipped());
+    assert_eq!(alone.len(), 1, "{:?}", paths(&alone, dir.path()));
+}

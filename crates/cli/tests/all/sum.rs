@@ -1,0 +1,169 @@
+//! `haul sum`, beside the programs whose lists it writes and reads.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
+
+use haul_test_image::skip;
+
+use crate::helper::{Ended, Place, noise};
+
+fn place() -> Place {
+    let place = Place::new();
+    for (name, bytes) in [("d/a", 0), ("d/b/c", 5000), ("d/b/e", 70_000), ("d/z", 9 << 20)] {
+        place.write(name, noise(bytes as u64, bytes));
+    }
+    place
+}
+
+/// Runs another program in the place, with a list on its standard input; none where it is not there.
+fn other(place: &Place, program: &str, arguments: &[&str]) -> Option<std::process::Output> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(place.path("")).stdin(Stdio::null());
+    match command.output() {
+        Ok(output) => Some(output),
+        Err(_) => {
+            skip(&format!("no {program} here"));
+            None
+        }
+    }
+}
+
+fn sum(place: &Place, arguments: &[&str]) -> Ended {
+    place.run(&[&["sum"], arguments].concat())
+}
+
+#[test]
+fn lists_are_those_of_the_usual_programs_byte_for_byte() {
+    let place = place();
+    for name in [&b"d/new\nline"[..], b"d/back\\slash", b"d/ blanks "] {
+        place.write(OsStr::from_bytes(name), "x");
+    }
+    let files = ["d/a", "d/b/c", "d/z", "d/new\nline", "d/back\\slash", "d/ blanks "];
+    for (hash, program) in
+        [("sha256", "sha256sum"), ("sha512", "sha512sum"), ("md5", "md5sum"), ("blake3", "b3sum")]
+    {
+        let ours = sum(&place, &[&["--hash", hash], &files[..]].concat()).code(0);
+        let Some(theirs) = other(&place, program, &files) else { continue };
+        assert_eq!(ours.stdout(), theirs.stdout, "{program}");
+        // b3sum has no zero bytes, and the form with a tag only of late.
+        for form in ["--tag", "--zero"].into_iter().filter(|_| program != "b3sum") {
+            let ours = sum(&place, &[&["--hash", hash, form], &files[..]].concat()).code(0);
+            let theirs = other(&place, program, &[&[form], &files[..]].concat()).unwrap();
+            assert_eq!(ours.stdout(), theirs.stdout, "{program} {form}");
+        }
+        // And theirs checks ours, of a whole directory.
+        place.write("list", sum(&place, &["--hash", hash, "d"]).code(0).stdout());
+        let checked = other(&place, program, &["-c", "list"]).unwrap();
+        let text = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert_eq!(text.matches(": OK").count(), 7, "{program}: {text}");
+    }
+}
+
+#[test]
+fn directories_are_told_in_the_order_of_their_paths() {
+    let place = place();
+    place.write("d/.hidden", "x");
+    place.write("other", "abc");
+    let lines = sum(&place, &["other", "d", "d/b", "other"]).code(0);
+    let names: Vec<_> = lines.lines().iter().map(|line| line[66..].to_owned()).collect();
+    assert_eq!(names, ["other", "d/.hidden", "d/a", "d/b/c", "d/b/e", "d/z"]);
+    let abc = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
+    assert_eq!(lines.lines()[0], format!("{abc}  other"));
+    assert_eq!(place.run_with(&["sum"], b"abc").code(0).text(), format!("{abc}  -\n"));
+    let mixed = place.run_with(&["sum", "d/a", "-", "other"], b"abc").code(0);
+    assert_eq!(mixed.lines()[1..], [format!("{abc}  -"), format!("{abc}  other")]);
+}
+
+#[test]
+fn a_check_tells_what_changed_what_is_missing_and_what_was_added() {
+    let place = place();
+    place.write("list", sum(&place, &["d"]).code(0).stdout());
+    let well = sum(&place, &["--check", "list", "d"]).code(0);
+    assert_eq!(well.lines(), ["d/a: OK", "d/b/c: OK", "d/b/e: OK", "d/z: OK"]);
+    assert_eq!(sum(&place, &["--check", "list", "--quiet"]).code(0).text(), "");
+
+    place.write("d/b/c", "changed");
+    place.write("d/new", "added");
+    std::fs::remove_file(place.path("d/a")).unwrap();
+    let ended = sum(&place, &["-c", "list", "d", "--quiet"]).code(1);
+    let expected = ["d/a: FAILED open or read", "d/b/c: FAILED", "d/new: ADDED"];
+    assert_eq!(ended.lines(), expected);
+    ended.tells(&["1 file changed", "1 file missing", "1 file not in the list"]);
+    let silent = sum(&place, &["-c", "list", "d", "--status"]).code(1);
+    assert_eq!((silent.text(), silent.stderr().as_str()), ("", ""));
+    let ended = sum(&place, &["-c", "list", "--quiet", "--ignore-missing"]).code(1);
+    assert_eq!(ended.lines(), ["d/b/c: FAILED"]);
+}
+
+#[test]
+fn lists_of_others_are_checked_whatever_their_form() {
+    let place = place();
+    for (hash, program) in [("sha256", "sha256sum"), ("md5", "md5sum"), ("blake3", "b3sum")] {
+        let Some(plain) = other(&place, program, &["d/a", "d/z"]) else { continue };
+        place.write("list", plain.stdout);
+        let ended = sum(&place, &["--hash", hash, "--check", "list"]).code(0);
+        assert_eq!(ended.lines(), ["d/a: OK", "d/z: OK"], "{program}");
+        if program != "b3sum" {
+            // Such a line tells its hash itself.
+            place.write("list", other(&place, program, &["--tag", "d/b/c"]).unwrap().stdout);
+            assert_eq!(sum(&place, &["--check", "list"]).code(0).text(), "d/b/c: OK\n");
+        }
+    }
+    // One file under two names, and twice under one.
+    let both = sum(&place, &["d/a"]).code(0).text().to_owned();
+    let other_name = both.replace("d/a", "./d/../d/a");
+    place.write("list", [both.as_str(), &other_name, &both].concat());
+    assert_eq!(sum(&place, &["-c", "list"]).code(0).lines().len(), 3);
+}
+
+#[test]
+fn lines_that_are_none_are_told_and_a_list_without_any_is_refused() {
+    let place = place();
+    let good = sum(&place, &["d/a"]).code(0).text().to_owned();
+    place.write("list", format!("# a comment\nnonsense\n{good}"));
+    sum(&place, &["-c", "list"]).code(0).tells(&["1 line no sum and a name"]);
+    sum(&place, &["-c", "list", "--strict"]).code(1).tells(&["1 line"]);
+    place.write("list", "nonsense\n");
+    sum(&place, &["-c", "list"]).code(1).tells(&["no line of list", "--hash"]);
+    sum(&place, &["-c", "none"]).code(1).tells(&["cannot read the list none"]);
+    place.write("list", good.replace("d/a", "d/b"));
+    assert_eq!(sum(&place, &["-c", "list"]).code(1).text(), "d/b: FAILED open or read\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_summed() {
+    let place = place();
+    let ended = sum(&place, &["none", "d/a", "d/b"]).code(1);
+    assert_eq!(ended.lines().len(), 3);
+    ended.tells(&["none", "No such file"]);
+    Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
+    sum(&place, &["pipe"]).code(1).tells(&["pipe is no file"]);
+}
+
+#[test]
+fn paths_come_from_a_list_too_and_json_tells_any_name() {
+    let place = place();
+    place.write(OsStr::from_bytes(b"d/\xff\n"), "abc");
+    let listed = place.run_with(&["sum", "--files-from", "-", "-0", "--json"], b"d/a\0d/\xff\n\0");
+    let lines = listed.code(0);
+    let json: Vec<serde_json::Value> =
+        lines.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(json[0]["path"], "d/a");
+    assert_eq!((json[0]["bytes"].as_u64(), json[0]["hash"].as_str()), (Some(0), Some("blake3")));
+    assert_eq!(json[1]["path_hex"], "642fff0a");
+    assert!(json[1]["sum"].as_str().is_some_and(|sum| sum.starts_with("6437b3ac")));
+    let text = place.run_with(&["sum", "--files-from", "-"], b"d/a\n\nd/z\n").code(0);
+    assert_eq!(text.lines().len(), 2);
+}
+
+#[test]
+fn how_it_is_read_changes_nothing() {
+    let place = place();
+    let plain = sum(&place, &["d"]).code(0).text().to_owned();
+    assert_eq!(sum(&place, &["d", "--spare-cache"]).code(0).text(), plain);
+    assert_eq!(sum(&place, &["d", "--threads", "7"]).code(0).text(), plain);
+    let told = sum(&place, &["d", "-v"]).code(0);
+    assert_eq!(told.text(), plain);
+    told.tells(&["thread", "not in memory before"]);
+}
