@@ -1,4 +1,7 @@
 //! Jobs one after the other, or some at a time.
+//!
+//! By threads, not by io_uring: until Linux 7.0 a direct write that changes the time of its file goes
+//! to a kernel thread anyway (`docs/decisions/0008-sorted-writes.md` has the figures).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

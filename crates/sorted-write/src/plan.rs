@@ -229,7 +229,9 @@ impl Builder<'_> {
     fn goes_on(&self, piece: &Piece, unit: u64) -> bool {
         let Some(run) = &self.run else { return true };
         let first = piece.offset & !(unit - 1);
-        if unit != run.unit || first >= run.start.saturating_add(self.rules.request_bytes_max) {
+        let units_end = self.rules.units_end;
+        let crosses_end = run.start < units_end && piece.offset >= units_end;
+        if crosses_end || first >= run.start.saturating_add(self.rules.request_bytes_max) {
             return false;
         }
         let Some(gap_bytes) = first.checked_sub(run.end).filter(|gap| *gap > 0) else {

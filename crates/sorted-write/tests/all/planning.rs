@@ -95,6 +95,8 @@ fn requests_end_at_the_limits_of_the_device_and_of_the_file() {
     let (requests, reads) = of(&[(page, 4096 + 50), (3 * page, 7)], &rules);
     assert_eq!(requests, [(page, 2 * page), (2 * page, 2 * page + 50), (3 * page, 3 * page + 7)]);
     assert_eq!(reads, []);
+    let bytewise = Rules { unit_bytes: 1, units_end: 100, ..RULES };
+    assert_eq!(of(&[(90, 20), (110, 5)], &bytewise).0, [(90, 100), (100, 115)]);
     let plan = plan(&mut entries(&[(page, 4096 + 50)]), &rules);
     assert_eq!(plan.requests.iter().map(|r| r.is_units).collect::<Vec<_>>(), [true, false]);
 }
