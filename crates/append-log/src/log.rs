@@ -175,6 +175,17 @@ impl Log {
         self.shared.state.lock().synced
     }
 
+    /// Waits until everything appended before is on the medium, whoever appended it.
+    ///
+    /// # Errors
+    /// [`Error::Latched`].
+    ///
+    /// # Durability
+    /// When this returns `Ok`, all records appended before survive a power cut.
+    pub fn sync(&self) -> Result<()> {
+        self.shared.wait_for_all()
+    }
+
     /// The segments begun and not removed, oldest first; the last is the one being written.
     #[must_use]
     pub fn segments(&self) -> Vec<SegmentInfo> {

@@ -11,6 +11,7 @@ mod generate;
 mod log;
 mod opening;
 mod output;
+mod patch;
 mod probe;
 mod progress;
 mod report;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Cache(args) => cache::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Dups(args) => dups::run(&args),
+        Command::Patch(args) => patch::run(&args),
         Command::Sum(args) => sum::run(&args, cli.verbose),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),

@@ -35,7 +35,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Work on `all` of what `noun` names.
+    /// Work on `all` of what `noun` names; on nobody knows how much where that is nothing.
     pub(crate) fn new(noun: &'static str, all: Amount) -> Self {
         Self::on(ProgressDrawTarget::stderr(), noun, all)
     }
@@ -47,9 +47,11 @@ impl Progress {
 
     fn on(target: ProgressDrawTarget, noun: &'static str, all: Amount) -> Self {
         let bar = ProgressBar::with_draw_target(Some(all.cost()), target);
-        if let Ok(style) =
-            ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}, {eta} left")
-        {
+        let template = match all.cost() {
+            0 => "{spinner}  {msg}",
+            _ => "{bar:24} {percent:>3} %  {msg}, {eta} left",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         let (things, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -87,14 +89,17 @@ impl Progress {
             return;
         }
         let (all, rate) = (self.all, per_second(done.bytes, self.started.elapsed()));
-        self.bar.set_message(format!(
-            "{} of {}, {} of {}, {}/s",
-            Grouped(done.things),
-            Count(all.things, self.noun),
-            Bytes(done.bytes),
-            Bytes(all.bytes),
-            Bytes(rate),
-        ));
+        let rate = Bytes(rate);
+        self.bar.set_message(match all.cost() {
+            0 => format!("{}, {}, {rate}/s", Count(done.things, self.noun), Bytes(done.bytes)),
+            _ => format!(
+                "{} of {}, {} of {}, {rate}/s",
+                Grouped(done.things),
+                Count(all.things, self.noun),
+                Bytes(done.bytes),
+                Bytes(all.bytes),
+            ),
+        });
         self.bar.set_position(done.cost());
     }
 

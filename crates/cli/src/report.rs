@@ -63,10 +63,14 @@ impl Failure {
         self
     }
 
-    /// The same failure, with what to do about it.
+    /// The same failure, with what to do about it, or what else there is to know: each in a line.
     #[must_use]
     pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice = Some(advice.into());
+        let advice = advice.into();
+        self.advice = Some(match self.advice {
+            Some(before) => format!("{before}\n  {advice}"),
+            None => advice,
+        });
         self
     }
 

@@ -28,6 +28,12 @@ impl Ticket {
         Self { shared, at, generation, is_settled: false }
     }
 
+    /// Where the record is going to be.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.at
+    }
+
     /// Lets the log's own thread begin with it now, while the caller does something else.
     pub fn begin(&self) {
         let mut state = self.shared.state.lock();

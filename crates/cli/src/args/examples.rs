@@ -11,6 +11,7 @@ Examples:
   haul cache status /srv/files              what of these files is in memory
   haul probe --measure /srv                 what the disk below is, and what it can do
   haul dups ~/Pictures                      find files of equal content
+  records | haul patch disk.img             write records into a big file, sorted
   haul sum ~/Pictures > pictures.b3         sums of all files, to be checked later
 
 Exit codes:
@@ -153,6 +154,23 @@ Examples:
 pub(super) const DUPS_MOVE: &str = "\
 Examples:
   haul dups ~/Pictures > report && haul dups move ~/duplicates report";
+
+pub(super) const PATCH: &str = "\
+Examples:
+  make-records | haul patch disk.img
+  haul patch disk.img --list changes.txt          lines such as: 1048576 boot.bin
+  make-records | haul patch --atomic disk.img     all of them, or none
+  haul patch --resume disk.img                    complete one that a crash interrupted
+  make-records | haul patch --dry-run disk.img    what it would come to
+  python3 -c 'import struct, sys
+  sys.stdout.buffer.write(struct.pack(\"<QI\", 4096, 5) + b\"hello\")' | haul patch disk.img
+
+Exit codes:
+  0  every record is in the file, and on the medium
+  1  some of it failed; what is in the file is told
+  2  the command line is wrong
+  3  it could not start: the file is not there, in use, or cannot be patched
+  130, 143  ended by Ctrl-C or SIGTERM before everything was done";
 
 pub(super) const SUM: &str = "\
 Examples:

@@ -10,6 +10,7 @@ mod dups_action;
 mod examples;
 mod hash;
 mod log;
+mod patch;
 mod probe;
 mod store;
 mod sum;
@@ -29,6 +30,7 @@ pub(crate) use dups::{DupsAction, DupsArgs, ReportFormat, SearchArgs, ShowProgre
 pub(crate) use dups_action::{ActionArgs, HowArgs, PriorityArg};
 pub(crate) use hash::Hash;
 pub(crate) use log::{LogArgs, Stamps};
+pub(crate) use patch::PatchArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
@@ -99,6 +101,20 @@ pub(crate) enum Command {
     /// it from stdin, or from a file, and do something about it.
     #[command(after_long_help = examples::DUPS)]
     Dups(Box<DupsArgs>),
+    /// Write many records into a big file, sorted by their place: records | haul patch FILE
+    ///
+    /// Records come on stdin, each as its offset in the file (8 bytes, little-endian), its length
+    /// (4 bytes, little-endian) and its bytes; or from files, named in a list. They are gathered in
+    /// memory, sorted, merged with their neighbours, and written in one direction; of overlapping
+    /// ones the last stands. At exit 0 all of them are on the medium. Nobody else may write to the
+    /// file meanwhile.
+    ///
+    /// A run that ends early leaves some of its records in the file, unless it is --atomic: then all
+    /// of them are first made durable in FILE.haul-patch beside the file. Until they are, the file
+    /// is as it was; from then on the next "haul patch" of the file, or --resume, completes what a
+    /// crash interrupted.
+    #[command(after_long_help = examples::PATCH)]
+    Patch(PatchArgs),
     /// Print or check the sums of files, those of whole directories too
     ///
     /// Files are read in the order the disk likes best, by all cores, and told in the order of their

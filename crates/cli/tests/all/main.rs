@@ -16,6 +16,7 @@ mod helper;
 mod log;
 mod mistakes;
 mod objects;
+mod patch;
 mod probe;
 mod serving;
 mod sum;

@@ -39,6 +39,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
         Floor(3),
         "bytes crc32c md-5 parking_lot rustix thiserror | proptest tempfile",
     ),
+    ("haul-sorted-write", Floor(3), "parking_lot thiserror | proptest rustix tempfile"),
     (
         "haul-duplicates",
         Floor(3),
