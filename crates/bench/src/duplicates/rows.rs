@@ -106,7 +106,7 @@ impl Runs {
             seconds.map(|spread| spread.min).into(),
             seconds.map(|spread| spread.max).into(),
             self.median(|run| Some(run.cost.cpu.as_secs_f64())).into(),
-            self.median(|run| Some(mib(run.cost.memory_bytes))).into(),
+            self.median(|run| run.cost.memory_bytes.map(mib)).into(),
             self.median(|run| Some(run.traffic.reads as f64)).into(),
             self.median(|run| Some(mib(run.traffic.read_bytes))).into(),
             self.median(|run| run.traffic.service_s).into(),
@@ -134,7 +134,7 @@ pub(super) fn ratios(all: &[Runs]) -> BTreeMap<String, f64> {
         let Some(our) = own.judged() else { continue };
         let name = format!("{}_{}", own.corpus.name(), own.state.name());
         if let (Corpus::Paths, Some(bytes)) =
-            (own.corpus, own.median(|run| Some(mib(run.cost.memory_bytes))))
+            (own.corpus, own.median(|run| run.cost.memory_bytes.map(mib)))
         {
             ratios.insert("paths_memory_mib".to_owned(), bytes);
         }
