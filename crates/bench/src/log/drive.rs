@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_contender_that_fails_ends_the_measurement() {
-        let fake = Fake { fails_at: Some(20), ..Fake::default() };
+        let fake = Fake { fails_at: Some(3), ..Fake::default() };
         let failure = drive(&fake, &LOAD, None).unwrap_err();
         assert_eq!(failure.to_string(), "the disk is gone");
     }
