@@ -81,6 +81,10 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
     let began = Instant::now();
     if is_new(&**disk)? {
         make(&**disk)?;
+    } else {
+        // Whoever made it may have been killed before this: the names are there for who looks, and
+        // gone after a power cut, which would leave volumes where there is no store.
+        disk.sync_dir("")?;
     }
     let volumes: Arc<dyn Disk> = Arc::new(Subdir::new(Arc::clone(disk), names::VOLUMES));
     let objects: Arc<dyn Disk> = Arc::new(Subdir::new(Arc::clone(disk), names::OBJECTS));

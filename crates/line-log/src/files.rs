@@ -95,6 +95,8 @@ impl Files {
         }
         if has_current {
             files.current = Some(files.go_on()?);
+            // Nobody knows which names the earlier run synced, this one's among them.
+            files.is_dir_dirty = true;
         } else {
             files.begin()?;
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use haul_disk::Disk;
-use haul_disk_sim::{Crash, Crashes, MemoryDisk, Random, crash_everywhere, crash_until};
+use haul_disk_sim::{
+    Crash, Crashes, Medium, MemoryDisk, Random, Survival, crash_everywhere, crash_until,
+};
 use haul_file_store::{Attributes, Error, Precondition, Recovered, Store};
 
 use crate::script::{Act, Lengths, Model, Seen};
@@ -107,6 +109,27 @@ fn crash_in(least: u64, crashes: &Crashes, acts: usize, lengths: Lengths) -> u64
         crash_everywhere(crashes, workload, Workload::recover)
     });
     compacted
+}
+
+/// A store was killed between the name of its marker and the sync of that name; the next process
+/// saw it, took it for granted, and lost it with the power. What it had stored by then was in a
+/// directory that was no store.
+#[test]
+fn a_store_whose_maker_was_killed_is_one_after_the_next_power_cut_too() {
+    let disk = MemoryDisk::default();
+    drop(open_on(&disk));
+    let (mut medium, none) = (Medium::default(), Attributes::new());
+    for step in disk.steps() {
+        medium.take(&step);
+        let killed = MemoryDisk::on(&medium);
+        let (store, _) = open_on(&killed);
+        store.create_bucket("bucket").unwrap();
+        store.put("bucket", "key", b"bytes", &none, &Precondition::None).unwrap();
+        let left = killed.medium().cut(Survival::Nothing);
+        drop(store);
+        let (store, _) = open_on(&MemoryDisk::on(&left));
+        assert_eq!(store.stat("bucket", "key").unwrap().bytes, 5, "killed after {step:?}");
+    }
 }
 
 #[test]

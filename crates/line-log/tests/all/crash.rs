@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haul_disk_sim::{Crash, Crashes, Device, MemoryDisk, crash_everywhere};
+use haul_disk_sim::{Crash, Crashes, Device, Medium, MemoryDisk, Survival, crash_everywhere};
 
 use crate::{all, line, numbers, open_on, small};
 
@@ -61,6 +61,27 @@ fn recover(end: u64, crash: &Crash) {
     assert!(synced.afterwards.iter().all(is_once), "what comes next is not glued to anything");
     assert!((0..synced.lines).all(|n| is_once(&n)), "{} were synced", synced.lines);
     assert!(found.keys().all(|number| *number < end || (AFTERWARDS..=new).contains(number)));
+}
+
+/// A log was killed between the making of its current file and the sync of the name; the next run
+/// saw the file, synced only its bytes, and lost all of it with the power.
+#[test]
+fn a_file_whose_maker_was_killed_keeps_what_the_next_run_synced() {
+    let disk = MemoryDisk::default();
+    let log = open_on(&disk, small());
+    log.append(&line(0, 100)).unwrap();
+    log.rotate().unwrap();
+    log.close().unwrap();
+    let mut medium = Medium::default();
+    for step in disk.steps() {
+        medium.take(&step);
+        let killed = MemoryDisk::on(&medium);
+        let log = open_on(&killed, small());
+        log.append(&line(1, 100)).unwrap();
+        log.sync().unwrap();
+        let left = MemoryDisk::on(&killed.medium().cut(Survival::Nothing));
+        assert!(numbers(&all(&left)).contains(&1), "killed after {step:?}");
+    }
 }
 
 #[test]
