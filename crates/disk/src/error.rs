@@ -41,6 +41,8 @@ pub enum Op {
     Map,
     /// Asking for, filling or emptying the page cache.
     Cache,
+    /// Having many reads under way at once.
+    Ring,
     /// Asking where on the device a file is.
     Blocks,
 }
@@ -63,6 +65,7 @@ impl Op {
             Self::Lock => "lock",
             Self::Map => "map",
             Self::Cache => "manage the page cache of",
+            Self::Ring => "read by way of",
             Self::Blocks => "find the blocks of",
         }
     }

@@ -7,6 +7,7 @@
 //!   them as [`OsDisk`], a test may put a disk of its own underneath.
 //! - [`AlignedBuf`] is memory that direct I/O accepts, [`fill`] writes blocks before they are
 //!   needed, [`write_durable`] and [`read_uncached`] are options of a single call.
+//! - [`ReadRing`] has many reads under way from one thread.
 //! - [`resident`], [`evict`] and [`warm`] ask for and change what the page cache holds;
 //!   [`DeviceCounters`] tell what the disk was really asked to do.
 //! - [`first_extent`] and [`extents`] tell where on the device a file is; [`same_blocks`] whether
@@ -69,6 +70,7 @@ mod os;
 mod per_call;
 mod probe;
 mod residency;
+mod ring;
 mod subdir;
 mod sys;
 mod units;
@@ -86,5 +88,6 @@ pub use os::OsDisk;
 pub use per_call::{read_uncached, write_durable};
 pub use probe::{Device, DirectIo, FileSystem, Mount, Queue, Storage, probe};
 pub use residency::{Residency, evict, resident, warm};
+pub use ring::{ReadRing, RingDone, RingRead};
 pub use subdir::Subdir;
 pub use units::{PAGE_BYTES, align_down, align_up};

@@ -9,6 +9,7 @@ mod names;
 mod page_cache;
 mod per_call;
 mod probing;
+mod ring;
 mod simulated;
 
 use tempfile::TempDir;

@@ -21,8 +21,13 @@ use Place::{Floor, Support, Tests};
 
 /// (crate, where it stands, the outside crates it may use; after the bar: for its tests).
 const HOUSE: &[(&str, Place, &str)] = &[
-    ("haul-disk", Floor(1), "libc rustix | proptest tempfile"),
+    ("haul-disk", Floor(1), "io-uring libc rustix | proptest tempfile"),
     ("haul-append-log", Floor(2), "crc32c parking_lot rustix thiserror | proptest tempfile tokio"),
+    (
+        "haul-bulk-read",
+        Floor(2),
+        "blake3 ignore md-5 parking_lot rustix sha2 thiserror xxhash-rust | proptest tempfile",
+    ),
     (
         "haul-line-log",
         Floor(2),

@@ -22,7 +22,7 @@ const IO: &[&str] = &[
 ];
 
 /// Libraries that reach storage through `haul_disk` alone and never speak.
-const QUIET: &[&str] = &["append-log", "line-log", "file-store"];
+const QUIET: &[&str] = &["append-log", "bulk-read", "line-log", "file-store"];
 
 const LOUD: &[&str] =
     &["std::fs", "std::env", "println!", "print!", "eprintln!", "eprint!", "dbg!"];

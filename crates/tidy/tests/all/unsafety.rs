@@ -3,8 +3,12 @@
 use crate::tree::{Source, assert_none, files, has_word};
 
 /// The only modules that may have any.
-const ALLOWED: &[&str] =
-    &["crates/disk/src/buffer.rs", "crates/disk/src/map.rs", "crates/disk/src/sys.rs"];
+const ALLOWED: &[&str] = &[
+    "crates/disk/src/buffer.rs",
+    "crates/disk/src/map.rs",
+    "crates/disk/src/ring.rs",
+    "crates/disk/src/sys.rs",
+];
 
 fn complaints(files: &[Source]) -> Vec<String> {
     let mut complaints = Vec::new();

@@ -23,7 +23,8 @@ const PLACES: &[&str] = &[
 const VAGUE: &str = concat!("flu", "sh");
 
 /// The libraries that watch their words.
-const LIBRARIES: &[&str] = &["disk", "append-log", "line-log", "file-store", "s3-server", "bench"];
+const LIBRARIES: &[&str] =
+    &["disk", "append-log", "bulk-read", "line-log", "file-store", "s3-server", "bench"];
 
 /// Where the vague word is the name somebody else gave: (folder of the crate, how it stands).
 /// The kernel counts requests of that name, and `std::io::Write` has a method.

@@ -1,0 +1,39 @@
+//! Bytes in hexadecimal, as all lists of sums have them. Pure.
+
+/// Two lower-case digits for each byte.
+#[must_use]
+pub fn to_hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// The bytes that two digits each stand for, in either case; `None` when they are anything else.
+#[must_use]
+pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, rest) = text.as_chunks::<2>();
+    let byte = |[high, low]: &[u8; 2]| Some(digit(*high)? << 4 | digit(*low)?);
+    rest.is_empty().then(|| pairs.iter().map(byte).collect())?
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_hexadecimal_is_refused() {
+        assert_eq!(to_hex(&[0, 0x1f, 0xff]), "001fff");
+        assert_eq!(from_hex(b"001FfF"), Some(vec![0, 0x1f, 0xff]));
+        assert_eq!((from_hex(b""), from_hex(b"0"), from_hex(b"0g")), (Some(vec![]), None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn there_and_back_is_the_same(bytes: Vec<u8>) {
+            prop_assert_eq!(from_hex(to_hex(&bytes).as_bytes()), Some(bytes));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! One type for all hashes.
+
+use std::fmt;
+
+use md5::{Digest as _, Md5};
+use sha2::{Sha256, Sha512};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::hex::to_hex;
+
+/// Which hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum HashKind {
+    /// BLAKE3, 32 bytes: cryptographic, and the fastest such; one file can be hashed by several
+    /// threads.
+    #[default]
+    Blake3,
+    /// XXH3, 16 bytes: faster still, but whoever wants to can make two files with the same one.
+    Xxh3,
+    /// SHA-256, 32 bytes.
+    Sha256,
+    /// SHA-512, 64 bytes.
+    Sha512,
+    /// MD5, 16 bytes: broken, for old lists only.
+    Md5,
+}
+
+impl HashKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Blake3, Self::Xxh3, Self::Sha256, Self::Sha512, Self::Md5];
+
+    /// How long the sum is.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Blake3 | Self::Sha256 => 32,
+            Self::Sha512 => 64,
+            Self::Xxh3 | Self::Md5 => 16,
+        }
+    }
+
+    /// Whether two files with the same sum are surely the same, whoever made them.
+    #[must_use]
+    pub fn is_cryptographic(self) -> bool {
+        !matches!(self, Self::Xxh3 | Self::Md5)
+    }
+
+    /// A hasher that has seen nothing yet.
+    #[must_use]
+    pub fn hasher(self) -> Hasher {
+        Hasher(match self {
+            Self::Blake3 => Inner::Blake3(Box::default()),
+            Self::Xxh3 => Inner::Xxh3(Box::default()),
+            Self::Sha256 => Inner::Sha256(Sha256::new()),
+            Self::Sha512 => Inner::Sha512(Sha512::new()),
+            Self::Md5 => Inner::Md5(Md5::new()),
+        })
+    }
+
+    /// The sum of `bytes`.
+    #[must_use]
+    pub fn of(self, bytes: &[u8]) -> Digest {
+        match self {
+            Self::Blake3 => Digest::new(blake3::hash(bytes).as_bytes()),
+            Self::Xxh3 => Digest::new(&xxhash_rust::xxh3::xxh3_128(bytes).to_be_bytes()),
+            _ => {
+                let mut hasher = self.hasher();
+                hasher.update(bytes);
+                hasher.finish()
+            }
+        }
+    }
+}
+
+/// Takes bytes, and gives their sum.
+#[derive(Clone)]
+pub struct Hasher(Inner);
+
+#[derive(Clone)]
+enum Inner {
+    Blake3(Box<blake3::Hasher>),
+    Xxh3(Box<Xxh3>),
+    Sha256(Sha256),
+    Sha512(Sha512),
+    Md5(Md5),
+}
+
+impl Hasher {
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            Inner::Blake3(hasher) => drop(hasher.update(bytes)),
+            Inner::Xxh3(hasher) => hasher.update(bytes),
+            Inner::Sha256(hasher) => hasher.update(bytes),
+            Inner::Sha512(hasher) => hasher.update(bytes),
+            Inner::Md5(hasher) => hasher.update(bytes),
+        }
+    }
+
+    /// The sum of all bytes taken.
+    #[must_use]
+    pub fn finish(self) -> Digest {
+        match self.0 {
+            Inner::Blake3(hasher) => Digest::new(hasher.finalize().as_bytes()),
+            // As `xxhsum` and everybody else writes it.
+            Inner::Xxh3(hasher) => Digest::new(&hasher.digest128().to_be_bytes()),
+            Inner::Sha256(hasher) => Digest::new(&hasher.finalize()),
+            Inner::Sha512(hasher) => Digest::new(&hasher.finalize()),
+            Inner::Md5(hasher) => Digest::new(&hasher.finalize()),
+        }
+    }
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher")
+    }
+}
+
+/// A sum of up to 64 bytes. It shows itself in hexadecimal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest {
+    bytes: [u8; 64],
+    length: u8,
+}
+
+impl Digest {
+    fn new(sum: &[u8]) -> Self {
+        let mut bytes = [0; 64];
+        bytes[..sum.len()].copy_from_slice(sum);
+        Self { bytes, length: u8::try_from(sum.len()).unwrap_or(64) }
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&to_hex(self.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sums of "abc", as their authors publish them.
+    const ABC: [(HashKind, &str); 5] = [
+        (HashKind::Blake3, "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"),
+        (HashKind::Xxh3, "06b05ab6733a618578af5f94892f3950"),
+        (HashKind::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            HashKind::Sha512,
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+             2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+        ),
+        (HashKind::Md5, "900150983cd24fb0d6963f7d28e17f72"),
+    ];
+
+    #[test]
+    fn the_sums_are_those_everybody_gets() {
+        assert_eq!(ABC.map(|(kind, _)| kind), HashKind::ALL);
+        for (kind, expected) in ABC {
+            assert_eq!(kind.of(b"abc").to_string(), expected, "{kind:?}");
+            assert_eq!(kind.of(b"abc").as_bytes().len(), kind.bytes());
+            let mut hasher = kind.hasher();
+            hasher.update(b"a");
+            hasher.update(b"");
+            hasher.update(b"bc");
+            assert_eq!(hasher.finish(), kind.of(b"abc"));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Opening directories by paths of any length.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{self, CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+/// The kernel takes paths of less than 4096 bytes with the zero behind them.
+const PATH_BYTES_MAX: usize = 4000;
+
+/// Opens the directory at `path`; the empty one is the current directory. A path that is longer
+/// than the kernel takes is walked in parts.
+pub(crate) fn open_dir(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut rest = if path.is_empty() { b"." } else { path };
+    let mut at: Option<OwnedFd> = None;
+    loop {
+        let (part, left) = first_part(rest);
+        let name = CString::new(part).map_err(|_zero| Errno::NOENT)?;
+        let flags = if left.is_empty() { flags } else { OFlags::PATH | OFlags::CLOEXEC };
+        let opened = match &at {
+            Some(dir) => fs::openat(dir, &name, flags, Mode::empty())?,
+            None => fs::openat(CWD, &name, flags, Mode::empty())?,
+        };
+        if left.is_empty() {
+            return Ok(opened);
+        }
+        (at, rest) = (Some(opened), left);
+    }
+}
+
+/// As much of the path as the kernel takes, up to a slash, and the rest without it.
+fn first_part(path: &[u8]) -> (&[u8], &[u8]) {
+    if path.len() <= PATH_BYTES_MAX {
+        return (path, &[]);
+    }
+    match path[..PATH_BYTES_MAX].iter().rposition(|byte| *byte == b'/') {
+        Some(slash) if slash > 0 => (&path[..slash], &path[slash + 1..]),
+        _ => (path, &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_is_cut_at_slashes() {
+        assert_eq!(first_part(b"/a/b"), (&b"/a/b"[..], &b""[..]));
+        let long = [b"/".as_slice(), &[b'x'; 3990], b"/y/", &[b'z'; 20]].concat();
+        let (part, rest) = first_part(&long);
+        assert_eq!((part.len(), rest.len()), (3993, 20));
+        assert_eq!([part, b"/", rest].concat(), long);
+    }
+}

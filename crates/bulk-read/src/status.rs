@@ -1,0 +1,70 @@
+//! What the kernel says of one file, in the few numbers that matter here.
+
+use std::ffi::CStr;
+
+use rustix::fd::AsFd;
+use rustix::fs::{self, AtFlags, FileType, Statx, StatxFlags};
+use rustix::io::Errno;
+
+use crate::tree::Meta;
+
+/// Only what is used is asked for: a file system may have to fetch the rest.
+const WANTED: StatxFlags = StatxFlags::TYPE
+    .union(StatxFlags::INO)
+    .union(StatxFlags::SIZE)
+    .union(StatxFlags::NLINK)
+    .union(StatxFlags::MTIME)
+    .union(StatxFlags::CTIME);
+
+/// A type and the numbers that go with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Status {
+    pub(crate) kind: FileType,
+    pub(crate) meta: Meta,
+}
+
+impl Status {
+    fn of(status: &Statx) -> Self {
+        Self {
+            kind: FileType::from_raw_mode(status.stx_mode.into()),
+            meta: Meta {
+                device: fs::makedev(status.stx_dev_major, status.stx_dev_minor),
+                inode: status.stx_ino,
+                bytes: status.stx_size,
+                modified_ns: nanoseconds(status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec),
+                changed_ns: nanoseconds(status.stx_ctime.tv_sec, status.stx_ctime.tv_nsec),
+                links: status.stx_nlink,
+            },
+        }
+    }
+}
+
+/// Nanoseconds since 1970, as far as they go: from 1678 to 2262.
+fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds.into())
+}
+
+/// The status of what has that name in `dir`; of what it leads to, where it is a link to be
+/// followed. Nothing is mounted for it.
+pub(crate) fn status_at(dir: impl AsFd, name: &CStr, follow: bool) -> Result<Status, Errno> {
+    let link = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    fs::statx(dir, name, link | AtFlags::NO_AUTOMOUNT, WANTED).map(|status| Status::of(&status))
+}
+
+/// The status of an open file.
+pub(crate) fn status(fd: impl AsFd) -> Result<Status, Errno> {
+    fs::statx(fd, c"", AtFlags::EMPTY_PATH, WANTED).map(|status| Status::of(&status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_far_away_do_not_wrap() {
+        assert_eq!(nanoseconds(1, 5), 1_000_000_005);
+        assert_eq!(nanoseconds(-1, 999_999_999), -1);
+        assert_eq!(nanoseconds(i64::MAX, 1), i64::MAX);
+        assert_eq!(nanoseconds(i64::MIN, 0), i64::MIN);
+    }
+}

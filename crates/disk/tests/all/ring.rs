@@ -1,0 +1,168 @@
+//! Many reads at once, on files of the kernel.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+use haul_disk::{AlignedBuf, PAGE_BYTES, ReadRing, RingRead, evict, resident};
+use haul_test_image::skip;
+use rustix::fd::OwnedFd;
+
+use crate::disk_dir;
+
+/// A ring, or none where the kernel does not let us have one.
+fn ring<F: std::os::fd::AsFd>(depth: u32) -> Option<ReadRing<F>> {
+    match ReadRing::new(depth) {
+        Ok(ring) => Some(ring),
+        Err(error) => {
+            assert!(error.is_unsupported(), "{error:?}");
+            skip("no io_uring here");
+            None
+        }
+    }
+}
+
+/// A file of pages, each filled with its number.
+fn numbered(pages: u8) -> Rc<OwnedFd> {
+    let mut file = tempfile::tempfile_in(disk_dir().path()).unwrap();
+    for page in 0..pages {
+        file.write_all(&[page; PAGE_BYTES]).unwrap();
+    }
+    file.sync_all().unwrap();
+    Rc::new(file.into())
+}
+
+fn page<F>(file: F, page: u64) -> RingRead<F> {
+    let buffer = AlignedBuf::zeroed(PAGE_BYTES);
+    let offset = page * PAGE_BYTES as u64;
+    RingRead { file, offset, buffer, bytes: PAGE_BYTES, uncached: false, tag: page }
+}
+
+#[test]
+fn each_read_brings_its_own_bytes_whatever_the_order() {
+    let file = numbered(200);
+    evict(&*file, 0, u64::MAX).unwrap();
+    let Some(mut ring) = ring(16) else { return };
+    let mut next = 0;
+    let mut seen = BTreeSet::new();
+    loop {
+        while next < 200 && !ring.is_full() {
+            ring.push(page(Rc::clone(&file), next * 7 % 200)).unwrap();
+            next += 1;
+        }
+        let Some(done) = ring.wait().unwrap() else { break };
+        assert_eq!(done.outcome.unwrap(), PAGE_BYTES);
+        let number = u8::try_from(done.read.tag).unwrap();
+        assert!(done.read.buffer.iter().all(|byte| *byte == number), "page {number}");
+        assert!(seen.insert(number), "page {number} twice");
+    }
+    assert_eq!(seen.len(), 200);
+    assert_eq!(ring.in_flight(), 0);
+}
+
+#[test]
+fn a_full_ring_gives_the_read_back() {
+    let file = numbered(3);
+    let Some(mut ring) = ring(2) else { return };
+    ring.push(page(Rc::clone(&file), 0)).unwrap();
+    ring.push(page(Rc::clone(&file), 1)).unwrap();
+    assert!(ring.is_full());
+    let back = ring.push(page(Rc::clone(&file), 2)).unwrap_err();
+    assert_eq!((back.tag, ring.in_flight()), (2, 2));
+    ring.submit().unwrap();
+    assert!(ring.wait().unwrap().is_some());
+    ring.push(back).unwrap();
+    assert!(ring.wait().unwrap().is_some() && ring.wait().unwrap().is_some());
+    assert!(ring.wait().unwrap().is_none());
+}
+
+#[test]
+fn the_end_of_a_file_and_a_failure_are_told_with_the_read() {
+    let file = numbered(2);
+    let Some(mut ring) = ring(4) else { return };
+    let buffer = AlignedBuf::zeroed(4 * PAGE_BYTES);
+    let bytes = buffer.len();
+    let last = page(Rc::clone(&file), 1);
+    ring.push(RingRead { buffer, bytes, ..last }).unwrap();
+    ring.push(page(Rc::clone(&file), 9)).unwrap();
+    ring.push(RingRead { offset: u64::MAX, tag: 77, ..page(Rc::clone(&file), 0) }).unwrap();
+    let dir = Rc::new(OwnedFd::from(File::open(disk_dir().path()).unwrap()));
+    ring.push(RingRead { tag: 88, ..page(dir, 0) }).unwrap();
+    for _ in 0..4 {
+        let done = ring.wait().unwrap().unwrap();
+        match (done.read.tag, done.outcome) {
+            (1, Ok(PAGE_BYTES)) | (9, Ok(0)) => {}
+            (77, Err(error)) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL)),
+            (88, Err(error)) => assert_eq!(error.raw_os_error(), Some(libc::EISDIR)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn more_is_never_read_than_the_buffer_takes() {
+    let file = numbered(4);
+    let Some(mut ring) = ring(1) else { return };
+    ring.push(RingRead { bytes: usize::MAX, ..page(file, 0) }).unwrap();
+    assert_eq!(ring.wait().unwrap().unwrap().outcome.unwrap(), PAGE_BYTES);
+}
+
+#[test]
+fn a_ring_that_is_dropped_waits_for_what_is_under_way() {
+    let (mut near, far) = UnixStream::pair().unwrap();
+    let file = numbered(8);
+    let Some(mut ring) = ring::<Rc<OwnedFd>>(8) else { return };
+    let far = Rc::new(OwnedFd::from(far));
+    ring.push(RingRead { offset: 0, ..page(Rc::clone(&far), 0) }).unwrap();
+    (1..8).for_each(|number| ring.push(page(Rc::clone(&file), number)).unwrap());
+    ring.submit().unwrap();
+    // Nothing has come yet, so the read still waits; it may write into its buffer from now on.
+    let writer = std::thread::spawn(move || {
+        near.write_all(&[7; PAGE_BYTES]).unwrap();
+        near
+    });
+    drop(ring);
+    // The descriptors were the ring's, and are given back.
+    assert_eq!((Rc::strong_count(&far), Rc::strong_count(&file)), (1, 1));
+    let near = writer.join().unwrap();
+    let mut rest = [0; 16];
+    near.set_nonblocking(true).unwrap();
+    drop(near);
+    let mut far = UnixStream::from(Rc::into_inner(far).unwrap());
+    // All was read into the buffer of the ring, before that was freed.
+    assert_eq!(std::io::Read::read(&mut far, &mut rest).unwrap(), 0);
+}
+
+#[test]
+fn what_is_only_queued_is_forgotten_with_the_ring() {
+    let file = numbered(2);
+    let Some(mut ring) = ring(2) else { return };
+    ring.push(page(Rc::clone(&file), 0)).unwrap();
+    drop(ring);
+    assert_eq!(Rc::strong_count(&file), 1);
+}
+
+#[test]
+fn an_uncached_read_leaves_the_page_cache_as_it_was() {
+    let file = numbered(64);
+    evict(&*file, 0, u64::MAX).unwrap();
+    if resident(&*file, 0, u64::MAX).unwrap().resident_bytes > 0 {
+        return skip("this file system keeps its files in memory");
+    }
+    let Some(mut ring) = ring(4) else { return };
+    let buffer = AlignedBuf::zeroed(64 * PAGE_BYTES);
+    let bytes = buffer.len();
+    ring.push(RingRead { buffer, bytes, uncached: true, ..page(Rc::clone(&file), 0) }).unwrap();
+    let done = ring.wait().unwrap().unwrap();
+    match done.outcome {
+        Ok(read) => assert_eq!(read, 64 * PAGE_BYTES),
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            return skip("this file system reads by its page cache alone");
+        }
+        Err(error) => panic!("{error}"),
+    }
+    assert!(done.read.buffer.chunks(PAGE_BYTES).zip(0..).all(|(page, number)| page[0] == number));
+    assert_eq!(resident(&*file, 0, u64::MAX).unwrap().resident_bytes, 0);
+}
