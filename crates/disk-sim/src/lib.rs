@@ -64,12 +64,14 @@ mod disk;
 mod guard;
 mod medium;
 mod model;
+mod mounted;
 mod plot;
 mod random;
 mod served;
 mod transport;
 
 pub use counters::{Counters, Parts};
-pub use disk::{Backing, Mounted, Options, SpinningDisk};
+pub use disk::{Backing, Options, SpinningDisk};
 pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
+pub use mounted::Mounted;
 pub use plot::plot;
