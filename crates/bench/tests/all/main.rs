@@ -5,4 +5,5 @@
     reason = "helpers of tests, which may fail like them"
 )]
 
+mod read_order;
 mod write_modes;

@@ -3,6 +3,7 @@
 
 mod bench;
 mod bench_log;
+mod bench_read;
 mod examples;
 mod log;
 mod store;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 
 pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
 pub(crate) use bench_log::BenchLogArgs;
+pub(crate) use bench_read::{RandomReadArgs, ReadOrderArgs, SequentialReadArgs};
 pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,

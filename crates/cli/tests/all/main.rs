@@ -7,6 +7,7 @@
 
 mod bench;
 mod bench_log;
+mod bench_read;
 mod damage;
 mod generated;
 mod helper;
