@@ -21,8 +21,15 @@ while [ -d "$dir" ] && ! rmdir -- "$dir" 2> /dev/null && [ $tries -lt 50 ]; do
 done
 "#;
 
+/// Waits in the same way, then writes.
+const RESTORE: &str = r#"
+cat > /dev/null
+printf %s "$2" > "$1"
+"#;
+
 /// A process beside this one, which removes a directory and the files in it that have known names,
-/// once this is dropped or the process is gone: even a kill leaves nothing behind.
+/// once this is dropped or the process is gone: even a kill leaves nothing behind. Or it writes back
+/// what a setting was.
 #[derive(Debug)]
 pub(crate) struct Guardian(Child);
 
@@ -30,18 +37,23 @@ impl Guardian {
     /// Watches over `dir`, relative to `base`, which may be made from now on, and over the `files`
     /// in it. Nothing else is removed.
     pub(crate) fn of(base: &Path, dir: &str, files: &[&str]) -> Result<Self> {
-        Self::start(
-            Command::new("/bin/sh").args(["-c", SCRIPT, "sh", dir]).args(files).current_dir(base),
-        )
+        Self::start(Command::new("/bin/sh").args(["-c", SCRIPT, "sh", dir]).args(files), base)
+    }
+
+    /// Will write `text` to `path`, such as what a setting was before.
+    pub(crate) fn writing(path: &Path, text: &str) -> Result<Self> {
+        Self::with(RESTORE, &[path.as_os_str(), text.as_ref()])
     }
 
     /// Runs a script of our own with these words, which begins by waiting for the end of its input.
     pub(crate) fn with(script: &str, words: &[&OsStr]) -> Result<Self> {
-        Self::start(Command::new("/bin/sh").args(["-c", script, "sh"]).args(words))
+        let mut shell = Command::new("/bin/sh");
+        Self::start(shell.args(["-c", script, "sh"]).args(words), Path::new("/"))
     }
 
-    fn start(command: &mut Command) -> Result<Self> {
-        let child = command
+    fn start(shell: &mut Command, dir: &Path) -> Result<Self> {
+        let child = shell
+            .current_dir(dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -64,6 +76,16 @@ impl Drop for Guardian {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_there_is_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a setting");
+        let guardian = Guardian::writing(&path, "128").unwrap();
+        std::fs::write(&path, "4096").unwrap();
+        drop(guardian);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "128");
+    }
 
     #[test]
     fn what_is_watched_over_is_removed_and_nothing_else() {

@@ -7,6 +7,8 @@
 //!   [`Latencies`] sum up what came out.
 //! - [`write_modes`] measures ways of writing records durably, with every request to the device on
 //!   somebody's account.
+//! - [`random_read`] and [`sequential_read`] read one file, by many readers or from end to end.
+//! - [`read_order`] reads a tree on a simulated spinning disk, in one order after the other.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
 //! - [`duplicates`] runs `haul dups` beside the tools others search duplicates with.
 //! - [`storage`] finds out in a few seconds what a storage is good at.
@@ -55,12 +57,16 @@ mod guardian;
 mod host;
 mod host_facts;
 pub mod log;
+pub mod random_read;
+pub mod read_order;
 mod report;
 mod rounds;
+pub mod sequential_read;
 mod setting;
 mod stats;
 pub mod storage;
 mod table;
+mod test_file;
 mod trace;
 mod watch;
 pub mod write_modes;

@@ -24,8 +24,7 @@ impl Setting {
         if before == value {
             return Ok(None);
         }
-        let script = r#"cat > /dev/null; echo "$2" > "$1""#;
-        let guardian = Guardian::with(script, &[path.as_os_str(), before.as_ref()])?;
+        let guardian = Guardian::writing(path, &before)?;
         fs::write(path, value).map_err(what("set"))?;
         Ok(Some(Self { path: path.to_path_buf(), before, _guardian: guardian }))
     }

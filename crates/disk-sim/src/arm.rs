@@ -166,6 +166,14 @@ impl Arm {
         left.into_iter().for_each(|waiting| (waiting.answer)(Err(Errno::IO.into())));
     }
 
+    /// From now on time passes at another speed; what was until now took as long as it did.
+    pub(crate) fn set_time_scale(&self, scale: f64) {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        let passed = Duration::from_secs_f64(state.drive.free_ns() as f64 / 1e9 * scale);
+        state.clock = Clock { began: now.checked_sub(passed).unwrap_or(now), scale };
+    }
+
     /// From now on every answer takes this long and the drive does not count it; or the drive
     /// answers again.
     pub(crate) fn answer_after(&self, after: Option<Duration>) {

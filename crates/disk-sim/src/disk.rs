@@ -2,29 +2,28 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, Session, SessionACL};
 use haul_test_image::{LoopDevice, mount_detached, run};
-use rustix::fs::{CWD, MemfdFlags, OFlags, memfd_create};
-use rustix::mount::{MoveMountFlags, move_mount};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::arm::Arm;
 use crate::counters::Counters;
 use crate::guard::Guard;
 use crate::model::Parameters;
+use crate::mounted::{Mounted, is_free};
 use crate::served::{Obey, Order, Served};
 use crate::transport;
 
 /// How long the kernel may take to let go of the disk at the end.
-const END_MAX: Duration = Duration::from_secs(10);
+pub(crate) const END_MAX: Duration = Duration::from_secs(10);
 
 /// Where the bytes are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,9 +114,10 @@ impl SpinningDisk {
     /// What could not be done and why: no root, no FUSE, no loop device, an unknown scheduler, ...
     pub fn start(options: &Options) -> Result<Self, String> {
         let bytes = options.bytes / 4096 * 4096;
-        if bytes < 1 << 20 || !(0.0..=1000.0).contains(&options.time_scale) {
-            return Err("a disk has 1 MiB at least, and a time scale of 0 to 1000".to_owned());
+        if bytes < 1 << 20 {
+            return Err("a disk has 1 MiB at least".to_owned());
         }
+        check_time_scale(options.time_scale)?;
         let file = backing(&options.backing, bytes)?;
         let arm = Arm::new(&options.parameters, bytes, file, options.time_scale);
         let arm = ArmThread::start(arm);
@@ -164,13 +164,33 @@ impl SpinningDisk {
     pub fn mount(&self, fs: &str, options: &str) -> Result<Mounted<'_>, String> {
         let root = mount_detached(fs, self.device(), options)
             .map_err(|errno| format!("cannot mount {fs} of {}: {errno}", self.device()))?;
-        Ok(Mounted { root: Some(root), disk: self })
+        Ok(Mounted::new(root, self))
     }
 
     /// What was counted so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.arm.0.counters()
+    }
+
+    /// Lets time pass at another speed from now on, as [`Options::time_scale`] has it: such as 0
+    /// while files are made that are read later.
+    ///
+    /// # Errors
+    /// That there is no such scale.
+    pub fn set_time_scale(&self, scale: f64) -> Result<(), String> {
+        check_time_scale(scale)?;
+        self.arm.0.set_time_scale(scale);
+        Ok(())
+    }
+
+    /// Makes the kernel forget what it remembers of the device itself, such as the metadata of a
+    /// file system: the next mount reads it again. For when nothing is mounted from it.
+    ///
+    /// # Errors
+    /// Why `blockdev` failed.
+    pub fn forget_cached(&self) -> Result<(), String> {
+        forget_cached(self.device())
     }
 
     /// By how much answers leave earlier: see [`Options::hides_transport`].
@@ -212,49 +232,6 @@ impl Drop for SpinningDisk {
         self.device = None;
         self.root = None;
         self.served.recv_timeout(END_MAX).ok();
-    }
-}
-
-/// A mounted file system of a [`SpinningDisk`], unmounted when dropped: that waits, for ten seconds
-/// at most, until the kernel has let go of the device, which it does not while a file is open.
-#[derive(Debug)]
-pub struct Mounted<'a> {
-    root: Option<OwnedFd>,
-    disk: &'a SpinningDisk,
-}
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        self.root = None;
-        // A process that this one is just starting has the descriptor too, for a moment.
-        let started = Instant::now();
-        while is_free(self.disk.device()).is_err() && started.elapsed() < END_MAX {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-impl Mounted<'_> {
-    fn fd(&self) -> i32 {
-        self.root.as_ref().map_or(-1, |root| root.as_raw_fd())
-    }
-
-    /// A path to the root directory, good for every process of this user.
-    #[must_use]
-    pub fn path(&self) -> PathBuf {
-        format!("/proc/{}/fd/{}", std::process::id(), self.fd()).into()
-    }
-
-    /// Shows it on a directory too, for everybody. That it is taken away again from there, before
-    /// the disk ends, is up to the caller: `umount`.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn attach(&self, dir: &Path) -> Result<(), String> {
-        let Some(root) = &self.root else { return Ok(()) };
-        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        move_mount(root, "", CWD, dir, flags)
-            .map_err(|errno| format!("cannot mount on {}: {errno}", dir.display()))
     }
 }
 
@@ -349,18 +326,22 @@ fn power_on(arm: &Arm, node: &str) -> Result<(), String> {
     }
     is_free(node).map_err(|error| format!("unmount {node} before power on: {error}"))?;
     // While the power is off, nothing the kernel still holds can get to the disk.
-    run(Command::new("blockdev").args(["--flushbufs", node]))
-        .map_err(|why| format!("cannot make the kernel forget {node}: {why}"))?;
+    forget_cached(node)?;
     arm.power_on().map_err(not_written)
+}
+
+fn forget_cached(node: &str) -> Result<(), String> {
+    run(Command::new("blockdev").args(["--flushbufs", node]))
+        .map(drop)
+        .map_err(|why| format!("cannot make the kernel forget {node}: {why}"))
+}
+
+fn check_time_scale(scale: f64) -> Result<(), String> {
+    let is_one = (0.0..=1000.0).contains(&scale);
+    is_one.then_some(()).ok_or_else(|| "a time scale is 0 to 1000".to_owned())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn not_written(error: std::io::Error) -> String {
     format!("cannot write to the backing store: {error}")
-}
-
-/// Whether nobody has the device to himself, as a mounted file system does.
-fn is_free(node: &str) -> std::io::Result<()> {
-    let flags = OFlags::EXCL.bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(flags).open(node).map(drop)
 }

@@ -97,22 +97,27 @@ mod memory;
 #[cfg(feature = "spinning")]
 mod model;
 #[cfg(feature = "spinning")]
+mod mounted;
+#[cfg(feature = "spinning")]
 mod plot;
 mod random;
 #[cfg(feature = "spinning")]
 mod served;
+#[cfg(feature = "spinning")]
 mod transport;
 
 #[cfg(feature = "spinning")]
 pub use counters::{Counters, Parts};
 #[cfg(feature = "spinning")]
-pub use disk::{Backing, Mounted, Options, SpinningDisk};
+pub use disk::{Backing, Options, SpinningDisk};
 pub use memory::{
     Bytes, CALLS, Crash, Crashes, Device, Faults, FaultyDisk, FileBytes, Medium, MemoryDisk, Note,
     States, Step, Survival, crash_everywhere, crash_until, replay_command, seed, tell_count,
 };
 #[cfg(feature = "spinning")]
 pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
+#[cfg(feature = "spinning")]
+pub use mounted::Mounted;
 #[cfg(feature = "spinning")]
 pub use plot::plot;
 pub use random::Random;

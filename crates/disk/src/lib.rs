@@ -12,7 +12,7 @@
 //!   [`DeviceCounters`] tell what the disk was really asked to do.
 //! - [`first_extent`] and [`extents`] tell where on the device a file is; [`same_blocks`] whether
 //!   two are at the same place.
-//! - [`Map`] writes a file through memory, to be measured against the calls.
+//! - [`Map`] writes or reads a file through memory, to be measured against the calls.
 //! - [`DirLock`] keeps a second process out of a directory.
 //!
 //! # Example

@@ -9,6 +9,7 @@ use haul_bench::write_modes::{Modes, VirtualDisk};
 
 use super::bench_duplicates::BenchDuplicatesArgs;
 use super::bench_log::BenchLogArgs;
+use super::bench_read::{RandomReadArgs, ReadOrderArgs, SequentialReadArgs};
 use super::examples;
 use crate::units::{parse_bytes, parse_time};
 
@@ -46,6 +47,26 @@ pub(crate) enum BenchCommand {
     /// with a warm page cache and, as root, with an empty one. What they find is compared.
     #[command(after_long_help = examples::BENCH_DUPLICATES)]
     Duplicates(BenchDuplicatesArgs),
+    /// Random reads of one file, by more and more readers
+    ///
+    /// pread on one descriptor, on descriptors of their own, seek and read under a lock, and one thread
+    /// with io_uring; past the page cache (cold), and with all of the file in memory (warm). Rows tell reads a second, their
+    /// times, and requests of the device. By default it takes about a minute and a half.
+    #[command(after_long_help = examples::BENCH_RANDOM_READ)]
+    RandomRead(RandomReadArgs),
+    /// One file from end to end: read, mmap, readahead, direct, uncached
+    ///
+    /// Nothing of the file is in memory before; how much is afterwards is told too. The kernel's own
+    /// readahead is changed by advice for each descriptor, or for the device.
+    #[command(after_long_help = examples::BENCH_SEQUENTIAL_READ)]
+    SequentialRead(SequentialReadArgs),
+    /// Many small files in one order or another, on a simulated spinning disk
+    ///
+    /// A tree as years of use leave it is read in the order of its directories, by inode, and by where
+    /// the files are. Seeks, the way of the arm and the time the drive is busy are the simulator's
+    /// own: docs/spinning-disk.md. Needs root and /dev/fuse; nothing is left behind.
+    #[command(after_long_help = examples::BENCH_READ_ORDER)]
+    ReadOrder(ReadOrderArgs),
 }
 
 /// Where a report goes besides the terminal.

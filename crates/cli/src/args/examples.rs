@@ -40,7 +40,27 @@ Examples:
 
 pub(super) const BENCH: &str = "\
 Examples:
-  haul bench write-modes --dir .";
+  haul bench write-modes --dir .
+  haul bench random-read --dir /var/tmp
+  haul bench sequential-read --dir /var/tmp
+  sudo haul bench read-order";
+
+pub(super) const BENCH_RANDOM_READ: &str = "\
+Examples:
+  haul bench random-read --dir /var/tmp
+  haul bench random-read --dir /srv --file-size 16GiB --readers 1,32 --seconds 2s --json read.json";
+
+pub(super) const BENCH_SEQUENTIAL_READ: &str = "\
+Examples:
+  haul bench sequential-read --dir /var/tmp
+  haul bench sequential-read --dir /srv --sizes 4KiB,128KiB,4MiB --advice normal
+  sudo haul bench sequential-read --dir /srv --read-ahead-kb 0,128,1024,8192";
+
+pub(super) const BENCH_READ_ORDER: &str = "\
+Examples:
+  sudo haul bench read-order
+  sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0
+  sudo haul bench read-order --files 20000 --dirs 400 --scheduler mq-deadline --json order.json";
 
 pub(super) const BENCH_DUPLICATES: &str = "\
 Examples:

@@ -2,6 +2,7 @@
 
 mod duplicates;
 mod log;
+mod reading;
 mod write_modes;
 
 use std::io::{IsTerminal, stdout};
@@ -22,6 +23,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
         BenchCommand::WriteModes(args) => write_modes::run(args),
         BenchCommand::Log(args) => log::run(args),
         BenchCommand::Duplicates(args) => duplicates::run(args),
+        BenchCommand::RandomRead(args) => reading::random_read(args),
+        BenchCommand::SequentialRead(args) => reading::sequential_read(args),
+        BenchCommand::ReadOrder(args) => reading::read_order(args),
     }
 }
 

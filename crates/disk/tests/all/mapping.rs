@@ -1,8 +1,8 @@
-//! Files written through memory.
+//! Files written and read through memory.
 
 use std::io::ErrorKind;
 
-use haul_disk::{Disk, Map, Open, OsDisk, read_full};
+use haul_disk::{Disk, Map, Open, OsDisk, read_full, write_full};
 
 use crate::disk_dir;
 
@@ -41,4 +41,27 @@ fn memory_beyond_the_end_of_the_file_is_not_touched() {
     refused(&mut map, 8188);
     map.sync(0, usize::MAX).unwrap();
     assert_eq!(file.bytes().unwrap(), 16384);
+}
+
+#[test]
+fn what_is_in_the_file_is_read_through_memory_and_never_written() {
+    let dir = disk_dir();
+    let disk = OsDisk::open(dir.path()).unwrap();
+    let file = disk.create("mapped", Open::default()).unwrap();
+    write_full(&*file, b"hello, disk", 4090).unwrap();
+    let read_only = disk.open("mapped", Open { read_only: true, ..Open::default() }).unwrap();
+    let mut map = Map::for_reading(read_only, 8192).unwrap();
+    map.will_be_read_in_order().unwrap();
+    map.fetch(4090, 11).unwrap();
+    let mut bytes = [0; 11];
+    map.read(&mut bytes, 4090).unwrap();
+    assert_eq!(&bytes, b"hello, disk");
+    for offset in [4091, 8190, 8192, usize::MAX] {
+        let beyond = map.read(&mut bytes, offset).unwrap_err();
+        assert_eq!(beyond.source.kind(), ErrorKind::InvalidInput, "{offset}");
+        let beyond = map.fetch(offset, 11).unwrap_err();
+        assert_eq!(beyond.source.kind(), ErrorKind::InvalidInput, "{offset}");
+    }
+    let refused = map.write(b"hello", 0).unwrap_err();
+    assert_eq!(refused.source.kind(), ErrorKind::PermissionDenied);
 }

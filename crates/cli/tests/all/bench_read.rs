@@ -1,0 +1,79 @@
+//! The benches of reading, with everything as small as it can be: that they run and what they leave,
+//! not what they find.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(arguments: &[&str], json: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_haul"))
+        .arg("bench")
+        .args(arguments)
+        .arg("--json")
+        .arg(json)
+        .output()
+        .unwrap()
+}
+
+/// Runs a bench in a directory, and gives its report; nothing is left in the directory.
+fn report(arguments: &[&str]) -> Value {
+    let (dir, outside) =
+        (tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), tempfile::tempdir().unwrap());
+    let json = outside.path().join("report.json");
+    let place = dir.path().to_str().unwrap();
+    let output = bench(&[arguments, &["--rounds", "1", "--dir", place]].concat(), &json);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+    serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap()
+}
+
+#[test]
+fn random_reads_are_measured_by_all_readers_in_all_ways() {
+    let report =
+        report(&["random-read", "--readers", "1,3", "--file-size", "8MiB", "--seconds", "30ms"]);
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 2 * 4);
+    for row in rows.iter().filter(|row| row["state"] == "measured") {
+        assert!(row["reads"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["p999_us"].as_f64() >= row["median_us"].as_f64(), "{row}");
+    }
+    assert!(rows.iter().any(|row| row["table"] == "warm" && row["state"] == "measured"));
+    assert!(report["ratios"]["shared_vs_locked_3_warm"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn sequential_reads_tell_what_stays_in_memory() {
+    let sizes = ["--file-size", "8MiB", "--sizes", "256KiB", "--windows", "1MiB"];
+    let report = report(&[&["sequential-read", "--advice", "normal,random"][..], &sizes].concat());
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6 + 5);
+    for row in rows.iter().filter(|row| row["state"] == "measured") {
+        assert!(row["mb_per_s"].as_f64().unwrap() > 0.0, "{row}");
+        let cached = row["cached_percent"].as_f64().unwrap();
+        match row["way"].as_str().unwrap() {
+            "direct" => assert!(cached < 1.0, "{row}"),
+            "uncached" => assert!(cached < 100.0, "{row}"),
+            _ => assert!(cached > 99.0, "{row}"),
+        }
+    }
+    assert!(report["ratios"]["direct_vs_read"].as_f64().is_none_or(|ratio| ratio > 0.0));
+}
+
+#[test]
+fn orders_of_reading_are_measured_on_a_simulated_disk_or_it_says_why_not() {
+    let outside = tempfile::tempdir().unwrap();
+    let json = outside.path().join("report.json");
+    let small = ["--files", "60", "--dirs", "4", "--rounds", "1", "--threads", "1,2"];
+    let drive = ["--drive", "deskstar-7k1000.c", "--time-scale", "0", "--disk-size", "1GiB"];
+    let output = bench(&[&["read-order"], &small[..], &drive].concat(), &json);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("needs root") {
+        return haul_test_image::skip(&said);
+    }
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(report["rows"].as_array().unwrap().len(), 6);
+    assert!(report["ratios"]["physical_vs_unsorted"].as_f64().unwrap() > 0.0);
+    assert!(report["ratios"]["physical_vs_inode_2t"].as_f64().unwrap() > 0.0);
+}
