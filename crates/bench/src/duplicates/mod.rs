@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub use corpus::{Corpus, Sizes};
 
 use self::groups::Groups;
-use self::place::{Place, forget};
+use self::place::Place;
 use self::process::run as run_once;
 use self::rows::{BAR, COLUMNS, Run, Runs, State};
 use self::tools::{Contender, Tool, contenders, missing};
@@ -182,7 +182,7 @@ fn one(
     let solid = place.rotational().filter(|_| contender.as_solid);
     let _solid = solid.map(|path| Setting::change(&path, "0")).transpose()?;
     if state == State::Cold {
-        forget()?;
+        place.forget()?;
     }
     let ((cost, groups), traffic) = place.watched(|| run_once(contender, &place.root, home))?;
     let cached_bytes = (state == State::Cold).then(|| place.cached_bytes()).transpose()?;

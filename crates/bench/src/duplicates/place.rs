@@ -1,10 +1,13 @@
 //! Where a corpus lies, what its disk counts, and how the page cache forgets it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haul_disk::{Device, DeviceCounters, Disk, Open, OsDisk, Storage, probe, resident};
+use haul_disk::{
+    AlignedBuf, Device, DeviceCounters, Disk, Open, OsDisk, Storage, probe, read_full, resident,
+};
 use haul_disk_sim::{Backing, Mounted, Options as SimOptions, Parameters, SpinningDisk};
 use haul_test_image::DetachedImage;
 
@@ -19,6 +22,8 @@ const UNMOUNT: &str = r#"cat > /dev/null; umount -l "$1"; rmdir "$1""#;
 const SPINNING_BYTES: u64 = 8 << 30;
 /// The spinning disk is so much faster than by the clock. Its own clock is what is compared.
 const TIME_SCALE: f64 = 0.1;
+/// More than its drive remembers.
+const DRIVE_MEMORY_MIB: u64 = 32;
 
 /// A directory for a corpus.
 pub(super) struct Place {
@@ -114,6 +119,18 @@ impl Place {
         Ok((done, traffic))
     }
 
+    /// Has the kernel forget all files, their names and where they lie, which root alone may; and a
+    /// simulated drive what it read ahead.
+    pub(super) fn forget(&self) -> Result<()> {
+        rustix::fs::sync();
+        let path = "/proc/sys/vm/drop_caches";
+        fs::write(path, "3").map_err(Error::other(format!("write to {path}")))?;
+        match &self.kind {
+            Kind::Spinning { disk, .. } => fill_drive_memory(disk),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads every file once.
     pub(super) fn warm(&self) -> Result<()> {
         let what = || format!("read the files in {}", self.root.display());
@@ -154,11 +171,17 @@ fn spinning(dir: &Path, root: &Path) -> Result<Kind> {
     Ok(Kind::Spinning { _mounted: attached, disk: Box::new(disk) })
 }
 
-/// Has the kernel forget all files, their names and where they lie, which root alone may.
-pub(super) fn forget() -> Result<()> {
-    rustix::fs::sync();
-    let path = "/proc/sys/vm/drop_caches";
-    fs::write(path, "3").map_err(Error::other(format!("write to {path}")))
+/// Reads what nobody else reads, so that nothing else is left in the memory of the drive.
+fn fill_drive_memory(disk: &SpinningDisk) -> Result<()> {
+    let node = Path::new(disk.device());
+    let name = node.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let how = Open { direct: true, read_only: true, ..Open::default() };
+    let device = OsDisk::open(node.parent().unwrap_or(node))?.open(name, how)?;
+    let mut buffer = AlignedBuf::zeroed(1 << 20);
+    for number in 1..=DRIVE_MEMORY_MIB {
+        read_full(&*device, &mut buffer, SPINNING_BYTES - (number << 20))?;
+    }
+    Ok(())
 }
 
 fn each_file(dir: &Path, body: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {

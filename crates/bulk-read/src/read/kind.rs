@@ -26,7 +26,7 @@ pub enum Decided {
     Measured {
         /// The median of a read alone, in microseconds.
         alone_us: u64,
-        /// What a read took on the average with sixteen under way, in microseconds; 0 where that
+        /// What a read took on the average with eight under way, in microseconds; 0 where that
         /// was not tried.
         together_us: u64,
     },
@@ -50,9 +50,9 @@ pub struct DeviceRead {
     pub cold: u64,
 }
 
-/// How many reads tell the kind: some alone, then as many together.
-pub(super) const ALONE: usize = 8;
-pub(super) const TOGETHER: usize = 16;
+/// How many reads tell the kind: some alone, then more together. Each costs a disk a seek.
+pub(super) const ALONE: usize = 4;
+pub(super) const TOGETHER: usize = 8;
 
 /// Samples nearer together than this may all be in the memory of the drive.
 pub(super) const SPAN_BYTES_MIN: u64 = 16 << 20;
@@ -60,8 +60,8 @@ pub(super) const SPAN_BYTES_MIN: u64 = 16 << 20;
 /// An arm that moves and a revolution that is waited for take longer than this.
 const ARM_US: u64 = 1000;
 
-/// Sixteen requests at once help a drive with one arm two- or threefold; this is more.
-const GAIN: u64 = 5;
+/// Eight requests at once help a drive with one arm not even twofold; this is more.
+const GAIN: u64 = 4;
 
 /// What reads of `alone_us` each, and `together` on the average with many under way, say.
 pub(super) fn verdict(mut alone_us: Vec<u64>, together_us: Option<u64>) -> (Kind, Decided) {
