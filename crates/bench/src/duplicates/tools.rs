@@ -40,9 +40,9 @@ impl Tool {
         if self == Self::Czkawka { "czkawka_cli" } else { self.name() }
     }
 
-    /// Whether it asks for files in the order in which they lie on a spinning disk.
+    /// Whether it asks for files in the order in which they lie on a spinning disk, or of inodes.
     pub(super) fn sorts(self) -> bool {
-        matches!(self, Self::Haul | Self::Fclones)
+        matches!(self, Self::Haul | Self::Fclones | Self::Rdfind)
     }
 
     /// Its settings: their name, and the words of the command line.
