@@ -98,7 +98,8 @@ impl<'a> Lister<'a> {
         let identity = (here.device, here.inode);
         let (is_new, has_root_files) = {
             let mut seen = self.shared.seen.lock();
-            (seen.is_new(identity), seen.has_files())
+            // A root was seen when it was taken.
+            (job.depth == 0 || seen.is_new(identity), seen.has_files())
         };
         if !is_new {
             self.shared.events.skipped(as_path(&self.path), Skipped::SeenBefore);

@@ -136,7 +136,8 @@ impl Shared<'_> {
 /// Finds the files below `roots`, which may be files themselves, and remembers them.
 ///
 /// A root that is a symbolic link is followed. Each directory is walked once, however many ways
-/// lead to it, and a root given twice counts once. What cannot be listed is told to `events`, and
+/// lead to it, and a root given twice counts once; what lies below several roots is told below the
+/// innermost. What cannot be listed is told to `events`, and
 /// the walk goes on. Nothing but directories is opened, and `.gitignore` and its like where
 /// [`WalkOptions::ignore_files`] asks for them.
 pub fn walk(roots: &[PathBuf], options: &WalkOptions<'_>, events: &dyn WalkEvents) -> Tree {

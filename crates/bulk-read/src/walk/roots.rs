@@ -50,6 +50,9 @@ impl Seen {
 }
 
 /// Takes the roots that are files, and gives the directories to walk, the first one last.
+///
+/// All roots count as seen from here on, so that what lies in several of them belongs to the
+/// innermost, whichever thread comes first.
 pub(super) fn begin(shared: &Shared<'_>, roots: &[PathBuf]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for (index, root) in (0..).zip(roots) {
@@ -72,6 +75,10 @@ fn take(shared: &Shared<'_>, path: &Path, root: u32) -> Result<Option<Job>, Erro
     let status = status_at(CWD, &name, true).map_err(fail)?;
     match status.kind {
         FileType::Directory => {
+            if !shared.seen.lock().is_new((status.meta.device, status.meta.inode)) {
+                shared.events.skipped(path, Skipped::SeenBefore);
+                return Ok(None);
+            }
             let added = shared.tree.lock().add_dir(None, name.to_bytes(), root);
             let dir = added.ok_or_else(|| Error::TooMany { path: path.to_path_buf() })?;
             Ok(Some(Job::root(dir, root, status.meta.device)))

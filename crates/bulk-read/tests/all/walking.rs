@@ -1,6 +1,6 @@
 //! Which files a walk finds.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -68,6 +68,27 @@ fn a_root_given_twice_and_a_file_also_below_a_root_count_once() {
     assert_eq!(told.failed(), Vec::<String>::new());
     let seen = told.skipped().iter().filter(|(_, why)| *why == Skipped::SeenBefore).count();
     assert_eq!(seen, 3, "{:?}", told.skipped());
+}
+
+#[test]
+fn what_lies_below_several_roots_belongs_to_the_innermost_whoever_comes_first() {
+    let dir = disk_dir();
+    write_all(dir.path(), &[("a/b/c/1", ""), ("a/b/2", ""), ("a/3", "")]);
+    let options = WalkOptions { sort: true, threads: Some(4), ..WalkOptions::default() };
+    for _ in 0..200 {
+        for roots in [["a", "a/b/c", "a/b"], ["a/b", "a", "a/b/c"], ["a/b/c", "a/b", "a"]] {
+            let tree = walk_well(&roots.map(|root| dir.path().join(root)), &options);
+            let of = |name: &CStr| {
+                let file = tree.ids().find(|id| tree.name(*id) == name).unwrap();
+                roots[tree.root(file)]
+            };
+            assert_eq!([of(c"1"), of(c"2"), of(c"3")], ["a/b/c", "a/b", "a"]);
+            assert_eq!(tree.len(), 3);
+        }
+    }
+    let shallow = WalkOptions { depth_max: Some(1), ..options };
+    let roots = ["a", "a/b/c"].map(|root| dir.path().join(root));
+    assert_eq!(paths(&walk_well(&roots, &shallow), dir.path()), ["a/3", "a/b/c/1"]);
 }
 
 #[test]
