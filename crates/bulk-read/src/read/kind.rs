@@ -26,8 +26,8 @@ pub enum Decided {
     Measured {
         /// The median of a read alone, in microseconds.
         alone_us: u64,
-        /// What a read took on the average with eight under way, in microseconds; 0 where that
-        /// was not tried.
+        /// What a read took on the average with eight under way, in microseconds; 0 where there
+        /// was no need to try.
         together_us: u64,
     },
     /// The flag says it rotates, and nothing had to be read from it that would tell more.
@@ -50,8 +50,9 @@ pub struct DeviceRead {
     pub cold: u64,
 }
 
-/// How many reads tell the kind: some alone, then more together. Each costs a disk a seek.
-pub(super) const ALONE: usize = 4;
+/// How many reads alone, and how many at once, it takes at most to tell the kind. Each costs a disk
+/// a seek.
+pub(super) const ALONE: usize = 3;
 pub(super) const TOGETHER: usize = 8;
 
 /// Samples nearer together than this may all be in the memory of the drive.
@@ -63,13 +64,62 @@ const ARM_US: u64 = 1000;
 /// Eight requests at once help a drive with one arm not even twofold; this is more.
 const GAIN: u64 = 4;
 
-/// What reads of `alone_us` each, and `together` on the average with many under way, say.
-pub(super) fn verdict(mut alone_us: Vec<u64>, together_us: Option<u64>) -> (Kind, Decided) {
-    alone_us.sort_unstable();
-    let alone = alone_us.get(alone_us.len() / 2).copied().unwrap_or(u64::MAX);
-    let gains = together_us.is_some_and(|together| alone / GAIN >= together.max(1));
-    let kind = if alone < ARM_US || gains { Kind::Solid } else { Kind::Rotating };
-    (kind, Decided::Measured { alone_us: alone, together_us: together_us.unwrap_or(0) })
+/// What was just read comes from the memory of a drive so much faster than from its platters. From
+/// far away it takes the way through the network again.
+const AGAIN: u64 = 8;
+
+/// What a few reads have told so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// How long each read of another place took, in microseconds.
+    pub(super) alone_us: Vec<u64>,
+    /// How long the last of them took once more.
+    pub(super) again_us: Option<u64>,
+    /// How long one of many at once took on the average.
+    pub(super) together_us: Option<u64>,
+}
+
+/// What to do to know more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    ReadAlone,
+    ReadAgain,
+    ReadTogether,
+    Known(Kind),
+}
+
+impl Seen {
+    /// The next step: most devices are known after three reads, of which a disk with an arm has to
+    /// seek for two.
+    pub(super) fn next(&self) -> Next {
+        let slow = self.alone_us.iter().filter(|us| **us >= ARM_US).count();
+        let fast = self.alone_us.len() - slow;
+        if fast >= 2 {
+            return Next::Known(Kind::Solid);
+        } else if slow < 2 {
+            return Next::ReadAlone;
+        }
+        let Some(again_us) = self.again_us else { return Next::ReadAgain };
+        if again_us <= self.median_us() / AGAIN {
+            return Next::Known(Kind::Rotating);
+        }
+        let Some(together_us) = self.together_us else { return Next::ReadTogether };
+        let gains = together_us.max(1) <= self.median_us() / GAIN;
+        Next::Known(if gains { Kind::Solid } else { Kind::Rotating })
+    }
+
+    pub(super) fn decided(&self) -> Decided {
+        Decided::Measured {
+            alone_us: self.median_us(),
+            together_us: self.together_us.unwrap_or_default(),
+        }
+    }
+
+    fn median_us(&self) -> u64 {
+        let mut sorted = self.alone_us.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+    }
 }
 
 /// `count` places spread evenly over the bytes of all items: which item, and where in its file.
@@ -103,26 +153,34 @@ pub(super) fn samples(items: &[Item], count: usize) -> Vec<(usize, u64)> {
 mod tests {
     use super::*;
 
-    fn kind(alone_us: &[u64], together_us: Option<u64>) -> Kind {
-        verdict(alone_us.to_vec(), together_us).0
+    /// What is decided where reads take so long, and how many were made.
+    fn decide(alone_us: &[u64], again_us: u64, together_us: u64) -> (Kind, usize) {
+        let mut seen = Seen::default();
+        for reads in 0.. {
+            match seen.next() {
+                Next::Known(kind) => return (kind, reads),
+                Next::ReadAlone => seen.alone_us.push(alone_us[seen.alone_us.len()]),
+                Next::ReadAgain => seen.again_us = Some(again_us),
+                Next::ReadTogether => seen.together_us = Some(together_us),
+            }
+        }
+        unreachable!("it ends");
     }
 
     #[test]
     fn what_answers_at_once_or_many_at_a_time_has_no_arm() {
-        for (alone_us, together_us, expected, why) in [
-            (&[90, 80, 120, 95][..], Some(20), Kind::Solid, "a solid-state disk"),
-            (&[300, 250, 9000, 310], Some(60), Kind::Solid, "a virtual one, once interrupted"),
-            (&[300, 250, 310], None, Kind::Solid, "where many at once cannot be tried"),
-            (&[5000, 5200, 4900], Some(400), Kind::Solid, "far away, and wide"),
-            (&[12_000, 9000, 15_000, 200], Some(6000), Kind::Rotating, "an arm"),
-            (&[12_000, 9000, 15_000], Some(4000), Kind::Rotating, "an arm that reorders well"),
-            (&[12_000, 9000, 15_000], None, Kind::Rotating, "slow, and nothing more known"),
-            (&[], None, Kind::Rotating, "nothing known"),
+        for (alone_us, again_us, together_us, expected, why) in [
+            (&[90, 80][..], 0, 0, (Kind::Solid, 2), "a solid-state disk"),
+            (&[9000, 300, 310], 0, 0, (Kind::Solid, 3), "a virtual one, once interrupted"),
+            (&[12_000, 9000], 150, 0, (Kind::Rotating, 3), "an arm"),
+            (&[200, 12_000, 9000], 150, 0, (Kind::Rotating, 4), "one that knew a place already"),
+            (&[5000, 5200], 900, 400, (Kind::Solid, 4), "far away, and wide"),
+            (&[12_000, 9000], 8300, 4000, (Kind::Rotating, 4), "an arm without memory"),
         ] {
-            assert_eq!(kind(alone_us, together_us), expected, "{why}");
+            assert_eq!(decide(alone_us, again_us, together_us), expected, "{why}");
         }
-        let (_, decided) = verdict(vec![3, 1, 2], Some(1));
-        assert_eq!(decided, Decided::Measured { alone_us: 2, together_us: 1 });
+        let seen = Seen { alone_us: vec![3, 1, 2], ..Seen::default() };
+        assert_eq!(seen.decided(), Decided::Measured { alone_us: 2, together_us: 0 });
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use haul_disk::{AlignedBuf, PAGE_BYTES, ReadRing, RingRead, first_extent};
 use rustix::io::pread;
 
-use super::kind::{ALONE, Decided, Kind, SPAN_BYTES_MIN, TOGETHER, samples, verdict};
+use super::kind::{ALONE, Decided, Kind, Next, SPAN_BYTES_MIN, Seen, TOGETHER, samples};
 use super::open::Opener;
 use super::plan::Item;
 use crate::tree::{FileId, Tree};
@@ -35,26 +35,49 @@ pub(super) fn measure(tree: &Tree, items: &[Item]) -> Option<(Kind, Decided)> {
     if all.len() < ALONE || span < SPAN_BYTES_MIN {
         return None;
     }
-    // Every third alone, so that both kinds go over the same range.
+    // Spread, so that both kinds of reads go over the whole range.
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for (index, sample) in all.into_iter().enumerate() {
-        if index % 3 == 0 { alone.push(sample) } else { together.push(sample) }
+        if index % 4 == 0 { alone.push(sample) } else { together.push(sample) }
     }
-    let alone_us = alone.iter().filter_map(time_alone).map(us).collect();
-    let count = together.len() as u64;
-    let together_us = time_together(together).map(|time| us(time) / count.max(1));
-    Some(verdict(alone_us, together_us))
+    Some(find_out(alone, together))
 }
 
-fn time_alone(sample: &Sample) -> Option<Duration> {
+/// Makes one read after the other until the kind is known. What cannot be read tells nothing.
+fn find_out(alone: Vec<Sample>, together: Vec<Sample>) -> (Kind, Decided) {
+    let mut seen = Seen::default();
+    let (mut alone, mut together) = (alone.into_iter(), Some(together));
+    let mut last = None;
+    loop {
+        match seen.next() {
+            Next::Known(kind) => return (kind, seen.decided()),
+            Next::ReadAlone => {
+                last = alone.next();
+                let Some(sample) = &last else { return (Kind::Rotating, seen.decided()) };
+                seen.alone_us.extend(time_alone(sample));
+            }
+            Next::ReadAgain => {
+                seen.again_us = Some(last.as_ref().and_then(time_alone).unwrap_or(u64::MAX));
+            }
+            Next::ReadTogether => {
+                let told = together.take().and_then(time_together);
+                seen.together_us = Some(told.unwrap_or(u64::MAX));
+            }
+        }
+    }
+}
+
+/// How long one takes, in microseconds.
+fn time_alone(sample: &Sample) -> Option<u64> {
     let mut page = AlignedBuf::zeroed(PAGE_BYTES);
     let begun = Instant::now();
     pread(&sample.fd, &mut page[..], sample.offset).ok()?;
-    Some(begun.elapsed())
+    Some(us(begun.elapsed()))
 }
 
-/// How long all take at once.
-fn time_together(samples: Vec<Sample>) -> Option<Duration> {
+/// How long each takes on the average when all are asked for at once, in microseconds.
+fn time_together(samples: Vec<Sample>) -> Option<u64> {
+    let count = samples.len().max(1) as u64;
     let mut ring = ReadRing::new(u32::try_from(samples.len()).ok()?).ok()?;
     let begun = Instant::now();
     for Sample { fd, offset } in samples {
@@ -66,7 +89,7 @@ fn time_together(samples: Vec<Sample>) -> Option<Duration> {
     while let Some(done) = ring.wait().ok()? {
         done.outcome.ok()?;
     }
-    Some(begun.elapsed())
+    Some(us(begun.elapsed()) / count)
 }
 
 fn us(time: Duration) -> u64 {
