@@ -51,6 +51,7 @@
 //! # Sources
 //! \[HdrHistogram\] for latencies, \[Ftrace\] for who asked a device for what.
 
+mod aging;
 pub mod duplicates;
 mod error;
 mod guardian;

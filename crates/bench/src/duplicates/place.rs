@@ -18,10 +18,10 @@ use crate::log::Scratch;
 
 /// Unmounts a directory once nobody needs it, and removes it.
 const UNMOUNT: &str = r#"cat > /dev/null; umount -l "$1"; rmdir "$1""#;
-/// For six thousand small files and what a file system needs.
+/// For some thousand files and what a file system needs.
 const SPINNING_BYTES: u64 = 8 << 30;
-/// The spinning disk is so much faster than by the clock. Its own clock is what is compared.
-const TIME_SCALE: f64 = 0.1;
+/// The spinning disk takes as long by the clock as by its own: tools look at the time a seek takes.
+const TIME_SCALE: f64 = 1.0;
 /// More than its drive remembers.
 const DRIVE_MEMORY_MIB: u64 = 32;
 
@@ -69,21 +69,32 @@ impl Place {
     /// Where `corpus` belongs: in `dir`, or on a file system of its own in a file there.
     pub(super) fn of(corpus: Corpus, dir: &Path, big_bytes: u64) -> Result<Self> {
         let name = format!("haul-bench-duplicates.{}-{}", std::process::id(), corpus.name());
-        let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
         let root = dir.join(&name);
         let kind = match corpus {
             Corpus::Reflinks => {
-                let image = DetachedImage::new("btrfs", &["-q"], "", big_bytes + (1 << 30), &dir)
+                let image = DetachedImage::new("btrfs", &["-q"], "", big_bytes + (1 << 30), dir)
                     .map_err(Error::Missing)?;
                 let mounted = Attached::new(&root, |root| image.attach(root))?;
                 Kind::Image { _mounted: mounted, _image: image }
             }
-            Corpus::Spinning => spinning(&dir, &root)?,
-            _ => Kind::Plain { _files: Scratch::new(&dir, &name)? },
+            corpus if corpus.spins() => spinning(dir, &root)?,
+            _ => Kind::Plain { _files: Scratch::new(dir, &name)? },
         };
         let storage = probe(&root)?;
         let device = storage.device.clone();
         Ok(Self { root, storage, device, kind })
+    }
+
+    /// Makes files, for which a simulated disk takes no time.
+    pub(super) fn make(&self, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let scale = |scale: f64| match &self.kind {
+            Kind::Spinning { disk, .. } => disk.set_time_scale(scale).map_err(Error::Missing),
+            _ => Ok(()),
+        };
+        scale(0.0)?;
+        make(&self.root)?;
+        rustix::fs::sync();
+        scale(TIME_SCALE)
     }
 
     /// Whether the disk says that it rotates and does not: fclones is tried with that set right.

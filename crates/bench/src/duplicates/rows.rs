@@ -151,7 +151,7 @@ pub(super) fn ratios(all: &[Runs]) -> BTreeMap<String, f64> {
             };
             let times = rival.judged().map(|theirs| theirs / our);
             keep(format!("{name}_vs_{}", tool.name()), times, f64::min);
-            if own.corpus == Corpus::Spinning && !tool.sorts() {
+            if own.corpus.spins() && !tool.sorts() {
                 keep(format!("{name}_vs_unsorted"), times, f64::min);
             }
             if own.corpus == Corpus::Big {

@@ -1,40 +1,12 @@
-//! A tree as years of use leave it: what is written and removed, and in which order. Pure.
+//! What the files of the tree are called, how long they are, and in which order they are written
+//! and removed. Pure.
 
-/// After so many files everything is brought onto the medium, as a machine in use does it.
-const FILES_PER_SYNC: usize = 200;
+use haul_disk_sim::Random;
+
+use crate::aging::{Aging, Step};
 
 /// The lengths of files lie between 2 to the power of these.
 const BYTES_LOG2: std::ops::Range<u64> = 10..17;
-
-/// One step on the way to the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    /// The file of that number is written.
-    Write(u64),
-    /// It is removed.
-    Remove(u64),
-    /// All there is comes to the medium.
-    Sync,
-}
-
-/// A small generator (`SplitMix64`, \[Steele14\]), so that a seed names a tree.
-#[derive(Debug, Clone)]
-struct Random(u64);
-
-impl Random {
-    fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        #[expect(clippy::cast_possible_truncation, reason = "less than a length")]
-        let index = (self.number() % end.max(1) as u64) as usize;
-        index
-    }
-}
 
 /// A tree of some size.
 #[derive(Debug, Clone, Copy)]
@@ -61,37 +33,16 @@ impl Layout {
     /// How long a file is: short ones and long ones alike, by orders of magnitude.
     pub(super) fn bytes_of(&self, file: u64) -> usize {
         let mut random = Random(self.seed ^ !file);
-        let log2 = BYTES_LOG2.start + random.number() % (BYTES_LOG2.end - BYTES_LOG2.start);
+        let log2 = BYTES_LOG2.start + random.below(BYTES_LOG2.end - BYTES_LOG2.start);
         let whole = 1 << log2;
-        whole + random.below(whole)
+        usize::try_from(whole + random.below(whole)).unwrap_or_default()
     }
 
     /// What is done, one after the other; and the files that are there at the end.
-    ///
-    /// First the whole tree is written, one directory after the other, as unpacking does it.
     pub(super) fn steps(&self) -> (Vec<Step>, Vec<u64>) {
-        let mut random = Random(self.seed);
-        let mut live: Vec<u64> = (0..self.files as u64).collect();
-        live.sort_by_key(|file| self.dir_of(*file));
-        let mut steps = written(&live);
-        let (mut next, half) = (self.files as u64, self.files / 2);
-        for _ in 0..self.replacements {
-            let new: Vec<u64> = (next..).take(half).collect();
-            next += half as u64;
-            steps.extend(written(&new));
-            live.extend(new);
-            for _ in 0..half {
-                steps.push(Step::Remove(live.swap_remove(random.below(live.len()))));
-            }
-            steps.push(Step::Sync);
-        }
-        (steps, live)
+        let Self { files, replacements, seed, .. } = *self;
+        Aging { files, replacements, seed }.steps(|file| self.dir_of(file))
     }
-}
-
-fn written(files: &[u64]) -> Vec<Step> {
-    let parts = files.chunks(FILES_PER_SYNC);
-    parts.flat_map(|part| part.iter().copied().map(Step::Write).chain([Step::Sync])).collect()
 }
 
 #[cfg(test)]

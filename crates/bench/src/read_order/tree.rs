@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use haul_disk_sim::{Counters, Mounted, Options as DiskOptions, SpinningDisk};
 
-use super::layout::{Layout, Step};
+use super::layout::Layout;
 use super::order::{Order, listed};
 use super::{Drive, FileSystem, Options};
+use crate::aging::Step;
 use crate::error::{Error, Result};
 use crate::watch::Watcher;
 

@@ -18,8 +18,9 @@ const MEMORY_BYTES_MIN: usize = 1 << 20;
 /// How many reads are under way on a device without an arm, for each thread.
 const DEPTH_SOLID: usize = 32;
 
-/// And on one with an arm: enough for it to be never without, and to pass over none of them.
-const DEPTH_ROTATING: usize = 8;
+/// And on one with an arm: enough for it to be never without, and for neighbours to be asked for
+/// together.
+const DEPTH_ROTATING: usize = 64;
 
 /// What all threads of a run share.
 pub(super) struct Run<'a, C> {
@@ -39,6 +40,8 @@ pub(super) struct Manner {
     pub(super) memory_bytes: usize,
     /// One file after the other: nothing else is begun before all of one is asked for.
     pub(super) in_sweep: bool,
+    /// All of it was found not to be in memory.
+    pub(super) is_cold: bool,
     pub(super) in_memory: bool,
     pub(super) no_length: bool,
     pub(super) sift: Option<Sift>,
@@ -78,6 +81,7 @@ impl<C: Consumer> Run<'_, C> {
             }),
             memory_bytes,
             in_sweep: kind == Kind::Rotating,
+            is_cold: false,
             in_memory: device.in_memory,
             no_length: device.no_length,
             sift,
@@ -112,7 +116,7 @@ impl<C: Consumer> Run<'_, C> {
             back_by_inode(aside)
         };
         let threads = self.threads_on(known.0);
-        let manner = manner(known.0, None);
+        let manner = Manner { is_cold: true, ..manner(known.0, None) };
         self.crew(threads, &manner, &Queue::new(items));
         done(known, threads, cold + manner.cold.into_inner())
     }

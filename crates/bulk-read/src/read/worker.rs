@@ -54,6 +54,8 @@ pub(super) struct Worker<'a, C: Consumer> {
     pub(super) no_wait: Option<ReadWriteFlags>,
     /// Whether single reads leave no trace in the page cache.
     pub(super) uncached: bool,
+    /// In a sweep: enough is under way, and nothing is begun until half of it has come.
+    is_sated: bool,
     pub(super) count: Count,
 }
 
@@ -79,6 +81,7 @@ impl<'a, C: Consumer> Worker<'a, C> {
             asking: VecDeque::new(),
             no_wait: (!manner.in_memory).then_some(plain | ReadWriteFlags::NOWAIT),
             uncached,
+            is_sated: false,
             count: Count::default(),
         }
     }
@@ -108,12 +111,18 @@ impl<'a, C: Consumer> Worker<'a, C> {
         self.tell();
     }
 
-    /// Whether another file may be begun. In a sweep, one is asked for whole before the next.
-    fn has_room(&self) -> bool {
-        let is_full = self.engine.as_ref().is_some_and(Engine::is_full);
+    /// Whether another file may be begun. In a sweep, one is asked for whole before the next, and
+    /// many are asked for in one go: the kernel makes one request of neighbours.
+    fn has_room(&mut self) -> bool {
+        let engine = self.engine.as_ref();
+        let is_full = engine.is_some_and(Engine::is_full);
+        if self.manner.in_sweep {
+            let under_way = engine.map_or(0, Engine::in_flight);
+            self.is_sated = is_full || self.is_sated && under_way > self.manner.depth / 2;
+        }
         let in_order =
             !self.manner.in_sweep || !self.streams.iter().flatten().any(Stream::has_more);
-        !is_full && self.asking.is_empty() && in_order
+        !is_full && !self.is_sated && self.asking.is_empty() && in_order
     }
 
     /// Begins a want, and ends it if all of it is in memory.
@@ -135,6 +144,12 @@ impl<'a, C: Consumer> Worker<'a, C> {
         let state = self.run.consumer.begin(want, &open.opened);
         let mut stream = Stream::new(item, open, asked, self.manner.no_length, state);
         if self.goes_past_the_cache(&mut stream) {
+            return self.begin_cold(stream);
+        }
+        advise(&stream);
+        if self.manner.is_cold && !stream.is_over() {
+            // To look again whether it is in memory would ask for it alone.
+            stream.was_cold = true;
             return self.begin_cold(stream);
         }
         match self.read_warm(&mut stream) {
@@ -184,7 +199,6 @@ impl<'a, C: Consumer> Worker<'a, C> {
 
     /// Reads as long as it need not wait for the device.
     fn read_warm(&mut self, stream: &mut Stream<C::State>) -> Now {
-        advise(stream);
         while !stream.is_over() {
             let room = &mut self.buffer[..stream.step(stream.at, PIECE_BYTES)];
             // What is always in memory, or has no length, is simply read.

@@ -14,12 +14,15 @@ pub(crate) struct BenchDuplicatesArgs {
     /// The directory to make the files in; some GiB must be free there
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// What to search: small, middle, somewhere, big, reflinks, spinning, paths
+    /// What to search: small, middle, somewhere, big, reflinks, spinning, spinning-fresh,
+    /// spinning-medium, paths
     ///
     /// small: many files of up to 16 KiB. middle, somewhere: big files of one length which differ
     /// in a sixteenth in the middle, or in one page. big: big files, each twice. reflinks: a big
-    /// file and its copies on btrfs. spinning: small files on a simulated spinning disk. paths: a
-    /// million short files, for the memory needed. The last three take long or need root.
+    /// file and its copies on btrfs. spinning: small files on a simulated spinning disk, in a tree
+    /// that was in use for long; spinning-fresh: in one that was just written; spinning-medium: in
+    /// an old one again, but of 64 KiB to 1 MiB. paths: a million short files, for the memory
+    /// needed. These last take long or need root.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "small,middle,somewhere,big")]
     pub(crate) corpus: Vec<Corpus>,
@@ -27,7 +30,7 @@ pub(crate) struct BenchDuplicatesArgs {
     #[arg(long, value_name = "N", default_value_t = Sizes::default().small_files)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(2..=10_000_000))]
     pub(crate) files: usize,
-    /// How many there are on the spinning disk
+    /// How many there are on the spinning disk; of medium ones a tenth
     #[arg(long, value_name = "N", default_value_t = Sizes::default().spinning_files)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(2..=100_000))]
     pub(crate) spinning_files: usize,
