@@ -8,6 +8,8 @@
 //! - [`write_modes`] measures ways of writing records durably, with every request to the device on
 //!   somebody's account.
 //! - [`random_read`] and [`sequential_read`] read one file, by many readers or from end to end.
+//! - [`direct_or_cached`] and [`app_cache`] find out what the page cache is good for, with little
+//!   memory.
 //! - [`read_order`] reads a tree on a simulated spinning disk, in one order after the other.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
 //! - [`duplicates`] runs `haul dups` beside the tools others search duplicates with.
@@ -52,12 +54,16 @@
 //! \[HdrHistogram\] for latencies, \[Ftrace\] for who asked a device for what.
 
 mod aging;
+pub mod app_cache;
+pub mod direct_or_cached;
 pub mod duplicates;
 mod error;
 mod guardian;
 mod host;
 mod host_facts;
 pub mod log;
+mod memory_limit;
+mod places;
 pub mod random_read;
 pub mod read_order;
 mod report;

@@ -3,7 +3,6 @@
 //! Cold reads go past the page cache, so each is one of the device; warm ones find all in memory.
 //! Every read is timed, and checked to be the page that was asked for.
 
-mod places;
 mod ring;
 mod rows;
 mod ways;
@@ -17,12 +16,12 @@ use haul_disk::{AlignedBuf, DeviceCounters, Open, warm};
 
 use crate::error::Result;
 use crate::host::Host;
+use crate::places::Places;
 use crate::report::Report;
 use crate::rounds::turns;
 use crate::stats::Latencies;
 use crate::test_file::{TestFile, check};
 use crate::watch::Watcher;
-use places::Places;
 use rows::{BAR, COLUMNS, Sum};
 use ways::{Cache, Cell, Reader, Readers, Way, cells};
 
@@ -200,7 +199,8 @@ impl Bench<'_> {
 fn read(options: &Options, reader: &Reader, seed: u64) -> Result<Latencies> {
     let bytes = options.read_bytes;
     let mut buffer = AlignedBuf::zeroed(usize::try_from(bytes).unwrap_or(usize::MAX));
-    let (mut latencies, mut places) = (Latencies::default(), Places::new(options, seed));
+    let (mut latencies, mut places) =
+        (Latencies::default(), Places::new(bytes, options.file_bytes, seed));
     let started = Instant::now();
     while started.elapsed() < options.time {
         let offset = places.next();

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use haul_disk::{AlignedBuf, Open, ReadRing, RingRead};
 
 use super::Options;
-use super::places::Places;
 use super::ways::{Cache, Cell};
 use crate::error::{Error, Result};
+use crate::places::Places;
 use crate::stats::Latencies;
 use crate::test_file::{TestFile, check};
 
@@ -31,7 +31,8 @@ pub(super) fn read(
     // When the read of that number was begun: each has the number of its buffer.
     let mut begun = vec![Instant::now(); cell.readers];
     let mut numbers: Vec<usize> = (0..cell.readers).collect();
-    let (mut places, mut latencies) = (Places::new(options, 1), Latencies::default());
+    let (mut places, mut latencies) =
+        (Places::new(options.read_bytes, options.file_bytes, 1), Latencies::default());
     let started = Instant::now();
     loop {
         let is_over = started.elapsed() >= options.time;

@@ -9,6 +9,7 @@ use haul_bench::write_modes::{Modes, VirtualDisk};
 
 use super::bench_duplicates::BenchDuplicatesArgs;
 use super::bench_log::BenchLogArgs;
+use super::bench_memory::{AppCacheArgs, DirectOrCachedArgs};
 use super::bench_read::{RandomReadArgs, ReadOrderArgs, SequentialReadArgs};
 use super::examples;
 use crate::units::{parse_bytes, parse_time};
@@ -67,6 +68,19 @@ pub(crate) enum BenchCommand {
     /// own: docs/spinning-disk.md. Needs root and /dev/fuse; nothing is left behind.
     #[command(after_long_help = examples::BENCH_READ_ORDER)]
     ReadOrder(ReadOrderArgs),
+    /// From how much data on the page cache does more harm than good
+    ///
+    /// Many readers of random pages, of a part of the memory up to many times as much: through the page
+    /// cache, through it without leaving anything, and past it. The memory of this process, page
+    /// cache included, is limited by a cgroup, so this needs root.
+    #[command(after_long_help = examples::BENCH_DIRECT_OR_CACHED)]
+    DirectOrCached(DirectOrCachedArgs),
+    /// What keeps hot pages in memory while somebody scans what is cold
+    ///
+    /// The page cache alone, a cache of the application in front of it, and scans which leave the
+    /// page cache as it was. Memory is limited as for direct-or-cached.
+    #[command(after_long_help = examples::BENCH_APP_CACHE)]
+    AppCache(AppCacheArgs),
 }
 
 /// Where a report goes besides the terminal.

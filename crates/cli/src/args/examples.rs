@@ -62,6 +62,16 @@ Examples:
   sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0
   sudo haul bench read-order --files 20000 --dirs 400 --scheduler mq-deadline --json order.json";
 
+pub(super) const BENCH_DIRECT_OR_CACHED: &str = "\
+Examples:
+  sudo haul bench direct-or-cached --dir /var/tmp
+  sudo haul bench direct-or-cached --dir /srv --memory 8GiB --data-percent 50,100,200,600 --seconds 10s";
+
+pub(super) const BENCH_APP_CACHE: &str = "\
+Examples:
+  sudo haul bench app-cache --dir /var/tmp
+  sudo haul bench app-cache --dir /srv --memory 4GiB --hot-percent 20 --seconds 5s --json cache.json";
+
 pub(super) const BENCH_DUPLICATES: &str = "\
 Examples:
   haul bench duplicates --dir /var/tmp --files 20000 --big 1GiB

@@ -2,6 +2,7 @@
 
 mod duplicates;
 mod log;
+mod memory;
 mod reading;
 mod write_modes;
 
@@ -26,6 +27,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
         BenchCommand::RandomRead(args) => reading::random_read(args),
         BenchCommand::SequentialRead(args) => reading::sequential_read(args),
         BenchCommand::ReadOrder(args) => reading::read_order(args),
+        BenchCommand::DirectOrCached(args) => memory::direct_or_cached(args),
+        BenchCommand::AppCache(args) => memory::app_cache(args),
     }
 }
 

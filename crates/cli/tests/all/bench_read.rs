@@ -77,3 +77,52 @@ fn orders_of_reading_are_measured_on_a_simulated_disk_or_it_says_why_not() {
     assert!(report["ratios"]["physical_vs_unsorted"].as_f64().unwrap() > 0.0);
     assert!(report["ratios"]["physical_vs_inode_2t"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
+    if let Some(why) = no_memory_limit() {
+        return haul_test_image::skip(why);
+    }
+    let small = ["--memory", "64MiB", "--readers", "2", "--seconds", "50ms"];
+    let direct = report(&[&["direct-or-cached", "--data-percent", "20,200"][..], &small].concat());
+    let rows = direct["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 3);
+    let device_reads = |row: usize| rows[row]["device_reads"].as_f64();
+    // What fits into memory is read from there, and past it never is.
+    assert!(device_reads(0).is_none_or(|reads| reads < 0.5), "{}", rows[0]);
+    assert!(device_reads(2).is_none_or(|reads| reads > 0.9), "{}", rows[2]);
+
+    let cold = ["--cold-percent", "200", "--hot-percent", "20"];
+    let app = report(&[&["app-cache"][..], &cold, &small].concat());
+    let rows = app["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 5);
+    assert_eq!(rows[2]["kept_percent"].as_f64(), Some(100.0), "{}", rows[2]);
+    assert!(rows[1]["scan_mb_per_s"].as_f64() > rows[0]["scan_mb_per_s"].as_f64());
+    let groups = walk(Path::new("/sys/fs/cgroup"), 5);
+    assert!(groups.iter().all(|name| !name.starts_with("haul-bench-")), "{groups:?}");
+}
+
+/// Why memory cannot be limited here.
+fn no_memory_limit() -> Option<&'static str> {
+    let controllers = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let is_known =
+        controllers.contains("memory") || Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
+    if !rustix::process::geteuid().is_root() {
+        return Some("limiting memory needs root");
+    }
+    (!is_known).then_some("there is no memory cgroup")
+}
+
+/// The names of all groups, so many levels deep.
+fn walk(dir: &Path, depth: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+            if depth > 1 {
+                names.extend(walk(&entry.path(), depth - 1));
+            }
+        }
+    }
+    names
+}

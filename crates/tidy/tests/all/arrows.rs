@@ -51,7 +51,11 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper hyper-util \
          md-5 mime_guess rustix s3s serde_json socket2 thiserror tokio tracing | tempfile",
     ),
-    ("haul-bench", Floor(5), "hdrhistogram rustix serde_json thiserror wait4 | tempfile"),
+    (
+        "haul-bench",
+        Floor(5),
+        "hdrhistogram quick_cache rustix serde_json thiserror wait4 | tempfile",
+    ),
     (
         "haul",
         Floor(6),
