@@ -19,6 +19,7 @@ mod serve;
 mod signals;
 mod store;
 mod sum;
+mod tune;
 mod units;
 
 use std::io::{IsTerminal, stderr};
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Log(args) => log::run(&args),
         Command::Cache(args) => cache::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Dups(args) => dups::run(&args),
         Command::Patch(args) => patch::run(&args),
         Command::Sum(args) => sum::run(&args, cli.verbose),

@@ -23,9 +23,14 @@ impl Output {
         self.0.write_all(bytes).map_err(unwritten)
     }
 
+    /// Hands everything so far to the kernel.
+    pub(crate) fn send(&mut self) -> Result {
+        self.0.flush().map_err(unwritten)
+    }
+
     /// Hands everything to the kernel.
     pub(crate) fn finish(mut self) -> Result {
-        self.0.flush().map_err(unwritten)
+        self.send()
     }
 }
 

@@ -12,6 +12,8 @@
 //!   [`DeviceCounters`] tell what the disk was really asked to do.
 //! - [`first_extent`] and [`extents`] tell where on the device a file is; [`same_blocks`] whether
 //!   two are at the same place.
+//! - [`KernelFiles`] tell what becomes of writes nobody syncs: how much may be dirty, who waits,
+//!   how the disks below take it.
 //! - [`Map`] writes or reads a file through memory, to be measured against the calls.
 //! - [`DirLock`] keeps a second process out of a directory.
 //!
@@ -76,6 +78,7 @@ mod share;
 mod subdir;
 mod sys;
 mod units;
+mod writeback;
 
 pub use buffer::AlignedBuf;
 pub use counters::DeviceCounters;
@@ -95,3 +98,7 @@ pub use ring::{ReadRing, RingDone, RingRead};
 pub use share::{Shared, share_blocks};
 pub use subdir::Subdir;
 pub use units::{PAGE_BYTES, align_down, align_up};
+pub use writeback::{
+    Amount, DeviceShare, DirtyLimits, DirtySettings, DiskFacts, DiskKind, GroupMemory, JournalInfo,
+    KernelFiles, Machine, Memory, MountFacts, Oddity,
+};

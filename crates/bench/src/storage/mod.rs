@@ -12,6 +12,7 @@ mod random;
 mod reads;
 mod scratch;
 mod verdict;
+mod write_rate;
 mod writes;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use haul_disk::{PAGE_BYTES, Storage, probe};
 pub use method::Method;
 pub use reads::DepthRead;
 pub use verdict::{Rotation, knee, rotation};
+pub use write_rate::{RateOptions, WriteRate, write_rate};
 pub use writes::MethodWrite;
 
 use crate::error::Result;

@@ -44,7 +44,13 @@ pub(super) fn measure(
 }
 
 /// Random reads by so many threads for a while.
-fn random(file: &dyn File, bytes: u64, depth: usize, time: Duration, seed: u64) -> Result<Sample> {
+pub(super) fn random(
+    file: &dyn File,
+    bytes: u64,
+    depth: usize,
+    time: Duration,
+    seed: u64,
+) -> Result<Sample> {
     let blocks = bytes / BLOCK_BYTES as u64;
     let all = Mutex::new(Latencies::default());
     let started = Instant::now();
@@ -65,7 +71,7 @@ fn random(file: &dyn File, bytes: u64, depth: usize, time: Duration, seed: u64) 
 }
 
 /// Does the same on so many threads, which are told their numbers.
-fn on_threads(threads: usize, work: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
+pub(super) fn on_threads(threads: usize, work: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
     thread::scope(|scope| {
         let mut running = Vec::new();
         for number in 0..threads as u64 {

@@ -25,6 +25,19 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(options: &Options, watcher: &dyn Watcher) -> Result<Self> {
+        let scratch = Self::empty(options)?;
+        let mut block = noise(LONG_BYTES);
+        for offset in (0..scratch.bytes).step_by(LONG_BYTES) {
+            watcher.check()?;
+            stamp(&mut block, offset);
+            write_full(&*scratch.file, &block, offset)?;
+        }
+        scratch.file.sync(Durability::Everything)?;
+        Ok(scratch)
+    }
+
+    /// The same with nothing written to it yet.
+    pub(super) fn empty(options: &Options) -> Result<Self> {
         let bytes = options.bytes.next_multiple_of(LONG_BYTES as u64).max(LONG_BYTES as u64);
         has_room(options, bytes)?;
         let disk = OsDisk::open(&options.dir)?;
@@ -34,13 +47,6 @@ impl Scratch {
             .is_some_and(|fd| fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT)));
         // It keeps the blocks together. Where it is not supported, writing does without.
         drop(file.allocate(Allocation::Reserve, 0, bytes));
-        let mut block = noise(LONG_BYTES);
-        for offset in (0..bytes).step_by(LONG_BYTES) {
-            watcher.check()?;
-            stamp(&mut block, offset);
-            write_full(&*file, &block, offset)?;
-        }
-        file.sync(Durability::Everything)?;
         Ok(Self { disk, file, bytes, is_direct })
     }
 

@@ -10,6 +10,7 @@ Examples:
   service 2>&1 | haul log /var/log/service  keep what a service says
   haul cache status /srv/files              what of these files is in memory
   haul probe --measure /srv                 what the disk below is, and what it can do
+  haul tune --measure                       when writers wait here, and what to do about it
   haul dups ~/Pictures                      find files of equal content
   records | haul patch disk.img             write records into a big file, sorted
   haul sum ~/Pictures > pictures.b3         sums of all files, to be checked later
@@ -138,6 +139,21 @@ Examples:
   haul probe .
   haul probe --measure /srv
   haul probe --measure --size 4GiB --json /srv | jq .measured.depth";
+
+pub(super) const TUNE: &str = "\
+Examples:
+  haul tune
+  haul tune --measure /srv
+  haul tune --all --json | jq '.findings[] | select(.weight == \"danger\")'
+  haul tune --measure --apply --dry-run     look at it first
+  sudo haul tune --measure --apply --undo-to undo-tune.sh
+
+Exit codes:
+  0  everything was told, and with --apply everything was set
+  1  a disk could not be measured, or a setting could not be set: what was set is told
+  2  the command line is wrong
+  3  it could not start, and nothing was changed: no such path, not root
+  130, 143  ended by Ctrl-C or SIGTERM while it measured";
 
 pub(super) const DUPS: &str = "\
 Examples:

@@ -16,6 +16,7 @@ mod patch;
 mod probe;
 mod store;
 mod sum;
+mod tune;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ pub(crate) use store::{
     VerifyArgs,
 };
 pub(crate) use sum::SumArgs;
+pub(crate) use tune::TuneArgs;
 
 use crate::units::{parse_bytes, parse_time};
 
@@ -50,7 +52,7 @@ use crate::units::{parse_bytes, parse_time};
 /// one disk read, big ones beside them. It is served to S3 clients and to curl, or used without
 /// any server. What it acknowledged survives a power cut. A log: lines of a service in rotated
 /// files. Files read in bulk: duplicates found and dealt with, sums made and checked. And a look
-/// below: what a disk is and can do, and what of files is in memory.
+/// below: what a disk is and can do, what happens to its writers, and what of files is in memory.
 #[derive(Debug, Parser)]
 #[command(name = "haul", version, max_term_width = 100, after_long_help = examples::HAUL)]
 pub(crate) struct Cli {
@@ -97,6 +99,14 @@ pub(crate) enum Command {
     /// Tell what a storage is, what Haul does on it and why, and what it can do
     #[command(after_long_help = examples::PROBE)]
     Probe(ProbeArgs),
+    /// Tell what will happen to this machine's writers, and what could be better
+    ///
+    /// From how much dirty data on the kernel writes, writers are slowed down and wait, and for how
+    /// long at the rate of the disk; what settings of the kernel, the disks, the mounts and the
+    /// journals do to that. What is recommended comes with its reason, and --apply sets what is safe
+    /// to set.
+    #[command(after_long_help = examples::TUNE)]
+    Tune(TuneArgs),
     /// Find files of equal content: haul dups PATH, and then haul dups remove
     ///
     /// Files are told apart by length, by samples, and then piece by piece, so that of files that

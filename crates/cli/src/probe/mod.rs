@@ -48,7 +48,7 @@ fn in_console(args: &ProbeArgs) -> Result<Measured> {
 }
 
 /// Where a scratch file for `path` can be.
-fn directory(path: &Path) -> PathBuf {
+pub(crate) fn directory(path: &Path) -> PathBuf {
     if path.is_dir() {
         return path.to_path_buf();
     }

@@ -15,6 +15,7 @@ fn every_command_has_its_manual_page() {
         "haul-store-verify",
         "haul-cache-warm",
         "haul-probe",
+        "haul-tune",
         "haul-dups-remove",
     ] {
         let page = std::fs::read_to_string(place.path(format!("man1/{name}.1"))).unwrap();

@@ -22,3 +22,4 @@ mod probe;
 mod serving;
 mod sum;
 mod trees;
+mod tune;

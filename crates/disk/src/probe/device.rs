@@ -25,7 +25,12 @@ impl Device {
     /// The device with these numbers; `None` for the number of no device, as btrfs, tmpfs and
     /// overlay make up.
     pub(super) fn numbered(major: u32, minor: u32) -> Option<Self> {
-        let dir = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        Self::below(Path::new("/"), major, minor)
+    }
+
+    /// The same, asked of the `/sys` below `root`.
+    pub(crate) fn below(root: &Path, major: u32, minor: u32) -> Option<Self> {
+        let dir = root.join(format!("sys/dev/block/{major}:{minor}"));
         let link = fs::read_link(&dir).ok()?;
         let (disk, name) = disk_and_name(link.to_str()?, dir.join("partition").exists())?;
         Some(Self { major, minor, name, disk })

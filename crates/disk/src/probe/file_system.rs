@@ -38,6 +38,21 @@ impl FileSystem {
             (_, None) => Self::Other(format!("{magic:#x}")),
         }
     }
+
+    /// The file system that is mounted under the type `name`, where nothing else is known.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "ext4" => Self::Ext4,
+            "xfs" => Self::Xfs,
+            "btrfs" => Self::Btrfs,
+            "tmpfs" | "devtmpfs" => Self::Tmpfs,
+            "overlay" => Self::Overlay,
+            "nfs" | "nfs4" => Self::Nfs,
+            "fuse" | "fuseblk" | "virtiofs" => Self::Fuse,
+            name if name.starts_with("fuse.") => Self::Fuse,
+            name => Self::Other(name.to_owned()),
+        }
+    }
 }
 
 impl fmt::Display for FileSystem {
@@ -74,6 +89,9 @@ mod tests {
             (0x2FC1_2FC1, None, other("0x2fc12fc1")),
         ] {
             assert_eq!(FileSystem::of(magic, name), expected, "{magic:#x} {name:?}");
+            if let Some(name) = name {
+                assert_eq!(FileSystem::named(name), expected, "{name}");
+            }
         }
     }
 }

@@ -2,8 +2,8 @@
 
 mod device;
 mod file_system;
-mod mounts;
-mod queue;
+pub(crate) mod mounts;
+pub(crate) mod queue;
 mod summary;
 pub(crate) mod sysfs;
 
@@ -64,7 +64,8 @@ impl Storage {
     #[must_use]
     pub fn on(self, device: Device) -> Self {
         let queue = device.queue();
-        let journal = self.journal.or_else(|| journal(&self.file_system, Some(&device)));
+        let journal =
+            self.journal.or_else(|| journal(Path::new("/"), &self.file_system, Some(&device)));
         Self { queue, journal, device: Some(device), ..self }
     }
 
@@ -112,7 +113,7 @@ pub fn probe(path: impl AsRef<Path>) -> Result<Storage> {
         mount.as_ref().filter(|_| btrfs).and_then(|mount| Device::at(&mount.source))
     });
     let queue = device.as_ref().map(Device::queue).unwrap_or_default();
-    let journal = journal(&file_system, device.as_ref());
+    let journal = journal(Path::new("/"), &file_system, device.as_ref());
     let copy_on_write = copy_on_write(&file_system, mount.as_ref(), fd.as_fd());
     let is_directory = FileType::from_raw_mode(status.stx_mode.into()) == FileType::Directory;
     let direct_io = if is_directory {
@@ -130,13 +131,18 @@ fn has(mask: u32, flag: StatxFlags) -> bool {
     StatxFlags::from_bits_retain(mask).contains(flag)
 }
 
-fn journal(file_system: &FileSystem, device: Option<&Device>) -> Option<bool> {
+/// Whether there is a journal, asked of the `/sys` below `root`.
+pub(crate) fn journal(
+    root: &Path,
+    file_system: &FileSystem,
+    device: Option<&Device>,
+) -> Option<bool> {
     match file_system {
         FileSystem::Xfs => Some(true),
         FileSystem::Btrfs | FileSystem::Tmpfs => Some(false),
         FileSystem::Ext4 => {
             // The thread that commits, wherever the journal itself lies.
-            let path = format!("/sys/fs/ext4/{}/journal_task", device?.name);
+            let path = root.join(format!("sys/fs/ext4/{}/journal_task", device?.name));
             std::fs::read_to_string(path).ok().map(|task| task.trim() != "<none>")
         }
         _ => None,

@@ -24,28 +24,44 @@ impl Mount {
     }
 }
 
+/// A line of the table: a mount, and the numbers of what is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) id: u64,
+    /// Major and minor number of the device; of none where the file system has no one device.
+    pub(crate) numbers: (u32, u32),
+    pub(crate) mount: Mount,
+}
+
+/// All mounts, in the order they were made. A line that cannot be understood is passed over.
+pub(crate) fn all(mountinfo: &str) -> impl Iterator<Item = Line> {
+    mountinfo.lines().filter_map(line)
+}
+
 /// The mount of that id.
 pub(super) fn with_id(mountinfo: &str, id: u64) -> Option<Mount> {
-    mountinfo.lines().find_map(|line| {
-        let mut fields = line.split(' ');
-        if fields.next()?.parse() != Ok(id) {
-            return None;
+    all(mountinfo).find(|line| line.id == id).map(|line| line.mount)
+}
+
+fn line(text: &str) -> Option<Line> {
+    let mut fields = text.split(' ');
+    let id = fields.next()?.parse().ok()?;
+    let (_parent, numbers, _root) = (fields.next()?, fields.next()?, fields.next()?);
+    let (major, minor) = numbers.split_once(':')?;
+    let numbers = (major.parse().ok()?, minor.parse().ok()?);
+    let point = unescaped(fields.next()?);
+    let mount_options = fields.next()?;
+    // Any number of optional fields follows, up to a dash.
+    fields.find(|field| *field == "-")?;
+    let file_system = unescaped(fields.next()?);
+    let source = unescaped(fields.next()?);
+    let mut options = Vec::new();
+    for option in mount_options.split(',').chain(fields.next()?.split(',')).map(unescaped) {
+        if !options.contains(&option) {
+            options.push(option);
         }
-        let (_parent, _numbers, _root) = (fields.next()?, fields.next()?, fields.next()?);
-        let point = unescaped(fields.next()?);
-        let mount_options = fields.next()?;
-        // Any number of optional fields follows, up to a dash.
-        fields.find(|field| *field == "-")?;
-        let file_system = unescaped(fields.next()?);
-        let source = unescaped(fields.next()?);
-        let mut options = Vec::new();
-        for option in mount_options.split(',').chain(fields.next()?.split(',')).map(unescaped) {
-            if !options.contains(&option) {
-                options.push(option);
-            }
-        }
-        Some(Mount { point, file_system, source, options })
-    })
+    }
+    Some(Line { id, numbers, mount: Mount { point, file_system, source, options } })
 }
 
 /// The text with each `\` and three octal digits replaced by the byte they stand for.
@@ -91,6 +107,9 @@ mod tests {
         assert_eq!(root.options, ["rw", "relatime", "discard", "resv_strict", "resuid=65534"]);
         assert!(root.has_option("discard") && !root.has_option("resuid"));
         assert_eq!(with_id(MOUNTINFO, 99), None);
+        let numbers: Vec<_> = all(MOUNTINFO).map(|line| (line.id, line.numbers)).collect();
+        assert_eq!(numbers[2..6], [(27, (254, 0)), (29, (0, 26)), (61, (259, 2)), (62, (7, 3))]);
+        assert_eq!(numbers.len(), 7, "all but the one that is cut off");
     }
 
     #[test]

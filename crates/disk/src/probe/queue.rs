@@ -31,7 +31,7 @@ pub struct Queue {
 
 impl Queue {
     /// The queue whose attribute files `read` gives by name, as far as they are there.
-    pub(super) fn of(read: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn of(read: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name| read(name)?.trim().parse::<u64>().ok();
         let flag = |name| match number(name)? {
             0 => Some(false),
@@ -58,7 +58,7 @@ impl Queue {
 }
 
 /// The one in brackets of `none [mq-deadline] kyber`; a word alone needs no brackets.
-fn active_scheduler(text: &str) -> Option<String> {
+pub(crate) fn active_scheduler(text: &str) -> Option<String> {
     let mut words = text.split_whitespace();
     let bracketed = |word: &str| Some(word.strip_prefix('[')?.strip_suffix(']')?.to_owned());
     words.clone().find_map(bracketed).or_else(|| {

@@ -9,7 +9,7 @@ const SECTOR_BYTES: u64 = 512;
 
 /// The names of the whole disk and of the device itself, from what `/sys/dev/block/MAJ:MIN`
 /// links to: a partition is a directory in its disk's.
-pub(super) fn disk_and_name(link: &str, is_partition: bool) -> Option<(String, String)> {
+pub(crate) fn disk_and_name(link: &str, is_partition: bool) -> Option<(String, String)> {
     let mut parts = link.rsplit('/').filter(|part| !part.is_empty() && *part != "..");
     let name = parts.next()?;
     let disk = if is_partition { parts.next()? } else { name };

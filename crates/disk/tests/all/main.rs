@@ -13,6 +13,7 @@ mod probing;
 mod ring;
 mod sharing;
 mod simulated;
+mod writeback;
 
 use tempfile::TempDir;
 

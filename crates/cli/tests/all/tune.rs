@@ -1,0 +1,282 @@
+//! `haul tune`: what it tells of machines laid out in a directory and of this one, what it sets,
+//! and that all of it can be undone.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use haul_test_image::LoopImage;
+use serde_json::Value;
+
+use crate::helper::{Ended, Place};
+
+/// A machine with 8 GiB available to writers and a spinning disk, below `machine`.
+fn spinning_machine(place: &Place) {
+    for (name, value) in [
+        ("dirty_background_ratio", "10"),
+        ("dirty_background_bytes", "0"),
+        ("dirty_ratio", "20"),
+        ("dirty_bytes", "0"),
+        ("dirty_expire_centisecs", "3000"),
+        ("dirty_writeback_centisecs", "500"),
+    ] {
+        place.write(format!("machine/proc/sys/vm/{name}"), format!("{value}\n"));
+    }
+    let meminfo = "MemTotal: 16777216 kB\nMemFree: 4194304 kB\nActive(file): 1048576 kB\n\
+                   Inactive(file): 3145728 kB\nDirty: 1024 kB\nWriteback: 0 kB\nSwapTotal: 0 kB\n";
+    place.write("machine/proc/meminfo", meminfo);
+    let mounts = "27 1 8:0 / /srv rw,noatime - ext4 /dev/sda rw,data=ordered\n\
+                  28 1 8:0 / /ro ro - ext4 /dev/sda ro\n";
+    place.write("machine/proc/self/mountinfo", mounts);
+    for (name, value) in [
+        ("rotational", "1"),
+        ("write_cache", "write back"),
+        ("read_ahead_kb", "128"),
+        ("nr_requests", "64"),
+        ("scheduler", "[none] mq-deadline bfq"),
+        ("wbt_lat_usec", "75000"),
+    ] {
+        place.write(format!("machine/sys/block/sda/queue/{name}"), format!("{value}\n"));
+    }
+    place.write("machine/sys/devices/sda/dev", "8:0\n");
+    fs::create_dir_all(place.path("machine/sys/dev/block")).unwrap();
+    symlink("../../devices/sda", place.path("machine/sys/dev/block/8:0")).unwrap();
+}
+
+fn tune(place: &Place, arguments: &[&str]) -> Ended {
+    place.run(&[&["tune", "--all", "--system-root", "machine"], arguments].concat())
+}
+
+/// However the lines were broken.
+fn in_one_line(told: &Ended) -> String {
+    told.text().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn setting(place: &Place, path: &str) -> String {
+    let path = place.path(format!("machine{path}"));
+    fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+const READAHEAD: &str = "/sys/block/sda/queue/read_ahead_kb";
+const SCHEDULER: &str = "/sys/block/sda/queue/scheduler";
+const LIMIT: &str = "/proc/sys/vm/dirty_bytes";
+const BACKGROUND: &str = "/proc/sys/vm/dirty_background_bytes";
+const ALL: [&str; 4] = [BACKGROUND, LIMIT, READAHEAD, SCHEDULER];
+
+#[test]
+fn a_machine_is_told_when_its_writers_wait_and_what_to_do() {
+    let place = Place::new();
+    spinning_machine(&place);
+    let told = tune(&place, &[]).code(0);
+    let text = in_one_line(&told);
+    for words in [
+        "8 GiB of 16 GiB is available to writers",
+        "After 818 MiB of dirty data (10 % of the 8 GiB available) the kernel starts",
+        "after 1.6 GiB (20 % of the 8 GiB available) they wait",
+        "On /srv (ext4 on sda), at 80 MiB to 250 MiB/s (expected of a spinning disk), 1.6 GiB take",
+        "--measure tells",
+        "--apply sets sda: read_ahead_kb: 128 → 1024",
+        "--apply sets sda: scheduler: none → mq-deadline",
+        "/etc/udev/rules.d/90-haul.rules",
+    ] {
+        assert!(text.contains(words), "{words}\n{}", told.text());
+    }
+    assert!(!text.contains("/ro"), "nobody writes there: {text}");
+    assert!(!text.contains("vm.dirty_bytes:"), "at best it is 7 s: {text}");
+
+    let told = tune(&place, &["--rate", "20MiB", "--json"]).code(0);
+    let json: Value = serde_json::from_slice(told.stdout()).unwrap();
+    assert_eq!(json["machine"]["memory"]["available_to_writers_bytes"], 8_u64 << 30);
+    assert_eq!(json["machine"]["limits"]["wait_bytes"], (8_u64 << 30) / 4096 * 819);
+    assert_eq!(json["file_systems"][0]["point"], "/srv");
+    assert_eq!(json["file_systems"].as_array().unwrap().len(), 1);
+    assert_eq!(json["file_systems"][0]["rate"]["known"], "given");
+    let stall =
+        json["findings"].as_array().unwrap().iter().find(|one| one["what"] == "long_stalls");
+    assert_eq!(stall.unwrap()["set"][1]["new"], (96_u64 << 20).to_string());
+    assert_eq!(json["applied"], Value::Null);
+}
+
+#[test]
+fn what_is_applied_is_set_told_and_can_be_undone() {
+    let place = Place::new();
+    spinning_machine(&place);
+    let before = ALL.map(|path| setting(&place, path));
+    let arguments = ["--rate", "20MiB", "--apply"];
+
+    let shown = tune(&place, &[&arguments[..], &["--dry-run"]].concat()).code(0);
+    assert!(shown.text().contains("would be set\n  vm.dirty_background_bytes: 10 % (by ratio) → "));
+    assert_eq!(ALL.map(|path| setting(&place, path)), before, "only shown");
+
+    let set = tune(&place, &[&arguments[..], &["--undo-to", "undo"]].concat()).code(0);
+    let after = ALL.map(|path| setting(&place, path));
+    assert_eq!(after, ["16777216", "100663296", "1024", "mq-deadline"].map(str::to_owned));
+    for (path, line) in [
+        (BACKGROUND, "undo: echo 10 > /proc/sys/vm/dirty_background_ratio"),
+        (LIMIT, "undo: echo 20 > /proc/sys/vm/dirty_ratio"),
+        (READAHEAD, "undo: echo 128 > /sys/block/sda/queue/read_ahead_kb"),
+        (SCHEDULER, "undo: echo none > /sys/block/sda/queue/scheduler"),
+    ] {
+        assert!(set.text().contains(line), "{path}: {}", set.text());
+        let script = fs::read_to_string(place.path("undo")).unwrap();
+        assert!(script.contains(&line["undo: ".len()..]), "{script}");
+    }
+
+    // Now it is good, and there is nothing to set.
+    let again = tune(&place, &arguments).code(0);
+    assert!(again.text().contains("\nnothing to set\n"), "{}", again.text());
+}
+
+#[test]
+fn programs_are_told_what_was_set() {
+    let place = Place::new();
+    spinning_machine(&place);
+    let set = tune(&place, &["--rate", "20MiB", "--apply", "--json"]).code(0);
+    let json: Value = serde_json::from_slice(set.stdout()).unwrap();
+    let paths: Vec<_> =
+        json["applied"]["set"].as_array().unwrap().iter().map(|one| &one["path"]).collect();
+    assert_eq!(paths, ALL);
+    assert_eq!(json["applied"]["failed"], Value::Null);
+}
+
+#[test]
+fn a_script_that_undoes_is_never_written_over() {
+    let place = Place::new();
+    spinning_machine(&place);
+    place.write("undo", "older");
+    let arguments = ["--apply", "--undo-to", "undo"];
+    tune(&place, &arguments).code(3).tells(&["nothing was changed", "undo", "older settings"]);
+    assert_eq!(fs::read(place.path("undo")).unwrap(), b"older");
+    assert_eq!(setting(&place, READAHEAD), "128");
+}
+
+/// Puts something else of the kernel's in the place of a setting.
+fn replace(place: &Place, path: &str, with: &str) {
+    let path = place.path(format!("machine{path}"));
+    fs::remove_file(&path).unwrap();
+    symlink(with, path).unwrap();
+}
+
+#[test]
+fn without_the_right_to_set_all_nothing_is_set() {
+    let place = Place::new();
+    spinning_machine(&place);
+    // A number nobody may write, not even root.
+    replace(&place, LIMIT, "/proc/sys/kernel/ngroups_max");
+    let set = tune(&place, &["--rate", "400MiB", "--apply", "--undo-to", "undo"]).code(3);
+    let set = set.tells(&["nothing was changed", "dirty_bytes", "sudo haul tune --apply"]);
+    assert!(set.text().contains("what happens to writers") && !set.text().contains("\nset\n"));
+    assert_eq!(setting(&place, SCHEDULER), "[none] mq-deadline bfq");
+    assert!(!place.path("undo").exists());
+}
+
+#[test]
+fn a_failure_in_the_middle_tells_what_is_set_and_how_to_undo_it() {
+    let place = Place::new();
+    spinning_machine(&place);
+    // Everybody may write this, and 1,024 is more than it takes.
+    replace(&place, READAHEAD, "/proc/self/oom_score_adj");
+    let shell = "echo 300 > /proc/self/oom_score_adj && exec \"$0\" tune --all --system-root machine \
+                 --rate 20MiB --apply --undo-to undo";
+    let output = Command::new("sh")
+        .args(["-c", shell, env!("CARGO_BIN_EXE_haul")])
+        .current_dir(place.path(""))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    for words in [
+        "cannot set sda: read_ahead_kb",
+        "Invalid argument",
+        "what was set before stays set",
+        "\n  echo 20 > /proc/sys/vm/dirty_ratio\n  echo 10 > /proc/sys/vm/dirty_background_ratio",
+    ] {
+        assert!(stderr.contains(words), "{words}\n{stderr}");
+    }
+    assert!(!stderr.contains("scheduler"), "not tried: {stderr}");
+    assert_eq!(setting(&place, LIMIT), "100663296");
+    assert_eq!(setting(&place, SCHEDULER), "[none] mq-deadline bfq");
+    assert!(place.path("undo").exists(), "written before anything was set");
+}
+
+#[test]
+fn an_odd_machine_is_told_as_far_as_it_goes() {
+    let place = Place::new();
+    fs::create_dir(place.path("machine")).unwrap();
+    let told = tune(&place, &["--apply"]).code(0);
+    for words in ["cannot be found out", "/proc/meminfo is not there", "nothing to set"] {
+        assert!(told.text().contains(words), "{words}\n{}", told.text());
+    }
+    spinning_machine(&place);
+    place.write("machine/proc/sys/vm/dirty_ratio", "much\u{1b}[2J\n");
+    place.write("machine/sys/block/sda/queue/scheduler", [0xff, 0xfe, b'\n']);
+    let told = tune(&place, &[]).code(0);
+    assert!(told.text().contains("dirty_ratio says \"much"), "{}", told.text());
+    assert!(!told.text().contains('\u{1b}'), "nothing speaks to the terminal");
+}
+
+#[test]
+fn this_machine_is_told_with_a_measured_rate_and_nothing_is_left_behind() {
+    let place = Place::on_disk();
+    place.write("file", "of it");
+    let told = place.run(&["tune", "--measure", "--json", "file"]).code(0);
+    let json: Value = serde_json::from_slice(told.stdout()).unwrap();
+    assert!(json["machine"]["limits"]["wait_bytes"].as_u64().unwrap() > 0);
+    let [file_system] = json["file_systems"].as_array().unwrap().as_slice() else {
+        panic!("{json}")
+    };
+    if !file_system["device"].is_null() {
+        assert_eq!(file_system["rate"]["known"], "measured");
+        assert!(file_system["rate"]["low_bytes_per_s"].as_u64().unwrap() > 0);
+    }
+    assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 1, "left behind");
+    place.run(&["tune"]).code(0);
+    let memory = place.run(&["tune", "/dev/shm"]).code(0);
+    assert!(memory.text().contains("it is in memory"), "{}", memory.text());
+}
+
+#[test]
+fn a_real_setting_is_set_and_undone() {
+    // Its own loop device; at this rate there is nothing to say of what all share.
+    let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
+    let place = Place::on_disk();
+    let readahead = format!("/sys/block/{}/queue/read_ahead_kb", image.device());
+    fs::write(&readahead, "0").unwrap();
+    let now = || fs::read_to_string(&readahead).unwrap().trim().to_owned();
+    let mount = image.mount().to_str().unwrap();
+    let arguments = ["tune", "--rate", "10GiB", "--apply", "--undo-to", "undo", mount];
+    let set = place.run(&arguments).code(0);
+    let name = format!("  {}: read_ahead_kb: 0 → ", image.device());
+    assert!(set.text().contains(&name), "{}", set.text());
+    assert!(!set.text().contains("  vm."), "{}", set.text());
+    assert_ne!(now(), "0");
+    let undone = Command::new("sh").arg(place.path("undo")).status().unwrap();
+    assert!(undone.success());
+    assert_eq!(now(), "0");
+}
+
+#[test]
+fn a_disk_with_little_room_is_not_measured() {
+    let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
+    let place = Place::new();
+    let mount = image.mount().to_str().unwrap();
+    let told = place.run(&["tune", "--measure", mount]).code(1).tells(&["too little to measure"]);
+    assert!(in_one_line(&told).contains("(expected of a file on another file system)"));
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let place = Place::new();
+    place.run(&["tune", "nowhere"]).code(3).tells(&["nowhere", "No such file"]);
+    for arguments in [
+        &["tune", "--all", "."][..],
+        &["tune", "--dry-run"],
+        &["tune", "--undo-to", "x"],
+        &["tune", "--rate", "1MiB", "--measure"],
+        &["tune", "--rate", "fast"],
+    ] {
+        place.run(arguments).code(2).tells(&["--help"]);
+    }
+    assert!(!place.path("x").exists() && Path::new("/proc").exists());
+}

@@ -1,0 +1,186 @@
+//! How much memory may be dirty, and how much is. Pure.
+//!
+//! Source: `proc_meminfo(5)`; `mm/page_alloc.c` and `mm/page-writeback.c` of the kernel for the
+//! reserve and for what counts as available to writers.
+
+/// The memory of a machine, as far as writers are concerned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All of it.
+    pub total_bytes: Option<u64>,
+    /// What nobody uses.
+    pub free_bytes: Option<u64>,
+    /// What holds pages of files, the page cache without shared memory.
+    pub file_bytes: Option<u64>,
+    /// What the kernel keeps for itself of the free memory.
+    pub reserve_bytes: Option<u64>,
+    /// What was written and not yet given to a device.
+    pub dirty_bytes: Option<u64>,
+    /// What devices are writing right now.
+    pub under_way_bytes: Option<u64>,
+    /// What can be swapped out; 0 of a machine without swap.
+    pub swap_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// From `/proc/meminfo` and the pages that `/proc/zoneinfo` says are kept back.
+    pub(super) fn of(meminfo: &str, reserve_bytes: Option<u64>) -> Self {
+        let field = |name| kib_field(meminfo, name);
+        Self {
+            total_bytes: field("MemTotal"),
+            free_bytes: field("MemFree"),
+            file_bytes: field("Active(file)")
+                .and_then(|active| active.checked_add(field("Inactive(file)")?)),
+            reserve_bytes,
+            dirty_bytes: field("Dirty"),
+            under_way_bytes: field("Writeback"),
+            swap_bytes: field("SwapTotal"),
+        }
+    }
+
+    /// What the kernel takes its percentages of: free memory less its reserve, and what holds
+    /// pages of files. Not all memory: what programs use cannot be dirty with files' data.
+    #[must_use]
+    pub fn dirtyable_bytes(&self) -> Option<u64> {
+        let free = self.free_bytes?.saturating_sub(self.reserve_bytes.unwrap_or(0));
+        free.checked_add(self.file_bytes?)
+    }
+}
+
+/// A field of `/proc/meminfo`, in bytes.
+fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
+    let value = |line: &str| -> Option<u64> {
+        let kib = line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix("kB")?;
+        kib.trim().parse::<u64>().ok()?.checked_mul(1024)
+    };
+    meminfo.lines().find_map(value)
+}
+
+/// The pages the kernel keeps back, from `/proc/zoneinfo`: of each zone its high watermark and
+/// what is protected from allocations for other zones, never more than it has.
+pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
+    let mut zones = Vec::new();
+    for line in zoneinfo.lines() {
+        let mut words = line.split_whitespace();
+        let first = words.next();
+        if first == Some("Node") {
+            zones.push((None, None, None));
+        }
+        let Some((high, managed, protected)) = zones.last_mut() else { continue };
+        match first {
+            Some("high") if high.is_none() => *high = words.next()?.parse::<u64>().ok(),
+            Some("managed") => *managed = words.next()?.parse::<u64>().ok(),
+            Some("protection:") => {
+                let numbers =
+                    words.filter_map(|word| word.trim_matches(['(', ')', ',']).parse::<u64>().ok());
+                *protected = numbers.max();
+            }
+            _ => {}
+        }
+    }
+    // An empty zone says less of itself.
+    let reserve = |(high, managed, protected): (Option<u64>, Option<u64>, Option<u64>)| {
+        Some(high?.saturating_add(protected.unwrap_or(0)).min(managed?))
+    };
+    let known: Vec<_> = zones.into_iter().filter_map(reserve).collect();
+    (!known.is_empty()).then(|| known.into_iter().fold(0, u64::saturating_add))
+}
+
+/// A line of `/proc/vmstat`, or of a `memory.stat`: a name and a number.
+pub(super) fn named(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MEMINFO: &str = "\
+MemTotal:       24682416 kB
+MemFree:         7127420 kB
+MemAvailable:   21968020 kB
+Active(anon):       1136 kB
+Active(file):    3058920 kB
+Inactive(file): 10217712 kB
+SwapTotal:             0 kB
+Dirty:            690960 kB
+Writeback:             0 kB
+HugePages_Total:       0
+";
+
+    const ZONEINFO: &str = "\
+Node 0, zone      DMA
+  per-node stats
+      nr_inactive_anon 148485
+  pages free     3840
+        min      10
+        low      13
+        high     17
+        spanned  4095
+        present  3998
+        managed  3840
+        protection: (0, 3017, 22345, 22345, 22345)
+Node 0, zone    DMA32
+  pages free     772497
+        high     3824
+        managed  772497
+        protection: (0, 0, 19328, 19328, 19328)
+  pagesets
+    cpu: 0
+              count: 1
+              high:  8
+Node 0, zone   Normal
+        high     24498
+        managed  4947968
+        protection: (0, 0, 0, 0, 0)
+Node 0, zone  Movable
+        high     32
+        managed  0
+        protection: (0, 0, 0, 0, 0)
+";
+
+    #[test]
+    fn what_may_be_dirty_is_what_the_kernel_says_it_is() {
+        // By hand: min(17 + 22345, 3840), 3824 + 19328, 24498, and nothing of an empty zone.
+        assert_eq!(reserve_pages(ZONEINFO), Some(3840 + 23152 + 24498));
+        let memory = Memory::of(MEMINFO, reserve_pages(ZONEINFO).map(|pages| pages * 4096));
+        assert_eq!(memory.total_bytes, Some(24_682_416 << 10));
+        assert_eq!(memory.dirty_bytes, Some(690_960 << 10));
+        assert_eq!(memory.swap_bytes, Some(0));
+        // The kernel these were read from told its limit at that moment, 1,009,658 pages: 20 %
+        // (as 819 of 4,096) of 5,049,5xx pages.
+        let pages = memory.dirtyable_bytes().unwrap() / 4096;
+        assert_eq!(pages * 819 / 4096, 1_009_658);
+    }
+
+    #[test]
+    fn what_is_missing_is_unknown_and_little_is_not_less_than_nothing() {
+        assert_eq!(Memory::of("", None), Memory::default());
+        assert_eq!(Memory::of("MemFree: many kB\nDirty: 5 MB\n", None), Memory::default());
+        assert_eq!(Memory::default().dirtyable_bytes(), None);
+        let tiny = Memory {
+            free_bytes: Some(1 << 20),
+            file_bytes: Some(2 << 20),
+            reserve_bytes: Some(4 << 20),
+            ..Memory::default()
+        };
+        assert_eq!(tiny.dirtyable_bytes(), Some(2 << 20));
+        assert_eq!(reserve_pages(""), None);
+        assert_eq!(reserve_pages("Node 0, zone DMA\n  high many\n"), None);
+        assert_eq!(named("nr_dirty 5\nnr_dirtied 7\n", "nr_dirtied"), Some(7));
+        assert_eq!(named("nr_dirty_threshold 5\n", "nr_dirty"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parsers_panic(
+            text in "((Node|high|managed|protection:|MemFree:|Active\\(file\\):) [-(),0-9a-zkB ]*\n){0,8}\\PC*",
+        ) {
+            let memory = Memory::of(&text, reserve_pages(&text));
+            prop_assert!(memory.dirtyable_bytes() >= memory.dirtyable_bytes().and(memory.file_bytes));
+            named(&text, "high");
+        }
+    }
+}
