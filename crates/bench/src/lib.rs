@@ -7,6 +7,7 @@
 //!   [`Latencies`] sum up what came out.
 //! - [`write_modes`] measures ways of writing records durably, with every request to the device on
 //!   somebody's account.
+//! - [`pacing`] writes bulk data in several ways beside writers who want to be quick.
 //! - [`random_read`] and [`sequential_read`] read one file, by many readers or from end to end.
 //! - [`read_order`] reads a tree on a simulated spinning disk, in one order after the other.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
@@ -57,6 +58,7 @@ mod guardian;
 mod host;
 mod host_facts;
 pub mod log;
+pub mod pacing;
 pub mod random_read;
 pub mod read_order;
 mod report;

@@ -4,6 +4,7 @@
 mod bench;
 mod bench_duplicates;
 mod bench_log;
+mod bench_pacing;
 mod bench_read;
 mod cache;
 mod dups;
@@ -26,6 +27,7 @@ use clap_complete::Shell;
 pub(crate) use bench::{BenchArgs, BenchCommand, ReportArgs, WriteModesArgs};
 pub(crate) use bench_duplicates::BenchDuplicatesArgs;
 pub(crate) use bench_log::BenchLogArgs;
+pub(crate) use bench_pacing::BenchPacingArgs;
 pub(crate) use bench_read::{RandomReadArgs, ReadOrderArgs, SequentialReadArgs};
 pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs, WarmArgs};
 pub(crate) use dups::{DupsAction, DupsArgs, ReportFormat, SearchArgs, ShowProgress};

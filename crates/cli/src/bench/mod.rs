@@ -2,6 +2,7 @@
 
 mod duplicates;
 mod log;
+mod pacing;
 mod reading;
 mod write_modes;
 
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
         BenchCommand::WriteModes(args) => write_modes::run(args),
         BenchCommand::Log(args) => log::run(args),
         BenchCommand::Duplicates(args) => duplicates::run(args),
+        BenchCommand::Pacing(args) => pacing::run(args),
         BenchCommand::RandomRead(args) => reading::random_read(args),
         BenchCommand::SequentialRead(args) => reading::sequential_read(args),
         BenchCommand::ReadOrder(args) => reading::read_order(args),
