@@ -29,7 +29,7 @@ pub(crate) struct BenchPacingArgs {
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = parse_bulk_bytes)]
     pub(crate) bulk: u64,
     /// The windows of the pacer, 256KiB to 64MiB; ratios are about the first one
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8MiB")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4MiB")]
     #[arg(value_parser = parse_window_bytes)]
     pub(crate) windows: Vec<u64>,
     /// How often each way is measured, in turn with the others

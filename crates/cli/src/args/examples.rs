@@ -49,7 +49,7 @@ Examples:
 pub(super) const BENCH_PACING: &str = "\
 Examples:
   haul bench pacing --dir /var/tmp
-  haul bench pacing --dir /srv --bulk 8GiB --windows 8MiB,1MiB,32MiB --json pacing.json
+  haul bench pacing --dir /srv --bulk 8GiB --windows 4MiB,1MiB,32MiB --json pacing.json
   sudo haul bench pacing --dir /srv --virtual-disk ext4 --dirty-limit 512MiB";
 
 pub(super) const BENCH_RANDOM_READ: &str = "\

@@ -15,8 +15,9 @@ use crate::residency::evict;
 use crate::sys;
 use plan::Windows;
 
-/// The default of [`Pace::window_bytes`].
-pub const WINDOW_BYTES: u64 = 8 << 20;
+/// The default of [`Pace::window_bytes`]. Whoever syncs a record beside bulk data waits for about two
+/// windows; much smaller ones leave the device without work (`haul bench pacing`).
+pub const WINDOW_BYTES: u64 = 4 << 20;
 
 /// Smaller windows are raised to this: the device would run dry between two of them.
 pub const WINDOW_BYTES_MIN: u64 = 256 << 10;
