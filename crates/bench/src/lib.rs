@@ -7,6 +7,7 @@
 //!   [`Latencies`] sum up what came out.
 //! - [`write_modes`] measures ways of writing records durably, with every request to the device on
 //!   somebody's account.
+//! - [`pacing`] writes bulk data in several ways beside writers who want to be quick.
 //! - [`random_read`] and [`sequential_read`] read one file, by many readers or from end to end.
 //! - [`direct_or_cached`] and [`app_cache`] find out what the page cache is good for, with little
 //!   memory.
@@ -63,6 +64,7 @@ mod host;
 mod host_facts;
 pub mod log;
 mod memory_limit;
+pub mod pacing;
 mod places;
 pub mod random_read;
 pub mod read_order;

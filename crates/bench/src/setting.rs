@@ -10,7 +10,8 @@ use crate::guardian::Guardian;
 /// ends in any way, the value before is back.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    path: PathBuf,
+    /// What to write where, in the end.
+    back: PathBuf,
     before: String,
     // Writes the same value again, a moment later, which does no harm.
     _guardian: Guardian,
@@ -19,21 +20,29 @@ pub(crate) struct Setting {
 impl Setting {
     /// Writes `value` into `path`; that it was there before is `None`.
     pub(crate) fn change(path: &Path, value: &str) -> Result<Option<Self>> {
-        let what = |what: &str| Error::other(format!("{what} {}", path.display()));
-        let before = fs::read_to_string(path).map_err(what("read"))?.trim().to_owned();
-        if before == value {
-            return Ok(None);
-        }
-        let guardian = Guardian::writing(path, &before)?;
-        fs::write(path, value).map_err(what("set"))?;
-        Ok(Some(Self { path: path.to_path_buf(), before, _guardian: guardian }))
+        let before = read(path)?;
+        (before != value).then(|| Self::exchange(path, value, path, &before)).transpose()
     }
+
+    /// Writes `value` into `path`, and in the end `before` into `back`: of two files that exclude
+    /// each other, the one that was in force.
+    pub(crate) fn exchange(path: &Path, value: &str, back: &Path, before: &str) -> Result<Self> {
+        let guardian = Guardian::writing(back, before)?;
+        fs::write(path, value).map_err(Error::other(format!("set {}", path.display())))?;
+        Ok(Self { back: back.to_path_buf(), before: before.to_owned(), _guardian: guardian })
+    }
+}
+
+/// What a setting is now.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    let text = fs::read_to_string(path);
+    Ok(text.map_err(Error::other(format!("read {}", path.display())))?.trim().to_owned())
 }
 
 impl Drop for Setting {
     fn drop(&mut self) {
         // The guardian tries it again.
-        drop(fs::write(&self.path, &self.before));
+        drop(fs::write(&self.back, &self.before));
     }
 }
 

@@ -56,6 +56,14 @@ impl Latencies {
         self.0.record(nanos).expect("a histogram that resizes takes a year");
     }
 
+    /// One more, of somebody who writes every `interval`: of a time that is longer, the others who
+    /// would have come meanwhile count too, with what they would still have had to wait.
+    pub fn record_every(&mut self, time: Duration, interval: Duration) {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let (time, interval) = (nanos(time).min(NANOS_MAX), nanos(interval));
+        self.0.record_correct(time, interval).expect("a histogram that resizes takes a year");
+    }
+
     /// All of `others` too.
     pub fn add(&mut self, others: &Self) {
         // It grows as it must; only a fixed one could refuse.
@@ -105,6 +113,16 @@ mod tests {
         all.record(Duration::MAX);
         all.record(Duration::ZERO);
         assert!(all.max_us().is_some_and(|us| us > 3e13) && all.count() == 2);
+    }
+
+    #[test]
+    fn a_stall_counts_for_all_who_would_have_come_meanwhile() {
+        let (mut all, ms) = (Latencies::default(), Duration::from_millis);
+        all.record_every(ms(1), ms(10));
+        assert_eq!(all.count(), 1);
+        all.record_every(ms(100), ms(10));
+        assert_eq!(all.count(), 11, "100, 90, ... 10 ms");
+        assert!(all.percentile_us(50.0).is_some_and(|us| (us / 50_000.0 - 1.0).abs() < 2e-3));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //!   them as [`OsDisk`], a test may put a disk of its own underneath.
 //! - [`AlignedBuf`] is memory that direct I/O accepts, [`fill`] writes blocks before they are
 //!   needed, [`write_durable`], [`read_uncached`] and [`write_out`] are about a single call.
+//! - [`Pacer`] keeps what bulk data leaves dirty in the page cache bounded.
 //! - [`ReadRing`] has many reads under way from one thread.
 //! - [`resident`], [`evict`] and [`warm`] ask for and change what the page cache holds;
 //!   [`DeviceCounters`] tell what the disk was really asked to do.
@@ -70,6 +71,7 @@ mod lease;
 mod lock;
 mod map;
 mod os;
+mod pace;
 mod per_call;
 mod probe;
 mod residency;
@@ -91,6 +93,7 @@ pub use lease::{Lease, Leased};
 pub use lock::{DirLock, LOCK_NAME, Locked};
 pub use map::Map;
 pub use os::OsDisk;
+pub use pace::{NotPaced, Pace, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 pub use per_call::{read_uncached, write_durable, write_out};
 pub use probe::{Device, DirectIo, FileSystem, Mount, Queue, Storage, probe};
 pub use residency::{Residency, evict, resident, warm};

@@ -58,6 +58,15 @@ pub(crate) fn write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Resu
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    sync_file_range(fd, offset, bytes, flags)
+}
+
+/// As [`write_out`], without waiting for more than room in the device's queue.
+pub(crate) fn start_write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Result<()> {
+    sync_file_range(fd, offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
+}
+
+fn sync_file_range(fd: BorrowedFd<'_>, offset: i64, bytes: i64, flags: u32) -> io::Result<()> {
     // SAFETY: no memory of ours is involved; the descriptor is open for as long as it is borrowed.
     let answer = unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, bytes, flags) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -10,7 +10,7 @@
 mod method;
 mod random;
 mod reads;
-mod scratch;
+pub(crate) mod scratch;
 mod verdict;
 mod write_rate;
 mod writes;

@@ -57,7 +57,7 @@ impl Scratch {
 }
 
 /// Bytes of which none repeats another.
-pub(super) fn noise(bytes: usize) -> AlignedBuf {
+pub(crate) fn noise(bytes: usize) -> AlignedBuf {
     let mut block = AlignedBuf::zeroed(bytes);
     let mut random = Random::new(bytes as u64);
     for word in block.chunks_exact_mut(8) {
@@ -68,7 +68,7 @@ pub(super) fn noise(bytes: usize) -> AlignedBuf {
 
 /// Makes each page of a block another than all others of the file: a device may keep equal ones
 /// once.
-pub(super) fn stamp(block: &mut [u8], offset: u64) {
+pub(crate) fn stamp(block: &mut [u8], offset: u64) {
     for (page, bytes) in (0_u64..).zip(block.chunks_exact_mut(PAGE_BYTES)) {
         let number = offset + page * PAGE_BYTES as u64;
         bytes[..8].copy_from_slice(&number.to_le_bytes());

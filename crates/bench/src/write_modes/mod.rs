@@ -13,7 +13,7 @@
 //! the kind of table.
 
 mod measure;
-mod place;
+pub(crate) mod place;
 mod plan;
 mod prepare;
 mod ratios;
@@ -33,7 +33,7 @@ use crate::watch::Watcher;
 use measure::{Limits, finish, pass};
 use place::Place;
 use plan::{Cell, cells};
-use prepare::{Ready, prepare, remove};
+use prepare::{LOG, OLD, Ready, prepare, remove};
 use rows::{BAR, COLUMNS, PASSES, Sum};
 
 /// What is measured, and how long.
@@ -84,7 +84,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     for number in 0..places {
         watcher.check()?;
         let place = match options.virtual_disks.get(number) {
-            None => Place::below(&options.dir)?,
+            None => Place::below(&options.dir, &[LOG, OLD])?,
             Some(kind) => {
                 let longest = cells.iter().map(|cell| cell.file_bytes(options.records)).max();
                 Place::on_virtual_disk(*kind, &options.dir, longest.unwrap_or(0))?

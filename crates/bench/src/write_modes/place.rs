@@ -13,20 +13,16 @@ use crate::guardian::Guardian;
 use crate::host::StorageFacts;
 use crate::trace::{Journalling, Tracing, Watched};
 
-/// The only names the bench makes in its directory.
-pub(super) const LOG: &str = "log";
-pub(super) const OLD: &str = "log.old";
-
 /// How long the device may take to come to rest before it is measured anyway: others may use it.
 const SETTLE_MAX: Duration = Duration::from_millis(50);
 
 /// One file system that is measured.
-pub(super) struct Place {
-    pub(super) name: String,
-    pub(super) disk: OsDisk,
-    pub(super) storage: Storage,
-    pub(super) facts: StorageFacts,
-    pub(super) journalling: Journalling,
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) disk: OsDisk,
+    pub(crate) storage: Storage,
+    pub(crate) facts: StorageFacts,
+    pub(crate) journalling: Journalling,
     // Dropped from here on: what is in the directory goes before what it is on.
     _files: Option<Guardian>,
     root: Option<StdFile>,
@@ -34,11 +30,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A directory of our own below `dir`; it is removed however this process ends.
-    pub(super) fn below(dir: &Path) -> Result<Self> {
+    /// A directory of our own below `dir`, for files of these names alone; it is removed however
+    /// this process ends.
+    pub(crate) fn below(dir: &Path, names: &[&str]) -> Result<Self> {
         let storage = probe(dir)?;
         let own = format!("haul-bench-{}", std::process::id());
-        let files = Guardian::of(dir, &own, &[LOG, OLD])?;
+        let files = Guardian::of(dir, &own, names)?;
         let path = dir.join(&own);
         std::fs::create_dir(&path)
             .map_err(Error::other(format!("make the directory {}", path.display())))?;
@@ -60,7 +57,7 @@ impl Place {
     }
 
     /// A file system of our own, in a file in `dir`, for files of `file_bytes`.
-    pub(super) fn on_virtual_disk(kind: VirtualDisk, dir: &Path, file_bytes: u64) -> Result<Self> {
+    pub(crate) fn on_virtual_disk(kind: VirtualDisk, dir: &Path, file_bytes: u64) -> Result<Self> {
         let fail = |why: String| {
             let advice = "virtual disks need root, losetup and the file system's mkfs";
             Error::Missing(format!(
@@ -89,7 +86,7 @@ impl Place {
 
     /// Brings everything that is not part of the measurement onto the medium: of a file system of
     /// our own all there is, of a shared one the directory, with the journal before it.
-    pub(super) fn settle(&self) -> Result<()> {
+    pub(crate) fn settle(&self) -> Result<()> {
         match &self.root {
             Some(root) => {
                 rustix::fs::syncfs(root).map_err(Error::other("sync the virtual disk"))?
@@ -101,7 +98,7 @@ impl Place {
     }
 
     /// The requests so far, once none is under way: the kernel wakes a waiter first and counts then.
-    pub(super) fn counters(&self) -> Option<DeviceCounters> {
+    pub(crate) fn counters(&self) -> Option<DeviceCounters> {
         self.wait_for_rest();
         DeviceCounters::of(self.storage.device.as_ref()?).ok()
     }
@@ -119,7 +116,7 @@ impl Place {
     }
 
     /// A trace of its device, or why there is none.
-    pub(super) fn tracing(&self) -> Result<Tracing> {
+    pub(crate) fn tracing(&self) -> Result<Tracing> {
         let missing = || Error::Missing("the device below is not known".to_owned());
         let watched = Watched::of(self.storage.device.as_ref().ok_or_else(missing)?)?;
         let tracing = Tracing::new()?;

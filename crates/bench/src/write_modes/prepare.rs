@@ -6,9 +6,13 @@ use haul_disk::{
     AlignedBuf, Allocation, DirectIo, Disk, Durability, File, Map, Open, evict, write_full,
 };
 
-use super::place::{LOG, OLD, Place};
+use super::place::Place;
 use super::plan::{Cell, Sync, Way};
 use crate::error::{Error, Result};
+
+/// The only names the bench makes in its directory.
+pub(super) const LOG: &str = "log";
+pub(super) const OLD: &str = "log.old";
 
 /// How much is written at a time to fill a file.
 const FILL_BYTES: usize = 1 << 20;

@@ -5,6 +5,7 @@
     reason = "helpers of tests, which may fail like them"
 )]
 
+mod pacing;
 mod read_order;
 mod storage;
 mod write_modes;

@@ -10,6 +10,7 @@ use haul_bench::write_modes::{Modes, VirtualDisk};
 use super::bench_duplicates::BenchDuplicatesArgs;
 use super::bench_log::BenchLogArgs;
 use super::bench_memory::{AppCacheArgs, DirectOrCachedArgs};
+use super::bench_pacing::BenchPacingArgs;
 use super::bench_read::{RandomReadArgs, ReadOrderArgs, SequentialReadArgs};
 use super::examples;
 use crate::units::{parse_bytes, parse_time};
@@ -48,6 +49,14 @@ pub(crate) enum BenchCommand {
     /// with a warm page cache and, as root, with an empty one. What they find is compared.
     #[command(after_long_help = examples::BENCH_DUPLICATES)]
     Duplicates(BenchDuplicatesArgs),
+    /// What quick writers wait for while bulk data is written beside them, paced and not
+    ///
+    /// One thread appends a little and syncs it every 5 ms, one overwrites pages in memory, and
+    /// beside them bulk data is written: as a copying program does, at the pace of windows, so paced
+    /// and dropped from memory, and past the page cache. Rows tell percentiles of what the two
+    /// took, and the rate of the bulk data until all of it is on the medium.
+    #[command(after_long_help = examples::BENCH_PACING)]
+    Pacing(BenchPacingArgs),
     /// Random reads of one file, by more and more readers
     ///
     /// pread on one descriptor, on descriptors of their own, seek and read under a lock, and one thread

@@ -42,9 +42,16 @@ Examples:
 pub(super) const BENCH: &str = "\
 Examples:
   haul bench write-modes --dir .
+  haul bench pacing --dir /var/tmp
   haul bench random-read --dir /var/tmp
   haul bench sequential-read --dir /var/tmp
   sudo haul bench read-order";
+
+pub(super) const BENCH_PACING: &str = "\
+Examples:
+  haul bench pacing --dir /var/tmp
+  haul bench pacing --dir /srv --bulk 8GiB --windows 4MiB,1MiB,32MiB --json pacing.json
+  sudo haul bench pacing --dir /srv --virtual-disk ext4 --dirty-limit 512MiB";
 
 pub(super) const BENCH_RANDOM_READ: &str = "\
 Examples:

@@ -3,6 +3,7 @@
 mod duplicates;
 mod log;
 mod memory;
+mod pacing;
 mod reading;
 mod write_modes;
 
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
         BenchCommand::WriteModes(args) => write_modes::run(args),
         BenchCommand::Log(args) => log::run(args),
         BenchCommand::Duplicates(args) => duplicates::run(args),
+        BenchCommand::Pacing(args) => pacing::run(args),
         BenchCommand::RandomRead(args) => reading::random_read(args),
         BenchCommand::SequentialRead(args) => reading::sequential_read(args),
         BenchCommand::ReadOrder(args) => reading::read_order(args),

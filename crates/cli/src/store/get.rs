@@ -3,8 +3,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use haul_disk::{Pace, Pacer};
 use haul_file_store::{Object, Store};
 
 use super::content;
@@ -59,10 +61,17 @@ fn write(
     object: &Object,
     range: Range<u64>,
     name: impl Fn() -> String,
-    mut file: File,
+    file: File,
     path: &Path,
 ) -> Result {
+    let cannot = || format!("cannot write {}", path.display());
+    // A big object must not make everybody else on the machine wait for its pages.
+    let descriptor = file.as_fd();
+    let (mut at, mut pacer) = (0, Pacer::of(&descriptor, Pace::default()));
     content::read(object, range, name, |bytes| {
-        file.write_all(bytes).or_fail(|| format!("cannot write {}", path.display()))
+        (&file).write_all(bytes).or_fail(cannot)?;
+        pacer.wrote(at, bytes.len() as u64).or_fail(cannot)?;
+        at += bytes.len() as u64;
+        Ok(())
     })
 }

@@ -7,6 +7,7 @@
 
 mod bench;
 mod bench_log;
+mod bench_pacing;
 mod bench_read;
 mod cache;
 mod cache_order;

@@ -7,6 +7,7 @@ mod filling;
 mod leases;
 mod mapping;
 mod names;
+mod pacing;
 mod page_cache;
 mod per_call;
 mod probing;

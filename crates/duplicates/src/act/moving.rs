@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use haul_disk::{Error, Op};
+use haul_disk::{Error, Op, Pace, Pacer};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::fs::{openat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
@@ -14,6 +14,9 @@ use rustix::io::Errno;
 use super::left::Left;
 use super::side::Side;
 use super::swap::{self, Conditions, passing_name};
+
+/// How much is copied between two looks at how much waits for the device.
+const STEP_BYTES: u64 = 1 << 20;
 
 /// Where a file below `/` comes to stand below `target`: its path is kept.
 pub(super) fn destination(target: &Path, path: &Path) -> PathBuf {
@@ -94,12 +97,28 @@ fn write_copy(from: &File, to: &File) -> io::Result<()> {
     let metadata = from.metadata()?;
     // A descriptor of its own place: comparing moved none, but copying does.
     let from = File::open(format!("/proc/self/fd/{}", from.as_raw_fd()))?;
-    io::copy(&mut &from, &mut &*to)?;
+    pour(&from, to)?;
     to.set_permissions(metadata.permissions())?;
     let times = FileTimes::new().set_modified(metadata.modified()?);
     to.set_times(times.set_accessed(metadata.accessed()?))?;
     rustix::fs::fsync(to.as_fd())?;
     Ok(())
+}
+
+/// Copies within the kernel where it can, a window at a time: a big file must not make everybody
+/// else on the machine wait for its pages.
+fn pour(from: &File, to: &File) -> io::Result<()> {
+    let descriptor = to.as_fd();
+    let (mut at, mut pacer) = (0, Pacer::of(&descriptor, Pace::default()));
+    loop {
+        let copied = io::copy(&mut from.take(STEP_BYTES), &mut &*to)?;
+        if copied == 0 {
+            return Ok(());
+        }
+        // The sync after this would not tell again what failed here.
+        pacer.wrote(at, copied).map_err(|error| error.source)?;
+        at += copied;
+    }
 }
 
 #[cfg(test)]

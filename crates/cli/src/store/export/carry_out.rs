@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_disk::{Disk, File, Open, OsDisk, write_full};
+use haul_disk::{Disk, File, Open, OsDisk, Pace, Pacer, write_full};
 use haul_file_store::{Object, Store};
 use rustix::fs::{Timespec, Timestamps, UTIME_OMIT};
 
@@ -95,9 +95,12 @@ fn fill(
     name: impl Fn() -> String,
     part: &mut Part<'_>,
 ) -> Result {
-    let mut at = 0;
+    let cannot = || format!("cannot export {}", name());
+    // A big object must not make everybody else on the machine wait for its pages.
+    let (mut at, mut pacer) = (0, Pacer::of(file, Pace::default()));
     content::read(object, 0..object.info.bytes, &name, |bytes| {
-        write_full(file, bytes, at).or_fail(|| format!("cannot export {}", name()))?;
+        write_full(file, bytes, at).or_fail(cannot)?;
+        pacer.wrote(at, bytes.len() as u64).or_fail(cannot)?;
         at += bytes.len() as u64;
         part.more(bytes.len());
         Ok(())

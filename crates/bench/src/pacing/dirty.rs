@@ -1,0 +1,106 @@
+//! How much may be dirty, and how much is.
+
+use std::fs::read_to_string;
+use std::path::Path;
+
+use crate::error::Result;
+use crate::setting::{Setting, read};
+
+const SETTINGS: &str = "/proc/sys/vm";
+
+/// Each limit has two files, of bytes and of percent: writing one sets the other to 0.
+const LIMIT: [&str; 2] = ["dirty_bytes", "dirty_ratio"];
+const BACKGROUND: [&str; 2] = ["dirty_background_bytes", "dirty_background_ratio"];
+
+/// The kernel's limits, set for a while; they are as before when this is dropped or the process
+/// ends.
+#[derive(Debug)]
+pub(super) struct DirtyLimits {
+    _settings: [Setting; 2],
+}
+
+impl DirtyLimits {
+    /// From `bytes` on a writer has to wait; from half of that on the kernel writes.
+    pub(super) fn set(bytes: u64) -> Result<Self> {
+        Self::set_in(Path::new(SETTINGS), bytes)
+    }
+
+    fn set_in(dir: &Path, bytes: u64) -> Result<Self> {
+        let exchange = |[of_bytes, of_percent]: [&str; 2], bytes: u64| {
+            let (of_bytes, of_percent) = (dir.join(of_bytes), dir.join(of_percent));
+            let before = read(&of_bytes)?;
+            let value = bytes.to_string();
+            if before == "0" {
+                Setting::exchange(&of_bytes, &value, &of_percent, &read(&of_percent)?)
+            } else {
+                Setting::exchange(&of_bytes, &value, &of_bytes, &before)
+            }
+        };
+        Ok(Self { _settings: [exchange(LIMIT, bytes)?, exchange(BACKGROUND, bytes / 2)?] })
+    }
+}
+
+/// The limits as they are, in words.
+pub(super) fn limits() -> String {
+    let one = |[of_bytes, of_percent]: [&str; 2]| {
+        let read = |name| read(&Path::new(SETTINGS).join(name)).ok();
+        match read(of_bytes).filter(|bytes| bytes != "0") {
+            Some(bytes) => format!("vm.{of_bytes} {bytes}"),
+            None => {
+                format!("vm.{of_percent} {}", read(of_percent).as_deref().unwrap_or("unknown"))
+            }
+        }
+    };
+    format!("{}, {}", one(LIMIT), one(BACKGROUND))
+}
+
+/// How much is dirty or on its way now, of the whole machine.
+pub(super) fn waiting_bytes() -> Option<u64> {
+    in_meminfo(&read_to_string("/proc/meminfo").ok()?)
+}
+
+fn in_meminfo(text: &str) -> Option<u64> {
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    };
+    Some((of("Dirty:")? + of("Writeback:")?) << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn limits_are_back_in_the_form_they_had() {
+        for (bytes_before, ratio_before) in [("0", "20"), ("1048576", "0")] {
+            let dir = tempfile::tempdir().unwrap();
+            let at = |name: &str| dir.path().join(name);
+            for [of_bytes, of_percent] in [LIMIT, BACKGROUND] {
+                fs::write(at(of_bytes), format!("{bytes_before}\n")).unwrap();
+                fs::write(at(of_percent), format!("{ratio_before}\n")).unwrap();
+            }
+            let set = DirtyLimits::set_in(dir.path(), 64 << 20).unwrap();
+            assert_eq!(read(&at("dirty_bytes")).unwrap(), "67108864");
+            assert_eq!(read(&at("dirty_background_bytes")).unwrap(), "33554432");
+            // As the kernel does.
+            fs::write(at("dirty_ratio"), "0").unwrap();
+            drop(set);
+            let (name, before) = match ratio_before {
+                "0" => ("dirty_bytes", bytes_before),
+                _ => ("dirty_ratio", ratio_before),
+            };
+            assert_eq!(read(&at(name)).unwrap(), before);
+        }
+    }
+
+    #[test]
+    fn what_waits_is_dirty_or_on_its_way() {
+        let text = "MemTotal: 5 kB\nDirty:        12 kB\nWriteback:     3 kB\nWritebackTmp: 9 kB\n";
+        assert_eq!(in_meminfo(text), Some(15 << 10));
+        assert_eq!(in_meminfo("Dirty: 12 kB\n"), None);
+        assert!(waiting_bytes().is_some() && limits().contains("dirty_background"));
+    }
+}
