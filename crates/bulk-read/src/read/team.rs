@@ -20,7 +20,7 @@ const DEPTH_SOLID: usize = 32;
 
 /// And on one with an arm: enough for it to be never without, and for neighbours to be asked for
 /// together.
-const DEPTH_ROTATING: usize = 64;
+const DEPTH_ROTATING: usize = 128;
 
 /// What all threads of a run share.
 pub(super) struct Run<'a, C> {
