@@ -132,6 +132,12 @@ impl Digest {
         Self { bytes, length: u8::try_from(sum.len()).unwrap_or(64) }
     }
 
+    /// The sum that has these bytes; `None` when no hash makes one so long.
+    #[must_use]
+    pub fn from_bytes(sum: &[u8]) -> Option<Self> {
+        (sum.len() <= 64).then(|| Self::new(sum))
+    }
+
     /// Its bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -173,12 +179,15 @@ mod tests {
         assert_eq!(ABC.map(|(kind, _)| kind), HashKind::ALL);
         for (kind, expected) in ABC {
             assert_eq!(kind.of(b"abc").to_string(), expected, "{kind:?}");
-            assert_eq!(kind.of(b"abc").as_bytes().len(), kind.bytes());
+            let digest = kind.of(b"abc");
+            assert_eq!(digest.as_bytes().len(), kind.bytes());
+            assert_eq!(Digest::from_bytes(digest.as_bytes()), Some(digest));
             let mut hasher = kind.hasher();
             hasher.update(b"a");
             hasher.update(b"");
             hasher.update(b"bc");
             assert_eq!(hasher.finish(), kind.of(b"abc"));
         }
+        assert_eq!(Digest::from_bytes(&[0; 65]), None);
     }
 }

@@ -4,6 +4,8 @@
 mod check;
 mod hash;
 mod line;
+mod turns;
+mod wants;
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Read, stderr, stdout};
