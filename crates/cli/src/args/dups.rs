@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
+use super::disk_kind::DiskKind;
 use super::dups_action::{ActionArgs, LinkArgs, MoveArgs};
 use super::examples;
 use super::hash::Hash;
@@ -192,6 +193,9 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     #[arg(hide_short_help = true, help_heading = "How files are read")]
     pub(crate) max_suffix_size: Option<u64>,
+    /// What kind of disk the files are on [default: what it says; measured if it says it rotates]
+    #[arg(long, value_name = "KIND", help_heading = "How files are read")]
+    pub(crate) disk_kind: Option<DiskKind>,
     /// How many threads list directories and read from each device
     #[arg(short, long, value_name = "N", help_heading = "How files are read")]
     pub(crate) threads: Option<NonZeroUsize>,

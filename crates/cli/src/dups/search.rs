@@ -42,6 +42,7 @@ pub(super) fn run(args: &SearchArgs) -> Result {
     let passing = Passing::new()?;
     let transform = transform(args, &passing)?;
     let cache = if args.spare_cache { Cache::Spare } else { Cache::Keep };
+    let plain = ReadOptions::default();
     let options = Options {
         replication: replication(args),
         isolate: args.isolate,
@@ -52,7 +53,7 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         skip_content: args.skip_content_hash,
         transform: transform.as_ref(),
         cache: cache_path(args)?,
-        read: ReadOptions { threads, cache, ..ReadOptions::default() },
+        read: ReadOptions { kind: args.disk_kind.map(Into::into), threads, cache, ..plain },
         spare_big: !args.fill_cache,
     };
     let begun = now();

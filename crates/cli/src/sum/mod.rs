@@ -132,6 +132,7 @@ fn found(paths: &[PathBuf], troubles: &Troubles) -> Tree {
 fn read_options(args: &SumArgs) -> ReadOptions<'static> {
     ReadOptions {
         cache: if args.spare_cache { Cache::Spare } else { Cache::Keep },
+        kind: args.disk_kind.map(Into::into),
         threads: args.threads.map(usize::from),
         ..ReadOptions::default()
     }

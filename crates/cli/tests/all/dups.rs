@@ -296,6 +296,20 @@ fn a_command_transforms_files_before_they_are_compared() {
 }
 
 #[test]
+fn a_disk_is_of_the_kind_it_is_told_to_be() {
+    let place = Place::new();
+    let mut bytes = vec![7; 500_000];
+    place.write("a", &bytes);
+    // Between the samples a solid disk is asked for; a rotating one is asked for all.
+    bytes[100_000] = 8;
+    place.write("b", &bytes);
+    let kind = |kind| dups(&place, &["--skip-content-hash", "--disk-kind", kind]);
+    assert_eq!(kind("solid"), ["a", "b", ""]);
+    assert_eq!(kind("rotating"), [""; 0]);
+    assert_eq!(dups(&place, &["--disk-kind", "solid"]), [""; 0]);
+}
+
+#[test]
 fn mistakes_in_patterns_and_options_exit_2() {
     let place = place();
     for arguments in [
@@ -306,6 +320,7 @@ fn mistakes_in_patterns_and_options_exit_2() {
         &["--stdin", "a"],
         &["-t", "0"],
         &["--hash-fn", "crc"],
+        &["--disk-kind", "tape"],
         &["remove", "--output", "x"],
         &["remove", "--priority", "best"],
         &["move"],

@@ -167,3 +167,15 @@ fn how_it_is_read_changes_nothing() {
     assert_eq!(told.text(), plain);
     told.tells(&["thread", "not in memory before"]);
 }
+
+#[test]
+fn a_disk_is_of_the_kind_it_is_told_to_be() {
+    let place = place();
+    for (kind, told) in [("solid", "Solid (Given)"), ("rotating", "Rotating (Given)")] {
+        let list = sum(&place, &["d", "-v", "--disk-kind", kind]).code(0).tells(&[told]);
+        assert_eq!(list.lines().len(), 4);
+        place.write("list", list.stdout());
+        sum(&place, &["-c", "list", "-v", "--disk-kind", kind]).code(0).tells(&[told]);
+    }
+    sum(&place, &["d", "--disk-kind", "tape"]).code(2);
+}
