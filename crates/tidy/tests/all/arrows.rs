@@ -26,7 +26,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul-bulk-read",
         Floor(2),
-        "blake3 ignore md-5 parking_lot rustix sha2 thiserror xxhash-rust | proptest tempfile",
+        "blake3 ignore md-5 parking_lot rustix sha2 sha3 thiserror xxhash-rust | proptest tempfile",
     ),
     (
         "haul-line-log",
