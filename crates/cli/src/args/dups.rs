@@ -104,8 +104,8 @@ pub(crate) struct SearchArgs {
     /// Only files with such a whole path; may be given several times
     ///
     /// In patterns * and ? stay within a name, ** does not; [a-z], [!a], {a,b}, +(a|b), *(a|b),
-    /// ?(a|b) and @(a|b) are known. A pattern matches all of a path. One that begins neither with /
-    /// nor ** begins at --base-dir.
+    /// ?(a|b), @(a|b) and !(a|b) are known; the last stands for what is neither. A pattern matches
+    /// all of a path. One that begins neither with / nor ** begins at --base-dir.
     #[arg(long, value_name = "PATTERN", help_heading = "Which files")]
     pub(crate) path: Vec<String>,
     /// No files and directories with such a path; may be given several times

@@ -131,11 +131,10 @@ impl Filter {
             && !any(&self.excluded, whole)
     }
 
-    /// A directory is left out by a pattern for itself or for all that is below it.
+    /// A directory is left out by a pattern for itself or for all that is in it.
     fn dir(&self, path: &Path) -> bool {
         let whole = path.as_os_str().as_bytes();
-        let with_slash = [whole, b"/"].concat();
-        !self.excluded.iter().any(|one| one.matches(whole) || one.matches(&with_slash))
+        !self.excluded.iter().any(|one| one.matches(whole) || one.matches_all_in(whole))
     }
 }
 

@@ -1,5 +1,8 @@
 //! Patterns for names and paths: globs as fclones has them, or regular expressions. Pure.
 
+mod glob;
+
+use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -17,8 +20,28 @@ pub struct Syntax {
 }
 
 /// One pattern. It matches all of a name or path, never a part.
+///
+/// A regular expression with look-around or references back is tried in many ways; after a million
+/// steps back it matches nothing. All others take time that grows with the name alone.
 #[derive(Debug, Clone)]
-pub struct Pattern(Regex);
+pub struct Pattern {
+    kind: Kind,
+    /// Whatever is added to what matches, up to a slash, matches too.
+    is_open: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Plain {
+        is: Regex,
+        is_not: Vec<Regex>,
+    },
+    /// With what no automaton can do: look-around, references back.
+    Looking(Box<fancy_regex::Regex>),
+}
+
+/// Why a pattern is none.
+type Why = Box<dyn std::error::Error + Send + Sync>;
 
 impl Pattern {
     /// A pattern for the last part of a path.
@@ -26,7 +49,7 @@ impl Pattern {
     /// # Errors
     /// When it cannot be read as `syntax` has it.
     pub fn name(text: &str, syntax: Syntax) -> Result<Self> {
-        Self::build(text, "", syntax)
+        Self::build(text, b"", syntax)
     }
 
     /// A pattern for whole paths; one that is relative begins at `base`.
@@ -37,31 +60,82 @@ impl Pattern {
         let text = if syntax.regex { text.strip_prefix('^').unwrap_or(text) } else { text };
         let anywhere = if syntax.regex { ".*" } else { "**" };
         if text.starts_with('/') || text.starts_with(anywhere) {
-            return Self::build(text, "", syntax);
+            return Self::build(text, b"", syntax);
         }
         let base = base.as_os_str().as_bytes();
-        let mut before: String = base.utf8_chunks().map(literal).collect();
-        if !base.ends_with(b"/") {
-            before.push('/');
-        }
-        Self::build(text.strip_prefix("./").unwrap_or(text), &before, syntax)
+        let slash: &[u8] = if base.ends_with(b"/") { b"" } else { b"/" };
+        Self::build(text.strip_prefix("./").unwrap_or(text), &[base, slash].concat(), syntax)
     }
 
-    fn build(text: &str, before: &str, syntax: Syntax) -> Result<Self> {
-        let expression = if syntax.regex { text.to_owned() } else { glob_to_regex(text) };
-        RegexBuilder::new(&format!("^{before}(?:{expression})$"))
-            .case_insensitive(syntax.ignore_case)
-            .dot_matches_new_line(true)
-            .build()
-            .map(Self)
-            .map_err(|source| Error::Pattern { pattern: text.to_owned(), source })
+    fn build(text: &str, before: &[u8], syntax: Syntax) -> Result<Self> {
+        let kind = if syntax.regex {
+            expression(text, before, syntax)
+        } else {
+            glob(text, before, syntax)
+        };
+        let kind = kind.map_err(|source| Error::Pattern { pattern: text.to_owned(), source })?;
+        let is_open = kind.is_plain() && ends_open(text, syntax);
+        Ok(Self { kind, is_open })
     }
 
     /// Whether all of `bytes` is as the pattern says.
     #[must_use]
     pub fn matches(&self, bytes: &[u8]) -> bool {
-        self.0.is_match(bytes)
+        match &self.kind {
+            Kind::Plain { is, is_not } => {
+                is.is_match(bytes) && !is_not.iter().any(|one| one.is_match(bytes))
+            }
+            Kind::Looking(regex) => regex.is_match(&*as_text(bytes)).unwrap_or(false),
+        }
     }
+
+    /// Whether everything directly in the directory `path` is as the pattern says, as far as that is
+    /// certain.
+    #[must_use]
+    pub fn matches_all_in(&self, path: &[u8]) -> bool {
+        self.is_open && self.matches(&[path, b"/"].concat())
+    }
+}
+
+impl Kind {
+    /// Whether one expression says it all.
+    fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain { is_not, .. } if is_not.is_empty())
+    }
+}
+
+/// Whether the pattern ends with what stands for anything, in all cases.
+fn ends_open(text: &str, syntax: Syntax) -> bool {
+    let (end, has_cases) = if syntax.regex { (".*", text.contains('|')) } else { ("*", false) };
+    let text = text.strip_suffix('$').filter(|_| syntax.regex).unwrap_or(text);
+    !has_cases && text.strip_suffix(end).is_some_and(|before| !before.ends_with('\\'))
+}
+
+fn glob(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, Why> {
+    let glob::Said { is, is_not } = glob::read(text)?;
+    let build = |expression: &String| plain(expression, before, syntax);
+    let is_not = is_not.iter().map(build).collect::<Result<_, _>>()?;
+    Ok(Kind::Plain { is: build(&is)?, is_not })
+}
+
+fn expression(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, Why> {
+    if let Ok(is) = plain(text, before, syntax) {
+        return Ok(Kind::Plain { is, is_not: Vec::new() });
+    }
+    let before = regex::escape(&as_text(before));
+    let regex = fancy_regex::RegexBuilder::new(&format!("^{before}(?:{text})$"))
+        .case_insensitive(syntax.ignore_case)
+        .dot_matches_new_line(true)
+        .build()?;
+    Ok(Kind::Looking(Box::new(regex)))
+}
+
+fn plain(expression: &str, before: &[u8], syntax: Syntax) -> Result<Regex, regex::Error> {
+    let before: String = before.utf8_chunks().map(literal).collect();
+    RegexBuilder::new(&format!("^{before}(?:{expression})$"))
+        .case_insensitive(syntax.ignore_case)
+        .dot_matches_new_line(true)
+        .build()
 }
 
 /// A piece of a path as an expression for itself alone.
@@ -70,80 +144,16 @@ fn literal(chunk: std::str::Utf8Chunk<'_>) -> String {
     regex::escape(chunk.valid()) + &invalid.collect::<String>()
 }
 
-/// Any byte, and any character (or byte that is none) but the one that parts a path.
-const ANY: &str = "(?s-u:.)*";
-const IN_PART: &str = "(?:[^/]|(?-u:[^/]))";
-
-/// `*` and `?` stay within a part of a path, `**` does not; `[a-z]`, `[!a]`, `{a,b}`, and the
-/// extended `?(a|b)`, `*(…)`, `+(…)`, `@(…)`; a backslash takes the meaning from what follows.
-fn glob_to_regex(glob: &str) -> String {
-    let (mut regex, mut rest) = (String::new(), glob);
-    // What closes the brackets that are open, innermost last, and what it means.
-    let mut open: Vec<(char, String)> = Vec::new();
-    while let Some(character) = rest.chars().next() {
-        let (part, after) = rest.split_at(character.len_utf8());
-        rest = after;
-        match character {
-            '?' | '*' | '+' | '@' if after.starts_with('(') => {
-                open.push((')', format!("){}", part.trim_matches('@'))));
-                regex.push_str("(?:");
-                rest = &after[1..];
-            }
-            '*' if after.starts_with('*') => {
-                rest = after.trim_start_matches('*');
-                let is_part = regex.is_empty() || regex.ends_with('/');
-                match rest.strip_prefix('/').filter(|_| is_part) {
-                    // Also nothing: "**/a" matches "a".
-                    Some(below) => {
-                        regex.push_str(&format!("(?:{ANY}/)?"));
-                        rest = below;
-                    }
-                    None => regex.push_str(ANY),
-                }
-            }
-            '*' => regex.push_str(&format!("{IN_PART}*")),
-            '?' => regex.push_str(IN_PART),
-            '[' => rest = class(&mut regex, after),
-            '{' => {
-                open.push(('}', ")".to_owned()));
-                regex.push_str("(?:");
-            }
-            ',' if open.last().is_some_and(|(close, _)| *close == '}') => regex.push('|'),
-            '|' if open.last().is_some_and(|(close, _)| *close == ')') => regex.push('|'),
-            _ if open.last().is_some_and(|(close, _)| *close == character) => {
-                regex.extend(open.pop().map(|(_, meaning)| meaning));
-            }
-            '\\' if !after.is_empty() => {
-                let escaped = after.chars().next().map_or(0, char::len_utf8);
-                regex.push_str(&regex::escape(&after[..escaped]));
-                rest = &after[escaped..];
-            }
-            _ => regex.push_str(&regex::escape(part)),
-        }
+/// The text of a path; of bytes that are none, each is one of the last private characters.
+fn as_text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
     }
-    regex
-}
-
-/// Adds the class that begins here, and gives what comes after it. A bracket that is never closed
-/// is a bracket.
-fn class<'a>(regex: &mut String, text: &'a str) -> &'a str {
-    let is_negated = text.starts_with(['!', '^']);
-    let inside = &text[usize::from(is_negated)..];
-    // A closing bracket that comes first is one of the class.
-    let from = usize::from(inside.starts_with(']'));
-    let Some(end) = inside[from..].find(']').map(|end| from + end) else {
-        regex.push_str("\\[");
-        return text;
+    let private = |byte: &u8| char::from_u32(0x0010_ff00 + u32::from(*byte)).unwrap_or_default();
+    let text = |chunk: std::str::Utf8Chunk<'_>| {
+        chunk.valid().chars().chain(chunk.invalid().iter().map(private)).collect::<String>()
     };
-    regex.push_str(if is_negated { "[^/" } else { "[" });
-    for character in inside[..end].chars() {
-        match character {
-            '-' => regex.push('-'),
-            _ => regex.push_str(&regex::escape(character.encode_utf8(&mut [0; 4]))),
-        }
-    }
-    regex.push(']');
-    &inside[end + 1..]
+    Cow::Owned(bytes.utf8_chunks().map(text).collect())
 }
 
 #[cfg(test)]
@@ -167,6 +177,14 @@ mod tests {
             ("[]x]", &["]", "x"], &["a"]),
             ("a[b", &["a[b"], &["ab"]),
             ("a\\*b", &["a*b"], &["axb"]),
+            ("!(a|b)", &["c", "ab", ""], &["a", "b", "c/d"]),
+            ("!(*.jpg)", &["a.png", "jpg"], &["a.jpg", ".jpg"]),
+            ("!(*.jpg|*.png).bak", &["a.bak", "jpg.bak"], &["a.jpg.bak", "a.jpg", "a"]),
+            ("!(a)*", &["b", "ba"], &["a", "ab"]),
+            ("**/!(a|b?(c))/*.!(o)", &["x/d.c", "y/x/b/z/d.c"], &["bc/d.c", "x/d.o", "a/b.c"]),
+            ("!(!)x!", &["ax!", "x!"], &["!x!"]),
+            ("\\!(a)", &["!(a)"], &["b"]),
+            ("a!", &["a!"], &["a"]),
             ("a.b+c^$|(d)", &["a.b+c^$|(d)"], &["aXb+c"]),
         ] {
             let pattern = Pattern::name(glob, GLOB).unwrap();
@@ -207,5 +225,73 @@ mod tests {
         assert!(below.matches(b"/base/x/y") && !below.matches(b"/x/y"));
         let error = Pattern::name("(", syntax).unwrap_err().to_string();
         assert!(error.contains('('), "{error}");
+    }
+
+    #[test]
+    fn all_in_a_directory_matches_only_where_the_end_is_open() {
+        let regex = Syntax { regex: true, ignore_case: false };
+        for (text, syntax, expected) in [
+            ("/a/**", GLOB, true),
+            ("/a/*", GLOB, true),
+            ("/*/*", GLOB, true),
+            ("**", GLOB, true),
+            ("/a", GLOB, false),
+            ("/a/", GLOB, false),
+            ("/a/*(x)", GLOB, false),
+            ("/a/!(x)", GLOB, false),
+            ("/!(b)/**", GLOB, false),
+            ("/a/x*", GLOB, false),
+            ("/a{/*,}", GLOB, false),
+            ("/a/.*", regex, true),
+            ("^/a.*$", regex, true),
+            ("/a/|/b/.*", regex, false),
+            ("/a/[^x]*", regex, false),
+            ("/a/\\.*", regex, false),
+            ("/(?!b).*", regex, false),
+        ] {
+            let pattern = Pattern::path(text, Path::new("/"), syntax).unwrap();
+            assert_eq!(pattern.matches_all_in(b"/a"), expected, "{text}");
+            assert!(!expected || pattern.matches(b"/a/any"), "{text}");
+        }
+    }
+
+    #[test]
+    fn negations_that_would_mean_something_else_are_told() {
+        for glob in ["{!(a),b}", "@(a|!(b))", "!(a!(b))"] {
+            let error = Pattern::name(glob, GLOB).unwrap_err();
+            let why = std::error::Error::source(&error).unwrap().to_string();
+            assert!(why.contains("within other brackets"), "{glob}: {why}");
+        }
+        assert!(Pattern::name("!(a", GLOB).is_err());
+    }
+
+    #[test]
+    fn expressions_may_look_around() {
+        let syntax = Syntax { regex: true, ignore_case: false };
+        for (text, yes, no) in [
+            (
+                "(?!tmp).*",
+                &[&b"a"[..], b"a tmp", b"\xff\n", "ä".as_bytes()][..],
+                &[&b"tmp1"[..]][..],
+            ),
+            (".*(?<!\\.bak)", &[b"a.txt", b"\xffbak"], &[b"a.bak", b"\xff.bak"]),
+            ("(.)\\1.", &[b"aab", "ääb".as_bytes(), b"\xff\xffb"], &[b"abb", b"\xff\xfeb"]),
+            ("a(?=b)b|c", &[b"ab", b"c"], &[b"a", b"abc"]),
+        ] {
+            let pattern = Pattern::name(text, syntax).unwrap();
+            for name in yes {
+                assert!(pattern.matches(name), "{text} {name:?}");
+            }
+            for name in no {
+                assert!(!pattern.matches(name), "{text} {name:?}");
+            }
+        }
+        let base = Path::new(std::ffi::OsStr::from_bytes(b"/odd \xff (base)"));
+        let below = Pattern::path("(?!x).*", base, syntax).unwrap();
+        assert!(below.matches(b"/odd \xff (base)/y"));
+        assert!(!below.matches(b"/odd \xff (base)/x") && !below.matches(b"/odd \xfe (base)/y"));
+        let any = Syntax { ignore_case: true, ..syntax };
+        assert!(!Pattern::name("(?!tmp).*", any).unwrap().matches(b"TMP"));
+        assert!(Pattern::name("(?<!a", syntax).is_err());
     }
 }

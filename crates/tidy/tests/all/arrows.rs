@@ -43,7 +43,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul-duplicates",
         Floor(3),
-        "parking_lot regex rustix serde_json thiserror time | proptest tempfile",
+        "fancy-regex parking_lot regex rustix serde_json thiserror time | proptest tempfile",
     ),
     (
         "haul-s3-server",
