@@ -18,8 +18,13 @@ use super::progress::Watch;
 use crate::args::{ReportFormat, SearchArgs};
 use crate::output::{Output, unwritten};
 use crate::report::{Exit, Failure, OrFail, Result};
+use crate::units::Bytes;
 
 pub(super) fn run(args: &SearchArgs) -> Result {
+    if let Some(max) = args.max.filter(|max| *max < args.min) {
+        let what = format!("no file is at least {} and at most {}", Bytes(args.min), Bytes(max));
+        return Err(Failure::new(what).advise("see --min and --max").exit(Exit::Usage));
+    }
     let base = base(args.base_dir.as_deref())?;
     let roots = roots(args, &base)?;
     let filter = Filter::new(args, &base)?;
