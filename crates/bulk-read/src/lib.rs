@@ -77,7 +77,8 @@
 //! A file costs one `statx` to be found. A small one that is in memory costs four calls to be read:
 //! it is opened relative to its directory, asked for its status, read into a buffer that stays in
 //! the processor's cache, and closed. One that is not costs a part of a call of the ring more. On a
-//! device that may rotate, and was not measured yet, two calls more ask what is in memory.
+//! device that may rotate, and was not measured yet, a call more asks what is in memory; what is not
+//! and is read later, in the order it lies, is opened again then: there may be millions of such.
 //!
 //! # Which order
 //! The kernel's flag is believed when it says that nothing rotates. Virtual disks often say that

@@ -45,7 +45,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let is_number = |digits: &str| {
-        (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
     if !is_number(whole) || !is_number(fraction) {
         return Err(format!("\"{number}\" is no number that can be used"));
@@ -157,7 +157,9 @@ mod tests {
             ("-1", "no unit"),
             ("1.2.3MiB", "no number"),
             ("1.MiB", "no number"),
-            ("99999999999999999999", "no number"),
+            ("999999999999999999999", "no number"),
+            ("18446744073709551616", "too much"),
+            ("18446744073709551615.1kB", "too much"),
             ("99999999999TiB", "too much"),
         ] {
             let error = parse_bytes(text).unwrap_err();

@@ -38,7 +38,11 @@ pub struct Residency {
 pub fn resident(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<Residency> {
     let fd = descriptor(file)?;
     let page_bytes = rustix::param::page_size() as u64;
-    let end = offset.saturating_add(bytes).min(align_up(file_bytes(file, fd)?, page_bytes));
+    let end = match bytes {
+        u64::MAX => align_up(file_bytes(file, fd)?, page_bytes),
+        // Whoever names a range knows the file: a call less for each of many small ones.
+        _ => offset.saturating_add(bytes),
+    };
     if end <= offset {
         let none = Some(0);
         return Ok(Residency { resident_bytes: 0, dirty_bytes: none, writeback_bytes: none });

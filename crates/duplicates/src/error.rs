@@ -16,7 +16,7 @@ pub enum Error {
         /// As it was given.
         pattern: String,
         /// What is wrong with it.
-        source: regex::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A report that is none, or is not whole.
     #[error("cannot read the report: {what} (line {line})")]

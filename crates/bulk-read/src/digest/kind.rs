@@ -4,6 +4,7 @@ use std::fmt;
 
 use md5::{Digest as _, Md5};
 use sha2::{Sha256, Sha512};
+use sha3::{Sha3_256, Sha3_512};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::hex::to_hex;
@@ -22,20 +23,32 @@ pub enum HashKind {
     Sha256,
     /// SHA-512, 64 bytes.
     Sha512,
+    /// SHA-3, 32 bytes: made on quite other grounds than SHA-2, in case that is broken one day.
+    Sha3_256,
+    /// SHA-3, 64 bytes.
+    Sha3_512,
     /// MD5, 16 bytes: broken, for old lists only.
     Md5,
 }
 
 impl HashKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Blake3, Self::Xxh3, Self::Sha256, Self::Sha512, Self::Md5];
+    pub const ALL: [Self; 7] = [
+        Self::Blake3,
+        Self::Xxh3,
+        Self::Sha256,
+        Self::Sha512,
+        Self::Sha3_256,
+        Self::Sha3_512,
+        Self::Md5,
+    ];
 
     /// How long the sum is.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
-            Self::Blake3 | Self::Sha256 => 32,
-            Self::Sha512 => 64,
+            Self::Blake3 | Self::Sha256 | Self::Sha3_256 => 32,
+            Self::Sha512 | Self::Sha3_512 => 64,
             Self::Xxh3 | Self::Md5 => 16,
         }
     }
@@ -54,6 +67,8 @@ impl HashKind {
             Self::Xxh3 => Inner::Xxh3(Box::default()),
             Self::Sha256 => Inner::Sha256(Box::default()),
             Self::Sha512 => Inner::Sha512(Box::default()),
+            Self::Sha3_256 => Inner::Sha3_256(Box::default()),
+            Self::Sha3_512 => Inner::Sha3_512(Box::default()),
             Self::Md5 => Inner::Md5(Box::default()),
         })
     }
@@ -83,6 +98,8 @@ enum Inner {
     Xxh3(Box<Xxh3>),
     Sha256(Box<Sha256>),
     Sha512(Box<Sha512>),
+    Sha3_256(Box<Sha3_256>),
+    Sha3_512(Box<Sha3_512>),
     Md5(Box<Md5>),
 }
 
@@ -94,6 +111,8 @@ impl Hasher {
             Inner::Xxh3(hasher) => hasher.update(bytes),
             Inner::Sha256(hasher) => hasher.update(bytes),
             Inner::Sha512(hasher) => hasher.update(bytes),
+            Inner::Sha3_256(hasher) => hasher.update(bytes),
+            Inner::Sha3_512(hasher) => hasher.update(bytes),
             Inner::Md5(hasher) => hasher.update(bytes),
         }
     }
@@ -107,6 +126,8 @@ impl Hasher {
             Inner::Xxh3(hasher) => Digest::new(&hasher.digest128().to_be_bytes()),
             Inner::Sha256(hasher) => Digest::new(&hasher.finalize()),
             Inner::Sha512(hasher) => Digest::new(&hasher.finalize()),
+            Inner::Sha3_256(hasher) => Digest::new(&hasher.finalize()),
+            Inner::Sha3_512(hasher) => Digest::new(&hasher.finalize()),
             Inner::Md5(hasher) => Digest::new(&hasher.finalize()),
         }
     }
@@ -130,6 +151,12 @@ impl Digest {
         let mut bytes = [0; 64];
         bytes[..sum.len()].copy_from_slice(sum);
         Self { bytes, length: u8::try_from(sum.len()).unwrap_or(64) }
+    }
+
+    /// The sum that has these bytes; `None` when no hash makes one so long.
+    #[must_use]
+    pub fn from_bytes(sum: &[u8]) -> Option<Self> {
+        (sum.len() <= 64).then(|| Self::new(sum))
     }
 
     /// Its bytes.
@@ -156,7 +183,7 @@ mod tests {
     use super::*;
 
     /// The sums of "abc", as their authors publish them.
-    const ABC: [(HashKind, &str); 5] = [
+    const ABC: [(HashKind, &str); 7] = [
         (HashKind::Blake3, "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"),
         (HashKind::Xxh3, "06b05ab6733a618578af5f94892f3950"),
         (HashKind::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
@@ -164,6 +191,12 @@ mod tests {
             HashKind::Sha512,
             "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
              2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+        ),
+        (HashKind::Sha3_256, "3a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532"),
+        (
+            HashKind::Sha3_512,
+            "b751850b1a57168a5693cd924b6b096e08f621827444f70d884f5d0240d2712e\
+             10e116e9192af3c91a7ec57647e3934057340b4cf408d5a56592f8274eec53f0",
         ),
         (HashKind::Md5, "900150983cd24fb0d6963f7d28e17f72"),
     ];
@@ -173,12 +206,15 @@ mod tests {
         assert_eq!(ABC.map(|(kind, _)| kind), HashKind::ALL);
         for (kind, expected) in ABC {
             assert_eq!(kind.of(b"abc").to_string(), expected, "{kind:?}");
-            assert_eq!(kind.of(b"abc").as_bytes().len(), kind.bytes());
+            let digest = kind.of(b"abc");
+            assert_eq!(digest.as_bytes().len(), kind.bytes());
+            assert_eq!(Digest::from_bytes(digest.as_bytes()), Some(digest));
             let mut hasher = kind.hasher();
             hasher.update(b"a");
             hasher.update(b"");
             hasher.update(b"bc");
             assert_eq!(hasher.finish(), kind.of(b"abc"));
         }
+        assert_eq!(Digest::from_bytes(&[0; 65]), None);
     }
 }

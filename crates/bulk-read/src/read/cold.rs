@@ -151,7 +151,7 @@ impl<C: Consumer> Worker<'_, C> {
     fn pass_on(&mut self, stream: &mut Stream<C::State>) {
         while let Some((buffer, bytes)) = stream.piece() {
             self.count.bytes += bytes as u64;
-            let want = stream.item.want as usize;
+            let want = stream.want;
             // In parts that stay in the processor's cache.
             let is_break = stream.state.as_mut().is_some_and(|state| {
                 let mut parts = buffer[..bytes].chunks(PIECE_BYTES);
@@ -178,7 +178,7 @@ impl<C: Consumer> Worker<'_, C> {
             // Advice that is not taken costs memory alone.
             fadvise(&*stream.file.fd, stream.start, bytes, Advice::DontNeed).ok();
         }
-        self.end(stream.state.take(), stream.item.want as usize, outcome);
+        self.end(stream.state.take(), stream.want, outcome);
     }
 
     /// Ends everything that is under way: the ring is of no use any more.

@@ -6,7 +6,7 @@ use haul_disk::{FileSystem, Storage, probe};
 
 use super::Want;
 use super::plan::Item;
-use crate::tree::{FileId, Tree};
+use crate::tree::Tree;
 
 /// More devices than this are read one after the other, in part.
 const GROUPS_MAX: usize = 32;
@@ -42,16 +42,14 @@ pub(super) fn groups(tree: &Tree, wants: &[Want]) -> Vec<Group> {
         let meta = tree.meta(want.file);
         by_number.entry(meta.device).or_default().push(Item {
             want: index,
-            file: want.file.0,
             dir: tree.dir(want.file).0,
             inode: meta.inode,
-            offset: want.offset,
             bytes: want.bytes.min(meta.bytes.saturating_sub(want.offset)),
         });
     }
     let mut groups: Vec<Group> = Vec::new();
     for (number, items) in by_number {
-        let files = items.iter().map(|item| FileId(item.file)).take(TRIES);
+        let files = items.iter().map(|item| item.of(wants).file).take(TRIES);
         let storage = files.filter_map(|file| probe(tree.path(file)).ok()).next();
         let device = device(number, storage.as_ref());
         // Several file systems of one disk share its arm.

@@ -3,8 +3,6 @@
 //! The kernel's flag is believed when it says that nothing rotates. When it says that something
 //! does, it may be a virtual disk that never thought about it; then a few reads decide.
 
-use super::plan::Item;
-
 /// How a device likes to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -122,27 +120,29 @@ impl Seen {
     }
 }
 
-/// `count` places spread evenly over the bytes of all items: which item, and where in its file.
-/// From the last to the first, against the way a drive reads ahead.
-pub(super) fn samples(items: &[Item], count: usize) -> Vec<(usize, u64)> {
+/// `count` places spread evenly over the bytes of all items: which item, and how far in it. From
+/// the last to the first, against the way a drive reads ahead.
+pub(super) fn samples(
+    lengths: impl Iterator<Item = u64> + Clone,
+    count: usize,
+) -> Vec<(usize, u64)> {
     // However small, a file is a place to go to.
     const BYTES_MIN: u64 = 4096;
-    let length = |item: &Item| item.bytes.max(BYTES_MIN);
-    let total = items.iter().fold(0_u64, |total, item| total.saturating_add(length(item)));
+    let weight = |bytes: u64| bytes.max(BYTES_MIN);
+    let total = lengths.clone().map(weight).fold(0, u64::saturating_add);
     let mut samples: Vec<(usize, u64)> = Vec::with_capacity(count);
-    let (mut index, mut before) = (0, 0_u64);
+    let (mut items, mut before) = (lengths.enumerate().peekable(), 0_u64);
     for number in 0..count as u64 {
         let at = u64::try_from(u128::from(total) * u128::from(number) / count.max(1) as u128);
         let at = at.unwrap_or(u64::MAX);
-        while items.get(index).is_some_and(|item| before + length(item) <= at) {
-            before += length(&items[index]);
-            index += 1;
+        while let Some((_, bytes)) = items.next_if(|(_, bytes)| before + weight(*bytes) <= at) {
+            before += weight(bytes);
         }
-        let Some(item) = items.get(index) else { break };
-        let offset = (item.offset + (at - before)) / BYTES_MIN * BYTES_MIN;
-        let is_new = samples.last() != Some(&(index, offset));
-        if item.bytes > 0 && is_new {
-            samples.push((index, offset));
+        let Some((index, bytes)) = items.peek().copied() else { break };
+        let within = (at - before) / BYTES_MIN * BYTES_MIN;
+        let is_new = samples.last() != Some(&(index, within));
+        if bytes > 0 && is_new {
+            samples.push((index, within));
         }
     }
     samples.reverse();
@@ -185,16 +185,12 @@ mod tests {
 
     #[test]
     fn samples_are_spread_over_all_bytes_from_the_end() {
-        let item = |bytes| Item { bytes, ..Item::default() };
-        let same = vec![item(4096); 100];
-        let places: Vec<_> = samples(&same, 4).iter().map(|sample| sample.0).collect();
+        let samples = |all: &[u64]| samples(all.iter().copied(), 4);
+        let places: Vec<_> = samples(&[4096; 100]).iter().map(|sample| sample.0).collect();
         assert_eq!(places, [75, 50, 25, 0]);
-        assert_eq!(
-            samples(&[item(1 << 20)], 4),
-            [(0, 786_432), (0, 524_288), (0, 262_144), (0, 0)]
-        );
-        assert_eq!(samples(&[item(10)], 4), [(0, 0)], "each place once");
-        assert_eq!(samples(&[item(0); 9], 4), [], "nothing to read");
-        assert_eq!(samples(&[], 4), []);
+        assert_eq!(samples(&[1 << 20]), [(0, 786_432), (0, 524_288), (0, 262_144), (0, 0)]);
+        assert_eq!(samples(&[10]), [(0, 0)], "each place once");
+        assert_eq!(samples(&[0; 9]), [], "nothing to read");
+        assert_eq!(samples(&[]), []);
     }
 }

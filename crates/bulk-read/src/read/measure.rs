@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use haul_disk::{AlignedBuf, PAGE_BYTES, ReadRing, RingRead, first_extent};
 use rustix::io::pread;
 
-use super::kind::{ALONE, Decided, Kind, Next, SPAN_BYTES_MIN, Seen, TOGETHER, samples};
+use super::kind::{ALONE, Decided, Kind, Next, SPAN_BYTES_MIN, Seen};
 use super::open::Opener;
-use super::plan::Item;
 use crate::tree::{FileId, Tree};
 
 /// A place to read from.
@@ -18,14 +17,13 @@ struct Sample {
     offset: u64,
 }
 
-/// Measures on the files of `items`; `None` where they cannot tell: too few, too near each other,
+/// Measures at these places of files; `None` where they cannot tell: too few, too near each other,
 /// or not to be read past the cache.
-pub(super) fn measure(tree: &Tree, items: &[Item]) -> Option<(Kind, Decided)> {
+pub(super) fn measure(tree: &Tree, at: &[(FileId, u64)]) -> Option<(Kind, Decided)> {
     let mut opener = Opener::new(tree);
     let mut places = Vec::new();
     let mut all = Vec::new();
-    for (index, offset) in samples(items, ALONE + TOGETHER) {
-        let file = FileId(items[index].file);
+    for (file, offset) in at.iter().copied() {
         let Some((fd, _)) = opener.open_direct(file) else { continue };
         let Some(extent) = first_extent(&fd).ok().flatten() else { continue };
         places.extend(extent.place().map(|place| place.saturating_add(offset)));

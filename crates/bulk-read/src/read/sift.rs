@@ -4,12 +4,13 @@
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 
-use haul_disk::{Unplaced, extents, first_extent, resident};
+use haul_disk::{PAGE_BYTES, Unplaced, align_down, extents, first_extent, resident};
 
-use super::kind::{Decided, Kind};
+use super::Want;
+use super::kind::{ALONE, Decided, Kind, TOGETHER, samples};
 use super::measure::measure;
 use super::plan::{Item, Place};
-use crate::tree::Tree;
+use crate::tree::{FileId, Tree};
 
 /// As many files that are not in memory tell what device they are on.
 const FILES_TO_MEASURE: usize = 32;
@@ -22,38 +23,41 @@ pub(super) struct Sift {
     by_place: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     verdict: Option<(Kind, Decided)>,
-    is_measuring: bool,
+    /// How many files are put aside before it is measured; nobody does while another one is at it.
+    measure_at: usize,
     aside: Vec<(Place, Item)>,
 }
 
 impl Sift {
     /// One for a device of a known kind, or an unknown.
     pub(super) fn new(verdict: Option<(Kind, Decided)>, by_place: bool) -> Self {
-        Self { state: Mutex::new(State { verdict, ..State::default() }), by_place }
+        let state = State { verdict, measure_at: FILES_TO_MEASURE, aside: Vec::new() };
+        Self { state: Mutex::new(state), by_place }
     }
 
     /// Puts the item aside, unless it is to be read now: in memory, or on a device that was found
     /// not to rotate.
-    pub(super) fn takes(&self, tree: &Tree, item: Item, fd: &OwnedFd) -> bool {
-        if self.is_solid() || item.bytes == 0 || is_in_memory(&item, fd) {
+    pub(super) fn takes(&self, tree: &Tree, wants: &[Want], item: Item, fd: &OwnedFd) -> bool {
+        let offset = item.of(wants).offset;
+        if self.is_solid() || item.bytes == 0 || is_in_memory(&item, offset, fd) {
             return false;
         }
-        let place = place(&item, fd);
+        let place = place(&item, offset, fd);
         let mut state = self.state.lock();
         state.aside.push((place, item));
-        let is_time = state.aside.len() >= FILES_TO_MEASURE;
-        if state.verdict.is_none() && is_time && !state.is_measuring {
-            state.is_measuring = true;
-            let items: Vec<Item> = state.aside.iter().map(|(_, item)| *item).collect();
+        if state.verdict.is_none() && state.aside.len() >= state.measure_at {
+            state.measure_at = usize::MAX;
+            let picked = picked(&state.aside, wants);
+            let count = state.aside.len();
             drop(state);
-            let verdict = measure(tree, &items);
+            let verdict = measure(tree, &picked);
             let mut state = self.state.lock();
             state.verdict = verdict;
-            // Where these files could not tell, more of them may.
-            state.is_measuring = false;
+            // Where these files could not tell, many more of them may.
+            state.measure_at = count * 2;
         }
         true
     }
@@ -63,33 +67,45 @@ impl Sift {
     }
 
     /// What was put aside, and the verdict.
-    pub(super) fn into_aside(self, tree: &Tree) -> (Vec<(Place, Item)>, (Kind, Decided)) {
+    pub(super) fn into_aside(
+        self,
+        tree: &Tree,
+        wants: &[Want],
+    ) -> (Vec<(Place, Item)>, (Kind, Decided)) {
         let State { verdict, aside, .. } = self.state.into_inner();
-        let last = || {
-            let items: Vec<Item> = aside.iter().map(|(_, item)| *item).collect();
-            measure(tree, &items)
-        };
-        let verdict = verdict.or_else(last).unwrap_or((Kind::Rotating, Decided::Unmeasured));
+        let verdict = verdict.or_else(|| measure(tree, &picked(&aside, wants)));
+        let verdict = verdict.unwrap_or((Kind::Rotating, Decided::Unmeasured));
         (aside, verdict)
     }
 }
 
-/// Whether all of it is in the page cache. Of a file of somebody else that is not told.
-fn is_in_memory(item: &Item, fd: &OwnedFd) -> bool {
-    let told = resident(fd, item.offset, item.bytes);
+/// Some places of the files put aside that tell of the device.
+fn picked(aside: &[(Place, Item)], wants: &[Want]) -> Vec<(FileId, u64)> {
+    let lengths = aside.iter().map(|(_, item)| item.bytes);
+    let place = |(index, within): (usize, u64)| {
+        let Want { file, offset, .. } = aside[index].1.of(wants);
+        (*file, align_down(offset.saturating_add(within), PAGE_BYTES as u64))
+    };
+    samples(lengths, ALONE + TOGETHER).into_iter().map(place).collect()
+}
+
+/// Whether all of it is in the page cache. Of a file of somebody else that is not told. To find out
+/// by a read that does not wait would have the kernel read ahead, in this order.
+fn is_in_memory(item: &Item, offset: u64, fd: &OwnedFd) -> bool {
+    let told = resident(fd, offset, item.bytes);
     told.is_ok_and(|told| told.resident_bytes >= item.bytes)
 }
 
 /// Where the first byte wanted is.
-fn place(item: &Item, fd: &OwnedFd) -> Place {
-    let extent = if item.offset == 0 {
+fn place(item: &Item, offset: u64, fd: &OwnedFd) -> Place {
+    let extent = if offset == 0 {
         first_extent(fd).ok().flatten()
     } else {
-        let map = extents(fd, item.offset, 1, Unplaced::Tell).unwrap_or_default();
+        let map = extents(fd, offset, 1, Unplaced::Tell).unwrap_or_default();
         map.extents.first().copied()
     };
     let at = extent.and_then(|extent| {
-        let within = item.offset.saturating_sub(extent.logical);
+        let within = offset.saturating_sub(extent.logical);
         extent.place().map(|place| place.saturating_add(within))
     });
     at.map_or(Place::Unknown { inode: item.inode }, |at| Place::At { at })

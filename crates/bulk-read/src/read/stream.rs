@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use haul_disk::AlignedBuf;
 
-use super::Opened;
 use super::buffers::BUFFER_BYTES_MAX;
-use super::plan::Item;
+use super::{Opened, Want};
+use crate::tree::FileId;
 
 /// How much of one want is under way at a time.
 const WINDOW_BYTES: u64 = 4 << 20;
@@ -33,7 +33,9 @@ impl OpenFile {
 /// One want on its way.
 #[derive(Debug)]
 pub(super) struct Stream<S> {
-    pub(super) item: Item,
+    /// Its number.
+    pub(super) want: usize,
+    pub(super) id: FileId,
     pub(super) file: OpenFile,
     /// The consumer's part, until the want is over.
     pub(super) state: Option<S>,
@@ -64,14 +66,20 @@ pub(super) struct Part {
 }
 
 impl<S> Stream<S> {
-    /// A want of `asked` bytes from an open file; `no_length`: what the file says of its length
-    /// means nothing.
-    pub(super) fn new(item: Item, file: OpenFile, asked: u64, no_length: bool, state: S) -> Self {
+    /// A want from an open file; `no_length`: what the file says of its length means nothing.
+    pub(super) fn new(
+        want: usize,
+        wanted: Want,
+        file: OpenFile,
+        no_length: bool,
+        state: S,
+    ) -> Self {
         let length = if no_length { u64::MAX } else { file.opened.bytes };
-        let start = item.offset.min(length);
-        let end = start.saturating_add(asked).min(length);
+        let start = wanted.offset.min(length);
+        let end = start.saturating_add(wanted.bytes).min(length);
         Self {
-            item,
+            want,
+            id: wanted.file,
             file,
             state: Some(state),
             start,
@@ -182,8 +190,8 @@ mod tests {
     fn stream(file_bytes: u64, offset: u64, asked: u64) -> Stream<()> {
         let fd = tempfile::tempfile().unwrap().into();
         let opened = Opened { bytes: file_bytes, ..Opened::default() };
-        let item = Item { offset, ..Item::default() };
-        Stream::new(item, OpenFile::new(fd, opened), asked, false, ())
+        let wanted = Want { file: FileId(0), offset, bytes: asked };
+        Stream::new(0, wanted, OpenFile::new(fd, opened), false, ())
     }
 
     /// All that can be asked for now.

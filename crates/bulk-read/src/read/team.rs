@@ -67,7 +67,7 @@ impl<C: Consumer> Run<'_, C> {
         let Group { device, mut items } = group;
         let (kind, threads) = (self.known_kind(&device), self.threads());
         if self.options.order != Order::AsGiven {
-            plan::by_inode(&mut items);
+            plan::by_inode(&mut items, self.wants);
         }
         let is_sifted = match self.options.order {
             Order::Auto => kind.is_none_or(|(kind, _)| kind == Kind::Rotating),
@@ -106,14 +106,14 @@ impl<C: Consumer> Run<'_, C> {
         self.crew(threads, &sifting, &Queue::new(items));
         let cold = sifting.cold.into_inner();
         let Some(sift) = sifting.sift else { return done((Kind::Solid, Decided::Flag), 0, cold) };
-        let (aside, known) = sift.into_aside(self.tree);
+        let (aside, known) = sift.into_aside(self.tree, self.wants);
         if aside.is_empty() {
             return done(known, threads, cold);
         }
         let items = if by_place || known.0 == Kind::Rotating {
-            plan::by_place(aside)
+            plan::by_place(aside, self.wants)
         } else {
-            back_by_inode(aside)
+            back_by_inode(aside, self.wants)
         };
         let threads = self.threads_on(known.0);
         let manner = Manner { is_cold: true, ..manner(known.0, None) };
@@ -160,9 +160,9 @@ impl<C: Consumer> Run<'_, C> {
     }
 }
 
-fn back_by_inode(aside: Vec<(Place, Item)>) -> Vec<Item> {
-    let mut items: Vec<Item> = aside.into_iter().map(|(_, item)| item).collect();
-    plan::by_inode(&mut items);
+fn back_by_inode(aside: Vec<(Place, Item)>, wants: &[Want]) -> Vec<Item> {
+    let mut items = plan::without_places(aside);
+    plan::by_inode(&mut items, wants);
     items
 }
 

@@ -127,7 +127,9 @@ impl<'a, C: Consumer> Worker<'a, C> {
 
     /// Begins a want, and ends it if all of it is in memory.
     fn start(&mut self, item: Item) {
-        let (file, want) = (FileId(item.file), item.want as usize);
+        let want = item.want as usize;
+        let wanted = self.run.wants[want];
+        let file = wanted.file;
         if self.run.is_stopped() {
             let path = self.run.tree.path(file);
             return self.end(None, want, Err(Error::Stopped { path }));
@@ -137,12 +139,11 @@ impl<'a, C: Consumer> Worker<'a, C> {
             Err(error) => return self.end(None, want, Err(error)),
         };
         let sift = self.manner.sift.as_ref();
-        if sift.is_some_and(|sift| sift.takes(self.run.tree, item, &open.fd)) {
+        if sift.is_some_and(|sift| sift.takes(self.run.tree, self.run.wants, item, &open.fd)) {
             return;
         }
-        let asked = self.run.wants[want].bytes;
         let state = self.run.consumer.begin(want, &open.opened);
-        let mut stream = Stream::new(item, open, asked, self.manner.no_length, state);
+        let mut stream = Stream::new(want, wanted, open, self.manner.no_length, state);
         if self.goes_past_the_cache(&mut stream) {
             return self.begin_cold(stream);
         }
@@ -174,8 +175,7 @@ impl<'a, C: Consumer> Worker<'a, C> {
         if told.is_ok_and(|told| told.resident_bytes >= wanted) {
             return false;
         }
-        let file = FileId(stream.item.file);
-        let opened = self.opener.open_direct(file);
+        let opened = self.opener.open_direct(stream.id);
         let same = |opened: &Opened| {
             (opened.device, opened.inode) == (stream.file.opened.device, stream.file.opened.inode)
         };
@@ -241,7 +241,7 @@ impl<'a, C: Consumer> Worker<'a, C> {
         let piece = &self.buffer[..stream.came(read)];
         self.count.bytes += piece.len() as u64;
         let state = stream.state.as_mut()?;
-        if self.run.consumer.piece(state, stream.item.want as usize, piece).is_break() {
+        if self.run.consumer.piece(state, stream.want, piece).is_break() {
             return Some(Ok(finished(stream)));
         }
         self.tell_much();
@@ -272,18 +272,18 @@ impl<'a, C: Consumer> Worker<'a, C> {
     }
 
     pub(super) fn failed(&self, stream: &Stream<C::State>, source: io::Error) -> Error {
-        let path = self.run.tree.path(FileId(stream.item.file));
+        let path = self.run.tree.path(stream.id);
         haul_disk::Error::new(Op::Read, path, source).at(stream.at, BUFFER_BYTES_MAX).into()
     }
 
     pub(super) fn shrunk(&self, stream: &Stream<C::State>, end_bytes: u64) -> Error {
-        let path = self.run.tree.path(FileId(stream.item.file));
+        let path = self.run.tree.path(stream.id);
         let now = status(&*stream.file.fd).map_or(end_bytes, |now| now.meta.bytes.min(end_bytes));
         Error::Shrunk { path, opened_bytes: stream.file.opened.bytes, end_bytes: now }
     }
 
     pub(super) fn stopped(&self, stream: &Stream<C::State>) -> Error {
-        Error::Stopped { path: self.run.tree.path(FileId(stream.item.file)) }
+        Error::Stopped { path: self.run.tree.path(stream.id) }
     }
 }
 

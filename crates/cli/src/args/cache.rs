@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::disk_kind::DiskKind;
 use super::examples;
 use crate::units::parse_bytes;
 
@@ -72,6 +73,9 @@ pub(crate) struct WarmArgs {
     /// How much to read, at most [default: as much memory as is available]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) max_bytes: Option<u64>,
+    /// What kind of disk the files are on [default: what it says]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) disk_kind: Option<DiskKind>,
 }
 
 #[derive(Debug, Args)]

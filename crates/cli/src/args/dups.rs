@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
+use super::disk_kind::DiskKind;
 use super::dups_action::{ActionArgs, LinkArgs, MoveArgs};
 use super::examples;
 use super::hash::Hash;
@@ -103,8 +104,8 @@ pub(crate) struct SearchArgs {
     /// Only files with such a whole path; may be given several times
     ///
     /// In patterns * and ? stay within a name, ** does not; [a-z], [!a], {a,b}, +(a|b), *(a|b),
-    /// ?(a|b) and @(a|b) are known. A pattern matches all of a path. One that begins neither with /
-    /// nor ** begins at --base-dir.
+    /// ?(a|b), @(a|b) and !(a|b) are known; the last stands for what is neither. A pattern matches
+    /// all of a path. One that begins neither with / nor ** begins at --base-dir.
     #[arg(long, value_name = "PATTERN", help_heading = "Which files")]
     pub(crate) path: Vec<String>,
     /// No files and directories with such a path; may be given several times
@@ -192,6 +193,9 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     #[arg(hide_short_help = true, help_heading = "How files are read")]
     pub(crate) max_suffix_size: Option<u64>,
+    /// What kind of disk the files are on [default: what it says; measured if it says it rotates]
+    #[arg(long, value_name = "KIND", help_heading = "How files are read")]
+    pub(crate) disk_kind: Option<DiskKind>,
     /// How many threads list directories and read from each device
     #[arg(short, long, value_name = "N", help_heading = "How files are read")]
     pub(crate) threads: Option<NonZeroUsize>,

@@ -15,6 +15,12 @@ pub(crate) enum Hash {
     Sha256,
     /// SHA-512
     Sha512,
+    /// SHA-3 of 256 bits
+    #[value(name = "sha3-256")]
+    Sha3_256,
+    /// SHA-3 of 512 bits
+    #[value(name = "sha3-512")]
+    Sha3_512,
     /// MD5, for old lists: it can be forged
     Md5,
 }
@@ -26,6 +32,8 @@ impl From<Hash> for HashKind {
             Hash::Xxh3 => Self::Xxh3,
             Hash::Sha256 => Self::Sha256,
             Hash::Sha512 => Self::Sha512,
+            Hash::Sha3_256 => Self::Sha3_256,
+            Hash::Sha3_512 => Self::Sha3_512,
             Hash::Md5 => Self::Md5,
         }
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::disk_kind::DiskKind;
 use super::hash::Hash;
 
 #[derive(Debug, Args)]
@@ -54,6 +55,9 @@ pub(crate) struct SumArgs {
     /// Leave the page cache as it is: what was not in memory before does not stay there
     #[arg(long, help_heading = "Reading")]
     pub(crate) spare_cache: bool,
+    /// What kind of disk the files are on [default: what it says; measured if it says it rotates]
+    #[arg(long, value_name = "KIND", help_heading = "Reading")]
+    pub(crate) disk_kind: Option<DiskKind>,
     /// How many threads read from each disk; by default as suits it
     #[arg(long, value_name = "N", help_heading = "Reading")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]

@@ -37,8 +37,8 @@ pub(super) fn run(args: &WarmArgs) -> Result {
     let started = Instant::now();
     let troubles = Troubles::default();
     let files = Files::of(&args.files, &troubles);
-    let mut work =
-        Work { files: &files, stop: &stop, troubles: &troubles, devices: Devices::default() };
+    let devices = Devices::of(args.disk_kind);
+    let mut work = Work { files: &files, stop: &stop, troubles: &troubles, devices };
     let (before, candidates) = work.candidates();
     let room = args.max_bytes.or_else(available_bytes).unwrap_or(u64::MAX);
     let takes = choose(&candidates, room);

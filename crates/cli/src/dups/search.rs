@@ -18,8 +18,13 @@ use super::progress::Watch;
 use crate::args::{ReportFormat, SearchArgs};
 use crate::output::{Output, unwritten};
 use crate::report::{Exit, Failure, OrFail, Result};
+use crate::units::Bytes;
 
 pub(super) fn run(args: &SearchArgs) -> Result {
+    if let Some(max) = args.max.filter(|max| *max < args.min) {
+        let what = format!("no file is at least {} and at most {}", Bytes(args.min), Bytes(max));
+        return Err(Failure::new(what).advise("see --min and --max").exit(Exit::Usage));
+    }
     let base = base(args.base_dir.as_deref())?;
     let roots = roots(args, &base)?;
     let filter = Filter::new(args, &base)?;
@@ -42,6 +47,7 @@ pub(super) fn run(args: &SearchArgs) -> Result {
     let passing = Passing::new()?;
     let transform = transform(args, &passing)?;
     let cache = if args.spare_cache { Cache::Spare } else { Cache::Keep };
+    let plain = ReadOptions::default();
     let options = Options {
         replication: replication(args),
         isolate: args.isolate,
@@ -52,7 +58,7 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         skip_content: args.skip_content_hash,
         transform: transform.as_ref(),
         cache: cache_path(args)?,
-        read: ReadOptions { threads, cache, ..ReadOptions::default() },
+        read: ReadOptions { kind: args.disk_kind.map(Into::into), threads, cache, ..plain },
         spare_big: !args.fill_cache,
     };
     let begun = now();
@@ -130,11 +136,10 @@ impl Filter {
             && !any(&self.excluded, whole)
     }
 
-    /// A directory is left out by a pattern for itself or for all that is below it.
+    /// A directory is left out by a pattern for itself or for all that is in it.
     fn dir(&self, path: &Path) -> bool {
         let whole = path.as_os_str().as_bytes();
-        let with_slash = [whole, b"/"].concat();
-        !self.excluded.iter().any(|one| one.matches(whole) || one.matches(&with_slash))
+        !self.excluded.iter().any(|one| one.matches(whole) || one.matches_all_in(whole))
     }
 }
 

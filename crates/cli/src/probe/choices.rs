@@ -85,8 +85,8 @@ fn order(storage: &Storage, measured: Option<&Measured>) -> Choice {
     let (choice, why) = match storage.queue.rotational {
         Some(true) if denied => (
             "as the blocks lie, by one reader",
-            "the device says that it rotates, which its answers deny: call it solid where a \
-             command lets you",
+            "the device says that it rotates, which its answers deny: --disk-kind solid tells \
+             commands so",
         ),
         Some(true) => ("as the blocks lie, by one reader", "the device says that it rotates"),
         Some(false) => {

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use haul_bulk_read::digest::{Digest, HashKind, PartHasher, PartSum, Parts};
+use haul_bulk_read::digest::{HashKind, PartHasher, PartSum, Parts};
 use haul_bulk_read::{
-    Consumer, Error, FileId, Finished, Opened, ReadOptions, ReadStats, Tree, Want, read,
+    Consumer, Error, FileId, Finished, Opened, ReadOptions, ReadStats, Tree, read,
 };
 use haul_disk::{Error as DiskError, Op};
 use parking_lot::Mutex;
 
+use super::turns::{Outcome, Turns};
+use super::wants::Wants;
 use crate::progress::{Amount, Progress};
 use crate::report::Result;
 
@@ -24,9 +26,6 @@ pub(super) struct Job {
 /// A part of a file, and what came of it.
 type PartDone = (u64, std::result::Result<PartSum, Error>);
 
-/// What came of it.
-pub(super) type Outcome = std::result::Result<Digest, Error>;
-
 /// Hashes all, and calls `tell` with each index and its outcome, in the order of the jobs, as soon
 /// as those before it are done. When `tell` fails, nothing more is told.
 pub(super) fn hash(
@@ -36,49 +35,25 @@ pub(super) fn hash(
     progress: &Progress,
     tell: impl FnMut(usize, Outcome) -> Result + Send,
 ) -> Result<ReadStats> {
-    let (mut wants, mut parts) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
-    for (index, job) in jobs.iter().enumerate() {
-        let of = Parts::of(job.kind, tree.meta(job.file).bytes);
-        for part in 0..of.count() {
-            let range = of.range(part);
-            // The last one asks for all there is: of what has no length, or has grown, too.
-            let is_last = part + 1 == of.count();
-            let bytes = if is_last { u64::MAX } else { range.end - range.start };
-            wants.push(Want { file: job.file, offset: range.start, bytes });
-            parts.push((index, part));
-        }
-    }
-    let hashing = Hashing {
-        tree,
-        jobs,
-        parts,
-        progress,
-        state: Mutex::new(State {
-            next: 0,
-            done: BTreeMap::new(),
-            open: BTreeMap::new(),
-            tell,
-            result: Ok(()),
-        }),
-    };
-    let stats = read(tree, &wants, options, &hashing);
+    let wants = Wants::of(jobs, |job| tree.meta(job.file).bytes);
+    let sum_bytes = jobs.iter().map(|job| job.kind.bytes()).max().unwrap_or(0);
+    let turns = Turns::new(jobs.len(), sum_bytes);
+    let state = State { turns, open: BTreeMap::new(), tell, result: Ok(()) };
+    let hashing = Hashing { tree, jobs, wants: &wants, progress, state: Mutex::new(state) };
+    let stats = read(tree, &wants.all, options, &hashing);
     hashing.state.into_inner().result.map(|()| stats)
 }
 
 struct Hashing<'a, T> {
     tree: &'a Tree,
     jobs: &'a [Job],
-    /// For each want, which job it is of, and which part of the file.
-    parts: Vec<(usize, u64)>,
+    wants: &'a Wants,
     progress: &'a Progress,
     state: Mutex<State<T>>,
 }
 
 struct State<T> {
-    /// Which job is told next.
-    next: usize,
-    /// Those that were done before their turn.
-    done: BTreeMap<usize, Outcome>,
+    turns: Turns,
     /// Those of several parts of which some are done.
     open: BTreeMap<usize, Vec<PartDone>>,
     tell: T,
@@ -87,13 +62,35 @@ struct State<T> {
 
 impl<T: FnMut(usize, Outcome) -> Result + Send> State<T> {
     fn put(&mut self, job: usize, outcome: Outcome) {
-        self.done.insert(job, outcome);
-        while let Some(outcome) = self.done.remove(&self.next) {
-            if self.result.is_ok() {
-                self.result = (self.tell)(self.next, outcome);
-            }
-            self.next += 1;
+        if job != self.turns.next() {
+            return self.turns.keep(job, outcome);
         }
+        self.tell(outcome);
+        while let Some(outcome) = self.turns.take() {
+            self.tell(outcome);
+        }
+    }
+
+    fn tell(&mut self, outcome: Outcome) {
+        if self.result.is_ok() {
+            self.result = (self.tell)(self.turns.next(), outcome);
+        }
+        self.turns.pass();
+    }
+
+    /// Adds a part of a job that has `count`, and gives all once it has the last, in their order.
+    fn gather(&mut self, job: usize, part: PartDone, count: u64) -> Option<Vec<PartDone>> {
+        if count == 1 {
+            return Some(vec![part]);
+        }
+        let parts = self.open.entry(job).or_default();
+        parts.push(part);
+        if (parts.len() as u64) < count {
+            return None;
+        }
+        let mut parts = self.open.remove(&job)?;
+        parts.sort_unstable_by_key(|(part, _)| *part);
+        Some(parts)
     }
 }
 
@@ -120,7 +117,7 @@ impl<T: FnMut(usize, Outcome) -> Result + Send> Consumer for Hashing<'_, T> {
     type State = Hashed;
 
     fn begin(&self, want: usize, opened: &Opened) -> Hashed {
-        let (job, part) = self.parts[want];
+        let (job, part) = self.wants.job(want);
         let (parts, meta) = (self.parts(job), self.tree.meta(self.jobs[job].file));
         let same = (meta.bytes, meta.modified_ns, meta.inode)
             == (opened.bytes, opened.modified_ns, opened.inode);
@@ -142,7 +139,7 @@ impl<T: FnMut(usize, Outcome) -> Result + Send> Consumer for Hashing<'_, T> {
         want: usize,
         outcome: std::result::Result<Finished, Error>,
     ) {
-        let (job, part) = self.parts[want];
+        let (job, part) = self.wants.job(want);
         let parts = self.parts(job);
         let sum = outcome.and_then(|_| {
             let finished =
@@ -150,20 +147,14 @@ impl<T: FnMut(usize, Outcome) -> Result + Send> Consumer for Hashing<'_, T> {
             finished.ok_or_else(|| self.changed(job))
         });
         let mut state = self.state.lock();
-        let mut all = state.open.remove(&job).unwrap_or_default();
-        all.push((part, sum));
-        if (all.len() as u64) < parts.count() {
-            state.open.insert(job, all);
-            return;
-        }
-        all.sort_unstable_by_key(|(part, _)| *part);
+        let Some(all) = state.gather(job, (part, sum), parts.count()) else { return };
         let sums: std::result::Result<Vec<_>, _> = all.into_iter().map(|(_, sum)| sum).collect();
         let outcome = sums.and_then(|sums| parts.join(&sums).ok_or_else(|| self.changed(job)));
         state.put(job, outcome);
     }
 
     fn progress(&self, _wants: u64, bytes: u64) {
-        let things = self.state.lock().next as u64;
+        let things = self.state.lock().turns.next() as u64;
         self.progress.set(Amount { things, bytes });
     }
 }

@@ -21,11 +21,13 @@ pub(super) struct Form {
     pub(super) zero: bool,
 }
 
-const TAGS: [(&str, HashKind); 5] = [
+const TAGS: [(&str, HashKind); 7] = [
     ("BLAKE3", HashKind::Blake3),
     ("XXH128", HashKind::Xxh3),
     ("SHA256", HashKind::Sha256),
     ("SHA512", HashKind::Sha512),
+    ("SHA3-256", HashKind::Sha3_256),
+    ("SHA3-512", HashKind::Sha3_512),
     ("MD5", HashKind::Md5),
 ];
 

@@ -4,6 +4,8 @@
 mod check;
 mod hash;
 mod line;
+mod turns;
+mod wants;
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Read, stderr, stdout};
@@ -130,6 +132,7 @@ fn found(paths: &[PathBuf], troubles: &Troubles) -> Tree {
 fn read_options(args: &SumArgs) -> ReadOptions<'static> {
     ReadOptions {
         cache: if args.spare_cache { Cache::Spare } else { Cache::Keep },
+        kind: args.disk_kind.map(Into::into),
         threads: args.threads.map(usize::from),
         ..ReadOptions::default()
     }

@@ -53,6 +53,13 @@ fn warming_a_spinning_disk_moves_its_arm_once_across_the_files() {
     };
     let by_name = way(&|| paths.iter().for_each(|path| drop(std::fs::read(path).unwrap())));
     let warmed = way(&|| drop(place.run(&["cache", "warm", &dir]).code(0)));
+    let as_solid =
+        way(&|| drop(place.run(&["cache", "warm", "--disk-kind", "solid", &dir]).code(0)));
+    println!("sectors moved across when called solid: {as_solid}");
+    assert!(
+        warmed * 4 < as_solid,
+        "{warmed} sectors moved across, against {as_solid} called solid"
+    );
     println!("sectors moved across: {by_name} by name, {warmed} warmed");
     // The journal's place and the inodes are on the way, too, and not always as often.
     assert!(warmed * 4 < by_name, "{warmed} sectors moved across, against {by_name} by name");

@@ -67,6 +67,13 @@ fn options_say_which_files_are_looked_at() {
         (&["--exclude", "**/[xy]"], short),
         (&["--exclude", "b"], &[]),
         (&["-x", "--name", "[a-z]"], long),
+        (&["-x", "--name", "(?!x|y|un).*"], short),
+        (&["--name", "!(x|y|unlike)"], short),
+        (&["--exclude", "**/!(x|y)"], &[]),
+        (&["--exclude", "*/!(x|y)"], long),
+        (&["--exclude", "[ab]/*([xy])"], short),
+        (&["-x", "--exclude", "[ab]/[^xy]*"], long),
+        (&["-x", "--exclude", "b/.*"], &[]),
         (&["--depth", "0"], &[]),
         (&["-d", "1", "a", "b", "--name", "?"], &[long, &["a/1", "b/2", ""]].concat()),
         (&["-.", "-A", "--min", "7"], &["a/.hidden", "b/z.log", ""]),
@@ -296,6 +303,20 @@ fn a_command_transforms_files_before_they_are_compared() {
 }
 
 #[test]
+fn a_disk_is_of_the_kind_it_is_told_to_be() {
+    let place = Place::new();
+    let mut bytes = vec![7; 500_000];
+    place.write("a", &bytes);
+    // Between the samples a solid disk is asked for; a rotating one is asked for all.
+    bytes[100_000] = 8;
+    place.write("b", &bytes);
+    let kind = |kind| dups(&place, &["--skip-content-hash", "--disk-kind", kind]);
+    assert_eq!(kind("solid"), ["a", "b", ""]);
+    assert_eq!(kind("rotating"), [""; 0]);
+    assert_eq!(dups(&place, &["--disk-kind", "solid"]), [""; 0]);
+}
+
+#[test]
 fn mistakes_in_patterns_and_options_exit_2() {
     let place = place();
     for arguments in [
@@ -306,6 +327,7 @@ fn mistakes_in_patterns_and_options_exit_2() {
         &["--stdin", "a"],
         &["-t", "0"],
         &["--hash-fn", "crc"],
+        &["--disk-kind", "tape"],
         &["remove", "--output", "x"],
         &["remove", "--priority", "best"],
         &["move"],

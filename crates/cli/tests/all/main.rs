@@ -13,6 +13,7 @@ mod cache;
 mod cache_order;
 mod damage;
 mod dups;
+mod dups_filters;
 mod generated;
 mod helper;
 mod log;

@@ -167,3 +167,33 @@ fn how_it_is_read_changes_nothing() {
     assert_eq!(told.text(), plain);
     told.tells(&["thread", "not in memory before"]);
 }
+
+#[test]
+fn sums_of_sha_3_are_those_of_openssl() {
+    let place = place();
+    for (hash, tag) in [("sha3-256", "SHA3-256"), ("sha3-512", "SHA3-512")] {
+        let algorithm = format!("-{hash}");
+        let files = ["d/a", "d/b/c", "d/z"];
+        let arguments = [&["dgst", "-r", &algorithm], &files[..]].concat();
+        let Some(theirs) = other(&place, "openssl", &arguments) else { return };
+        place.write("list", &theirs.stdout);
+        let checked = sum(&place, &["--hash", hash, "-c", "list"]).code(0);
+        assert_eq!(checked.lines(), ["d/a: OK", "d/b/c: OK", "d/z: OK"]);
+        let tagged = sum(&place, &["--hash", hash, "--tag", "d"]).code(0);
+        assert!(tagged.text().starts_with(&format!("{tag} (d/a) = ")), "{}", tagged.text());
+        place.write("tagged", tagged.stdout());
+        assert_eq!(sum(&place, &["-c", "tagged"]).code(0).lines().len(), 4);
+    }
+}
+
+#[test]
+fn a_disk_is_of_the_kind_it_is_told_to_be() {
+    let place = place();
+    for (kind, told) in [("solid", "Solid (Given)"), ("rotating", "Rotating (Given)")] {
+        let list = sum(&place, &["d", "-v", "--disk-kind", kind]).code(0).tells(&[told]);
+        assert_eq!(list.lines().len(), 4);
+        place.write("list", list.stdout());
+        sum(&place, &["-c", "list", "-v", "--disk-kind", kind]).code(0).tells(&[told]);
+    }
+    sum(&place, &["d", "--disk-kind", "tape"]).code(2);
+}

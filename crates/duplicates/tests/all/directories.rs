@@ -58,3 +58,82 @@ fn what_holds_something_nobody_looked_at_is_like_nothing() {
     fs::create_dir(dir.path().join("a/empty")).unwrap();
     assert_eq!(same(dir.path()), [["a", "c"]]);
 }
+
+#[test]
+fn nested_directories_are_alike_from_where_their_names_are() {
+    let dir = disk_dir();
+    // Each level holds a file, and the next one below it.
+    let nested = |root: &str, letters: &str| {
+        let mut path = root.to_owned();
+        for letter in letters.chars() {
+            path.push('/');
+            path.push(letter);
+            write_all(dir.path(), &[(&format!("{path}/1"), b"xxx")]);
+        }
+    };
+    nested("deep", "abcd");
+    nested("deep", "efgh");
+    // Above the last ones the names of what is in them differ.
+    assert_eq!(same(dir.path()), [["deep/a/b/c/d", "deep/e/f/g/h"]]);
+    nested("deep", "xyzabc");
+    nested("deep", "uvwabc");
+    let found = same(dir.path());
+    assert_eq!(found[0], ["deep/u/v/w", "deep/x/y/z"], "{found:?}");
+}
+
+#[test]
+fn of_a_tree_that_is_there_twice_the_whole_is_told_and_not_its_parts() {
+    let dir = disk_dir();
+    for tree in ["deep_a", "deep_b"] {
+        for name in ["a/b/1", "a/b/c/1", "e/b/1", "e/b/c/1"] {
+            write_all(dir.path(), &[(&format!("{tree}/{name}"), b"xxx")]);
+        }
+    }
+    assert_eq!(same(dir.path()), [["deep_a", "deep_b"]]);
+    fs::remove_dir_all(dir.path().join("deep_b")).unwrap();
+    assert_eq!(same(dir.path()), [["deep_a/a", "deep_a/e"]], "what is alike within it comes then");
+}
+
+#[test]
+fn a_layout_that_differs_makes_directories_unlike() {
+    let dir = disk_dir();
+    let files: [(&str, &[u8]); 4] = [
+        ("tree-a/sub2/x", b"xxx"),
+        ("tree-a/sub1/y", b"yyy"),
+        ("tree-b/x", b"xxx"),
+        ("tree-b/y", b"yyy"),
+    ];
+    write_all(dir.path(), &files);
+    assert_eq!(same(dir.path()), [[""; 0]; 0]);
+}
+
+#[test]
+fn directories_of_empty_files_alone_are_alike_and_those_of_nothing_are_not() {
+    let dir = disk_dir();
+    write_all(dir.path(), &[("a/empty", b""), ("b/empty", b"")]);
+    for name in ["c", "d", "e/below", "f/below"] {
+        fs::create_dir_all(dir.path().join(name)).unwrap();
+    }
+    assert_eq!(same(dir.path()), [["a", "b"]]);
+}
+
+#[test]
+fn one_file_more_of_a_content_that_is_there_makes_a_directory_unlike() {
+    let dir = disk_dir();
+    write_all(dir.path(), &[("1/a", b"xxx"), ("2/a", b"xxx"), ("2/b", b"xxx"), ("3/a", b"xxx")]);
+    assert_eq!(same(dir.path()), [["1", "3"]]);
+}
+
+#[test]
+fn hard_links_in_directories_count_as_files_of_their_own() {
+    let dir = disk_dir();
+    for number in ["1", "2"] {
+        let path = |name: &str| dir.path().join(number).join(name);
+        write_all(dir.path(), &[(&format!("{number}/a"), b"xxx")]);
+        fs::hard_link(path("a"), path("link1")).unwrap();
+        fs::hard_link(path("a"), path("link2")).unwrap();
+    }
+    assert_eq!(same(dir.path()), [["1", "2"]]);
+    fs::remove_file(dir.path().join("2/link2")).unwrap();
+    assert_eq!(same(dir.path()), [[""; 0]; 0]);
+}

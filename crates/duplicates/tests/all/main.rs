@@ -8,8 +8,12 @@
 mod acting;
 mod adversary;
 mod caching;
+mod differences;
 mod directories;
+mod doubles;
 mod finding;
+mod hard_links;
+mod holes;
 mod mistakes;
 mod oracle;
 mod page_cache;

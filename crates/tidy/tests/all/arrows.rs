@@ -26,7 +26,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul-bulk-read",
         Floor(2),
-        "blake3 ignore md-5 parking_lot rustix sha2 thiserror xxhash-rust | proptest tempfile",
+        "blake3 ignore md-5 parking_lot rustix sha2 sha3 thiserror xxhash-rust | proptest tempfile",
     ),
     (
         "haul-line-log",
@@ -43,7 +43,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul-duplicates",
         Floor(3),
-        "parking_lot regex rustix serde_json thiserror time | proptest tempfile",
+        "fancy-regex parking_lot regex rustix serde_json thiserror time | proptest tempfile",
     ),
     (
         "haul-s3-server",

@@ -33,6 +33,8 @@ fn number(hash: HashKind) -> u32 {
         HashKind::Sha256 => 3,
         HashKind::Sha512 => 4,
         HashKind::Md5 => 5,
+        HashKind::Sha3_256 => 6,
+        HashKind::Sha3_512 => 7,
         // A hash this format does not know keeps nothing anybody would find.
         _ => 0,
     }

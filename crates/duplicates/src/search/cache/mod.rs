@@ -151,6 +151,8 @@ impl Cache {
             let meta = tree.meta(file);
             let who = (meta.device, meta.inode);
             if !records.contains_key(&who) {
+                // A call more for each file, made only for what is kept: one who wrote to it after it
+                // was opened would not be seen otherwise, and its digest would stay.
                 tree.path_into(file, &mut path);
                 let is_as_found = stat(&path[..]).is_ok_and(|stat| is_as_found(&meta, &stat));
                 if !is_as_found || !self.is_settled(&meta) {
