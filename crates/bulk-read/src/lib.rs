@@ -82,8 +82,14 @@
 //!
 //! # Which order
 //! The kernel's flag is believed when it says that nothing rotates. Virtual disks often say that
-//! they rotate, so then some two dozen reads of 4 KiB past the page cache, on files that are not
-//! in memory, decide: some alone, some together. [`ReadStats::devices`] tells what came of it.
+//! they rotate, so then reads of 4 KiB past the page cache, on files that are not in memory,
+//! decide: two or three here and there; where they take as long as an arm would, the last once more,
+//! which a drive has in its memory; and where that takes long too, eight at once.
+//! [`ReadStats::devices`] tells what came of it.
+//!
+//! A device with an arm is read in one sweep, and 128 reads are handed over before anything is
+//! waited for, so that the kernel makes one request of what lies together: of a tree that was just
+//! unpacked, one for some twenty files.
 //!
 //! # What it is not
 //! No cache of its own, no opinion on what the bytes are for. It follows the kernel's readahead and
