@@ -9,6 +9,7 @@
 //!   somebody's account.
 //! - [`random_read`] and [`sequential_read`] read one file, by many readers or from end to end.
 //! - [`read_order`] reads a tree on a simulated spinning disk, in one order after the other.
+//! - [`random_write`] writes records to random places in batches, sorted or not, and durable pages.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
 //! - [`duplicates`] runs `haul dups` beside the tools others search duplicates with.
 //! - [`storage`] finds out in a few seconds what a storage is good at.
@@ -58,6 +59,7 @@ mod host;
 mod host_facts;
 pub mod log;
 pub mod random_read;
+pub mod random_write;
 pub mod read_order;
 mod report;
 mod rounds;

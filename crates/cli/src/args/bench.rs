@@ -10,6 +10,7 @@ use haul_bench::write_modes::{Modes, VirtualDisk};
 use super::bench_duplicates::BenchDuplicatesArgs;
 use super::bench_log::BenchLogArgs;
 use super::bench_read::{RandomReadArgs, ReadOrderArgs, SequentialReadArgs};
+use super::bench_write::RandomWriteArgs;
 use super::examples;
 use crate::units::{parse_bytes, parse_time};
 
@@ -67,6 +68,15 @@ pub(crate) enum BenchCommand {
     /// own: docs/spinning-disk.md. Needs root and /dev/fuse; nothing is left behind.
     #[command(after_long_help = examples::BENCH_READ_ORDER)]
     ReadOrder(ReadOrderArgs),
+    /// Random writes: as they come, sorted, merged, and durable page by page
+    ///
+    /// Records go to random places of a big file in batches, each on the medium before the next one
+    /// begins, with and without entries of an index in between: on a simulated spinning disk, whose
+    /// seeks and times are its own (docs/spinning-disk.md; needs root and /dev/fuse), and, with --dir, on
+    /// a directory's disk. There a page file is set beside pwrite with fdatasync, too, and beside
+    /// databases where haul-bench-compare is found. It takes some minutes.
+    #[command(after_long_help = examples::BENCH_RANDOM_WRITE)]
+    RandomWrite(RandomWriteArgs),
 }
 
 /// Where a report goes besides the terminal.

@@ -43,7 +43,8 @@ Examples:
   haul bench write-modes --dir .
   haul bench random-read --dir /var/tmp
   haul bench sequential-read --dir /var/tmp
-  sudo haul bench read-order";
+  sudo haul bench read-order
+  sudo haul bench random-write";
 
 pub(super) const BENCH_RANDOM_READ: &str = "\
 Examples:
@@ -61,6 +62,12 @@ Examples:
   sudo haul bench read-order
   sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0
   sudo haul bench read-order --files 20000 --dirs 400 --scheduler mq-deadline --json order.json";
+
+pub(super) const BENCH_RANDOM_WRITE: &str = "\
+Examples:
+  sudo haul bench random-write
+  sudo haul bench random-write --records 200000 --file-size 10GiB --batches 1000000 --rounds 1
+  haul bench random-write --drive none --dir /var/tmp --writers 1,16 --json write.json";
 
 pub(super) const BENCH_DUPLICATES: &str = "\
 Examples:

@@ -4,6 +4,7 @@ mod duplicates;
 mod log;
 mod reading;
 mod write_modes;
+mod writing;
 
 use std::io::{IsTerminal, stdout};
 
@@ -26,6 +27,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
         BenchCommand::RandomRead(args) => reading::random_read(args),
         BenchCommand::SequentialRead(args) => reading::sequential_read(args),
         BenchCommand::ReadOrder(args) => reading::read_order(args),
+        BenchCommand::RandomWrite(args) => writing::random_write(args),
     }
 }
 

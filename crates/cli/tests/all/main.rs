@@ -8,6 +8,7 @@
 mod bench;
 mod bench_log;
 mod bench_read;
+mod bench_write;
 mod cache;
 mod cache_order;
 mod damage;
