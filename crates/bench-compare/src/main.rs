@@ -2,11 +2,13 @@
 //! prints one line of JSON. `haul bench log` starts it; how to build it: `docs/log-bench.md`.
 
 mod forms;
+mod lmdb_pages;
 mod okaywal;
 mod raft_engine;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 mod sqlite;
+mod sqlite_pages;
 mod walrus;
 
 use std::env;
@@ -40,6 +42,9 @@ struct Cli {
     /// The length of a record
     #[arg(long, default_value_t = 4096)]
     record_bytes: usize,
+    /// How many pages there are, for those that change pages
+    #[arg(long, default_value_t = 65_536)]
+    pages: u64,
     /// How long they write before anything counts
     #[arg(long, default_value_t = 250)]
     settle_ms: u64,
@@ -77,7 +82,7 @@ fn measure(cli: &Cli) -> Result<Sample, Failure> {
         return Err(again(dir));
     }
     let device = haul_disk::probe(dir)?.device;
-    let cell = Cell { dir, writers: cli.writers };
+    let cell = Cell { dir, writers: cli.writers, pages: cli.pages };
     let contender = open(cell)?;
     contender.warm_up()?;
     // What the warm-up left in the page cache is not written during the measurement.

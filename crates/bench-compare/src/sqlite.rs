@@ -44,7 +44,7 @@ impl Log {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, Failure> {
+pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_MAX)?;
     let mode: String =

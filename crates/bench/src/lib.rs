@@ -12,6 +12,7 @@
 //! - [`direct_or_cached`] and [`app_cache`] find out what the page cache is good for, with little
 //!   memory.
 //! - [`read_order`] reads a tree on a simulated spinning disk, in one order after the other.
+//! - [`random_write`] writes records to random places in batches, sorted or not, and durable pages.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
 //! - [`duplicates`] runs `haul dups` beside the tools others search duplicates with.
 //! - [`storage`] finds out in a few seconds what a storage is good at.
@@ -67,6 +68,7 @@ mod memory_limit;
 pub mod pacing;
 mod places;
 pub mod random_read;
+pub mod random_write;
 pub mod read_order;
 mod report;
 mod rounds;

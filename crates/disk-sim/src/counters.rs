@@ -33,6 +33,18 @@ impl Parts {
             + self.interface_ns
     }
 
+    /// What was added since `before`.
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            overhead_ns: self.overhead_ns - before.overhead_ns,
+            waiting_ns: self.waiting_ns - before.waiting_ns,
+            seek_ns: self.seek_ns - before.seek_ns,
+            rotation_ns: self.rotation_ns - before.rotation_ns,
+            transfer_ns: self.transfer_ns - before.transfer_ns,
+            interface_ns: self.interface_ns - before.interface_ns,
+        }
+    }
+
     /// What the arm was busy with.
     pub(crate) fn arm_ns(&self) -> Nanos {
         self.seek_ns + self.rotation_ns + self.transfer_ns
@@ -92,6 +104,31 @@ impl Counters {
     #[must_use]
     pub fn service_ns(&self) -> Nanos {
         self.service.total_ns()
+    }
+
+    /// What was counted since `before` was read from the same disk. The depth is the greatest
+    /// there ever was.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            requests: self.requests - before.requests,
+            reads: self.reads - before.reads,
+            writes: self.writes - before.writes,
+            syncs: self.syncs - before.syncs,
+            bytes_read: self.bytes_read - before.bytes_read,
+            bytes_written: self.bytes_written - before.bytes_written,
+            cache_hits: self.cache_hits - before.cache_hits,
+            cached_writes: self.cached_writes - before.cached_writes,
+            media_reads: self.media_reads - before.media_reads,
+            media_writes: self.media_writes - before.media_writes,
+            seeks: self.seeks - before.seeks,
+            seek_cylinders: self.seek_cylinders - before.seek_cylinders,
+            seek_sectors: self.seek_sectors - before.seek_sectors,
+            depth_max: self.depth_max,
+            power_cuts: self.power_cuts - before.power_cuts,
+            service: self.service.since(&before.service),
+            background: self.background.since(&before.background),
+        }
     }
 
     /// All of them, as the file `counters.json` has them.

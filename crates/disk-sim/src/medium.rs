@@ -6,6 +6,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
 use crate::model::SECTOR_BYTES;
 use crate::random::Random;
 
@@ -81,7 +84,7 @@ impl Medium {
 
     fn settle_oldest(&mut self) -> io::Result<()> {
         let Some(write) = self.unsynced.front() else { return Ok(()) };
-        self.file.write_all_at(&write.bytes, write.sector * SECTOR_BYTES)?;
+        put(&self.file, &write.bytes, write.sector * SECTOR_BYTES)?;
         let sectors = write.bytes.len() as u64 / SECTOR_BYTES;
         for sector in write.sector..write.sector + sectors {
             if self.newest.get(&sector) == Some(&self.first) {
@@ -115,6 +118,22 @@ impl Medium {
 }
 
 const SECTOR_LENGTH: usize = 512;
+
+/// From this length on zeros take no room in the backing store.
+const ZEROS_MIN: usize = 64 << 10;
+
+/// Writes into the backing store. Many zeros become a hole there: so a file of zeros, as long as a
+/// disk, can lie on one that is kept in memory.
+fn put(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    if bytes.len() >= ZEROS_MIN && bytes.iter().all(|byte| *byte == 0) {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(file, hole, offset, bytes.len() as u64) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            made => return made.map_err(Into::into),
+        }
+    }
+    file.write_all_at(bytes, offset)
+}
 
 /// One sector of some.
 fn part(bytes: &[u8], sector: u64) -> &[u8] {
@@ -244,5 +263,21 @@ mod tests {
         }
         medium.cut(5, Vec::new()).unwrap();
         assert_eq!(fillings(&medium)[..28], [1; 28]);
+    }
+
+    #[test]
+    fn many_zeros_take_no_room_and_read_as_zeros() {
+        use std::os::unix::fs::MetadataExt;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        let mut medium = Medium::new(file.try_clone().unwrap(), 1 << 20);
+        let mut write = |filling| {
+            medium.write(Write { sector: 0, bytes: vec![filling; 1 << 20] }).unwrap();
+            medium.sync().unwrap();
+            (medium.read(7, 1).unwrap()[0], file.metadata().unwrap().blocks() * 512)
+        };
+        assert_eq!(write(0), (0, 0));
+        assert_eq!(write(7), (7, 1 << 20));
+        assert_eq!(write(0), (0, 0));
     }
 }

@@ -22,7 +22,7 @@ struct How {
 
 /// As the writer does it.
 const OURS: How =
-    How { costs: Costs::SPINNING, window_bytes: 16 << 20, syncs_windows: true, lanes: 4 };
+    How { costs: Costs::SPINNING, window_bytes: 64 << 20, syncs_windows: true, lanes: 4 };
 
 const NO_GAPS: Costs = Costs { request_us: 0, bytes_per_second: 0 };
 

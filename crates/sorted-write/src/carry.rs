@@ -37,7 +37,7 @@ pub(crate) fn sweep(
     }
     let mut rest = 0;
     while rest < plan.requests.len() {
-        let window = window(&plan.requests, rest, options.window_bytes);
+        let window = window(&plan.requests, rest, target.ways.window_bytes);
         rest = window.end;
         write_window(target, batch, &plan, &plan.requests[window], counters)?;
         let reads_on = plan.requests[rest..].iter().any(|request| !request.reads.is_empty());

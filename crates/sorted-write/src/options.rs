@@ -32,8 +32,9 @@ pub struct Options {
     /// How many bytes are written to a file before it is synced, asked for or not: long before the
     /// kernel makes writers wait for its own limits. 256 MiB.
     pub sync_bytes: u64,
-    /// Memory for requests under way: so much is read, then written. 16 MiB.
-    pub window_bytes: u64,
+    /// Memory for requests under way: so much is read, then written. `None` takes 16 MiB, and 64 MiB
+    /// on a device that spins, where the head goes back after each.
+    pub window_bytes: Option<u64>,
     /// The longest request. 1 MiB.
     pub request_bytes_max: u64,
     /// What a request costs; `None` takes [`Costs::SOLID`] where the kernel calls the device
@@ -58,7 +59,7 @@ impl Default for Options {
             index_bytes: 16 << 20,
             index_every: 4,
             sync_bytes: 256 << 20,
-            window_bytes: 16 << 20,
+            window_bytes: None,
             request_bytes_max: 1 << 20,
             costs: None,
             is_rehearsal: false,
@@ -82,7 +83,7 @@ impl Options {
                 "request_bytes_max must be a power of two between 4 KiB and 1 GiB",
             ));
         }
-        if self.lanes == Some(0) || self.sync_bytes == 0 || self.window_bytes == 0 {
+        if self.lanes == Some(0) || self.sync_bytes == 0 || self.window_bytes == Some(0) {
             return Err(Error::Invalid(
                 "lanes, sync_bytes and window_bytes must be greater than 0",
             ));
@@ -98,9 +99,11 @@ impl Options {
             Some(true) => (Costs::SPINNING, 4),
             None => (Costs { request_us: 0, bytes_per_second: 0 }, 1),
         };
+        let window_bytes = if spins == Some(true) { 64 << 20 } else { 16 << 20 };
         Ways {
             costs: self.costs.unwrap_or(costs),
             lanes: self.lanes.unwrap_or(lanes),
+            window_bytes: self.window_bytes.unwrap_or(window_bytes),
             sync_windows: self.sync_windows.unwrap_or(spins == Some(true)),
         }
     }
@@ -111,5 +114,6 @@ impl Options {
 pub(crate) struct Ways {
     pub(crate) costs: Costs,
     pub(crate) lanes: u32,
+    pub(crate) window_bytes: u64,
     pub(crate) sync_windows: bool,
 }

@@ -34,8 +34,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// A disk with heads: a quarter of a turn at 7,200 a minute, 100 MB/s.
-    pub const SPINNING: Self = Self { request_us: 2_000, bytes_per_second: 100_000_000 };
+    /// A disk with heads, 100 MB/s. Neighbours it takes in passing; what lies between two of them
+    /// passes all the same, so that a request costs little more than being asked for.
+    pub const SPINNING: Self = Self { request_us: 500, bytes_per_second: 100_000_000 };
     /// One without: 100,000 requests and 2 GB a second.
     pub const SOLID: Self = Self { request_us: 10, bytes_per_second: 2_000_000_000 };
 
@@ -52,8 +53,13 @@ impl Costs {
     /// gap is transferred twice. So `read_ends` requests are saved: none where nothing is read.
     #[must_use]
     pub fn fills(self, gap_bytes: u64, read_ends: u64) -> bool {
-        gap_bytes.saturating_mul(2) < self.request_bytes().saturating_mul(read_ends)
+        is_cheaper(gap_bytes, read_ends, self.request_bytes())
     }
+}
+
+/// [`Costs::fills`], where it is known already how many bytes pass in the time of a request.
+fn is_cheaper(gap_bytes: u64, read_ends: u64, request_bytes: u64) -> bool {
+    gap_bytes.saturating_mul(2) < request_bytes.saturating_mul(read_ends)
 }
 
 /// What requests must look like.
@@ -150,7 +156,8 @@ pub struct Plan {
 #[must_use]
 pub fn plan(entries: &mut [Entry], rules: &Rules) -> Plan {
     sort(entries);
-    let mut builder = Builder { rules, plan: Plan::default(), run: None };
+    let request_bytes = rules.costs.request_bytes();
+    let mut builder = Builder { rules, request_bytes, plan: Plan::default(), run: None };
     builder.plan.pieces.reserve(entries.len());
     each_newest(entries, &mut |piece| builder.add(piece));
     builder.end_run();
@@ -183,6 +190,8 @@ struct Run {
 
 struct Builder<'a> {
     rules: &'a Rules,
+    /// [`Costs::request_bytes`], which takes a long division.
+    request_bytes: u64,
     plan: Plan,
     run: Option<Run>,
 }
@@ -238,7 +247,7 @@ impl Builder<'_> {
             return true;
         };
         let read_ends = u64::from(run.covered < run.end) + u64::from(piece.offset > first);
-        self.rules.costs.fills(gap_bytes, read_ends)
+        is_cheaper(gap_bytes, read_ends, self.request_bytes)
     }
 
     /// Reads the units around a hole in the request under way. Where the stretch since the last
@@ -246,9 +255,8 @@ impl Builder<'_> {
     fn read_hole(&mut self, from: u64, to: u64) {
         let Some(run) = self.run.as_ref().filter(|_| from < to) else { return };
         let (offset, end) = (from & !(run.unit - 1), to.next_multiple_of(run.unit));
-        let cheap_bytes = self.rules.costs.request_bytes();
         match self.plan.reads[run.first_read..].last_mut() {
-            Some(last) if offset <= last.end() || offset - last.end() < cheap_bytes => {
+            Some(last) if offset <= last.end() || offset - last.end() < self.request_bytes => {
                 last.bytes = end - last.offset;
             }
             _ => self.plan.reads.push(Extent { offset, bytes: end - offset }),

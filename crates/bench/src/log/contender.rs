@@ -34,6 +34,15 @@ pub trait Contender: Sync {
         Ok(())
     }
 
+    /// Brings all to where it is read from in the end, once the writers have stopped: what was put
+    /// off is done now.
+    ///
+    /// # Errors
+    /// Whatever the log says.
+    fn finish(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// What the log counts about itself; `None` where it counts nothing.
     fn counts(&self) -> Option<Counts> {
         None

@@ -53,7 +53,11 @@ pub fn drive(
         for writer in writers {
             times.add(&writer.join().map_err(|_panic| "a writer panicked")??);
         }
-        Ok(sample(&before?, &meters?, &times))
+        let (before, after, stopped) = (before?, meters?, Instant::now());
+        contender.finish()?;
+        let finished = Meters { at: Instant::now(), ..Meters::read(contender, device)? };
+        let put_off = Meters { at: after.at + (finished.at - stopped), ..finished };
+        Ok(sample(&before, &after, &put_off, &times))
     })
 }
 
@@ -127,8 +131,10 @@ impl Meters {
     }
 }
 
-fn sample(before: &Meters, after: &Meters, times: &Latencies) -> Sample {
+/// `put_off` is read when all that was put off is done, as if that had begun at `after`.
+fn sample(before: &Meters, after: &Meters, put_off: &Meters, times: &Latencies) -> Sample {
     let device = after.device.zip(before.device).map(|(after, before)| after.since(&before));
+    let finishing = put_off.device.zip(after.device).map(|(end, after)| end.since(&after));
     let counts = after.counts.zip(before.counts).map(|(after, before)| after.since(&before));
     let of_device =
         |number: fn(&DeviceCounters) -> u64| device.as_ref().map(|it| number(it) as f64);
@@ -143,6 +149,9 @@ fn sample(before: &Meters, after: &Meters, times: &Latencies) -> Sample {
         device_syncs: of_device(|device| device.syncs),
         commits: of_counts(|counts| counts.commits),
         padded_bytes: of_counts(|counts| counts.padded_bytes),
+        finish_seconds: Some((put_off.at - after.at).as_secs_f64()),
+        finish_cpu_seconds: Some(put_off.cpu.saturating_sub(after.cpu).as_secs_f64()),
+        finish_writes: finishing.map(|device| device.writes as f64),
         ..Sample::default()
     }
     .with_latencies(times)

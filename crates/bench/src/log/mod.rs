@@ -10,7 +10,7 @@ mod ours;
 mod ratios;
 mod raw;
 mod recovery;
-mod rivals;
+pub(crate) mod rivals;
 mod rotation;
 mod rounds;
 mod rows;

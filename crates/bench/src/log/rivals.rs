@@ -42,12 +42,13 @@ impl Rivals {
         Ok(Self { program: program.to_path_buf(), forms })
     }
 
-    /// Measures one form in `dir`, an empty directory, in a process of its own.
+    /// Measures one form in `dir`, an empty directory, in a process of its own, which is told `more`.
     pub(crate) fn measure(
         &self,
         form: &str,
         dir: &Path,
         load: &Load,
+        more: &[String],
         watcher: &dyn Watcher,
     ) -> Result<Sample, Failure> {
         let ms = |time: Duration| time.as_millis().to_string();
@@ -55,6 +56,7 @@ impl Rivals {
             .args(["--log", form, "--writers", &load.writers.to_string()])
             .args(["--record-bytes", &load.record_bytes.to_string()])
             .args(["--settle-ms", &ms(load.settle), "--measure-ms", &ms(load.measure)])
+            .args(more)
             .arg("--dir")
             .arg(dir)
             .stdin(Stdio::null())

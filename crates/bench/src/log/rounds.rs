@@ -135,7 +135,10 @@ impl<'a> Plan<'a> {
             Who::Raw(GROWING, Way::Growing),
         ];
         let forms = self.rivals.iter().flat_map(|rivals| &rivals.forms);
-        let wanted = |form: &&String| self.options.all_forms || !form.contains('/');
+        // What is about pages is for another bench.
+        let of_logs = |form: &&String| !form.starts_with("pages/");
+        let wanted =
+            |form: &&String| of_logs(form) && (self.options.all_forms || !form.contains('/'));
         all.extend(forms.filter(wanted).cloned().map(Who::Rival));
         all
     }
@@ -165,7 +168,7 @@ impl<'a> Plan<'a> {
                 .rivals
                 .as_ref()
                 .ok_or_else(|| NOT_BUILT.into())
-                .and_then(|it| it.measure(form, scratch.path(), &load, self.watcher)),
+                .and_then(|it| it.measure(form, scratch.path(), &load, &[], self.watcher)),
         };
         Ok(sample)
     }

@@ -33,6 +33,12 @@ pub struct Sample {
     pub commits: Option<f64>,
     /// Bytes handed to the kernel for them.
     pub padded_bytes: Option<f64>,
+    /// How long it took, once the writers had stopped, to do what had been put off.
+    pub finish_seconds: Option<f64>,
+    /// Time of processors for that.
+    pub finish_cpu_seconds: Option<f64>,
+    /// Write requests at the device for that.
+    pub finish_writes: Option<f64>,
 }
 
 impl Sample {
@@ -40,6 +46,12 @@ impl Sample {
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.appends / self.seconds
+    }
+
+    /// Appends in a second, where what was put off counts too.
+    #[must_use]
+    pub fn rate_to_the_end(&self) -> f64 {
+        self.appends / (self.seconds + self.finish_seconds.unwrap_or(0.0))
     }
 
     /// `number` for each append.
@@ -83,7 +95,7 @@ impl Sample {
         Some(sample)
     }
 
-    fn members(&mut self) -> [(&'static str, &mut Option<f64>); 11] {
+    fn members(&mut self) -> [(&'static str, &mut Option<f64>); 14] {
         [
             ("p50_us", &mut self.p50_us),
             ("p99_us", &mut self.p99_us),
@@ -96,6 +108,9 @@ impl Sample {
             ("device_syncs", &mut self.device_syncs),
             ("commits", &mut self.commits),
             ("padded_bytes", &mut self.padded_bytes),
+            ("finish_seconds", &mut self.finish_seconds),
+            ("finish_cpu_seconds", &mut self.finish_cpu_seconds),
+            ("finish_writes", &mut self.finish_writes),
         ]
     }
 }
@@ -133,6 +148,9 @@ mod tests {
             ..Sample::default()
         };
         assert!((sample.rate() - 50.0).abs() < 1e-9);
+        assert!((sample.rate_to_the_end() - 50.0).abs() < 1e-9);
+        let put_off = Sample { finish_seconds: Some(3.0), ..sample.clone() };
+        assert!((put_off.rate_to_the_end() - 20.0).abs() < 1e-9);
         assert_eq!(sample.each(sample.device_writes), Some(0.5));
         assert_eq!(sample.each(sample.device_reads), None);
     }

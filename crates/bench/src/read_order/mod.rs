@@ -37,6 +37,10 @@ impl Drive {
         Parameters::all().into_iter().map(Self).collect()
     }
 
+    pub(crate) fn parameters(&self) -> &Parameters {
+        &self.0
+    }
+
     /// Its name, such as `travelstar-7k320`.
     #[must_use]
     pub fn name(&self) -> &str {

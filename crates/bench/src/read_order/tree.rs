@@ -95,7 +95,7 @@ impl Tree {
         let files = listed(&mounted.path(), order)?;
         let sum = read_all(&files, threads, watcher)?;
         let elapsed = started.elapsed();
-        let asked = since(&self.disk.counters(), &before);
+        let asked = self.disk.counters().since(&before);
         if sum != self.expected {
             let why = format!("read {sum:?} in place of {:?}", self.expected);
             return Err(Error::other("trust what was read")(std::io::Error::other(why)));
@@ -178,26 +178,4 @@ fn read_one(path: &Path, buffer: &mut Vec<u8>) -> Result<Sum> {
         .map_err(Error::other(format!("read {}", path.display())))?;
     let stamp = buffer.first_chunk().copied().map_or(0, u64::from_le_bytes);
     Ok(Sum { files: 1, bytes: buffer.len() as u64, stamps: stamp })
-}
-
-/// What was counted between two looks.
-fn since(now: &Counters, before: &Counters) -> Counters {
-    let mut service = now.service;
-    service.overhead_ns -= before.service.overhead_ns;
-    service.waiting_ns -= before.service.waiting_ns;
-    service.seek_ns -= before.service.seek_ns;
-    service.rotation_ns -= before.service.rotation_ns;
-    service.transfer_ns -= before.service.transfer_ns;
-    service.interface_ns -= before.service.interface_ns;
-    Counters {
-        requests: now.requests - before.requests,
-        reads: now.reads - before.reads,
-        bytes_read: now.bytes_read - before.bytes_read,
-        cache_hits: now.cache_hits - before.cache_hits,
-        seeks: now.seeks - before.seeks,
-        seek_cylinders: now.seek_cylinders - before.seek_cylinders,
-        seek_sectors: now.seek_sectors - before.seek_sectors,
-        service,
-        ..Counters::default()
-    }
 }

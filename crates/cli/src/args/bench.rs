@@ -12,6 +12,7 @@ use super::bench_log::BenchLogArgs;
 use super::bench_memory::{AppCacheArgs, DirectOrCachedArgs};
 use super::bench_pacing::BenchPacingArgs;
 use super::bench_read::{RandomReadArgs, ReadOrderArgs, SequentialReadArgs};
+use super::bench_write::RandomWriteArgs;
 use super::examples;
 use crate::units::{parse_bytes, parse_time};
 
@@ -90,6 +91,15 @@ pub(crate) enum BenchCommand {
     /// page cache as it was. Memory is limited as for direct-or-cached.
     #[command(after_long_help = examples::BENCH_APP_CACHE)]
     AppCache(AppCacheArgs),
+    /// Random writes: as they come, sorted, merged, and durable page by page
+    ///
+    /// Records go to random places of a big file in batches, each on the medium before the next one
+    /// begins, with and without entries of an index in between: on a simulated spinning disk, whose
+    /// seeks and times are its own (docs/spinning-disk.md; needs root and /dev/fuse), and, with --dir, on
+    /// a directory's disk. There a page file is set beside pwrite with fdatasync, too, and beside
+    /// databases where haul-bench-compare is found. It takes some minutes.
+    #[command(after_long_help = examples::BENCH_RANDOM_WRITE)]
+    RandomWrite(RandomWriteArgs),
 }
 
 /// Where a report goes besides the terminal.

@@ -125,7 +125,7 @@ fn parse_pages(text: &str) -> Result<u64, String> {
     }
 }
 
-fn parse_file_bytes(text: &str) -> Result<u64, String> {
+pub(super) fn parse_file_bytes(text: &str) -> Result<u64, String> {
     match parse_bytes(text)? {
         bytes @ 0x10_0000.. => Ok(bytes >> 20 << 20),
         _ => Err("the file has 1MiB at least".to_owned()),
@@ -139,7 +139,7 @@ fn parse_disk_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-fn parse_time_scale(text: &str) -> Result<f64, String> {
+pub(super) fn parse_time_scale(text: &str) -> Result<f64, String> {
     let scale = text.parse().ok().filter(|scale| (0.0..=1000.0).contains(scale));
     scale.ok_or_else(|| "write a number from 0 to 1000, such as 0.1".to_owned())
 }

@@ -45,7 +45,8 @@ Examples:
   haul bench pacing --dir /var/tmp
   haul bench random-read --dir /var/tmp
   haul bench sequential-read --dir /var/tmp
-  sudo haul bench read-order";
+  sudo haul bench read-order
+  sudo haul bench random-write";
 
 pub(super) const BENCH_PACING: &str = "\
 Examples:
@@ -79,6 +80,12 @@ pub(super) const BENCH_APP_CACHE: &str = "\
 Examples:
   sudo haul bench app-cache --dir /var/tmp
   sudo haul bench app-cache --dir /srv --memory 4GiB --hot-percent 20 --seconds 5s --json cache.json";
+
+pub(super) const BENCH_RANDOM_WRITE: &str = "\
+Examples:
+  sudo haul bench random-write
+  sudo haul bench random-write --records 200000 --file-size 10GiB --batches 1000000 --rounds 1
+  haul bench random-write --drive none --dir /var/tmp --writers 1,16 --json write.json";
 
 pub(super) const BENCH_DUPLICATES: &str = "\
 Examples:

@@ -11,21 +11,24 @@ use crate::args::BenchLogArgs;
 use crate::report::Result;
 
 pub(super) fn run(args: &BenchLogArgs) -> Result {
-    let beside = env::current_exe().ok();
-    let beside = beside.as_deref().and_then(Path::parent);
-    let path = env::var_os("PATH").unwrap_or_default();
     let options = Options {
         dir: args.dir.clone(),
         writers: args.writers.clone(),
         record_bytes: args.sizes.clone(),
         rounds: args.rounds,
         measure: args.seconds,
-        rivals: args.rivals.clone().or_else(|| find(beside, &path)),
+        rivals: args.rivals.clone().or_else(rivals_program),
         all_forms: args.all_forms,
         rotations: args.rotations,
         recovery_bytes: args.recovery,
     };
     measured("log", &args.report, |watcher| measure(&options, watcher))
+}
+
+/// The program that drives the rivals, where it is found.
+pub(super) fn rivals_program() -> Option<PathBuf> {
+    let beside = env::current_exe().ok();
+    find(beside.as_deref().and_then(Path::parent), &env::var_os("PATH").unwrap_or_default())
 }
 
 /// The program that drives the rivals: `beside` this one, else in one of the directories of `path`.

@@ -6,6 +6,7 @@ mod memory;
 mod pacing;
 mod reading;
 mod write_modes;
+mod writing;
 
 use std::io::{IsTerminal, stdout};
 
@@ -31,6 +32,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
         BenchCommand::ReadOrder(args) => reading::read_order(args),
         BenchCommand::DirectOrCached(args) => memory::direct_or_cached(args),
         BenchCommand::AppCache(args) => memory::app_cache(args),
+        BenchCommand::RandomWrite(args) => writing::random_write(args),
     }
 }
 

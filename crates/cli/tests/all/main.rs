@@ -9,6 +9,7 @@ mod bench;
 mod bench_log;
 mod bench_pacing;
 mod bench_read;
+mod bench_write;
 mod cache;
 mod cache_order;
 mod damage;

@@ -5,6 +5,7 @@ mod geometry;
 mod parameters;
 mod seek;
 mod segments;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -117,6 +118,16 @@ impl Drive {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The least time in which an arm that goes upward once can pass over all of the runs (sector,
+    /// sectors), which are given in ascending order: by the shortest way from each track to the
+    /// next, and on each no longer than the platter needs to bring all of them by. Caches are left
+    /// out. It is a bound, not a forecast: how the platter stands on arrival is always the best.
+    #[must_use]
+    pub fn sweep_ns(&self, runs: impl IntoIterator<Item = (u64, u64)>) -> Nanos {
+        let Parameters { revolution_ns, head_skew_ns, .. } = self.parameters;
+        sweep::sweep_ns(&self.geometry, &self.seek, revolution_ns, head_skew_ns, runs)
     }
 
     /// When the last request was done.

@@ -283,3 +283,50 @@ fn a_short_pause_of_the_reader_does_not_slow_sequential_reads() {
         }
     }
 }
+
+#[test]
+fn no_sweep_is_faster_than_the_bound_and_one_without_gaps_comes_near_it() {
+    for parameters in Parameters::all() {
+        // The bound knows no caches.
+        let parameters = Parameters { segments: 0, write_cache_bytes: 0, ..parameters };
+        for (runs, length, slack) in [(1, 40_000, 1.05), (300, PAGE, 9.0), (20_000, PAGE, 99.0)] {
+            let mut random = Random(runs);
+            let mut sectors: Vec<_> =
+                (0..runs).map(|_| random.below(SECTORS / 64 / PAGE) * PAGE).collect();
+            sectors.sort_unstable();
+            sectors.dedup();
+            let bound_ns = drive(&parameters).sweep_ns(sectors.iter().map(|at| (*at, length)));
+            let mut drive = drive(&parameters);
+            let took = serve_at_depth(&mut drive, 1, sectors.len(), {
+                let mut next = sectors.iter();
+                move || (Kind::Write, *next.next().unwrap(), length)
+            });
+            let bound = bound_ns as f64 / 1e9;
+            println!("{}: {runs} runs: {took:.2} s, bound {bound:.2} s", parameters.name);
+            assert!(bound > 0.0 && took > bound, "{took} s, but {bound} s at least");
+            assert!(took < bound * slack, "{took} s, far from {bound} s");
+        }
+    }
+}
+
+#[test]
+fn a_sweep_turns_no_more_than_what_it_passes_and_moves_the_arm_between() {
+    let drive = drive(&Parameters::travelstar_7k320());
+    let per_track = drive.geometry.place(0).sectors_per_track;
+    let Parameters { revolution_ns, head_skew_ns, seek_track_ns, .. } = drive.parameters;
+    let part = |sectors: u64| revolution_ns * sectors / per_track;
+    for (runs, expected) in [
+        (&[][..], 0),
+        (&[(0, per_track)], revolution_ns),
+        (&[(10, 8)], part(8)),
+        // Two places: the turn from the one to the other, whichever way is shorter.
+        (&[(10, 8), (30, 8)], part(28)),
+        (&[(0, 8), (per_track - 8, 8)], part(16)),
+        // Two tracks of a cylinder, and one of the next.
+        (&[(10, 8), (per_track + 10, 8)], 2 * part(8) + head_skew_ns),
+        (&[(10, 8), (4 * per_track, 8)], 2 * part(8) + seek_track_ns),
+        (&[(per_track - 8, 16)], 2 * part(8) + head_skew_ns),
+    ] {
+        assert_eq!(drive.sweep_ns(runs.iter().copied()), expected, "{runs:?}");
+    }
+}

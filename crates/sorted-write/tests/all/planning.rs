@@ -64,7 +64,7 @@ fn a_gap_is_filled_where_that_is_cheaper_than_the_requests_it_saves() {
     ] {
         assert_eq!(COSTS.fills(gap, read_ends), fills, "{gap} {read_ends}");
     }
-    assert!(Costs::SPINNING.fills(99_999, 1) && !Costs::SPINNING.fills(100_000, 1));
+    assert!(Costs::SPINNING.fills(24_999, 1) && !Costs::SPINNING.fills(25_000, 1));
     assert!(Costs::SOLID.fills(8192, 1) && !Costs::SOLID.fills(12_288, 1));
     let page = 4096;
     for (writes, requests, reads) in [

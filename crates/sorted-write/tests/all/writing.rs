@@ -28,7 +28,7 @@ fn what_is_read_and_what_is_in_the_file_is_what_a_byte_map_holds() {
     for (generation_bytes, lanes) in [(1, 1), (8 << 10, 1), (64 << 10, 4), (64 << 20, 1)] {
         let disk = disk_with("big", FILE_BYTES);
         let options =
-            Options { generation_bytes, lanes: Some(lanes), window_bytes: 20_000, ..small() };
+            Options { generation_bytes, lanes: Some(lanes), window_bytes: Some(20_000), ..small() };
         let (writer, file) = writer_on(&disk, options);
         let mut model = original(FILE_BYTES);
         for n in 0..1500_u32 {
@@ -187,7 +187,7 @@ fn an_index_stays_in_memory_while_the_bulk_is_written() {
 #[test]
 fn a_file_is_synced_long_before_memory_is_full_of_it() {
     let disk = disk_with("big", FILE_BYTES);
-    let options = Options { sync_bytes: 40_000, window_bytes: 8192, ..Options::default() };
+    let options = Options { sync_bytes: 40_000, window_bytes: Some(8192), ..Options::default() };
     let (writer, file) = writer_on(&disk, options);
     let before = disk.calls(Op::Sync);
     for n in 0..20 {
@@ -202,7 +202,7 @@ fn where_it_spins_a_window_is_synced_before_the_next_is_read() {
     for (bytes, syncs) in [(100, 5), (4096, 1)] {
         let disk = disk_with("big", FILE_BYTES);
         let options =
-            Options { sync_windows: Some(true), window_bytes: 8192, ..Options::default() };
+            Options { sync_windows: Some(true), window_bytes: Some(8192), ..Options::default() };
         let (writer, file) = writer_on(&disk, options);
         let before = disk.calls(Op::Sync);
         for n in 0..10 {

@@ -1,0 +1,117 @@
+//! What is written: records at random places, and an entry of the index for each. Pure.
+
+use std::ops::RangeInclusive;
+
+use haul_disk_sim::Random;
+use haul_sorted_write::plan::Entry;
+
+/// The lengths of a record.
+pub(super) const RECORD_BYTES: RangeInclusive<u64> = 100..=4096;
+
+/// The length of an entry of the index.
+pub(super) const ENTRY_BYTES: usize = 64;
+
+/// A write: where, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) offset: u64,
+    pub(super) bytes: usize,
+    /// Where its entry goes in the index.
+    pub(super) entry_at: u64,
+    /// What it consists of: another number for each record of each run.
+    pub(super) filling: u64,
+}
+
+impl Record {
+    pub(super) fn end(&self) -> u64 {
+        self.offset + self.bytes as u64
+    }
+
+    /// What a plan knows of it.
+    pub(super) fn as_entry(&self, number: u32) -> Entry {
+        let bytes = u32::try_from(self.bytes).unwrap_or(u32::MAX);
+        Entry { offset: self.offset, number, bytes }
+    }
+
+    /// Its bytes, into the beginning of a buffer.
+    pub(super) fn fill<'a>(&self, buffer: &'a mut [u8]) -> &'a [u8] {
+        let bytes = &mut buffer[..self.bytes];
+        for word in bytes.chunks_mut(8) {
+            word.copy_from_slice(&self.filling.to_le_bytes()[..word.len()]);
+        }
+        bytes
+    }
+
+    pub(super) fn entry(&self) -> [u8; ENTRY_BYTES] {
+        let mut entry = [0; ENTRY_BYTES];
+        for word in entry.chunks_exact_mut(8) {
+            word.copy_from_slice(&self.filling.to_le_bytes());
+        }
+        entry
+    }
+}
+
+/// The records of a run, the same places for each run, and other bytes.
+pub(super) fn records(
+    count: usize,
+    file_bytes: u64,
+    index_bytes: u64,
+    seed: u64,
+    run: u64,
+) -> Vec<Record> {
+    let mut random = Random(seed);
+    let (shortest, longest) = RECORD_BYTES.into_inner();
+    let entries = (index_bytes / ENTRY_BYTES as u64).max(1);
+    let record = |number: usize| {
+        let bytes = shortest + random.below(longest - shortest + 1);
+        Record {
+            offset: random.below(file_bytes.saturating_sub(bytes).max(1)),
+            bytes: usize::try_from(bytes).unwrap_or(0),
+            entry_at: random.below(entries) * ENTRY_BYTES as u64,
+            filling: Random(run << 32 | number as u64).number(),
+        }
+    };
+    (0..count).map(record).collect()
+}
+
+/// Some of the records of which every byte must be there in the end: no later one is over them.
+pub(super) fn standing(records: &[Record], some: usize) -> Vec<Record> {
+    let step = (records.len() / some.max(1)).max(1);
+    let picked = records.iter().enumerate().step_by(step);
+    let stands = |(number, record): &(usize, &Record)| {
+        let over = |later: &Record| later.offset < record.end() && record.offset < later.end();
+        !records[number + 1..].iter().any(over)
+    };
+    picked.filter(stands).map(|(_, record)| *record).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_write_other_bytes_to_the_same_places() {
+        let of = |run| records(2000, 1 << 30, 1 << 20, 7, run);
+        let (one, two) = (of(1), of(2));
+        let places = |run: &[Record]| run.iter().map(|r| (r.offset, r.bytes)).collect::<Vec<_>>();
+        assert!(places(&one) == places(&two) && of(1) == one);
+        assert!(one.iter().zip(&two).all(|(one, two)| one.filling != two.filling));
+        assert!(one.iter().all(|record| record.end() <= 1 << 30 && record.entry_at < 1 << 20));
+        let lengths = one.iter().map(|record| record.bytes as u64);
+        assert!(lengths.clone().all(|bytes| RECORD_BYTES.contains(&bytes)));
+        let mean = lengths.sum::<u64>() / 2000;
+        assert!((1900..2300).contains(&mean), "{mean}");
+        let mut buffer = [0; 4096];
+        assert_eq!(one[0].fill(&mut buffer).len(), one[0].bytes);
+        assert!(one[0].fill(&mut buffer).starts_with(&one[0].entry()));
+    }
+
+    #[test]
+    fn what_a_later_record_is_over_is_not_looked_for() {
+        let at = |offset| Record { offset, bytes: 100, entry_at: 0, filling: offset };
+        let all = [at(0), at(200), at(250), at(400)];
+        assert_eq!(standing(&all, 4), [at(0), at(250), at(400)]);
+        assert_eq!(standing(&all, 1), [at(0)]);
+        assert!(standing(&[], 5).is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! The bench of random writes, with everything as small as it can be: that it runs and what it
+//! leaves, not what it finds.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(arguments: &[&str], json: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_haul"))
+        .args(["bench", "random-write", "--rounds", "1", "--records", "60", "--file-size", "16MiB"])
+        .args(["--index-size", "1MiB", "--batches", "1,1000", "--batches-max", "20"])
+        .args(["--writers", "3", "--pages-size", "1MiB", "--log-size", "8MiB", "--seconds", "50ms"])
+        .args(arguments)
+        .arg("--json")
+        .arg(json)
+        .output()
+        .unwrap()
+}
+
+fn report(arguments: &[&str]) -> Result<Value, String> {
+    let outside = tempfile::tempdir().unwrap();
+    let json = outside.path().join("report.json");
+    let output = bench(arguments, &json);
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap())
+}
+
+fn ways(report: &Value) -> Vec<&str> {
+    report["rows"].as_array().unwrap().iter().map(|row| row["way"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn every_way_is_measured_in_a_directory_and_nothing_is_left_there() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = dir.path().to_str().unwrap();
+    let report = report(&["--drive", "none", "--dir", place]).unwrap();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+    let ways = ways(&report);
+    assert_eq!(ways.iter().filter(|way| **way == "sorted-merged").count(), 2 * 3);
+    assert!(ways.contains(&"page-file") && ways.contains(&"direct-dsync"));
+    for row in report["rows"].as_array().unwrap() {
+        if row["state"] == "measured" {
+            assert!(row["per_s"].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+    for ratio in ["disk_sorted_vs_random", "page_file_vs_pwrite_fdatasync_3w"] {
+        assert!(report["ratios"][ratio].as_f64().unwrap() > 0.0, "{ratio}");
+    }
+}
+
+#[test]
+fn a_simulated_drive_tells_its_own_clock_and_the_bound_or_it_says_why_not() {
+    let report = match report(&["--ways", "random,sorted-merged"]) {
+        Ok(report) => report,
+        Err(why) if why.contains("needs root") => return haul_test_image::skip(&why),
+        Err(why) => panic!("{why}"),
+    };
+    let rows = report["rows"].as_array().unwrap();
+    let service = |way: &str| {
+        let found = rows.iter().find(|row| row["way"] == way && row["batch"] == 60);
+        found.unwrap()["service_s"].as_f64().unwrap()
+    };
+    assert!(service("bound") < service("sorted-merged"));
+    assert!(service("sorted-merged") < service("random"));
+    assert!(report["ratios"]["spinning_bound_vs_sorted"].as_f64().unwrap() > 1.0);
+    assert!(report["ratios"]["spinning_page_file_vs_direct_dsync_3w"].as_f64().unwrap() > 0.0);
+}
