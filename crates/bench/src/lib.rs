@@ -70,6 +70,7 @@ mod places;
 pub mod random_read;
 pub mod random_write;
 pub mod read_order;
+mod reads;
 mod report;
 mod rounds;
 pub mod sequential_read;

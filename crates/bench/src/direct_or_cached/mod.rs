@@ -18,12 +18,13 @@ use crate::error::Result;
 use crate::host::Host;
 use crate::memory_limit::MemoryLimit;
 use crate::places::Places;
+use crate::reads::{Point, Sum};
 use crate::report::Report;
 use crate::rounds::turns;
 use crate::stats::Latencies;
 use crate::test_file::{TestFile, check};
 use crate::watch::Watcher;
-use rows::{BAR, COLUMNS, Sum};
+use rows::{BAR, COLUMNS};
 
 /// What is measured, and how long.
 #[derive(Debug, Clone)]
@@ -98,14 +99,6 @@ struct Cell {
     way: Way,
 }
 
-/// What one measurement came to.
-#[derive(Debug, Default)]
-struct Point {
-    time: Duration,
-    latencies: Latencies,
-    device_reads: Option<u64>,
-}
-
 /// Measures. The file is gone when this returns, and also when the process is killed.
 ///
 /// # Errors
@@ -135,7 +128,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         }
         sums[turn.which].add(&measured(options, &file, cell, watcher)?);
     }
-    report.rows.extend(cells.iter().zip(&sums).map(|(cell, sum)| sum.row(cell, options)));
+    report.rows.extend(cells.iter().zip(&sums).map(|(cell, sum)| rows::row(sum, cell, options)));
     report.ratios = rows::ratios(&cells, &sums);
     Ok(report)
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cell, Options, Point, Way};
+use super::{Cell, Options, Way};
+use crate::reads::Sum;
 use crate::report::{Column, Row, Value};
-use crate::stats::{Latencies, Spread};
 
 pub(super) const BAR: &str = "reads_per_s";
 
@@ -21,50 +21,21 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::number("reads", "reads", 0).ranked(7),
 ];
 
-/// All rounds of one cell.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Sum {
-    latencies: Latencies,
-    rates: Vec<f64>,
-    device_reads: Vec<f64>,
-    not: Option<&'static str>,
-}
-
-impl Sum {
-    pub(super) fn add(&mut self, point: &Point) {
-        let reads = point.latencies.count() as f64;
-        self.latencies.add(&point.latencies);
-        self.rates.push(reads / point.time.as_secs_f64());
-        self.device_reads.extend(point.device_reads.map(|requests| requests as f64 / reads));
+pub(super) fn row(sum: &Sum, cell: &Cell, options: &Options) -> Row {
+    let mut values = vec![Value::Number(cell.percent as f64 / 100.0), cell.way.name().into()];
+    let group = cell.percent.to_string();
+    if let Some(why) = sum.not {
+        return Row::new("", &group, values).without_numbers(why);
     }
-
-    pub(super) fn cannot(&mut self, why: &'static str) {
-        self.not = Some(why);
-    }
-
-    fn rate(&self) -> Option<f64> {
-        Spread::of(&self.rates).map(|spread| spread.median).filter(|rate| *rate > 0.0)
-    }
-
-    pub(super) fn row(&self, cell: &Cell, options: &Options) -> Row {
-        let mut values = vec![Value::Number(cell.percent as f64 / 100.0), cell.way.name().into()];
-        let group = cell.percent.to_string();
-        if let Some(why) = self.not {
-            return Row::new("", &group, values).without_numbers(why);
-        }
-        let rates = Spread::of(&self.rates);
-        values.extend([
-            Value::Number((options.data_bytes(cell.percent) >> 20) as f64),
-            Value::from(rates.map(|rates| rates.median)),
-            rates.map(|rates| rates.min).into(),
-            rates.map(|rates| rates.max).into(),
-            self.latencies.percentile_us(50.0).into(),
-            self.latencies.percentile_us(99.0).into(),
-            Spread::of(&self.device_reads).map(|spread| spread.median).into(),
-            Value::Number(self.latencies.count() as f64),
-        ]);
-        Row::new("", &group, values)
-    }
+    values.push(Value::Number((options.data_bytes(cell.percent) >> 20) as f64));
+    values.extend(sum.rate_values());
+    values.extend([
+        sum.percentile_us(50.0),
+        sum.percentile_us(99.0),
+        sum.device_reads(),
+        sum.count(),
+    ]);
+    Row::new("", &group, values)
 }
 
 /// For each amount of data, how many more reads a second are direct or uncached than through the
@@ -102,6 +73,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::reads::Point;
+    use crate::stats::Latencies;
 
     fn sum(reads: u64) -> Sum {
         let mut latencies = Latencies::default();
@@ -139,7 +112,7 @@ mod tests {
         ];
         let expected = expected.map(|(name, ratio)| (name.to_owned(), ratio));
         assert_eq!(ratios(&cells, &sums), BTreeMap::from(expected));
-        let row = sums[0].row(&cells[0], &Options::new("d"));
-        assert_eq!((row.values.len(), &row.values[0]), (COLUMNS.len(), &Value::Number(0.5)));
+        let one = row(&sums[0], &cells[0], &Options::new("d"));
+        assert_eq!((one.values.len(), &one.values[0]), (COLUMNS.len(), &Value::Number(0.5)));
     }
 }

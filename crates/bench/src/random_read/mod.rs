@@ -17,12 +17,13 @@ use haul_disk::{AlignedBuf, DeviceCounters, Open, warm};
 use crate::error::Result;
 use crate::host::Host;
 use crate::places::Places;
+use crate::reads::{Point, Sum};
 use crate::report::Report;
 use crate::rounds::turns;
 use crate::stats::Latencies;
 use crate::test_file::{TestFile, check};
 use crate::watch::Watcher;
-use rows::{BAR, COLUMNS, Sum};
+use rows::{BAR, COLUMNS};
 use ways::{Cache, Cell, Reader, Readers, Way, cells};
 
 /// What is measured, and how long.
@@ -55,15 +56,6 @@ impl Options {
             time: Duration::from_millis(300),
         }
     }
-}
-
-/// What one measurement came to.
-#[derive(Debug, Default)]
-struct Point {
-    time: Duration,
-    latencies: Latencies,
-    /// Read requests of the device, whoever made them.
-    device_reads: Option<u64>,
 }
 
 /// Measures. The file is gone when this returns, and also when the process is killed.
@@ -99,9 +91,9 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
             }
         }
     }
-    report
-        .rows
-        .extend(cells.iter().zip(&sums).map(|(cell, sum)| sum.row(cell, options.read_bytes)));
+    report.rows.extend(
+        cells.iter().zip(&sums).map(|(cell, sum)| rows::row(sum, cell, options.read_bytes)),
+    );
     report.ratios = rows::ratios(&cells, &sums);
     Ok(report)
 }

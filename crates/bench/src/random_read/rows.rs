@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Point;
 use super::ways::{Cache, Cell, Way};
+use crate::reads::Sum;
 use crate::report::{Column, Row, Value};
-use crate::stats::{Latencies, Spread};
 
 pub(super) const BAR: &str = "reads_per_s";
 
@@ -23,58 +22,29 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::number("reads", "reads", 0).ranked(7),
 ];
 
-/// All rounds of one cell.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Sum {
-    latencies: Latencies,
-    rates: Vec<f64>,
-    device_reads: Vec<f64>,
-    not: Option<&'static str>,
-}
-
-impl Sum {
-    pub(super) fn add(&mut self, point: &Point) {
-        let reads = point.latencies.count() as f64;
-        self.latencies.add(&point.latencies);
-        self.rates.push(reads / point.time.as_secs_f64());
-        self.device_reads.extend(point.device_reads.map(|requests| requests as f64 / reads));
+pub(super) fn row(sum: &Sum, cell: &Cell, read_bytes: u64) -> Row {
+    let (table, group) = (cell.cache.name(), cell.readers.to_string());
+    let mut values = vec![Value::Number(cell.readers as f64), cell.way.name().into()];
+    if let Some(why) = sum.not {
+        return Row::new(table, &group, values).without_numbers(why);
     }
-
-    pub(super) fn cannot(&mut self, why: &'static str) {
-        self.not = Some(why);
-    }
-
-    fn rate(&self) -> Option<f64> {
-        Spread::of(&self.rates).map(|spread| spread.median)
-    }
-
-    pub(super) fn row(&self, cell: &Cell, read_bytes: u64) -> Row {
-        let (table, group) = (cell.cache.name(), cell.readers.to_string());
-        let mut values = vec![Value::Number(cell.readers as f64), cell.way.name().into()];
-        if let Some(why) = self.not {
-            return Row::new(table, &group, values).without_numbers(why);
-        }
-        let rates = Spread::of(&self.rates);
-        values.extend([
-            Value::from(rates.map(|rates| rates.median)),
-            rates.map(|rates| rates.min).into(),
-            rates.map(|rates| rates.max).into(),
-            rates.map(|rates| rates.median * read_bytes as f64 / 1e6).into(),
-            self.latencies.percentile_us(50.0).into(),
-            self.latencies.percentile_us(99.0).into(),
-            self.latencies.percentile_us(99.9).into(),
-            Spread::of(&self.device_reads).map(|spread| spread.median).into(),
-            Value::Number(self.latencies.count() as f64),
-        ]);
-        Row::new(table, &group, values)
-    }
+    values.extend(sum.rate_values());
+    values.extend([
+        Value::from(sum.rate().map(|rate| rate * read_bytes as f64 / 1e6)),
+        sum.percentile_us(50.0),
+        sum.percentile_us(99.0),
+        sum.percentile_us(99.9),
+        sum.device_reads(),
+        sum.count(),
+    ]);
+    Row::new(table, &group, values)
 }
 
 /// What the ways come to with the most readers, and what more readers gain.
 pub(super) fn ratios(cells: &[Cell], sums: &[Sum]) -> BTreeMap<String, f64> {
     let rate = |cell: &Cell| {
         let at = cells.iter().position(|other| other == cell)?;
-        sums.get(at)?.rate().filter(|rate| *rate > 0.0)
+        sums.get(at)?.rate()
     };
     let readers = || cells.iter().map(|cell| cell.readers);
     let (least, most) = (readers().min().unwrap_or(1), readers().max().unwrap_or(1));
@@ -115,7 +85,9 @@ mod tests {
     use super::super::ways::cells;
     use super::*;
     use crate::host::Host;
+    use crate::reads::Point;
     use crate::report::Report;
+    use crate::stats::Latencies;
 
     fn sum(reads: u64) -> Sum {
         let mut latencies = Latencies::default();
@@ -129,18 +101,18 @@ mod tests {
     #[test]
     fn a_row_has_rate_times_and_requests_for_one_read() {
         let cell = cells(&[4])[1];
-        let row = sum(500).row(&cell, 4096);
+        let one = row(&sum(500), &cell, 4096);
         let report = Report::new("random-read", Host::default(), COLUMNS, BAR);
-        assert_eq!((row.values.len(), row.table.as_str()), (COLUMNS.len(), "cold"));
+        assert_eq!((one.values.len(), one.table.as_str()), (COLUMNS.len(), "cold"));
         for (key, expected) in
             [("readers", 4.0), ("reads_per_s", 500.0), ("mb_per_s", 2.048), ("device_reads", 2.0)]
         {
-            let number = report.value(&row, key).and_then(Value::number).unwrap();
+            let number = report.value(&one, key).and_then(Value::number).unwrap();
             assert!((number - expected).abs() < 1e-9, "{key}: {number}");
         }
         let mut not = Sum::default();
         not.cannot("no direct I/O here");
-        assert_eq!(not.row(&cell, 4096).state.as_deref(), Some("no direct I/O here"));
+        assert_eq!(row(&not, &cell, 4096).state.as_deref(), Some("no direct I/O here"));
     }
 
     #[test]
