@@ -126,6 +126,8 @@ struct Point {
 /// [`crate::Error::Cancelled`] when it was told to stop; [`crate::Error::Missing`] where memory
 /// cannot be limited; what the disk refuses; and when a read gave other bytes than those asked for.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    // Where it cannot be had, that is told before anything is written.
+    drop(MemoryLimit::new(options.memory_bytes)?);
     watcher.step(0, 1, "making the file");
     let bytes = options.hot_bytes() + options.part(options.cold_percent);
     let file = TestFile::new(&options.dir, bytes, watcher)?;

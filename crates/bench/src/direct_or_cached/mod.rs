@@ -105,6 +105,8 @@ struct Cell {
 /// [`crate::Error::Cancelled`] when it was told to stop; [`crate::Error::Missing`] where memory
 /// cannot be limited; what the disk refuses; and when a read gave other bytes than those asked for.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    // Where it cannot be had, that is told before anything is written.
+    drop(MemoryLimit::new(options.memory_bytes)?);
     watcher.step(0, 1, "making the file");
     let most = options.data_percents.iter().copied().max().unwrap_or(100);
     let file = TestFile::new(&options.dir, options.data_bytes(most), watcher)?;
