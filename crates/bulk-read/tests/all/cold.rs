@@ -330,3 +330,25 @@ fn a_run_that_is_stopped_ends_every_want() {
         assert!((0..FILES).filter(|want| stopped(*want)).count() > FILES / 2);
     }
 }
+
+#[test]
+fn neighbours_on_a_rotating_disk_are_asked_for_together() {
+    let Some(image) = LoopImage::new("ext4", 256 << 20) else { return };
+    for number in 0..400_u32 {
+        let path = image.mount().join(format!("{number:03}"));
+        std::fs::write(path, noise(number, 4096)).unwrap();
+    }
+    let tree = walk_well(&[image.mount().to_path_buf()], &WalkOptions::default());
+    evict_all(&tree);
+    image.settle();
+    let device = Device::at(&format!("/dev/{}", image.device())).unwrap();
+    let before = DeviceCounters::of(&device).unwrap();
+    let options = ReadOptions { kind: Some(Kind::Rotating), ..ReadOptions::default() };
+    let (_, stats) = read_whole(&tree, &options);
+    image.settle();
+    let asked = DeviceCounters::of(&device).unwrap().since(&before);
+    assert_eq!((stats.wants, stats.devices[0].cold), (400, 400));
+    // Without a ring each file is asked for alone.
+    let has_ring = haul_disk::ReadRing::<OwnedFd>::new(1).is_ok();
+    assert!(!has_ring || asked.reads < 100, "{} requests for 400 files", asked.reads);
+}
