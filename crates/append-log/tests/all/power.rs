@@ -1,6 +1,7 @@
 //! The power is cut under a process that appends, again and again, with a real kernel, real file
 //! systems and a disk whose write cache forgets.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -181,9 +182,11 @@ fn cut_again_and_again(fs: &str, bytes: u64, seed: u64) -> Option<u64> {
         // Mounting replays the journal.
         let mounted = disk.mount(fs, "").unwrap();
         let dir = mounted.path().join("log");
-        // Sometimes the next writer finds what the cut left, and is cut while it recovers.
         if round == 0 {
             std::fs::create_dir(&dir).unwrap();
+            // A log answers for what is in its directory; the name is its maker's to sync.
+            File::open(mounted.path()).unwrap().sync_all().unwrap();
+        // Sometimes the next writer finds what the cut left, and is cut while it recovers.
         } else if random.below(3) > 0 {
             let opened = open(&dir);
             promised.check(&opened.records);
