@@ -34,6 +34,9 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "memchr parking_lot rustix thiserror | proptest tempfile tracing tracing-appender \
          tracing-subscriber",
     ),
+    ("haul-pipe", Floor(2), "rustix thiserror | proptest tempfile"),
+    ("haul-reactor", Floor(2), "mio rustix slab socket2 thiserror | tempfile"),
+    ("haul-http1", Floor(2), "httparse httpdate memchr thiserror | proptest"),
     (
         "haul-file-store",
         Floor(3),
@@ -51,6 +54,13 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper hyper-util \
          md-5 mime_guess rustix s3s serde_json socket2 thiserror tokio tracing | tempfile",
     ),
+    (
+        "haul-file-server",
+        Floor(4),
+        "form_urlencoded memchr mime_guess parking_lot quick_cache rustix serde_json thiserror | \
+         proptest tempfile",
+    ),
+    ("haul-tcp-relay", Floor(4), "parking_lot rustix thiserror | proptest tempfile"),
     (
         "haul-bench",
         Floor(5),

@@ -1,0 +1,1 @@
+//! Heads and framing of HTTP/1.1.

@@ -1,0 +1,1 @@
+//! One thread, its sockets, their deadlines.
