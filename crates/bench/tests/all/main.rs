@@ -5,6 +5,7 @@
     reason = "helpers of tests, which may fail like them"
 )]
 
+mod files;
 mod pacing;
 mod read_order;
 mod storage;
