@@ -73,6 +73,7 @@ pub mod random_read;
 pub mod random_write;
 pub mod read_order;
 mod reads;
+pub mod relay;
 mod report;
 mod rounds;
 pub mod sequential_read;

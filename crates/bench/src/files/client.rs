@@ -203,7 +203,10 @@ impl<'a> Client<'a> {
 }
 
 fn silence() -> Error {
-    let why = io::Error::new(io::ErrorKind::TimedOut, format!("the server did not answer for {SILENCE_MAX:?}"));
+    let why = io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!("the server did not answer for {SILENCE_MAX:?}"),
+    );
     Error::other("get an answer")(why)
 }
 

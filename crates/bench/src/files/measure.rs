@@ -83,8 +83,7 @@ impl<'a> Bench<'a> {
         let mut contenders = self.contenders(true)?;
         let mut lines = Vec::new();
         let wanted = |part: Part| self.options.parts.contains(&part);
-        let (warm, cold, latency) =
-            (wanted(Part::Warm), wanted(Part::Cold), wanted(Part::Latency));
+        let (warm, cold, latency) = (wanted(Part::Warm), wanted(Part::Cold), wanted(Part::Latency));
         let hot = self.hot.iter().map(|(bytes, _)| Claim::Hot(*bytes));
         let big = [(warm, Claim::Warm), (cold, Claim::Cold)];
         let claims: Vec<_> =
@@ -190,8 +189,7 @@ impl<'a> Bench<'a> {
         let pages = self.pages(claim);
         let to = (server.address, &mut contender.lengths);
         if let Claim::Hot(_) = claim {
-            let mut client =
-                Client::new(&self.site, self.watcher, to, self.options.connections)?;
+            let mut client = Client::new(&self.site, self.watcher, to, self.options.connections)?;
             return client.closed(&pages, self.options.load(), server.meter).map(Some);
         }
         self.site.ready(claim == Claim::Cold, &pages)?;
@@ -220,7 +218,8 @@ impl<'a> Bench<'a> {
         let mut who: Vec<_> = (0..contenders.len()).collect();
         who.insert(1, 0);
         let line = |claim| {
-            let line = |(at, which): (usize, &usize)| Line::new(claim, contenders[*which].way, at == 1);
+            let line =
+                |(at, which): (usize, &usize)| Line::new(claim, contenders[*which].way, at == 1);
             who.iter().enumerate().map(line).collect::<Vec<_>>()
         };
         let (mut rest, mut beside) = (line(Claim::Rest), line(Claim::Beside));
@@ -269,8 +268,7 @@ impl<'a> Bench<'a> {
         let quick = self.quick.clone();
         let measured = |downloads: usize, lengths: &mut Lengths| -> Result<Sample> {
             let to = (server.address, lengths);
-            let mut client =
-                Client::new(&self.site, self.watcher, to, connections + downloads)?;
+            let mut client = Client::new(&self.site, self.watcher, to, connections + downloads)?;
             // Twice, so that whoever counts how often something is asked for has seen it often.
             for _ in 0..2 {
                 client.download(&quick, server.meter)?;

@@ -155,8 +155,7 @@ impl Options {
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let cores = Cores::here()?;
     let storage = probe(&options.dir)?;
-    let mut report =
-        Report::new("files", Host::here().with_storage("", &storage), COLUMNS, BAR);
+    let mut report = Report::new("files", Host::here().with_storage("", &storage), COLUMNS, BAR);
     let nginx = Nginx::find(&options.path);
     let version = nginx.as_ref().and_then(|nginx| nginx.version.clone());
     report.host.versions.extend(version.map(|version| ("nginx".to_owned(), version)));

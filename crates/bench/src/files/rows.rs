@@ -107,9 +107,8 @@ impl Line {
         let of = |part: fn(Spread) -> f64| Value::from(figure.map(part));
         let big = matches!(self.claim, Claim::Warm | Claim::Cold);
         let hot = matches!(self.claim, Claim::Hot(_));
-        let told = |wanted: bool, figure: Figure| {
-            self.samples.median(figure).filter(|_| wanted).into()
-        };
+        let told =
+            |wanted: bool, figure: Figure| self.samples.median(figure).filter(|_| wanted).into();
         values.extend([
             told(hot, Sample::per_core_second),
             told(big, Sample::process_s_per_gb),
@@ -196,10 +195,9 @@ fn figures(claim: Claim) -> Vec<(&'static str, Figure)> {
             ("cold_cache", Sample::cached_percent),
         ],
         Claim::Rest => vec![("hot_p99_at_rest", p99_us)],
-        Claim::Beside => vec![
-            ("hot_p99_during_cold", p99_us),
-            ("downloads_during_hot", Sample::mib_per_second),
-        ],
+        Claim::Beside => {
+            vec![("hot_p99_during_cold", p99_us), ("downloads_during_hot", Sample::mib_per_second)]
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use haul_disk::{Disk, OsDisk, Open, evict, resident};
+use haul_disk::{Disk, Open, OsDisk, evict, resident};
 
 use crate::error::{Error, Result};
 use crate::net::content::Content;

@@ -19,6 +19,8 @@ const EVENTS_MAX: usize = 256;
 pub(crate) enum Want {
     Read,
     Write,
+    /// It is over; only failures would be told.
+    Nothing,
 }
 
 /// Watches sockets for as long as they are open.
@@ -62,5 +64,7 @@ fn flags(want: Want) -> EventFlags {
     match want {
         Want::Read => EventFlags::IN,
         Want::Write => EventFlags::OUT,
+        // Once, for what cannot be switched off.
+        Want::Nothing => EventFlags::ONESHOT,
     }
 }

@@ -1,11 +1,12 @@
 //! What `/proc` says of processes, processors and sockets, understood. Pure.
 
-/// The group of a process, by its `/proc/PID/stat`. The name in it may hold anything, brackets and
-/// spaces too.
+/// The group of a process, by its `/proc/PID/stat`; of one that has ended and waits for its parent,
+/// none. The name in it may hold anything, brackets and spaces too.
 pub(crate) fn group_of(stat: &str) -> Option<u32> {
     let (_, behind_name) = stat.rsplit_once(')')?;
-    // State, parent, group.
-    behind_name.split_whitespace().nth(2)?.parse().ok()
+    let mut fields = behind_name.split_whitespace();
+    let (state, _parent, group) = (fields.next()?, fields.next()?, fields.next()?);
+    (state != "Z").then(|| group.parse().ok())?
 }
 
 /// How long a task ran, in nanoseconds, by its `schedstat`.
@@ -45,6 +46,7 @@ mod tests {
         for (stat, expected) in [
             ("12 (nginx) S 1 12 12 0 -1", Some(12)),
             ("13 (a ) R 9 (b)) S 12 11 12 0", Some(11)),
+            ("13 (x) Z 1 12 12 0", None),
             ("13 (x) S 12", None),
             ("", None),
         ] {

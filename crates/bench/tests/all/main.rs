@@ -8,6 +8,7 @@
 mod files;
 mod pacing;
 mod read_order;
+mod relay;
 mod storage;
 mod write_modes;
 
