@@ -28,7 +28,6 @@ pub(crate) const fn refusal(error: httparse::Error) -> Refused {
 
 const TOO_MANY: Refused = Refused::new(431, "too many fields");
 const TOO_LONG: Refused = Refused::new(431, "the head is too long");
-pub(crate) const TARGET_TOO_LONG: Refused = Refused::new(414, "the target is too long");
 const BARE_LF: Refused = Refused::bad("a line ends in LF without CR");
 
 /// Leaves out the one empty line that may stand before a message.

@@ -1,7 +1,5 @@
 //! The head of a request. Pure.
 
-use memchr::memchr;
-
 use crate::fields::Fields;
 use crate::framing::{Framing, Said, Version};
 use crate::head;
@@ -75,17 +73,12 @@ pub fn parse_request<'a>(
     let status = parsed
         .parse_with_uninit_headers(from_line, &mut fields)
         .map_err(|error| refusal(error, from_line))?;
+    check_first_line(from_line, &parsed, limits)?;
     let (httparse::Status::Complete(head_bytes), Some(method), Some(path), Some(version)) =
         (status, parsed.method, parsed.path, parsed.version)
     else {
-        return check_unfinished(from_line, limits).map(|()| None);
+        return head::check_unfinished(from_line, limits).map(|()| None);
     };
-    if method.len() > METHOD_BYTES_MAX {
-        return Err(LONG_METHOD);
-    }
-    if path.len() > limits.target_bytes_max {
-        return Err(head::TARGET_TOO_LONG);
-    }
     let fields = head::fields(&from_line[..head_bytes], parsed.headers.len(), limits)?;
     let version = if version == 0 { Version::Http10 } else { Version::Http11 };
     let mut said = Said::default();
@@ -107,31 +100,33 @@ pub fn parse_request<'a>(
     }))
 }
 
-const LONG_METHOD: Refused = Refused::new(501, "no method is this long");
-
-fn check_unfinished(bytes: &[u8], limits: &HeadLimits) -> Result<(), Refused> {
-    let is_first_line = memchr(b'\n', bytes).is_none();
-    if is_first_line && bytes.len() > METHOD_BYTES_MAX {
-        let method_bytes = memchr(b' ', bytes).unwrap_or(bytes.len());
-        if method_bytes > METHOD_BYTES_MAX {
-            return Err(LONG_METHOD);
-        }
-        let target = &bytes[(method_bytes + 1).min(bytes.len())..];
-        if memchr(b' ', target).unwrap_or(target.len()) > limits.target_bytes_max {
-            return Err(head::TARGET_TOO_LONG);
-        }
+/// Whether method and target are within their limits, as far as they were received.
+fn check_first_line(
+    bytes: &[u8],
+    parsed: &httparse::Request<'_, '_>,
+    limits: &HeadLimits,
+) -> Result<(), Refused> {
+    let method_bytes = parsed.method.map_or(bytes.len(), str::len);
+    if method_bytes > METHOD_BYTES_MAX {
+        return Err(Refused::new(501, "no method is this long"));
     }
-    head::check_unfinished(bytes, limits)
+    let after_method = bytes.len().saturating_sub(method_bytes + 1);
+    if parsed.path.map_or(after_method, str::len) > limits.target_bytes_max {
+        return Err(Refused::new(414, "the target is too long"));
+    }
+    Ok(())
 }
 
 /// What the parser found wrong; a version of HTTP that is not spoken is told from what is none.
 fn refusal(error: httparse::Error, bytes: &[u8]) -> Refused {
     let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let version = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    match (error, version) {
-        (httparse::Error::Version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
+    let mut words = line.split(|byte| *byte == b' ').skip(2);
+    match (error, words.next(), words.next()) {
+        (
+            httparse::Error::Version,
+            Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor]),
+            None,
+        ) if major.is_ascii_digit() && minor.is_ascii_digit() => {
             Refused::new(505, "only HTTP/1.0 and HTTP/1.1 are spoken")
         }
         _ => head::refusal(error),

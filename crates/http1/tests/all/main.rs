@@ -1,7 +1,11 @@
 //! Messages of HTTP/1.1, as real ones and hostile ones are.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
+mod bodies;
+mod corpus;
 mod requests;
+mod responses;
+mod written;
 
 use haul_http1::{HeadLimits, Refused, Request, parse_request};
 
