@@ -5,7 +5,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use haul_pipe::PoolOptions;
-use haul_reactor::Address;
+use haul_reactor::{Address, TcpOptions};
 
 use crate::choice::Moving;
 use crate::error::{Error, Result};
@@ -31,6 +31,8 @@ pub struct Config {
     pub proxy_out: Option<Version>,
     /// What is bounded.
     pub limits: Limits,
+    /// How connections of TCP are kept, on both sides.
+    pub tcp: TcpOptions,
     /// Which ways bytes may take.
     pub moving: Moving,
     /// The pipes of each thread.
@@ -54,12 +56,6 @@ pub struct Limits {
     pub proxy_time_max: Duration,
     /// How long connections may go on when the relay is told to stop. 30 s.
     pub drain_time_max: Duration,
-    /// After how long without a sign a peer is asked whether it is still there, and a sixth of
-    /// that apart then, three times. 1 min.
-    pub keepalive: Option<Duration>,
-    /// How long sent bytes may stay unacknowledged before the connection is given up
-    /// (`TCP_USER_TIMEOUT`). As the kernel likes: some 15 minutes.
-    pub unacknowledged_time_max: Option<Duration>,
     /// How many bytes one direction of one connection may take before it is the others' turn.
     /// 256 KiB.
     pub share_bytes: usize,
@@ -74,8 +70,6 @@ impl Default for Limits {
             half_closed_time_max: Some(Duration::from_mins(10)),
             proxy_time_max: Duration::from_secs(5),
             drain_time_max: Duration::from_secs(30),
-            keepalive: Some(Duration::from_mins(1)),
-            unacknowledged_time_max: None,
             share_bytes: 256 << 10,
         }
     }
@@ -93,6 +87,7 @@ impl Config {
             proxy_in: None,
             proxy_out: None,
             limits: Limits::default(),
+            tcp: TcpOptions::default(),
             moving: Moving::default(),
             pool: PoolOptions::default(),
             threads: available_parallelism().map_or(1, usize::from),
@@ -113,7 +108,7 @@ impl Config {
             (!limits.proxy_time_max.is_zero(), "a PROXY header takes some time"),
             (is_long(limits.idle_time_max), "an idle time must be longer than nothing"),
             (is_long(limits.half_closed_time_max), "an idle time must be longer than nothing"),
-            (is_long(limits.keepalive), "a keep-alive time must be longer than nothing"),
+            (is_long(self.tcp.keepalive), "a keep-alive time must be longer than nothing"),
             (is_long(self.checks.every), "the time between checks must be longer than nothing"),
             (self.checks.rise > 0 && self.checks.fall > 0, "rise and fall count from 1 on"),
             (self.checks.eject_after > 0, "failures count from 1 on"),

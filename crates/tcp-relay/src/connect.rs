@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use haul_reactor::{Hub, Side, Socket};
+use haul_reactor::{Hub, Side, Socket, TcpOptions};
 
-use crate::config::Limits;
 use crate::target::{Attempts, Using};
 
 /// The attempts to connect, until one succeeds.
@@ -12,8 +11,9 @@ use crate::target::{Attempts, Using};
 pub struct Connecting {
     attempts: Attempts,
     using: Option<Using>,
+    tcp: TcpOptions,
     time_max: Duration,
-    deadline: Instant,
+    deadline: Option<Instant>,
 }
 
 /// How far it has come.
@@ -29,49 +29,42 @@ pub enum Progress {
 
 impl Connecting {
     /// Nothing is tried yet. Each attempt may take `time_max`.
-    pub fn new(attempts: Attempts, time_max: Duration, now: Instant) -> Self {
-        Self { attempts, using: None, time_max, deadline: now }
+    pub fn new(attempts: Attempts, tcp: TcpOptions, time_max: Duration) -> Self {
+        Self { attempts, using: None, tcp, time_max, deadline: None }
     }
 
     /// Begins, or looks whether the attempt under way has ended, and begins the next one when it
     /// failed. The socket is kept in `far`, where the reactor finds it.
-    pub fn go_on<M>(
-        &mut self,
-        far: &mut Option<Socket>,
-        limits: &Limits,
-        hub: &mut Hub<M>,
-    ) -> Progress {
+    pub fn go_on<M>(&mut self, far: &mut Option<Socket>, hub: &Hub<'_, M>) -> Progress {
         let now = hub.now();
         loop {
             if let Some(socket) = far {
-                match socket.connected() {
-                    Ok(false) if now < self.deadline => return Progress::Waiting(self.deadline),
-                    Ok(is_connected) => {
-                        if let Some(using) = self.using.take() {
-                            using.connected(is_connected, now);
-                            if is_connected {
-                                return Progress::Connected(using);
-                            }
-                        }
-                    }
-                    Err(_) => self.failed(now),
+                if let Some(deadline) = self.deadline.filter(|deadline| now < *deadline)
+                    && !socket.is_writable()
+                {
+                    return Progress::Waiting(deadline);
+                }
+                let is_connected = socket.is_writable() && socket.connected().is_ok();
+                if let Some(using) = self.over(is_connected, now) {
+                    return Progress::Connected(using);
                 }
                 *far = None;
             }
             let Some(using) = self.attempts.next_target() else { return Progress::NoTarget };
-            self.deadline = now + self.time_max;
-            let begun = hub.connect(using.address());
+            self.deadline = Some(now + self.time_max);
+            let begun = hub.connect(using.address(), &self.tcp);
             self.using = Some(using);
             match begun.and_then(|mut socket| hub.adopt(&mut socket, Side::Far).map(|()| socket)) {
                 Ok(socket) => *far = Some(socket),
-                Err(_) => self.failed(now),
+                Err(_) => drop(self.over(false, now)),
             }
         }
     }
 
-    fn failed(&mut self, now: Instant) {
-        if let Some(using) = self.using.take() {
-            using.connected(false, now);
-        }
+    /// An attempt is over. What was connected to, if it succeeded.
+    fn over(&mut self, is_connected: bool, now: Instant) -> Option<Using> {
+        let using = self.using.take()?;
+        using.connected(is_connected, now);
+        is_connected.then_some(using)
     }
 }

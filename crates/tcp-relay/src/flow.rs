@@ -4,7 +4,7 @@
 //! is one burst at most. What it holds is in a pipe or in memory, and it has neither when it holds
 //! nothing.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use haul_pipe::{Drained, Filled, Lease, PipePool};
@@ -309,7 +309,7 @@ impl Flow {
 fn write(to: &mut Socket, bytes: &[u8]) -> Result<usize, Broken> {
     let mut sent = 0;
     while sent < bytes.len() {
-        match to.write(&[&bytes[sent..]], false).map_err(Broken::Target)? {
+        match to.write(&[IoSlice::new(&bytes[sent..])], false).map_err(Broken::Target)? {
             Moved::Bytes(more) => sent += more,
             Moved::WouldBlock => break,
         }

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_reactor::{Connection, Hub, Moved, Next, Side, Socket};
+use haul_reactor::{Connection, Hub, Moved, Next, Side, Socket, TcpOptions};
 
 use crate::config::Limits;
 use crate::connect::{Connecting, Progress};
 use crate::flow::{Broken, Core, Direction, Flow, Stop};
 use crate::proxy::{self, Ends, Read, Version};
-use crate::sockets::{abort, ends_of};
+use crate::sockets::ends_of;
 use crate::stats::Ended;
 use crate::target::{Targets, Using};
 
@@ -22,6 +22,7 @@ use crate::target::{Targets, Using};
 pub(crate) struct Shared {
     pub(crate) targets: Arc<Targets>,
     pub(crate) limits: Limits,
+    pub(crate) tcp: TcpOptions,
     pub(crate) proxy_out: Option<Version>,
 }
 
@@ -73,17 +74,12 @@ impl Relayed {
         Self { near, far: None, stage, up, down, lost: None, moved_at: now, ended: None }
     }
 
-    /// How it ended.
-    pub(crate) fn ended(&self) -> Option<Ended> {
-        self.ended
-    }
-
     /// Does what can be done now.
     pub(crate) fn go_on<M>(
         &mut self,
         shared: &Shared,
         core: &mut Core,
-        hub: &mut Hub<M>,
+        hub: &Hub<'_, M>,
     ) -> Next {
         let how = loop {
             let step = match &self.stage {
@@ -98,20 +94,21 @@ impl Relayed {
                 Err(how) => break how,
             }
         };
-        self.end(how)
-    }
-
-    /// Ends the connection: both peers see that it was cut, unless they agreed.
-    pub(crate) fn end(&mut self, how: Ended) -> Next {
-        if how != Ended::Clean {
-            abort(&self.near);
-            self.far.as_ref().map(abort).unwrap_or_default();
-        }
         self.ended = Some(how);
         Next::Close
     }
 
-    fn read_header<M>(&mut self, shared: &Shared, hub: &Hub<M>) -> Step {
+    /// Closes both sockets. Both peers see that they were cut off, unless both had ended.
+    pub(crate) fn close(self) -> Ended {
+        let how = self.ended.unwrap_or(Ended::Drained);
+        if how != Ended::Clean {
+            self.near.reset();
+            self.far.map(Socket::reset).unwrap_or_default();
+        }
+        how
+    }
+
+    fn read_header<M>(&mut self, shared: &Shared, hub: &Hub<'_, M>) -> Step {
         let Stage::Header { bytes, deadline } = &mut self.stage else { return Ok(None) };
         let mut buffer = [0; 512];
         loop {
@@ -135,19 +132,19 @@ impl Relayed {
     }
 
     /// It is known who the client is, and what it said already.
-    fn begin<M>(&mut self, ends: &Ends, early: Vec<u8>, shared: &Shared, hub: &Hub<M>) -> Step {
+    fn begin<M>(&mut self, ends: &Ends, early: Vec<u8>, shared: &Shared, hub: &Hub<'_, M>) -> Step {
         let mut first = shared.proxy_out.map_or_else(Vec::new, |form| proxy::write(form, ends));
         first.extend_from_slice(&early);
         self.up.put(first);
         let attempts = shared.targets.attempts(ends.client(), hub.now());
-        let connecting = Connecting::new(attempts, shared.limits.connect_time_max, hub.now());
+        let connecting = Connecting::new(attempts, shared.tcp, shared.limits.connect_time_max);
         self.stage = Stage::Connecting(connecting);
         Ok(None)
     }
 
-    fn connect<M>(&mut self, shared: &Shared, hub: &mut Hub<M>) -> Step {
+    fn connect<M>(&mut self, shared: &Shared, hub: &Hub<'_, M>) -> Step {
         let Stage::Connecting(connecting) = &mut self.stage else { return Ok(None) };
-        match connecting.go_on(&mut self.far, &shared.limits, hub) {
+        match connecting.go_on(&mut self.far, hub) {
             Progress::Waiting(deadline) => Ok(Some(Next::Wait(Some(deadline)))),
             Progress::NoTarget => Err(Ended::NoTarget),
             Progress::Connected(using) => {

@@ -56,6 +56,13 @@ pub struct Counters {
     pub ended: [Counter; ENDS],
 }
 
+impl Counters {
+    /// Counts a connection that is over.
+    pub(crate) fn ended(&self, how: Ended) {
+        self.ended[how as usize].add(1);
+    }
+}
+
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {

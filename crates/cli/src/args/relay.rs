@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use haul_tcp_relay::proxy::{Network, Trusted, Version};
-use haul_tcp_relay::{Address, Balance, CheckOptions, Config, Limits, Moving, PoolOptions};
+use haul_tcp_relay::{Address, Balance, CheckOptions, Config, Limits, Moving, PoolOptions, TcpOptions};
 
 use super::parse_address;
 use crate::units::{parse_bytes, parse_time};
@@ -184,6 +184,8 @@ impl RelayArgs {
         let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
         config.pool =
             PoolOptions { pipe_bytes: bytes(self.pipe_size), pipes_max: self.pipes };
+        config.tcp =
+            TcpOptions { keepalive: self.keepalive.0, user_timeout: self.unacknowledged_time };
         config.limits = self.limits(bytes(self.share));
         config
     }
@@ -196,8 +198,6 @@ impl RelayArgs {
             half_closed_time_max: self.half_closed_time.0,
             proxy_time_max: self.proxy_time,
             drain_time_max: self.drain_time,
-            keepalive: self.keepalive.0,
-            unacknowledged_time_max: self.unacknowledged_time,
             share_bytes,
         }
     }
