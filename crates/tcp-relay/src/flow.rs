@@ -97,7 +97,14 @@ impl Flow {
     /// A flow of all bytes there are.
     pub fn new(direction: Direction, core: &Core) -> Self {
         let choice = Choice::new(core.moving);
-        Self { direction, choice, held: Held::Nothing, has_ended: false, left: None, moved_bytes: 0 }
+        Self {
+            direction,
+            choice,
+            held: Held::Nothing,
+            has_ended: false,
+            left: None,
+            moved_bytes: 0,
+        }
     }
 
     /// Bytes that go to the target before anything else does.

@@ -46,9 +46,14 @@ enum Stage {
     /// Nothing was done yet.
     Accepted,
     /// A PROXY header must come first; what of it has come.
-    Header { bytes: Vec<u8>, deadline: Instant },
+    Header {
+        bytes: Vec<u8>,
+        deadline: Instant,
+    },
     Connecting(Connecting),
-    Relaying { _using: Using },
+    Relaying {
+        _using: Using,
+    },
 }
 
 /// What to do next, or how the connection ended. `None`: the next stage begins.
@@ -75,17 +80,12 @@ impl Relayed {
     }
 
     /// Does what can be done now.
-    pub(crate) fn go_on<M>(
-        &mut self,
-        shared: &Shared,
-        core: &mut Core,
-        hub: &Hub<'_, M>,
-    ) -> Next {
+    pub(crate) fn go_on<M>(&mut self, shared: &Shared, core: &mut Core, hub: &Hub<'_, M>) -> Next {
         let how = loop {
             let step = match &self.stage {
                 Stage::Header { .. } => self.read_header(shared, hub),
                 Stage::Accepted => self.begin(&ends_of(&self.near), Vec::new(), shared, hub),
-                Stage::Connecting(_) => self.connect(shared, hub),
+                Stage::Connecting(_) => self.connect(hub),
                 Stage::Relaying { .. } => self.relay(shared, core, hub.now()),
             };
             match step {
@@ -142,7 +142,7 @@ impl Relayed {
         Ok(None)
     }
 
-    fn connect<M>(&mut self, shared: &Shared, hub: &Hub<'_, M>) -> Step {
+    fn connect<M>(&mut self, hub: &Hub<'_, M>) -> Step {
         let Stage::Connecting(connecting) = &mut self.stage else { return Ok(None) };
         match connecting.go_on(&mut self.far, hub) {
             Progress::Waiting(deadline) => Ok(Some(Next::Wait(Some(deadline)))),

@@ -24,7 +24,6 @@ use crate::target::{Checker, Targets};
 const BACKLOG: i32 = 1024;
 
 /// A relay that listens, and serves nobody yet.
-#[derive(Debug)]
 pub struct Server {
     addresses: Addresses,
     handle: Handle,
@@ -98,11 +97,8 @@ impl Server {
             };
             let core = Core::new(PipePool::new(config.pool), config.moving);
             threads.push((Arc::clone(&core.counters), core.pool.clone()));
-            let service = Relaying {
-                shared: Arc::clone(&shared),
-                core,
-                proxy_in: config.proxy_in.clone(),
-            };
+            let service =
+                Relaying { shared: Arc::clone(&shared), core, proxy_in: config.proxy_in.clone() };
             reactors.push(Reactor::new(service, own, gate.clone()).map_err(Error::Start)?);
         }
         let seen = Arc::new(Seen { since: Instant::now(), threads, targets });

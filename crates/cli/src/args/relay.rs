@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use haul_tcp_relay::proxy::{Network, Trusted, Version};
-use haul_tcp_relay::{Address, Balance, CheckOptions, Config, Limits, Moving, PoolOptions, TcpOptions};
+use haul_tcp_relay::{
+    Address, Balance, CheckOptions, Config, Limits, Moving, PoolOptions, TcpOptions,
+};
 
 use super::parse_address;
 use crate::units::{parse_bytes, parse_time};
@@ -182,8 +184,7 @@ impl RelayArgs {
             MoveArg::Splice => Moving::Splice,
         };
         let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
-        config.pool =
-            PoolOptions { pipe_bytes: bytes(self.pipe_size), pipes_max: self.pipes };
+        config.pool = PoolOptions { pipe_bytes: bytes(self.pipe_size), pipes_max: self.pipes };
         config.tcp =
             TcpOptions { keepalive: self.keepalive.0, user_timeout: self.unacknowledged_time };
         config.limits = self.limits(bytes(self.share));
@@ -236,9 +237,16 @@ mod tests {
     #[test]
     fn options_reach_the_library() {
         let arguments = [
-            "--to=127.0.0.1:9", "--balance=source", "--check-every=2s", "--proxy-in",
-            "--proxy-from=10.0.0.0/8,::1", "--proxy-out=v2", "--idle-time=never", "--move=copy",
-            "--pipes=3", "--threads=1",
+            "--to=127.0.0.1:9",
+            "--balance=source",
+            "--check-every=2s",
+            "--proxy-in",
+            "--proxy-from=10.0.0.0/8,::1",
+            "--proxy-out=v2",
+            "--idle-time=never",
+            "--move=copy",
+            "--pipes=3",
+            "--threads=1",
         ];
         let config = parsed(&arguments).unwrap().config();
         assert_eq!(config.targets.len(), 2);

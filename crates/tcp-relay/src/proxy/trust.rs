@@ -46,7 +46,9 @@ impl FromStr for Network {
             let most = if first.is_ipv4() { 32 } else { 128 };
             let bits = match bits {
                 None => most,
-                Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse().ok()?,
+                Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    bits.parse().ok()?
+                }
                 Some(_) => return None,
             };
             // Version 4 is kept as such: that is how it is compared.

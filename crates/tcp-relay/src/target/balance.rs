@@ -80,12 +80,10 @@ mod tests {
     fn turns_go_round_over_those_that_are_up() {
         let all = known(&[(true, 9), (false, 0), (true, 0)]);
         let first = |turn| order(Balance::RoundRobin, &all, turn, None);
-        assert_eq!((0..4).map(first).collect::<Vec<_>>(), [
-            [0, 2, 1],
-            [2, 0, 1],
-            [2, 0, 1],
-            [0, 2, 1],
-        ]);
+        assert_eq!(
+            (0..4).map(first).collect::<Vec<_>>(),
+            [[0, 2, 1], [2, 0, 1], [2, 0, 1], [0, 2, 1],]
+        );
         assert_eq!(order(Balance::RoundRobin, &[], 7, None), [0; 0]);
     }
 

@@ -20,13 +20,7 @@ pub struct CheckOptions {
 
 impl Default for CheckOptions {
     fn default() -> Self {
-        Self {
-            every: None,
-            rise: 2,
-            fall: 3,
-            eject_after: 3,
-            eject_time: Duration::from_secs(10),
-        }
+        Self { every: None, rise: 2, fall: 3, eject_after: 3, eject_time: Duration::from_secs(10) }
     }
 }
 

@@ -7,5 +7,6 @@ mod table;
 
 pub use balance::Balance;
 pub(crate) use check::Checker;
-pub use health::{CheckOptions, State};
-pub use table::{Attempts, Seen, Targets, Using};
+pub use health::CheckOptions;
+pub(crate) use table::{Attempts, Using};
+pub use table::{Seen, Targets};

@@ -165,8 +165,9 @@ mod tests {
     fn each_target_is_tried_once() {
         let (targets, now) = (targets(Balance::RoundRobin), Instant::now());
         let mut attempts = targets.attempts(None, now);
-        let tried: Vec<_> =
-            std::iter::from_fn(|| attempts.next_target()).map(|u| u.address().to_string()).collect();
+        let tried: Vec<_> = std::iter::from_fn(|| attempts.next_target())
+            .map(|u| u.address().to_string())
+            .collect();
         assert_eq!(tried, ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]);
     }
 
