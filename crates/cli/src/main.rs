@@ -14,6 +14,7 @@ mod output;
 mod patch;
 mod probe;
 mod progress;
+mod relay;
 mod report;
 mod serve;
 mod signals;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Tune(args) => tune::run(&args),
         Command::Dups(args) => dups::run(&args),
         Command::Patch(args) => patch::run(&args),
+        Command::Relay(args) => relay::run(&args),
         Command::Sum(args) => sum::run(&args, cli.verbose),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
