@@ -35,7 +35,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
          tracing-subscriber",
     ),
     ("haul-pipe", Floor(2), "parking_lot rustix thiserror | proptest tempfile"),
-    ("haul-reactor", Floor(2), "mio rustix slab socket2 thiserror | tempfile"),
+    ("haul-reactor", Floor(2), "mio rustix socket2 thiserror | tempfile"),
     ("haul-http1", Floor(2), "httparse httpdate memchr thiserror | proptest"),
     (
         "haul-file-store",
