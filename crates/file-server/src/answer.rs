@@ -124,9 +124,7 @@ pub(crate) fn file(
             let head = head(manner, 206, meta, content_type.as_bytes(), bytes, None);
             head.with_parts(source, parts)
         }
-        Some(Wanted::Nothing) => {
-            failed(manner, meta, 416, Some(format!("bytes */{file_bytes}")))
-        }
+        Some(Wanted::Nothing) => failed(manner, meta, 416, Some(format!("bytes */{file_bytes}"))),
     }
 }
 

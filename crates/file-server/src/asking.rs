@@ -105,9 +105,9 @@ fn seconds(at: SystemTime) -> u64 {
 
 /// Browsers say that they take everything; who wants JSON names it.
 fn names_json(value: &[u8]) -> bool {
-    let mut types = value.split(|byte| *byte == b',').map(|part| {
-        part.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
-    });
+    let mut types = value
+        .split(|byte| *byte == b',')
+        .map(|part| part.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii());
     types.any(|name| name.eq_ignore_ascii_case(b"application/json"))
 }
 

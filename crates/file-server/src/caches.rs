@@ -7,6 +7,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 
 use crate::coding::Accepted;
+use crate::config::Tiers;
 use crate::meta::{Meta, OpenFile};
 
 /// What an entry takes beside what can be counted: the maps of the cache, the allocator.
@@ -92,12 +93,13 @@ pub(crate) struct Caches {
 }
 
 impl Caches {
-    pub(crate) fn new(hot_bytes: u64, object_bytes_max: u64, open_files: usize, valid_ms: u64) -> Self {
+    pub(crate) fn new(tiers: &Tiers, valid_ms: u64) -> Self {
         // How many entries there may be is only where the maps begin to grow from.
-        let entries = usize::try_from(hot_bytes / object_bytes_max.max(1)).unwrap_or(0).max(16);
+        let entries = tiers.cache_bytes / tiers.cache_object_bytes_max.max(1);
+        let entries = usize::try_from(entries).unwrap_or(0).max(16);
         Self {
-            hot: Cache::with_weighter(entries, hot_bytes, ByBytes),
-            open: Cache::new(open_files),
+            hot: Cache::with_weighter(entries, tiers.cache_bytes, ByBytes),
+            open: Cache::new(tiers.open_files),
             valid_ms,
         }
     }
@@ -114,7 +116,13 @@ impl Caches {
         is_same(&file.meta, meta).then_some(file)
     }
 
-    pub(crate) fn keep_hot(&self, asked: Asked<'_>, meta: Meta, body: Box<[u8]>, now_ms: u64) -> Arc<HotFile> {
+    pub(crate) fn keep_hot(
+        &self,
+        asked: Asked<'_>,
+        meta: Meta,
+        body: Box<[u8]>,
+        now_ms: u64,
+    ) -> Arc<HotFile> {
         let file = Arc::new(HotFile { meta, body, checked: Checked::at(now_ms) });
         self.hot.insert(asked.to_key(), Arc::clone(&file));
         file
@@ -127,7 +135,12 @@ impl Caches {
     }
 
     /// Keeps a file open; one that is kept in this state already stays, with what it has beside.
-    pub(crate) fn keep_open(&self, asked: Asked<'_>, file: Arc<OpenFile>, now_ms: u64) -> Arc<OpenFile> {
+    pub(crate) fn keep_open(
+        &self,
+        asked: Asked<'_>,
+        file: Arc<OpenFile>,
+        now_ms: u64,
+    ) -> Arc<OpenFile> {
         let same = |kept: &Arc<Kept>| is_same(&kept.file.meta, &file.meta);
         let file = match self.open.peek(&asked).filter(same) {
             Some(kept) => Arc::clone(&kept.file),

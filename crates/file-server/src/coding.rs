@@ -77,7 +77,8 @@ pub(crate) fn accepted<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Accept
 
 /// The quality after one more parameter; `None` when it makes no sense.
 fn quality(before: u16, parameter: &[u8]) -> Option<u16> {
-    let Some(value) = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q=")) else {
+    let Some(value) = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))
+    else {
         return Some(before);
     };
     let (whole, fraction) = match value {
@@ -131,9 +132,16 @@ mod tests {
 
     #[test]
     fn qualities_that_make_no_sense_are_passed_over_with_their_coding() {
-        for value in ["gzip;q=1.5", "gzip;q=2", "gzip;q=", "gzip;q=0.1234", "gzip;q=.5", "gzip;q=-1",
-            "gzip;q=1.001", "gzip;q=0.x"]
-        {
+        for value in [
+            "gzip;q=1.5",
+            "gzip;q=2",
+            "gzip;q=",
+            "gzip;q=0.1234",
+            "gzip;q=.5",
+            "gzip;q=-1",
+            "gzip;q=1.001",
+            "gzip;q=0.x",
+        ] {
             assert_eq!(accepted([value.as_bytes()]), Accepted::default(), "{value}");
         }
     }

@@ -184,7 +184,8 @@ mod tests {
             config.is_public = is_public;
             config.check().is_ok()
         };
-        for listen in ["127.0.0.1:0", "127.8.9.1:80", "[::1]:0", "[::ffff:127.0.0.1]:0", "unix:/x"] {
+        for listen in ["127.0.0.1:0", "127.8.9.1:80", "[::1]:0", "[::ffff:127.0.0.1]:0", "unix:/x"]
+        {
             assert!(with(listen, None, false), "{listen}");
         }
         for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "[::ffff:192.0.2.1]:80"] {

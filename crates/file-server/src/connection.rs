@@ -44,7 +44,6 @@ pub(crate) enum Ready {
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
     pub(crate) peer: Option<IpAddr>,
-    pub(crate) is_admin: bool,
     pub(crate) state: State,
     /// What was received and not understood yet.
     pub(crate) input: Vec<u8>,
@@ -55,8 +54,15 @@ pub(crate) struct Connection {
     pub(crate) requests: u32,
     pub(crate) ready: Option<Ready>,
     pub(crate) closes: bool,
+    /// It may send more than was answered.
+    pub(crate) sends_on: bool,
+    /// How much more is taken of it after the last answer; `None` before that.
+    lingers: Option<u64>,
+    /// It speaks HTTP/1.0, and takes it for granted that we close.
+    pub(crate) is_old: bool,
     pub(crate) begun: Begun,
     deadline: Option<Instant>,
+    is_head_begun: bool,
     /// Bytes taken since the pace was looked at last.
     pace_bytes: u64,
     share_bytes: u64,
@@ -69,8 +75,8 @@ pub(crate) enum State {
     /// For another thread, with the head of a request at the front of `input`.
     Waiting,
     Sending(Box<Sending>),
-    /// Until the peer has read its last answer; so many bytes more are taken of it.
-    Lingering(u64),
+    /// Until the peer has read its last answer.
+    Lingering,
 }
 
 /// What to do next with a connection.
@@ -103,7 +109,6 @@ impl Service for Worker {
         Some(Connection {
             socket,
             peer: from.peer.map(|peer| peer.ip().to_canonical()),
-            is_admin: Some(from.listener) == self.admin_listener,
             state: State::Reading,
             input: Vec::new(),
             has_unread: false,
@@ -111,8 +116,12 @@ impl Service for Worker {
             requests: 0,
             ready: None,
             closes: false,
+            sends_on: false,
+            lingers: None,
+            is_old: false,
             begun: Begun::default(),
             deadline: Some(hub.now() + self.desk.shared.limits.head_time),
+            is_head_begun: true,
             pace_bytes: 0,
             share_bytes: 0,
             share_requests: 0,
@@ -141,7 +150,7 @@ impl Service for Worker {
                 State::Reading => self.read(connection, hub),
                 State::Waiting => Ok(Flow::Wait),
                 State::Sending(_) => self.send(connection, hub),
-                State::Lingering(_) => connection.linger(),
+                State::Lingering => connection.linger(),
             };
             match flow {
                 Ok(Flow::Go) if connection.share_bytes == 0 || connection.share_requests == 0 => {
@@ -186,7 +195,7 @@ impl Worker {
                 return false;
             }
             State::Reading if !connection.input.is_empty() => self.desk.counts.too_slow.add(1),
-            State::Reading | State::Lingering(_) => {}
+            State::Reading | State::Lingering => {}
         }
         true
     }
@@ -211,10 +220,6 @@ impl Worker {
         let flow = match moved {
             Ok(Moved::Bytes(0)) => Ok(Flow::Close),
             Ok(Moved::Bytes(bytes)) => {
-                if bytes < buffer.len() {
-                    // Asking once more would only be told so.
-                    connection.socket.source_was_empty();
-                }
                 let received = &buffer[..bytes];
                 if connection.input.is_empty() {
                     let (taken, flow) = self.requests(connection, received, hub);
@@ -298,12 +303,13 @@ impl Worker {
     pub(crate) fn next_request(&self, connection: &mut Connection, now: Instant) {
         let limits = &self.desk.shared.limits;
         if connection.closes {
-            connection.state = State::Lingering(LINGER_BYTES);
-            // As long as a head may take: it sends what we do not read.
+            connection.state = State::Lingering;
+            connection.sends_on |= connection.has_unread || connection.skip_bytes > 0;
             connection.deadline = Some(now + limits.head_time);
             return;
         }
         connection.state = State::Reading;
+        connection.is_head_begun = false;
         connection.has_unread = !connection.input.is_empty();
         connection.deadline = Some(now + limits.idle_time);
     }
@@ -320,13 +326,20 @@ impl Worker {
         connection.is_head_begun = is_begun;
     }
 
-    pub(crate) fn answered(&mut self, connection: &Connection, status: u16, bytes: u64, tier: Tier) {
+    pub(crate) fn answered(
+        &mut self,
+        connection: &Connection,
+        status: u16,
+        bytes: u64,
+        tier: Tier,
+    ) {
         self.desk.counts.answered(status, tier);
         self.log(connection, status, bytes, tier);
     }
 
     fn log(&mut self, connection: &Connection, status: u16, bytes: u64, tier: Tier) {
-        let Some(log) = self.desk.shared.access_log.as_ref().filter(|_| !connection.is_admin) else {
+        let Some(log) = self.desk.shared.access_log.as_ref().filter(|_| self.admin.is_none())
+        else {
             return;
         };
         let end = Ended { peer: connection.peer, date: &self.clock.log_date, status, bytes, tier };
@@ -336,6 +349,13 @@ impl Worker {
 }
 
 impl Connection {
+    /// Passes over what is left of the body of the last request, and says how much that was.
+    pub(crate) fn skip(&mut self, bytes: &[u8]) -> usize {
+        let skipped = (bytes.len() as u64).min(self.skip_bytes);
+        self.skip_bytes -= skipped;
+        usize::try_from(skipped).unwrap_or(bytes.len())
+    }
+
     fn told(&mut self, message: Message) {
         match message {
             Message::Ready(ready) => {
@@ -358,23 +378,22 @@ impl Connection {
     /// Takes what comes, until the peer closes: were anything unread when we close, the kernel
     /// would tell the peer so in a way that makes it lose the last answer.
     fn linger(&mut self) -> io::Result<Flow> {
-        let State::Lingering(left) = &mut self.state else { return Ok(Flow::Go) };
-        if *left == LINGER_BYTES {
-            self.socket.shut_write()?;
-        }
+        let left = match self.lingers {
+            Some(left) => left,
+            // It has sent no more than was answered.
+            None if !self.sends_on && !self.socket.is_readable() => return Ok(Flow::Close),
+            None => {
+                self.socket.shut_write()?;
+                LINGER_BYTES
+            }
+        };
         let mut buffer = [0; 4096];
-        match self.socket.read(&mut buffer)? {
-            Moved::Bytes(0) => Ok(Flow::Close),
-            Moved::Bytes(bytes) => {
-                *left = left.saturating_sub(bytes as u64);
-                self.share_bytes = self.share_bytes.saturating_sub(bytes as u64);
-                Ok(if *left == 0 { Flow::Close } else { Flow::Go })
-            }
-            Moved::WouldBlock => {
-                // Told once that nothing more comes.
-                *left -= 1;
-                Ok(Flow::Wait)
-            }
-        }
+        let (left, flow) = match self.socket.read(&mut buffer)? {
+            Moved::Bytes(0) => (left, Flow::Close),
+            Moved::Bytes(bytes) => (left.saturating_sub(bytes as u64), Flow::Go),
+            Moved::WouldBlock => (left, Flow::Wait),
+        };
+        self.lingers = Some(left);
+        Ok(if left == 0 { Flow::Close } else { flow })
     }
 }

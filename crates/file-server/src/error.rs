@@ -19,8 +19,10 @@ pub enum Error {
         source: io::Error,
     },
     /// An address to listen on is open to others, and that was not asked for.
-    #[error("{address} can be reached by others, and everything below the directory is served \
-             without asking who it is")]
+    #[error(
+        "{address} can be reached by others, and everything below the directory is served \
+             without asking who it is"
+    )]
     Public {
         /// The address.
         address: String,
@@ -28,6 +30,17 @@ pub enum Error {
     /// What was configured cannot work.
     #[error("{0}")]
     Invalid(&'static str),
+    /// An address cannot be listened at.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// The kernel does not say any more which sockets are ready.
+    #[error("cannot wait for sockets")]
+    Poll(#[source] io::Error),
     /// A thread cannot be started.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),

@@ -151,9 +151,8 @@ fn read(file: &OpenFile, source: Source, offset: u64, end: u64) -> Result<Window
             (Tier::Uncached, read.map_err(|_error| Broken::Failed)?)
         }
         Source::Read | Source::PageCache => {
-            let read = rustix::io::retry_on_intr(|| {
-                rustix::io::pread(&file.fd, &mut buffer[..], offset)
-            });
+            let read =
+                rustix::io::retry_on_intr(|| rustix::io::pread(&file.fd, &mut buffer[..], offset));
             (Tier::Read, read.map_err(|_errno| Broken::Failed)?)
         }
     };

@@ -96,7 +96,8 @@ impl Finder {
         let mut chosen = Chosen::default();
         if self.with_precompressed {
             let liked = accepted.iter();
-            let others = Coding::ALL.into_iter().filter(|coding| accepted.iter().all(|it| it != *coding));
+            let others =
+                Coding::ALL.into_iter().filter(|coding| accepted.iter().all(|it| it != *coding));
             for coding in liked.chain(others) {
                 let sibling = [below_root, coding.suffix().as_bytes()].concat();
                 match self.root.open_at(&sibling, wait) {
@@ -157,7 +158,9 @@ mod tests {
     #[test]
     fn the_form_is_what_the_client_likes_of_what_is_there() {
         let dir = tempfile::tempdir().unwrap();
-        for (name, bytes) in [("a.txt", 9), ("a.txt.gz", 3), ("a.txt.zst", 2), ("b", 5), ("c.br", 1)] {
+        for (name, bytes) in
+            [("a.txt", 9), ("a.txt.gz", 3), ("a.txt.zst", 2), ("b", 5), ("c.br", 1)]
+        {
             std::fs::write(dir.path().join(name), vec![0; bytes]).unwrap();
         }
         std::fs::create_dir(dir.path().join("b.gz")).unwrap();

@@ -45,7 +45,7 @@ impl Version {
 }
 
 /// A bijection whose every bit of input reaches every bit of output: the end of splitmix64.
-fn mixed(value: u64) -> u64 {
+pub(crate) fn mixed(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -101,7 +101,8 @@ impl Meta {
             always.push(("Cache-Control", value.to_owned()));
         }
         let modified = String::from_utf8_lossy(modified.as_bytes()).into_owned();
-        let mut with_body = vec![("Last-Modified", modified), ("Accept-Ranges", "bytes".to_owned())];
+        let mut with_body =
+            vec![("Last-Modified", modified), ("Accept-Ranges", "bytes".to_owned())];
         if let Some(coding) = chosen.coding {
             with_body.push(("Content-Encoding", coding.name().to_owned()));
         }

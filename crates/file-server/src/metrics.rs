@@ -110,7 +110,9 @@ pub struct Stats {
 
 impl Stats {
     pub(crate) fn add(&mut self, counts: &Counts) {
-        for (index, count) in counts.statuses.iter().enumerate().filter(|(_, count)| count.get() > 0) {
+        for (index, count) in
+            counts.statuses.iter().enumerate().filter(|(_, count)| count.get() > 0)
+        {
             let status = u16::try_from(index + 100).unwrap_or(0);
             match self.statuses.binary_search_by_key(&status, |row| row.0) {
                 Ok(at) => self.statuses[at].1 += count.get(),
@@ -156,7 +158,8 @@ impl Stats {
             self.statuses.iter().map(|(code, n)| (format!("{{code=\"{code}\"}}"), *n)).collect();
         family("requests_total", "counter", "Answers, by status.", &statuses);
         let of_tier = |pick: fn(&(Tier, u64, u64)) -> u64| -> Vec<_> {
-            let row = |row: &(Tier, u64, u64)| (format!("{{tier=\"{}\"}}", row.0.name()), pick(row));
+            let row =
+                |row: &(Tier, u64, u64)| (format!("{{tier=\"{}\"}}", row.0.name()), pick(row));
             self.tiers.iter().map(row).collect()
         };
         let help = "Answers with bytes of a file, by where most of them came from.";

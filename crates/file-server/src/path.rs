@@ -65,7 +65,11 @@ pub(crate) fn checked(decoded: &[u8], with_dotfiles: bool) -> Result<Path<'_>, N
     }
     if below_root.is_empty() {
         // "//" is the root to some and another server to others.
-        return if path.is_empty() { Ok(Path { below_root, is_directory }) } else { Err(NoPath::Hidden) };
+        return if path.is_empty() {
+            Ok(Path { below_root, is_directory })
+        } else {
+            Err(NoPath::Hidden)
+        };
     }
     for (index, segment) in below_root.split(|byte| *byte == b'/').enumerate() {
         match segment {
@@ -126,15 +130,42 @@ mod tests {
     #[test]
     fn tricks_are_refused() {
         for target in [
-            "/..", "/../etc/passwd", "/a/../b", "/a/..", "/./a", "/%2e%2e/a", "/%2E./a", "/a/%2e",
-            "/a%2fb", "/a%2Fb", "/a%00", "/a%0", "/a%", "/a%zz", "/%+1a", "a", "*", "",
-            "http://h/a", "/..%2f..", "/%2e%2e%2f",
+            "/..",
+            "/../etc/passwd",
+            "/a/../b",
+            "/a/..",
+            "/./a",
+            "/%2e%2e/a",
+            "/%2E./a",
+            "/a/%2e",
+            "/a%2fb",
+            "/a%2Fb",
+            "/a%00",
+            "/a%0",
+            "/a%",
+            "/a%zz",
+            "/%+1a",
+            "a",
+            "*",
+            "",
+            "http://h/a",
+            "/..%2f..",
+            "/%2e%2e%2f",
         ] {
             assert_eq!(of(target), Err(NoPath::Malformed), "{target}");
         }
-        for target in ["//", "//a", "/a//b", "/a//", "/.git/config", "/a/.b", "/.well-known/.x",
-            "/a/.well-known", "/.", "/%2ea"]
-        {
+        for target in [
+            "//",
+            "//a",
+            "/a//b",
+            "/a//",
+            "/.git/config",
+            "/a/.b",
+            "/.well-known/.x",
+            "/a/.well-known",
+            "/.",
+            "/%2ea",
+        ] {
             let expected = if target == "/." { NoPath::Malformed } else { NoPath::Hidden };
             assert_eq!(of(target), Err(expected), "{target}");
         }

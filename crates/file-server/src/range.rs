@@ -116,7 +116,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_refused() {
-        for value in ["bytes=10-", "bytes=10-10", "bytes=-0", "bytes=99-,88-", "bytes=18446744073709551616-"] {
+        for value in
+            ["bytes=10-", "bytes=10-10", "bytes=-0", "bytes=99-,88-", "bytes=18446744073709551616-"]
+        {
             assert_eq!(wanted(value.as_bytes(), 10), Wanted::Nothing, "{value}");
         }
     }
@@ -124,9 +126,23 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_passed_over() {
         for value in [
-            "", "bytes", "bytes=", "bytes=,", "bytes=a-b", "bytes=1", "bytes=-", "bytes=5-4",
-            "bytes=+1-2", "bytes=1-2-3", "bytes=--1", "items=0-1", "bytes 0-1", "bytes=0-1,x",
-            "bytes=0x1-2", "bytes:0-1", "bytes=1-2;3-4",
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=,",
+            "bytes=a-b",
+            "bytes=1",
+            "bytes=-",
+            "bytes=5-4",
+            "bytes=+1-2",
+            "bytes=1-2-3",
+            "bytes=--1",
+            "items=0-1",
+            "bytes 0-1",
+            "bytes=0-1,x",
+            "bytes=0x1-2",
+            "bytes:0-1",
+            "bytes=1-2;3-4",
         ] {
             assert_eq!(wanted(value.as_bytes(), 10), Wanted::All, "{value}");
         }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{self, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -37,21 +37,14 @@ pub(crate) enum Opened {
 #[derive(Debug)]
 pub(crate) struct Root {
     dir: OwnedFd,
-    path: PathBuf,
 }
 
 impl Root {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let dir = fs::open(path, flags, Mode::empty()).map_err(|errno| Error::Directory {
-            path: path.to_path_buf(),
-            source: errno.into(),
-        })?;
-        Ok(Self { dir, path: path.to_path_buf() })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+        let dir = fs::open(path, flags, Mode::empty())
+            .map_err(|errno| Error::Directory { path: path.to_path_buf(), source: errno.into() })?;
+        Ok(Self { dir })
     }
 
     /// Opens what is at `below_root`, which [`crate::path::checked`] has seen. Symbolic links are

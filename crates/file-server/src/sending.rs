@@ -61,6 +61,8 @@ pub(crate) struct Sending {
     pub(crate) status: u16,
     /// Of the body, as far as the kernel took it.
     pub(crate) body_bytes: u64,
+    /// The disk is what it waits for.
+    pub(crate) is_reading: bool,
     /// What goes first: the head, and a body that is no file's.
     out: Vec<u8>,
     out_at: usize,
@@ -90,6 +92,7 @@ impl Sending {
         Self {
             status,
             body_bytes: 0,
+            is_reading: false,
             out,
             out_at: 0,
             head_bytes,
@@ -206,7 +209,12 @@ impl Sending {
 
     /// Of an answer whose head and body were offered to the kernel in one call, and of which it
     /// took `taken` bytes: what is left.
-    pub(crate) fn rest_of(pieces: &[&[u8]], taken: usize, file: &Arc<HotFile>, desk: &Desk) -> Self {
+    pub(crate) fn rest_of(
+        pieces: &[&[u8]],
+        taken: usize,
+        file: &Arc<HotFile>,
+        desk: &Desk,
+    ) -> Self {
         let head = pieces.concat();
         let of_body = taken.saturating_sub(head.len()) as u64;
         let head_bytes = head.len();

@@ -18,7 +18,7 @@ use crate::tier::Rules;
 /// One for the server.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) finder: Finder,
+    pub(crate) finder: Arc<Finder>,
     pub(crate) caches: Caches,
     pub(crate) sketch: Sketch,
     pub(crate) rules: Rules,

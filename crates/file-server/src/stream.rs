@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_pipe::Drained;
 use haul_reactor::{Moved, Remote, Socket};
 use rustix::io::Errno;
 

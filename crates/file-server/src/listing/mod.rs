@@ -10,7 +10,8 @@ use rustix::fs::{self, AtFlags, FileType};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-pub(crate) use page::page;
+use crate::answer::Page;
+use page::{POLICY, page};
 
 /// More names than this are cut off, and the listing says so.
 const ENTRIES_MAX: usize = 20_000;
@@ -58,8 +59,22 @@ pub(crate) fn read(dir: OwnedFd, with_dotfiles: bool) -> Result<Listing, Errno> 
         let modified_s = u64::try_from(stat.st_mtime).unwrap_or(0);
         entries.push(Entry { name: name.to_bytes().to_vec(), bytes, modified_s });
     }
-    entries.sort_unstable_by(|a, b| (a.bytes.is_some(), &a.name).cmp(&(b.bytes.is_some(), &b.name)));
+    entries
+        .sort_unstable_by(|a, b| (a.bytes.is_some(), &a.name).cmp(&(b.bytes.is_some(), &b.name)));
     Ok(Listing { entries, is_cut })
+}
+
+/// The directory at a decoded path, as an answer.
+pub(crate) fn answer(dir: OwnedFd, path: &[u8], with_dotfiles: bool, as_json: bool) -> Page {
+    let Ok(listing) = read(dir, with_dotfiles) else { return Page::of_status(500) };
+    let answer = if as_json {
+        Page { content_type: "application/json", ..Page::plain(200, to_json(&listing)) }
+    } else {
+        let content_type = "text/html; charset=utf-8";
+        Page { content_type, ..Page::plain(200, page(path, &listing)) }
+            .with("Content-Security-Policy", POLICY)
+    };
+    answer.with("Vary", "Accept").with("Cache-Control", "no-cache")
 }
 
 /// The same for programs. Names that are no text have what is none replaced.

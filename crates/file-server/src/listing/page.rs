@@ -106,8 +106,12 @@ mod tests {
     #[test]
     fn names_cannot_leave_their_place() {
         let entry = |name: &str| Entry { name: name.into(), bytes: Some(1536), modified_s: 0 };
-        let entries = vec![entry("<script>alert('1')</script>"), entry("\" onclick=\"x"),
-            entry("javascript:x"), entry("a b%20c?d#e")];
+        let entries = vec![
+            entry("<script>alert('1')</script>"),
+            entry("\" onclick=\"x"),
+            entry("javascript:x"),
+            entry("a b%20c?d#e"),
+        ];
         let page = page(b"/d<i>/", &Listing { entries, is_cut: false });
         assert!(!page.contains("<script") && !page.contains("<i>"), "{page}");
         assert!(!page.contains("href=\"javascript:") && !page.contains("\" onclick"), "{page}");
