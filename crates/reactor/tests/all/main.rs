@@ -1,0 +1,1 @@
+//! Reactors against the kernel.
