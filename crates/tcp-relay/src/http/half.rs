@@ -170,7 +170,9 @@ impl Half {
             self.inbox.skip(frame_bytes);
             match chunk {
                 Chunk::Data(left) if left > chunked.data_max => return Err(TOO_LONG),
-                Chunk::Data(left) if !self.inbox.is_empty() => chunked.take(left, &mut self.inbox, out),
+                Chunk::Data(left) if !self.inbox.is_empty() => {
+                    chunked.take(left, &mut self.inbox, out)
+                }
                 Chunk::Data(left) if left >= LARGE_BYTES as u64 => {
                     chunked.begin_flow(left, out);
                     self.flow.expect(Some(left));

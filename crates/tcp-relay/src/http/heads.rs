@@ -91,6 +91,12 @@ pub(crate) fn wants_websocket(request: &Request<'_>, options: &HttpOptions) -> b
         && request.fields.first("upgrade").is_some_and(wanted)
 }
 
+/// Whether a target's 101 begins what was asked for.
+pub(crate) fn is_websocket(response: &Response<'_>) -> bool {
+    let is_named = |value: &[u8]| value.eq_ignore_ascii_case(b"websocket");
+    response.fields.first("upgrade").is_some_and(is_named)
+}
+
 /// Writes the head of a request to a target.
 ///
 /// # Errors

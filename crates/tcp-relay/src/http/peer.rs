@@ -1,6 +1,6 @@
 //! Who the client is, as targets are told. Pure.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 
 use haul_http1::HeadWriter;
 
@@ -15,8 +15,8 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// The client at this address; none is a unix socket.
-    pub(crate) fn new(client: Option<SocketAddr>) -> Self {
-        let address = client.map(|client| client.ip().to_canonical());
+    pub(crate) fn new(client: Option<IpAddr>) -> Self {
+        let address = client.map(|client| client.to_canonical());
         let element = match address {
             Some(address) if address.is_ipv6() => format!("for=\"[{address}]\";proto=http"),
             Some(address) => format!("for={address};proto=http"),
