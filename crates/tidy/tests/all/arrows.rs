@@ -34,8 +34,8 @@ const HOUSE: &[(&str, Place, &str)] = &[
         "memchr parking_lot rustix thiserror | proptest tempfile tracing tracing-appender \
          tracing-subscriber",
     ),
-    ("haul-pipe", Floor(2), "rustix thiserror | proptest tempfile"),
-    ("haul-reactor", Floor(2), "mio rustix slab socket2 thiserror | tempfile"),
+    ("haul-pipe", Floor(2), "parking_lot rustix thiserror | proptest tempfile"),
+    ("haul-reactor", Floor(2), "mio rustix socket2 thiserror | tempfile"),
     ("haul-http1", Floor(2), "httparse httpdate memchr thiserror | proptest"),
     (
         "haul-file-store",

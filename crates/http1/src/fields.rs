@@ -1,0 +1,131 @@
+//! The fields of a head that was found to be right.
+
+use memchr::memchr;
+
+/// One field of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Its name, as it was received.
+    pub name: &'a [u8],
+    /// Its value without the white space around it. It has no control bytes but tabs.
+    pub value: &'a [u8],
+}
+
+impl Field<'_> {
+    /// Whether this is its name, in whichever case.
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+}
+
+/// The fields of a head, in their order.
+///
+/// They are found anew each time one walks over them: go over them once, and pick what is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'a> {
+    /// Whole lines, each `name:value\r\n`: the parser has seen to it.
+    lines: &'a [u8],
+    count: usize,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) const fn new(lines: &'a [u8], count: usize) -> Self {
+        Self { lines, count }
+    }
+
+    /// How many there are.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The value of the first field with this name, in whichever case.
+    pub fn first(&self, name: &str) -> Option<&'a [u8]> {
+        (*self).into_iter().find(|field| field.is(name)).map(|field| field.value)
+    }
+
+    /// The values of all fields with this name, in whichever case.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        (*self).into_iter().filter(move |field| field.is(name)).map(|field| field.value)
+    }
+}
+
+impl<'a> IntoIterator for Fields<'a> {
+    type Item = Field<'a>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        Iter { rest: self.lines }
+    }
+}
+
+/// Goes over the fields of a head.
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        let colon = memchr(b':', self.rest)?;
+        let (name, rest) = self.rest.split_at_checked(colon)?;
+        let (value, rest) = rest.split_at_checked(memchr(b'\n', rest)? + 1)?;
+        self.rest = rest;
+        Some(Field { name, value: value.get(1..)?.trim_ascii() })
+    }
+}
+
+/// The members of a comma-separated list without the white space around them; empty ones are left
+/// out.
+pub fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+}
+
+/// Whether a byte may stand in the name of a method or a field.
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_'
+        )
+        || matches!(byte, b'`' | b'|' | b'~')
+}
+
+/// Whether this is the name of a method or a field.
+pub(crate) fn is_token(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| is_token_byte(*byte))
+}
+
+/// Whether a byte may stand in the value of a field: visible, blank, tab, or beyond ASCII.
+pub(crate) const fn is_value_byte(byte: u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_in_their_order_without_the_blanks_around_values() {
+        let fields = Fields::new(b"A:1\r\nb-b: \t two words \t\r\nC:\r\na: http://x:1\r\n", 4);
+        let seen: Vec<_> = fields.into_iter().map(|field| (field.name, field.value)).collect();
+        let expected: [(&[u8], &[u8]); 4] =
+            [(b"A", b"1"), (b"b-b", b"two words"), (b"C", b""), (b"a", b"http://x:1")];
+        assert_eq!(seen, expected);
+        assert_eq!(fields.first("a"), Some(&b"1"[..]));
+        assert_eq!(fields.first("B-B"), Some(&b"two words"[..]));
+        assert_eq!(fields.first("d"), None);
+        assert_eq!(fields.all("A").count(), 2);
+    }
+
+    #[test]
+    fn members_of_a_list_are_trimmed_and_empty_ones_are_none() {
+        let all = |list: &'static str| {
+            members(list.as_bytes()).map(|one| str::from_utf8(one).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(all("close"), ["close"]);
+        assert_eq!(all(" a ,\tb c,, ,d"), ["a", "b c", "d"]);
+        assert_eq!(all(""), [""; 0]);
+    }
+}

@@ -1,0 +1,145 @@
+//! Who has a pipe, and what becomes of it.
+
+use haul_pipe::{NoPipe, PoolStats};
+
+use crate::*;
+
+#[test]
+fn an_empty_pipe_is_lent_again_and_none_is_made() {
+    let (mut peer, from) = pair();
+    let (to, mut out) = pair();
+    let pool = pool(4);
+    for round in 0..1000 {
+        peer.write_all(b"burst").unwrap();
+        let mut lease = pool.lease().unwrap();
+        assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(5));
+        assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::Bytes(5), "{round}");
+        assert_eq!(read_now(&mut out), b"burst");
+    }
+    assert_eq!(pool.stats(), PoolStats { made: 1, free: 1, ..PoolStats::default() });
+}
+
+#[test]
+fn what_was_left_in_a_pipe_reaches_nobody_else() {
+    let (mut peer, from) = pair();
+    let (to, mut out) = pair();
+    let pool = pool(1);
+    peer.write_all(b"the first one's secret").unwrap();
+    let mut lease = pool.lease().unwrap();
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(22));
+    assert_eq!(lease.drain(&to, 4, false).unwrap(), Drained::Bytes(4));
+    drop(lease);
+    let stats = pool.stats();
+    assert_eq!((stats.closed, stats.free, stats.leased), (1, 0, 0));
+
+    peer.write_all(b"mine").unwrap();
+    let mut lease = pool.lease().unwrap();
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(4));
+    assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::Bytes(4));
+    assert_eq!(read_now(&mut out), b"the mine");
+}
+
+#[test]
+fn a_transfer_that_failed_with_bytes_inside_takes_its_pipe_along() {
+    let (mut peer, from) = pair();
+    let (to, out) = pair();
+    let pool = pool(1);
+    peer.write_all(b"lost").unwrap();
+    drop(out);
+    let mut lease = pool.lease().unwrap();
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(4));
+    let error = lease.drain(&to, ALL, false).unwrap_err();
+    assert_eq!(error.source.kind(), ErrorKind::BrokenPipe);
+    assert!(!error.is_refusal());
+    assert_eq!(
+        error.to_string(),
+        "cannot move bytes from a pipe to the target: Broken pipe (os error 32)"
+    );
+    assert_eq!(lease.pending_bytes(), 4);
+    drop(lease);
+    assert_eq!((pool.stats().closed, pool.stats().free), (1, 0));
+}
+
+#[test]
+fn no_more_pipes_are_lent_than_allowed() {
+    let pool = pool(2);
+    let (first, second) = (pool.lease().unwrap(), pool.lease().unwrap());
+    assert!(matches!(pool.lease(), Err(NoPipe::Exhausted(2))));
+    drop(first);
+    let third = pool.lease().unwrap();
+    assert!(pool.lease().is_err());
+    drop((second, third));
+    let stats = pool.stats();
+    assert_eq!((stats.made, stats.refused, stats.leased, stats.free), (2, 2, 0, 2));
+}
+
+#[test]
+fn a_lease_comes_back_from_another_thread_even_when_the_pool_is_gone() {
+    let pool = pool(1);
+    let lease = pool.lease().unwrap();
+    let clone = pool.clone();
+    drop(pool);
+    std::thread::spawn(move || drop(lease)).join().unwrap();
+    assert_eq!(clone.stats().free, 1);
+    let lease = clone.lease().unwrap();
+    drop(clone);
+    drop(lease);
+}
+
+#[test]
+fn a_pipe_has_the_size_that_was_asked_for() {
+    let pool = PipePool::new(PoolOptions { pipe_bytes: 1 << 20, pipes_max: 1 });
+    assert_eq!(pool.lease().unwrap().capacity_bytes(), 1 << 20);
+    assert_eq!(pool.stats().undersized, 0);
+}
+
+/// More than the kernel gives, to anybody.
+#[test]
+fn a_pipe_that_cannot_be_so_large_is_smaller_and_works() {
+    let (mut peer, from) = pair();
+    let (to, mut out) = pair();
+    let pool = PipePool::new(PoolOptions { pipe_bytes: usize::MAX, pipes_max: 1 });
+    let mut lease = pool.lease().unwrap();
+    assert!(lease.capacity_bytes() >= 8192 && pool.stats().undersized == 1);
+    peer.write_all(b"all the same").unwrap();
+    lease.fill(&from, ALL).unwrap();
+    lease.drain(&to, ALL, false).unwrap();
+    assert_eq!(read_now(&mut out), b"all the same");
+}
+
+#[test]
+fn what_cannot_be_spliced_is_told_apart_from_what_failed() {
+    let pool = pool(1);
+    let mut lease = pool.lease().unwrap();
+    // A directory.
+    let dir = std::fs::File::open("/").unwrap();
+    let error = lease.fill_at(&dir, 0, 4096).unwrap_err();
+    assert!(error.is_refusal(), "{error}");
+    // A target opened for appending takes no spliced bytes; they can still be had.
+    let (mut peer, from) = pair();
+    peer.write_all(b"kept").unwrap();
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(4));
+    let file = tempfile::tempdir().unwrap();
+    let to = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(file.path().join("appended"))
+        .unwrap();
+    assert!(lease.drain(&to, ALL, false).unwrap_err().is_refusal());
+    let mut kept = [0; 16];
+    assert_eq!(lease.read(&mut kept).unwrap(), 4);
+    assert_eq!(&kept[..4], b"kept");
+    drop(lease);
+    assert_eq!((pool.stats().free, pool.stats().closed), (1, 0));
+}
+
+#[test]
+fn a_descriptor_that_is_none_is_told() {
+    let pool = pool(1);
+    let mut lease = pool.lease().unwrap();
+    let (_peer, from) = pair();
+    let write_only = std::fs::File::options().write(true).open("/dev/null").unwrap();
+    assert!(lease.fill(&write_only, ALL).is_err());
+    // The lease is as good as before.
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::SourceEmpty);
+}

@@ -1,0 +1,179 @@
+//! How bytes move between sockets, and who is to be waited for.
+
+use proptest::prelude::*;
+
+use crate::*;
+
+#[test]
+fn an_empty_source_an_ended_one_and_a_full_target_are_told_apart() {
+    let (mut peer, from) = pair();
+    let (mut to, mut out) = pair();
+    let pool = pool(1);
+    let mut lease = pool.lease().unwrap();
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::SourceEmpty);
+
+    let before = write_until_full(&mut to);
+    peer.write_all(b"waits").unwrap();
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(5));
+    assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::TargetFull);
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::PipeFull);
+    assert_eq!(lease.pending_bytes(), 5);
+
+    assert_eq!(read_now(&mut out).len(), before);
+    assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::Bytes(5));
+    assert_eq!(read_now(&mut out), b"waits");
+    drop(peer);
+    assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::End);
+    assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::Bytes(0));
+}
+
+/// A slot a message, whatever its length: a pipe is full with next to nothing inside.
+#[test]
+fn a_pipe_is_full_when_its_slots_are_though_few_bytes_are_inside() {
+    let (mut peer, from) = pair();
+    let pool = pool(1);
+    let mut lease = pool.lease().unwrap();
+    let slots = lease.capacity_bytes() / 4096;
+    for _ in 0..2 * slots {
+        peer.write_all(b"1").unwrap();
+    }
+    while lease.fill(&from, ALL).unwrap() != Filled::PipeFull {}
+    assert_eq!(lease.pending_bytes(), slots);
+    lease.discard(ALL).unwrap();
+    assert_eq!(lease.pending_bytes(), 0);
+    while lease.fill(&from, ALL).unwrap() != Filled::PipeFull {}
+    assert_eq!(lease.pending_bytes(), slots);
+}
+
+#[test]
+fn nothing_wanted_is_nothing_moved_and_no_end() {
+    let (peer, from) = pair();
+    let (to, _out) = pair();
+    let pool = pool(1);
+    let mut lease = pool.lease().unwrap();
+    drop(peer);
+    assert_eq!(lease.fill(&from, 0).unwrap(), Filled::Bytes(0));
+    assert_eq!(lease.drain(&to, 0, false).unwrap(), Drained::Bytes(0));
+    assert_eq!(lease.read(&mut []).unwrap(), 0);
+    assert_eq!(lease.fill(&from, 1).unwrap(), Filled::End);
+}
+
+/// One step of two transfers that share a pool of one pipe.
+#[derive(Debug, Clone)]
+enum Step {
+    Write { who: usize, bytes: usize },
+    Fill { who: usize, bytes_max: usize },
+    Drain { who: usize, bytes_max: usize },
+    Discard { who: usize, bytes: usize },
+    Receive { who: usize },
+    LetGo { who: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let who = || 0..2_usize;
+    prop_oneof![
+        (who(), 1..100_000_usize).prop_map(|(who, bytes)| Step::Write { who, bytes }),
+        (who(), 0..200_000_usize).prop_map(|(who, bytes_max)| Step::Fill { who, bytes_max }),
+        (who(), 0..200_000_usize).prop_map(|(who, bytes_max)| Step::Drain { who, bytes_max }),
+        (who(), 0..9000_usize).prop_map(|(who, bytes)| Step::Discard { who, bytes }),
+        who().prop_map(|who| Step::Receive { who }),
+        who().prop_map(|who| Step::LetGo { who }),
+    ]
+}
+
+/// One transfer, and what is to come out at its end.
+struct Transfer {
+    peer: UnixStream,
+    from: UnixStream,
+    to: UnixStream,
+    out: UnixStream,
+    lease: Option<haul_pipe::Lease>,
+    tag: u8,
+    written: u64,
+    in_source: Vec<u8>,
+    in_pipe: Vec<u8>,
+    in_target: Vec<u8>,
+}
+
+impl Transfer {
+    fn new(tag: u8) -> Self {
+        let ((peer, from), (to, out)) = (pair(), pair());
+        let (in_source, in_pipe, in_target) = (Vec::new(), Vec::new(), Vec::new());
+        Self { peer, from, to, out, lease: None, tag, written: 0, in_source, in_pipe, in_target }
+    }
+
+    /// No two bytes near each other, nor of two transfers, are the same.
+    fn write(&mut self, bytes: usize) {
+        let next = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as u8 | self.tag << 7;
+        let piece: Vec<u8> = (self.written..self.written + bytes as u64).map(next).collect();
+        let taken = self.peer.write(&piece).unwrap_or(0);
+        self.written += taken as u64;
+        self.in_source.extend(&piece[..taken]);
+    }
+
+    fn fill(&mut self, pool: &PipePool, bytes_max: usize) {
+        if self.lease.is_none() {
+            self.lease = pool.lease().ok();
+        }
+        let Some(lease) = &mut self.lease else { return };
+        match lease.fill(&self.from, bytes_max).unwrap() {
+            Filled::Bytes(bytes) => {
+                assert!(bytes <= bytes_max && (bytes > 0 || bytes_max == 0));
+                self.in_pipe.extend(self.in_source.drain(..bytes));
+            }
+            Filled::SourceEmpty => assert!(self.in_source.is_empty() && self.in_pipe.is_empty()),
+            Filled::PipeFull => assert!(!self.in_pipe.is_empty()),
+            Filled::End => panic!("nobody has closed it"),
+        }
+        assert_eq!(lease.pending_bytes(), self.in_pipe.len());
+    }
+
+    fn drain(&mut self, bytes_max: usize) {
+        let Some(lease) = &mut self.lease else { return };
+        match lease.drain(&self.to, bytes_max, false).unwrap() {
+            Drained::Bytes(bytes) => self.in_target.extend(self.in_pipe.drain(..bytes)),
+            Drained::TargetFull => assert!(!self.in_target.is_empty()),
+        }
+        assert_eq!(lease.pending_bytes(), self.in_pipe.len());
+    }
+
+    fn discard(&mut self, bytes: usize) {
+        let Some(lease) = &mut self.lease else { return };
+        lease.discard(bytes).unwrap();
+        self.in_pipe.drain(..bytes.min(self.in_pipe.len()));
+    }
+
+    fn receive(&mut self) {
+        assert!(read_now(&mut self.out) == std::mem::take(&mut self.in_target));
+    }
+
+    fn let_go(&mut self) {
+        self.lease = None;
+        self.in_pipe.clear();
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_byte_comes_out_once_in_order_and_where_it_belongs(
+        steps in prop::collection::vec(step(), 1..80),
+    ) {
+        let pool = pool(1);
+        let mut transfers = [Transfer::new(0), Transfer::new(1)];
+        for step in steps {
+            match step {
+                Step::Write { who, bytes } => transfers[who].write(bytes),
+                Step::Fill { who, bytes_max } => transfers[who].fill(&pool, bytes_max),
+                Step::Drain { who, bytes_max } => transfers[who].drain(bytes_max),
+                Step::Discard { who, bytes } => transfers[who].discard(bytes),
+                Step::Receive { who } => transfers[who].receive(),
+                Step::LetGo { who } => transfers[who].let_go(),
+            }
+            let leased = transfers.iter().filter(|transfer| transfer.lease.is_some()).count();
+            prop_assert_eq!(pool.stats().leased, leased);
+        }
+        for mut transfer in transfers {
+            transfer.receive();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A stream socket that does not block and knows whether it is ready.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
+use socket2::SockRef;
+
+/// What a call on a socket came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moved {
+    /// So many bytes; none read is the end of the stream.
+    Bytes(usize),
+    /// Nothing can be moved now; the connection is driven again when it can.
+    WouldBlock,
+}
+
+/// A connected, or connecting, socket.
+///
+/// The kernel tells each change once, so a socket remembers: it counts as ready until a call finds
+/// that it is not. Whoever moves bytes by other calls than those here says so with
+/// [`Self::source_was_empty`] and [`Self::target_was_full`].
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    is_readable: bool,
+    is_writable: bool,
+    /// The kernel told that the peer will send no more: there is no other edge to wait for.
+    has_end: bool,
+    /// Known to the poll of the thread; never changes back.
+    pub(crate) is_registered: bool,
+}
+
+impl Socket {
+    /// Of a descriptor that does not block. It counts as ready until a call says otherwise.
+    pub fn new(fd: OwnedFd) -> Self {
+        Self { fd, is_readable: true, is_writable: true, has_end: false, is_registered: false }
+    }
+
+    /// Of one that connects: not ready until the kernel says so.
+    pub(crate) fn connecting(fd: OwnedFd) -> Self {
+        Self { is_readable: false, is_writable: false, ..Self::new(fd) }
+    }
+
+    /// A read may find something, or the end, or an error.
+    pub fn is_readable(&self) -> bool {
+        self.is_readable
+    }
+
+    /// A write may find room, or an error.
+    pub fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    /// Somebody else's call found nothing to read.
+    pub fn source_was_empty(&mut self) {
+        self.is_readable = false;
+    }
+
+    /// Somebody else's call found no room.
+    pub fn target_was_full(&mut self) {
+        self.is_writable = false;
+    }
+
+    pub(crate) fn note(&mut self, event: &mio::event::Event) {
+        let has_failed = event.is_error();
+        self.has_end |= event.is_read_closed() || has_failed;
+        self.is_readable |= event.is_readable() || self.has_end;
+        self.is_writable |= event.is_writable() || event.is_write_closed() || has_failed;
+    }
+
+    /// Reads what has come, up to the length of `buffer`.
+    ///
+    /// # Errors
+    /// The kernel's, such as a reset.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Moved> {
+        let fd = &self.fd;
+        let answer = retry_on_intr(|| recv(fd, &mut *buffer, RecvFlags::empty()));
+        if matches!(answer, Ok((bytes, _)) if bytes < buffer.len()) && !self.has_end {
+            // That was all: whatever comes next, the end too, is another edge.
+            self.is_readable = false;
+        }
+        Self::moved(answer.map(|(bytes, _all)| bytes), &mut self.is_readable)
+    }
+
+    /// Looks whether something has come, without taking it. The end of the stream counts.
+    ///
+    /// # Errors
+    /// The kernel's, such as a reset.
+    pub fn peek(&mut self) -> io::Result<Moved> {
+        let (fd, mut byte) = (&self.fd, [0]);
+        let answer = retry_on_intr(|| recv(fd, &mut byte, RecvFlags::PEEK));
+        Self::moved(answer.map(|(bytes, _all)| bytes), &mut self.is_readable)
+    }
+
+    /// Writes these pieces one after the other, as far as there is room. With `more` the kernel may
+    /// hold the last bytes back for what follows at once: say so only when it is certain.
+    ///
+    /// # Errors
+    /// The kernel's, such as a closed connection; no signal is raised.
+    pub fn write(&mut self, pieces: &[IoSlice<'_>], more: bool) -> io::Result<Moved> {
+        let mut flags = SendFlags::NOSIGNAL;
+        flags.set(SendFlags::MORE, more);
+        let fd = &self.fd;
+        let answer =
+            retry_on_intr(|| sendmsg(fd, pieces, &mut SendAncillaryBuffer::default(), flags));
+        Self::moved(answer, &mut self.is_writable)
+    }
+
+    fn moved(answer: rustix::io::Result<usize>, is_ready: &mut bool) -> io::Result<Moved> {
+        match answer {
+            Ok(bytes) => Ok(Moved::Bytes(bytes)),
+            Err(Errno::AGAIN) => {
+                *is_ready = false;
+                Ok(Moved::WouldBlock)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says to the peer that nothing more will come.
+    ///
+    /// # Errors
+    /// When the connection is gone already.
+    pub fn shut_write(&mut self) -> io::Result<()> {
+        Ok(shutdown(&self.fd, Shutdown::Write)?)
+    }
+
+    /// What became of a connection that was begun: once it is writable, whether it stands.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn connected(&self) -> io::Result<()> {
+        SockRef::from(&self.fd).take_error()?.map_or(Ok(()), Err)
+    }
+
+    /// Closes it so that the peer gets a reset in place of a clean end. For a unix socket there is
+    /// no such thing, and it is simply closed.
+    pub fn reset(self) {
+        // Without it the peer takes what was cut short for whole; there is nothing else to do.
+        SockRef::from(&self.fd).set_linger(Some(Duration::ZERO)).ok();
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
