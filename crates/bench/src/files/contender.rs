@@ -111,7 +111,8 @@ impl Servers {
         match (way, &self.haul, &self.nginx) {
             (Way::Haul, Some(program), _) => {
                 let mut command = Command::new(program);
-                command.arg("files").arg(&self.root).args(["--threads", "1", "--listen"]);
+                command.arg("files").arg(&self.root).args(["--threads", "1"]);
+                command.args(["--requests", "1000000000", "--listen"]);
                 command.arg(address.to_string());
                 let (name, cores) = (way.server(), self.cores);
                 let start = Start { name, command, address, cores, dir, forks: false };
