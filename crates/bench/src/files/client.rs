@@ -83,9 +83,10 @@ impl<'a> Client<'a> {
                 Turn::End => break,
             }
             for at in self.ready(WAIT_MAX)? {
-                if let Look::Done { bytes: got } = self.look(at)? {
+                let look = self.look(at)?;
+                bytes += look.bytes;
+                if look.is_all {
                     done += 1;
-                    bytes += got;
                     self.ask(at, any(pages, &mut places))?;
                 }
             }
@@ -106,9 +107,10 @@ impl<'a> Client<'a> {
         }
         while sample.done < pages.len() as u64 {
             for at in self.ready(WAIT_MAX)? {
-                if let Look::Done { bytes } = self.look(at)? {
+                let look = self.look(at)?;
+                sample.bytes += look.bytes;
+                if look.is_all {
                     sample.done += 1;
-                    sample.bytes += bytes;
                     left.pop_front().map(|page| self.ask(at, page)).transpose()?;
                 }
             }
@@ -155,13 +157,20 @@ impl<'a> Client<'a> {
             let mut ready = self.ready(Duration::ZERO)?;
             ready.sort_unstable();
             for at in ready {
-                let Look::Done { bytes } = self.look(at)? else { continue };
-                if at < quick {
-                    opened.latencies.record(start.elapsed().saturating_sub(began_at[at]));
-                    free.push(at);
-                } else {
-                    opened.downloaded += bytes;
-                    next_cold.next().map(|page| self.ask(at, page)).transpose()?;
+                let look = self.look(at)?;
+                if at >= quick {
+                    opened.downloaded += look.bytes;
+                }
+                match (look.is_all, at < quick) {
+                    (false, _) => {}
+                    (true, true) => {
+                        let since_due = start.elapsed().saturating_sub(began_at[at]);
+                        opened.latencies.record(since_due);
+                        free.push(at);
+                    }
+                    (true, false) => {
+                        next_cold.next().map(|page| self.ask(at, page)).transpose()?;
+                    }
                 }
             }
         }

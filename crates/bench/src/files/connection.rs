@@ -35,12 +35,11 @@ pub(super) struct Connection {
 }
 
 /// What a look brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    /// The rest is still to come.
-    Waiting,
-    /// All is here; head and body are so long together.
-    Done { bytes: u64 },
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) bytes: u64,
+    /// Whether that is the end of the answer.
+    pub(super) is_all: bool,
 }
 
 /// How long the answer for each page is, as soon as one was looked at.
@@ -107,16 +106,18 @@ impl Connection {
         };
         let got = match recv(&self.stream, &mut room[..length], flags) {
             Ok((_, got)) => got,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(Look::Waiting),
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(Look::default()),
             Err(errno) => return Err(wrong(site, self.page, io::Error::from(errno).to_string())),
         };
         if got == 0 {
             return Err(wrong(site, self.page, "the connection was closed".to_owned()));
         }
-        self.took(site, lengths, &room[..got.min(length)])
+        let is_all = self.took(site, lengths, &room[..got.min(length)])?;
+        Ok(Look { bytes: got as u64, is_all })
     }
 
-    fn took(&mut self, site: &Site, lengths: &mut Lengths, got: &[u8]) -> Result<Look> {
+    /// Whether the answer has ended.
+    fn took(&mut self, site: &Site, lengths: &mut Lengths, got: &[u8]) -> Result<bool> {
         let page = &site.pages[self.page];
         match &mut self.phase {
             Phase::Idle => {
@@ -127,7 +128,7 @@ impl Connection {
                 *left -= got.len() as u64;
                 if *left == 0 {
                     self.phase = Phase::Idle;
-                    return Ok(Look::Done { bytes: lengths.0[self.page].unwrap_or_default() });
+                    return Ok(true);
                 }
             }
             Phase::Head(bytes) => {
@@ -136,7 +137,7 @@ impl Connection {
                     if bytes.len() > HEAD_MAX {
                         return Err(wrong(site, self.page, "its head does not end".to_owned()));
                     }
-                    return Ok(Look::Waiting);
+                    return Ok(false);
                 };
                 let found = found.map_err(|why| wrong(site, self.page, why))?;
                 if (found.status, found.body_bytes) != (200, page.bytes) {
@@ -149,12 +150,12 @@ impl Connection {
             }
             Phase::Body { .. } => return self.compared(site, lengths, got),
         }
-        Ok(Look::Waiting)
+        Ok(false)
     }
 
-    fn compared(&mut self, site: &Site, lengths: &mut Lengths, got: &[u8]) -> Result<Look> {
+    fn compared(&mut self, site: &Site, lengths: &mut Lengths, got: &[u8]) -> Result<bool> {
         let page = &site.pages[self.page];
-        let Phase::Body { at, head_bytes } = &mut self.phase else { return Ok(Look::Waiting) };
+        let Phase::Body { at, head_bytes } = &mut self.phase else { return Ok(false) };
         if let Some(place) = page.content.differs(*at, got) {
             let why = format!("byte {} of the body is wrong", *at + place as u64);
             return Err(wrong(site, self.page, why));
@@ -164,11 +165,10 @@ impl Connection {
             return Err(wrong(site, self.page, "it is longer than it says".to_owned()));
         }
         if *at < page.bytes {
-            return Ok(Look::Waiting);
+            return Ok(false);
         }
-        let bytes = *head_bytes + page.bytes;
-        lengths.0[self.page] = Some(bytes);
+        lengths.0[self.page] = Some(*head_bytes + page.bytes);
         self.phase = Phase::Idle;
-        Ok(Look::Done { bytes })
+        Ok(true)
     }
 }

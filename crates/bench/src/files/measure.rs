@@ -151,7 +151,7 @@ impl<'a> Bench<'a> {
             if contender.not.is_none() {
                 let sample = self.one(claim, contender);
                 let sample = told(sample, contender.way, &mut contender.not)?;
-                lines[turn.which].samples.0.extend(sample.flatten());
+                lines[turn.which].samples.0.extend(sample);
             }
         }
         for (line, at) in lines.iter_mut().zip(who) {
@@ -174,29 +174,43 @@ impl<'a> Bench<'a> {
     }
 
     /// Fetches all pages once as they will be, and compares every byte.
-    fn prepare(&self, claim: Claim, contender: &mut Contender) -> Result<()> {
-        let Some(server) = &contender.server else { return Ok(()) };
-        let pages = self.pages(claim);
-        self.site.ready(claim == Claim::Cold, &pages)?;
-        let to = (server.address, &mut contender.lengths);
-        let mut client = Client::new(&self.site, self.watcher, to, DOWNLOADS)?;
-        client.compare_all = true;
-        client.download(&pages, server.meter).map(drop)
+    fn prepare(&mut self, claim: Claim, contender: &mut Contender) -> Result<()> {
+        if contender.not.is_some() {
+            return Ok(());
+        }
+        self.downloaded(claim, contender, true).map(drop)
     }
 
-    fn one(&self, claim: Claim, contender: &mut Contender) -> Result<Option<Sample>> {
-        let Some(server) = &contender.server else { return Ok(None) };
-        let pages = self.pages(claim);
+    fn one(&mut self, claim: Claim, contender: &mut Contender) -> Result<Sample> {
+        let (Claim::Hot(_), Some(server)) = (claim, &contender.server) else {
+            let sample = self.downloaded(claim, contender, false)?;
+            let cached_bytes = Some(self.site.in_memory(&self.pages(claim))?);
+            return Ok(Sample { cached_bytes, ..sample });
+        };
         let to = (server.address, &mut contender.lengths);
-        if let Claim::Hot(_) = claim {
-            let mut client = Client::new(&self.site, self.watcher, to, self.options.connections)?;
-            return client.closed(&pages, self.options.load(), server.meter).map(Some);
-        }
-        self.site.ready(claim == Claim::Cold, &pages)?;
+        let mut client = Client::new(&self.site, self.watcher, to, self.options.connections)?;
+        client.closed(&self.pages(claim), self.options.load(), server.meter)
+    }
+
+    /// All pages of a claim once. Cold ones come from a server that was just started: whoever counts
+    /// how often something is asked for would otherwise take them for hot in the next round.
+    fn downloaded(
+        &mut self,
+        claim: Claim,
+        contender: &mut Contender,
+        compare_all: bool,
+    ) -> Result<Sample> {
+        let is_cold = claim == Claim::Cold;
+        let fresh = if is_cold { Some(self.start(contender.way)?) } else { None };
+        let Some(server) = fresh.as_ref().or(contender.server.as_ref()) else {
+            return Err(Error::Missing("it does not run".to_owned()));
+        };
+        let pages = self.pages(claim);
+        self.site.ready(is_cold, &pages)?;
+        let to = (server.address, &mut contender.lengths);
         let mut client = Client::new(&self.site, self.watcher, to, DOWNLOADS)?;
-        let sample = client.download(&pages, server.meter)?;
-        let cached_bytes = Some(self.site.in_memory(&pages)?);
-        Ok(Some(Sample { cached_bytes, ..sample }))
+        client.compare_all = compare_all;
+        client.download(&pages, server.meter)
     }
 
     /// Hot files at a fixed rate with little memory, at rest and beside downloads: each time by a
@@ -274,7 +288,7 @@ impl<'a> Bench<'a> {
                 client.download(&quick, server.meter)?;
             }
             let before = server.meter.usage();
-            let time = self.options.time;
+            let time = 2 * self.options.time;
             let opened = client.open(&quick, (rate, time), (&self.big, downloads))?;
             let used = before.until(&server.meter.usage());
             let (done, bytes) = (opened.latencies.count(), opened.downloaded);

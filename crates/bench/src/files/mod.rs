@@ -185,8 +185,8 @@ fn note(options: &Options) -> String {
         "Rounds: {rounds}, each server in turn; numbers are medians, ratios are medians of pairs of \
          one round. One core for the server, one for the load, on loopback. hot: {hot_files} files of \
          a length, {connections} connections, {} ms; requests are for a second in which the server's \
-         core is busy. warm, cold: 4 files of {} MiB on 2 connections, in memory or not; seconds \
-         of CPU are those of the server's processes, and of all on its core, for 10^9 bytes. \"cached\" is \
+         core is busy. warm, cold: 4 files of {} MiB on 2 connections, in memory, or not and from a server \
+         that was just started; seconds of CPU are those of the server's processes, and of all on its core, for 10^9 bytes. \"cached\" is \
          what of the files is in the page cache afterwards. latency: files of 16 KiB, a quarter of \
          the server's memory of {} MiB, each as likely as the other, asked for at 30 % of the rate the \
          slowest can; times count from when a request was due. Beside them 2 connections \

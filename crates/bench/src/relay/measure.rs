@@ -99,14 +99,12 @@ impl<'a> Bench<'a> {
 
     fn one(&self, traffic: Traffic, server: &Server, way: Way) -> Result<Sample> {
         let (ends, load) = (self.ends(server), self.options.load());
+        // Processes of connections that are kept are there from beginning to end.
+        let kept = traffic.exchange().is_none_or(|exchange| exchange.kept);
+        let meter = Meter { forks: way.forks && !kept, ..server.meter };
         match (traffic, traffic.exchange()) {
-            (Traffic::Bulk { flows }, _) => bulk(ends, &self.ring, flows, load, server.meter),
-            (_, Some(exchange)) => {
-                // Processes of kept connections are there from beginning to end.
-                let forks = way.forks && !exchange.kept;
-                let meter = Meter { forks, ..server.meter };
-                Talk::new(ends, exchange)?.run(Until::Time(load), meter)
-            }
+            (Traffic::Bulk { flows }, _) => bulk(ends, &self.ring, flows, load, meter),
+            (_, Some(exchange)) => Talk::new(ends, exchange)?.run(Until::Time(load), meter),
             (_, None) => Ok(Sample::default()),
         }
     }

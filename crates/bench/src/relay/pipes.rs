@@ -143,6 +143,9 @@ fn calls(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::process::CommandExt;
+
     use super::*;
 
     #[test]
@@ -156,6 +159,37 @@ mod tests {
         assert_eq!(calls(text), Some(123));
         assert_eq!(calls(""), Some(0));
         assert_eq!(calls("a b c many pipe2\n"), None);
+    }
+
+    #[test]
+    fn pipes_of_another_process_are_counted() {
+        let path = std::env::var_os("PATH").unwrap();
+        let Some(strace) = find(&path, "strace") else {
+            return haul_test_image::skip("strace is not on PATH");
+        };
+        let script = "read x; true | true; true | true; echo done; read x";
+        let mut shell = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let (mut stdin, stdout) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let counted = Trace::start(&strace, shell.id(), dir.path()).and_then(|trace| {
+            stdin.write_all(b"go\n").unwrap();
+            let mut line = String::new();
+            BufReader::new(stdout).read_line(&mut line).unwrap();
+            assert_eq!(line, "done\n");
+            trace.calls()
+        });
+        drop(stdin);
+        shell.wait().unwrap();
+        match counted {
+            Err(Error::Missing(why)) => haul_test_image::skip(&why),
+            counted => assert_eq!(counted.unwrap(), Some(2)),
+        }
     }
 
     #[test]

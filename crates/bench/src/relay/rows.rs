@@ -180,10 +180,11 @@ pub(super) fn costs_row(way: Way, costs: &Result<Costs, String>) -> Row {
 }
 
 /// `pipes_per_connection_haul_auto`, `descriptors_per_idle_connection_haul_auto` and their like,
-/// by the program and the first word of its setting.
+/// by the program and its setting.
 pub(super) fn costs_ratios(way: Way, costs: Costs) -> Vec<(String, f64)> {
-    let setting = way.setting.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-    let name = format!("{}_{}", way.family.program(), setting.trim_matches('_'));
+    let words = way.setting.split(|c: char| !c.is_ascii_alphanumeric());
+    let words = [way.family.program()].into_iter().chain(words.filter(|word| !word.is_empty()));
+    let name = words.collect::<Vec<_>>().join("_");
     let pipes = costs.pipes.map(|pipes| (format!("pipes_per_connection_{name}"), pipes));
     let descriptors = (format!("descriptors_per_idle_connection_{name}"), costs.descriptors);
     pipes.into_iter().chain([descriptors]).collect()
