@@ -117,7 +117,11 @@ impl Worker {
         connection.closes = !request.keep_alive || is_last || hub.is_draining();
         connection.is_old = request.version == Version::Http10;
         match request.framing {
-            Framing::Length(bytes) if bytes <= SKIP_BYTES_MAX => connection.skip_bytes = bytes,
+            Framing::Length(bytes) if bytes <= SKIP_BYTES_MAX => {
+                connection.skip_bytes = bytes;
+                // Whoever asked whether to send the body may send it or not after our answer.
+                connection.closes |= request.expect_continue && bytes > 0;
+            }
             _ => {
                 (connection.closes, connection.sends_on) = (true, true);
                 let page = Page::of_status(413);

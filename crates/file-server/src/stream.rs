@@ -97,6 +97,7 @@ impl Stream {
             match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
                 Ahead::Ready(window) => {
                     let window = window.map_err(|broken| io::Error::other(broken.words()))?;
+                    desk.counts.fallbacks.add(u64::from(window.is_fallback));
                     self.look_ahead(self.at + window.bytes, desk, now, &remote);
                     self.window = Some(window);
                     self.window_since = Some(now);
@@ -169,8 +170,7 @@ impl Stream {
         };
         let mut window = tier::Window {
             file_bytes: self.file.meta.version.bytes,
-            // Whole pages are counted, the first and the last one of a window included.
-            window_bytes: end - from,
+            window_bytes: page_span(from, end),
             resident_bytes,
             asked: 0,
         };
@@ -223,6 +223,12 @@ impl Stream {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+/// The bytes of the pages that a range lies in: residency is told in whole pages.
+pub(crate) fn page_span(from: u64, end: u64) -> u64 {
+    let page_bytes = rustix::param::page_size() as u64;
+    end.next_multiple_of(page_bytes) - from / page_bytes * page_bytes
 }
 
 impl Broken {
