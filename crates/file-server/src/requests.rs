@@ -71,6 +71,8 @@ impl Worker {
                 Err(error) => return (taken, Err(error)),
             };
             if outcome == Outcome::Waiting {
+                // It is all understood anew then, its body too.
+                connection.skip_bytes = 0;
                 return (taken, Ok(Flow::Go));
             }
             taken += request.head_bytes;

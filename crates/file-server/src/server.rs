@@ -111,8 +111,14 @@ impl Server {
             workers.push(reactor);
         }
         let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads, end: End::default() });
-        let mut server =
-            Self { workers, admin: None, addresses, handle, drain_time: config.limits.drain_time };
+        let mut server = Self {
+            workers,
+            admin: None,
+            addresses,
+            handle,
+            thread_name: config.thread_name.clone(),
+            drain_time: config.limits.drain_time,
+        };
         if let Some(address) = &config.admin {
             let listener = listen(address)?;
             server.addresses.admin = Some(listener.address().clone());

@@ -82,10 +82,9 @@ fn a_request_is_one_receive_and_one_send_when_hot_and_four_calls_when_open() {
     client.get("/hot", "");
     client.get("/open", "");
     let thread = serving_thread("counted");
-    for (target, calls) in [
-        ("/hot", &["recvfrom", "sendmsg"][..]),
-        ("/open", &["recvfrom", "sendmsg", "cachestat", "sendfile"]),
-    ] {
+    for (target, calls) in
+        [("/hot", &["recvfrom", "sendmsg"][..]), ("/open", &["recvfrom", "sendmsg", "sendfile"])]
+    {
         let Some(counting) = Counting::of(&place, &thread) else { return };
         const REQUESTS: u64 = 500;
         for _ in 0..REQUESTS {
@@ -96,6 +95,10 @@ fn a_request_is_one_receive_and_one_send_when_hot_and_four_calls_when_open() {
         assert!(counted.remove("epoll_wait").unwrap_or(0) <= REQUESTS + 20, "{counted:?}");
         // What belongs to being looked at.
         counted.remove("restart_syscall");
+        // Newer than many an strace, which then does not count it.
+        if let Some(calls) = counted.remove("cachestat") {
+            assert_eq!((target, calls), ("/open", REQUESTS));
+        }
         let expected = calls.iter().map(|name| ((*name).to_owned(), REQUESTS)).collect();
         assert_eq!(counted, expected, "{target}");
     }

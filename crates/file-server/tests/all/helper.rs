@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_file_server::{Address, Config, Handle, Server, Stats};
 use tempfile::TempDir;
@@ -51,8 +51,17 @@ impl Place {
 pub(crate) fn evict(path: &Path) {
     let file = std::fs::File::open(path).unwrap();
     file.sync_all().unwrap();
-    haul_disk::evict(&std::os::fd::OwnedFd::from(file), 0, u64::MAX).unwrap();
-    assert_eq!(resident(path), 0, "somebody else keeps it in memory");
+    let file = std::os::fd::OwnedFd::from(file);
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        haul_disk::evict(&file, 0, u64::MAX).unwrap();
+        // A page that was just sent may still belong to a packet.
+        if resident(path) == 0 {
+            return;
+        }
+        assert!(Instant::now() < until, "somebody else keeps it in memory");
+        std::thread::yield_now();
+    }
 }
 
 /// How many bytes of a file are in the page cache.
@@ -93,11 +102,20 @@ impl Running {
         self.handle.stats()
     }
 
+    /// The counts once so many requests are answered to their end: a client may have the last byte
+    /// before it is counted.
+    pub(crate) fn after(&self, answers: u64) -> Stats {
+        let all = |stats: &Stats| stats.statuses.iter().map(|row| row.1).sum::<u64>();
+        self.wait_until("all are answered", |stats| all(stats) >= answers);
+        assert_eq!(all(&self.stats()), answers);
+        self.stats()
+    }
+
     /// Waits until `is_so` of the counts.
     pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Stats) -> bool) {
-        let until = std::time::Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(20);
         while !is_so(&self.stats()) {
-            assert!(std::time::Instant::now() < until, "never: {what}: {:?}", self.stats());
+            assert!(Instant::now() < until, "never: {what}: {:?}", self.stats());
             std::thread::yield_now();
         }
     }

@@ -131,10 +131,13 @@ fn random_parts(change: impl FnOnce(&mut Config), tier: Tier, is_cold: bool) {
         let (start, end) = (usize::try_from(start).unwrap(), usize::try_from(end).unwrap());
         assert!(answer.body == bytes[start..end], "{start}..{end} of {}", bytes.len());
     }
-    let (requests, sent) = running.stats().tier(tier);
-    assert!(requests >= 55 && sent > 0, "of {tier:?}: {:?}", running.stats());
+    let stats = running.after(60);
+    let (requests, _) = stats.tier(tier);
+    // What the kernel reads ahead is there when its turn comes.
+    let least = if tier == Tier::Read { 30 } else { 59 };
+    assert!(requests >= least, "{requests} of {tier:?}: {stats:?}");
     if tier == Tier::Direct {
-        assert_eq!(running.stats().fallbacks, 0);
+        assert_eq!(stats.fallbacks, 0);
     }
     running.wait_until("all pipes are back", |stats| stats.pipes_leased == 0);
 }

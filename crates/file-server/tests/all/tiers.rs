@@ -17,7 +17,7 @@ fn a_cold_download_takes_no_page_of_the_cache() {
     let running = place.serve(|_| {});
     assert!(get(running.address, "/big", "").body == bytes);
     assert_eq!(resident(&path), 0);
-    let stats = running.stats();
+    let stats = running.after(1);
     assert_eq!(stats.tier(Tier::Direct), (1, bytes.len() as u64));
     assert_eq!((stats.fallbacks, stats.pipes_refused), (0, 0));
     assert!(stats.pipes_made <= 2, "two that take turns: {stats:?}");
@@ -30,7 +30,7 @@ fn without_pipes_a_cold_download_still_leaves_the_cache_as_it_was() {
     let path = place.write_cold("big", &bytes);
     let running = place.serve(|config| config.tiers.pipes_max = 0);
     assert!(get(running.address, "/big", "").body == bytes);
-    let stats = running.stats();
+    let stats = running.after(1);
     assert_eq!(stats.tier(Tier::Uncached), (1, bytes.len() as u64));
     assert!(stats.fallbacks > 0);
     // What was read ahead may stay, where the kernel can drop pages at all (6.14).
@@ -49,9 +49,11 @@ fn a_cold_file_asked_for_again_and_again_becomes_cached() {
         kept.push(resident(&path));
     }
     assert_eq!(kept, [0, 0, BIG as u64, BIG as u64], "the third time it is let in");
-    let stats = running.stats();
+    let stats = running.after(4);
     let of = |tier| stats.tier(tier).1;
-    assert_eq!((of(Tier::Direct), of(Tier::Resident)), (2 * BIG as u64, BIG as u64));
+    assert_eq!(of(Tier::Direct), 2 * BIG as u64);
+    // The kernel reads ahead: some of the third download is there before it is asked for.
+    assert!(of(Tier::Read) > 0 && of(Tier::Resident) >= BIG as u64, "{stats:?}");
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn only_the_part_that_is_wanted_becomes_cached() {
     }
     let there = resident(&path);
     assert!((100_000..=1 << 20).contains(&there), "{there}");
-    assert_eq!(running.stats().tier(Tier::Resident).0, 2);
+    assert_eq!(running.after(5).tier(Tier::Resident).0, 2);
 }
 
 #[test]
@@ -87,14 +89,18 @@ fn what_is_in_memory_is_sent_from_there() {
     place.write("big", &bytes);
     place.write("small", "12345");
     let running = place.serve(|_| {});
-    for _ in 0..2 {
+    let twice = || {
         assert!(get(running.address, "/big", "").body == bytes);
         assert_eq!(get(running.address, "/small", "").text(), "12345");
-    }
-    let stats = running.stats();
+    };
+    twice();
+    let first = running.after(2);
+    assert_eq!(first.disk_jobs, 2, "to see that there are no encoded forms");
+    twice();
+    let stats = running.after(4);
     assert_eq!(stats.tier(Tier::Resident), (3, 2 * BIG as u64 + 5), "the small one was read once");
     assert_eq!(stats.tier(Tier::Memory), (1, 5));
-    assert_eq!((stats.disk_jobs, stats.pipes_made), (0, 0), "nobody waited for a disk");
+    assert_eq!((stats.disk_jobs, stats.pipes_made), (2, 0), "nobody waited for a disk");
 }
 
 #[test]
@@ -108,7 +114,7 @@ fn a_file_that_is_partly_in_memory_is_sent_from_both() {
     std::os::unix::fs::FileExt::read_exact_at(&file, &mut half, 0).unwrap();
     let running = place.serve(|_| {});
     assert!(get(running.address, "/big", "").body == bytes);
-    let stats = running.stats();
+    let stats = running.after(1);
     assert_eq!(stats.tier(Tier::Resident).1, BIG as u64 / 2);
     assert_eq!(stats.tier(Tier::Direct).1, BIG as u64 / 2);
     assert_eq!(resident(&path), BIG as u64 / 2);
@@ -127,7 +133,7 @@ fn small_files_are_read_once_and_no_longer_ones_are_kept() {
     }
     evict(&path);
     assert_eq!(client.get("/small", "").body, noise(1, 60_000), "not from the page cache");
-    let stats = running.stats();
+    let stats = running.after(7);
     assert_eq!((stats.tier(Tier::Read).0, stats.tier(Tier::Memory).0), (1, 3));
     assert_eq!((stats.cached_files, stats.open_files), (1, 1));
     assert!((60_000..65_000).contains(&stats.cached_bytes), "{stats:?}");
@@ -151,7 +157,8 @@ fn the_cache_stays_within_its_bounds() {
     for _ in 0..2 {
         assert_eq!(get(running.address, "/7", "").body, noise(7, 20_000));
     }
-    assert_eq!((running.stats().cached_files, running.stats().tier(Tier::Resident).0), (0, 2));
+    let stats = running.after(2);
+    assert_eq!((stats.cached_files, stats.tier(Tier::Resident).0), (0, 2));
 }
 
 #[test]
