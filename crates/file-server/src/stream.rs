@@ -18,7 +18,7 @@ use crate::tier::{self, Source, Tier, choose, window_end};
 const RESIDENT_FOR: Duration = Duration::from_millis(10);
 
 /// Who takes longer for a window gets the next one read only when this one is gone: then a slow
-/// client holds one pipe, not two.
+/// client holds one carrier, not two.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// What one step came to.
@@ -154,10 +154,10 @@ impl Stream {
     fn ask(&mut self, from: u64, source: Source, desk: &Desk, remote: Remote<Message>) {
         self.ahead = Ahead::Asked;
         desk.counts.disk_jobs.add(1);
-        let lease = desk.pipes.lease().ok().filter(|_| !self.is_unsendable);
+        let carrier = desk.carriers.lend();
         let (file, end) = (Arc::clone(&self.file), window_end(from, self.end));
         desk.shared.disk.hand(Size::Big, move || {
-            remote.tell(Message::Filled(fill(&file, source, from, end, lease)));
+            remote.tell(Message::Filled(fill(&file, source, from, end, carrier)));
         });
     }
 
