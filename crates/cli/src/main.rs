@@ -15,6 +15,7 @@ mod output;
 mod patch;
 mod probe;
 mod progress;
+mod relay;
 mod report;
 mod serve;
 mod signals;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Tune(args) => tune::run(&args),
         Command::Dups(args) => dups::run(&args),
         Command::Patch(args) => patch::run(&args),
+        Command::Relay(args) => relay::run(&args),
         Command::Sum(args) => sum::run(&args, cli.verbose),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),

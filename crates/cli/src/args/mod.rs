@@ -18,6 +18,7 @@ mod hash;
 mod log;
 mod patch;
 mod probe;
+mod relay;
 mod store;
 mod sum;
 mod tune;
@@ -45,6 +46,7 @@ pub(crate) use hash::Hash;
 pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use patch::PatchArgs;
 pub(crate) use probe::ProbeArgs;
+pub(crate) use relay::RelayArgs;
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,
@@ -153,6 +155,15 @@ pub(crate) enum Command {
     /// checked. A file that cannot be read is told on stderr and does not stop the others.
     #[command(after_long_help = examples::SUM)]
     Sum(SumArgs),
+    /// Relay connections: haul relay --listen 127.0.0.1:8080 --to 192.0.2.7:80
+    ///
+    /// Bytes go between TCP and unix sockets as they come, each end is told to the other side, and a
+    /// reset is answered by a reset. Small bursts are copied, large ones spliced through pipes
+    /// without touching the bytes. One line on stdout tells when clients may connect, and what was
+    /// done is told at the end, or on stderr at SIGUSR1. SIGTERM and Ctrl-C accept nothing more, let
+    /// connections end, and exit 0; a second one ends at once.
+    #[command(after_long_help = examples::RELAY)]
+    Relay(Box<RelayArgs>),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {
