@@ -60,6 +60,25 @@ fn other_methods_are_told_which_there_are() {
 }
 
 #[test]
+fn a_server_for_this_machine_is_not_called_by_names_of_others() {
+    let place = Place::new();
+    place.write("a", "a");
+    let ask = |running: &crate::helper::Running, host: &str| {
+        let mut client = Client::new(running.address);
+        client.say(format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        client.answer("GET").status
+    };
+    let running = place.serve(|config| config.hosts = vec!["files.example".to_owned()]);
+    for (host, status) in
+        [("localhost:1", 200), ("127.0.0.1", 200), ("files.example", 200), ("evil.example", 421)]
+    {
+        assert_eq!(ask(&running, host), status, "{host}");
+    }
+    let running = place.serve(|config| config.is_public = true);
+    assert_eq!(ask(&running, "evil.example"), 200);
+}
+
+#[test]
 fn directories_are_their_index_and_end_with_a_slash() {
     let place = Place::new();
     place.write("index.html", "root");
