@@ -19,6 +19,10 @@ pub struct Config {
     pub admin: Option<Address>,
     /// Addresses that others can reach are allowed. No.
     pub is_public: bool,
+    /// On an address of this machine itself, requests are answered that name localhost or an
+    /// address as their host, and these: a page from elsewhere could have its own name lead here.
+    /// None.
+    pub hosts: Vec<String>,
     /// How many threads serve, each with a listener of its own. As many as there are cores.
     pub threads: usize,
     /// What they are called. `files`.
@@ -149,6 +153,7 @@ impl Config {
             listen: Address::Tcp(([127, 0, 0, 1], 8080).into()),
             admin: None,
             is_public: false,
+            hosts: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             thread_name: "files".to_owned(),
             content: Content::default(),
@@ -161,11 +166,7 @@ impl Config {
     /// Refuses what cannot work, and what would show files to others without being asked to.
     pub(crate) fn check(&self) -> Result<()> {
         for address in [Some(&self.listen), self.admin.as_ref()].into_iter().flatten() {
-            let is_ours = match address {
-                Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
-                Address::Unix(_) => true,
-            };
-            if !is_ours && !self.is_public {
+            if !self.is_public && !is_ours(address) {
                 return Err(Error::Public { address: address.to_string() });
             }
         }
@@ -185,6 +186,14 @@ impl Config {
             Some((_, why)) => Err(Error::Invalid(why)),
             None => Ok(()),
         }
+    }
+}
+
+/// Whether only this machine can reach it.
+fn is_ours(address: &Address) -> bool {
+    match address {
+        Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        Address::Unix(_) => true,
     }
 }
 

@@ -27,6 +27,9 @@ const SKIP_BYTES_MAX: u64 = 64 << 10;
 
 const ALLOWED: &str = "GET, HEAD, OPTIONS";
 
+const NOT_OURS: &str = "421 This server answers to localhost, to addresses, and to the names it was \
+                        told when it was started\n";
+
 /// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
@@ -129,6 +132,10 @@ impl Worker {
                 let page = Page::of_status(413);
                 return Ok(self.page(connection, &page, is_head, hub));
             }
+        }
+        if !self.desk.shared.hosts.allows(request.host) {
+            let page = Page::plain(421, NOT_OURS.to_owned());
+            return Ok(self.page(connection, &page, is_head, hub));
         }
         if !matches!(request.method, "GET" | "HEAD") {
             let status = if request.method == "OPTIONS" { 204 } else { 405 };

@@ -16,6 +16,7 @@ use crate::config::{Config, Tiers};
 use crate::disk_threads::DiskThreads;
 use crate::error::{Error, Result};
 use crate::find::Finder;
+use crate::hosts::Hosts;
 use crate::metrics::{Counts, Stats};
 use crate::root::Root;
 use crate::shared::{Desk, Shared};
@@ -222,6 +223,10 @@ fn shared(config: &Config) -> Result<Shared> {
             with_listings: content.listings,
             cache_control: content.cache_control.clone(),
         }),
+        hosts: Hosts {
+            is_checked: !config.is_public && matches!(config.listen, Address::Tcp(_)),
+            names: config.hosts.clone(),
+        },
         caches: Caches::new(tiers, valid_ms),
         sketch: Sketch::new(),
         rules: Rules {

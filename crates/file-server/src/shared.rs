@@ -11,6 +11,7 @@ use crate::carrier::Carriers;
 use crate::config::Limits;
 use crate::disk_threads::DiskThreads;
 use crate::find::Finder;
+use crate::hosts::Hosts;
 use crate::metrics::Counts;
 use crate::sketch::Sketch;
 use crate::tier::Rules;
@@ -19,6 +20,7 @@ use crate::tier::Rules;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) finder: Arc<Finder>,
+    pub(crate) hosts: Hosts,
     pub(crate) caches: Caches,
     pub(crate) sketch: Sketch,
     pub(crate) rules: Rules,

@@ -25,6 +25,13 @@ pub(crate) struct FilesServerArgs {
     /// addresses of this machine itself (127.0.0.1, `[::1]`) and unix sockets are accepted.
     #[arg(long, help_heading = "Server")]
     pub(crate) public: bool,
+    /// A host name that requests may be for; it can be given several times
+    ///
+    /// Unless it is --public, the server answers only to localhost and to addresses: a page from
+    /// elsewhere could have its own name lead to this machine, and so read files with a browser
+    /// here. Behind a proxy that passes on the name it was asked by, name it.
+    #[arg(long, value_name = "NAME", help_heading = "Server")]
+    pub(crate) host: Vec<String>,
     /// How many threads serve; as many as there are cores unless told
     #[arg(long, value_name = "N", help_heading = "Server")]
     pub(crate) threads: Option<NonZero<usize>>,
@@ -194,6 +201,7 @@ impl FilesServerArgs {
             listen: self.listen.clone(),
             admin: self.admin.clone(),
             is_public: self.public,
+            hosts: self.host.clone(),
             threads: self.threads.map_or(default.threads, NonZero::get),
             content: Content {
                 listings: content.listing,

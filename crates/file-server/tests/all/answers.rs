@@ -60,6 +60,25 @@ fn other_methods_are_told_which_there_are() {
 }
 
 #[test]
+fn a_server_for_this_machine_is_not_called_by_names_of_others() {
+    let place = Place::new();
+    place.write("a", "a");
+    let ask = |running: &crate::helper::Running, host: &str| {
+        let mut client = Client::new(running.address);
+        client.say(format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        client.answer("GET").status
+    };
+    let running = place.serve(|config| config.hosts = vec!["files.example".to_owned()]);
+    for (host, status) in
+        [("localhost:1", 200), ("127.0.0.1", 200), ("files.example", 200), ("evil.example", 421)]
+    {
+        assert_eq!(ask(&running, host), status, "{host}");
+    }
+    let running = place.serve(|config| config.is_public = true);
+    assert_eq!(ask(&running, "evil.example"), 200);
+}
+
+#[test]
 fn directories_are_their_index_and_end_with_a_slash() {
     let place = Place::new();
     place.write("index.html", "root");
@@ -79,15 +98,15 @@ fn directories_are_their_index_and_end_with_a_slash() {
 #[test]
 fn nothing_outside_and_nothing_hidden_is_served() {
     let place = Place::new();
-    place.write("root/a", "a");
-    place.write("root/.git/config", "secret");
-    place.write("root/.well-known/b", "b");
+    place.write("www/a", "a");
+    place.write("www/.git/config", "secret");
+    place.write("www/.well-known/b", "b");
     place.write("secret", "secret");
-    std::os::unix::fs::symlink("../secret", place.path("root/link")).unwrap();
-    std::os::unix::fs::symlink("a", place.path("root/inside")).unwrap();
-    let status = std::process::Command::new("mkfifo").arg(place.path("root/pipe")).status();
+    std::os::unix::fs::symlink("../secret", place.path("www/link")).unwrap();
+    std::os::unix::fs::symlink("a", place.path("www/inside")).unwrap();
+    let status = std::process::Command::new("mkfifo").arg(place.path("www/pipe")).status();
     assert!(status.unwrap().success());
-    let running = place.serve(|config| config.dir = config.dir.join("root"));
+    let running = place.serve(|config| config.dir = config.dir.join("www"));
     for (target, status) in [
         ("/inside", 200),
         ("/.well-known/b", 200),
@@ -106,7 +125,7 @@ fn nothing_outside_and_nothing_hidden_is_served() {
         assert_eq!(get(running.address, target, "").status, status, "{target}");
     }
     let running = place.serve(|config| config.content.dotfiles = true);
-    assert_eq!(get(running.address, "/root/.git/config", "").text(), "secret");
+    assert_eq!(get(running.address, "/www/.git/config", "").text(), "secret");
 }
 
 #[test]
@@ -114,7 +133,7 @@ fn a_file_that_may_not_be_read_is_forbidden() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let path = place.write("a", "a");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     let running = place.serve(|_| {});
     if std::fs::File::open(&path).is_ok() {
         // Whoever may read everything is told nothing else by the kernel.
