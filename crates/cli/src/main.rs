@@ -7,6 +7,7 @@ mod clock;
 mod console;
 mod credentials;
 mod dups;
+mod files;
 mod generate;
 mod log;
 mod opening;
@@ -14,6 +15,7 @@ mod output;
 mod patch;
 mod probe;
 mod progress;
+mod relay;
 mod report;
 mod serve;
 mod signals;
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     log_to_stderr(cli.verbose);
     report::exit_code(match cli.command {
         Command::Serve(args) => serve::run(&args),
+        Command::Files(args) => files::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Tune(args) => tune::run(&args),
         Command::Dups(args) => dups::run(&args),
         Command::Patch(args) => patch::run(&args),
+        Command::Relay(args) => relay::run(&args),
         Command::Sum(args) => sum::run(&args, cli.verbose),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref()),

@@ -14,6 +14,7 @@ Examples:
   haul dups ~/Pictures                      find files of equal content
   records | haul patch disk.img             write records into a big file, sorted
   haul sum ~/Pictures > pictures.b3         sums of all files, to be checked later
+  haul relay --listen ADDRESS --to ADDRESS  connections passed on
 
 Exit codes:
   0  everything went well
@@ -31,6 +32,16 @@ Examples:
 
   curl -X PUT http://127.0.0.1:9000/photos
   curl -T cat.jpg http://127.0.0.1:9000/photos/cat.jpg";
+
+pub(super) const FILES: &str = "\
+Examples:
+  haul files /srv/www
+  haul files /srv/www --listen 0.0.0.0:80 --public --access-log /var/log/files
+  haul files . --listing --listen 127.0.0.1:0
+  haul files /srv/www --listen unix:/run/files --admin 127.0.0.1:9002
+
+  curl -C - -O http://127.0.0.1:8080/big.iso
+  curl http://127.0.0.1:9002/metrics";
 
 pub(super) const STORE: &str = "\
 Examples:
@@ -245,6 +256,22 @@ Exit codes:
   0  all sums were made, or all are right
   1  a file could not be read, or is not as the list says
   2  the command line is wrong";
+
+pub(super) const RELAY: &str = "\
+Examples:
+  haul relay --listen 127.0.0.1:8080 --to 192.0.2.7:80
+  haul relay --listen '[::]:22' --to unix:/run/sshd.sock
+  haul relay --listen 0.0.0.0:443 --to 10.0.0.1:443 --to 10.0.0.2:443 --check-every 2s
+  haul relay --listen 0.0.0.0:25 --to 10.0.0.1:25 --proxy-out v2
+  haul relay --listen 127.0.0.1:8080 --to 10.0.0.1:80 --admin 127.0.0.1:9002
+  curl http://127.0.0.1:9002/metrics
+
+Exit codes:
+  0  it was asked to stop, and did
+  1  it failed
+  2  the command line is wrong
+  3  it could not start: an address is taken
+  130, 143  ended by a second Ctrl-C or SIGTERM";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -13,10 +13,12 @@ mod disk_kind;
 mod dups;
 mod dups_action;
 mod examples;
+mod files;
 mod hash;
 mod log;
 mod patch;
 mod probe;
+mod relay;
 mod store;
 mod sum;
 mod tune;
@@ -39,10 +41,12 @@ pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs
 pub(crate) use disk_kind::DiskKind;
 pub(crate) use dups::{DupsAction, DupsArgs, ReportFormat, SearchArgs, ShowProgress};
 pub(crate) use dups_action::{ActionArgs, HowArgs, PriorityArg};
+pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::Hash;
 pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use patch::PatchArgs;
 pub(crate) use probe::ProbeArgs;
+pub(crate) use relay::RelayArgs;
 pub(crate) use store::{
     ExportArgs, GetArgs, ImportArgs, LsArgs, PutArgs, RmArgs, StatArgs, StoreArgs, StoreCommand,
     VerifyArgs,
@@ -78,6 +82,15 @@ pub(crate) enum Command {
     /// and exit 0; a second one ends at once.
     #[command(after_long_help = examples::SERVE)]
     Serve(ServeArgs),
+    /// Serve the files of a directory over HTTP, hot ones from memory, cold ones past the page cache
+    ///
+    /// GET and HEAD with ranges, conditions and encoded forms. A file that is downloaded once does
+    /// not take memory from those that are asked for all the time: it is read past the page cache,
+    /// straight into a pipe, and moved to the client without a copy. One line on stdout tells the
+    /// addresses as soon as clients may connect. SIGTERM and Ctrl-C finish the answers under way and
+    /// exit 0; a second one ends at once.
+    #[command(after_long_help = examples::FILES)]
+    Files(Box<FilesServerArgs>),
     /// Use a store without a server: import, export, get, list, verify, ...
     ///
     /// One process uses a store at a time: a store that is being served is used over S3.
@@ -142,6 +155,15 @@ pub(crate) enum Command {
     /// checked. A file that cannot be read is told on stderr and does not stop the others.
     #[command(after_long_help = examples::SUM)]
     Sum(SumArgs),
+    /// Relay connections: haul relay --listen 127.0.0.1:8080 --to 192.0.2.7:80
+    ///
+    /// Bytes go between TCP and unix sockets as they come, each end is told to the other side, and a
+    /// reset is answered by a reset. Small bursts are copied, large ones spliced through pipes
+    /// without touching the bytes. One line on stdout tells when clients may connect, and what was
+    /// done is told at the end, or on stderr at SIGUSR1. SIGTERM and Ctrl-C accept nothing more, let
+    /// connections end, and exit 0; a second one ends at once.
+    #[command(after_long_help = examples::RELAY)]
+    Relay(Box<RelayArgs>),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {

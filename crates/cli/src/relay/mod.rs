@@ -1,0 +1,35 @@
+//! `haul relay`.
+
+mod report;
+mod signals;
+
+use std::io::{self, Write};
+
+use haul_tcp_relay::Server;
+
+use crate::args::RelayArgs;
+use crate::report::{Exit, Failure, OrFail, Result};
+
+/// Relays until a signal asks to stop, and tells what was done.
+pub(crate) fn run(args: &RelayArgs) -> Result {
+    let server = Server::bind(args.config()).map_err(|error| {
+        Failure::new("cannot start the relay").because(error).exit(Exit::NotStarted)
+    })?;
+    // Caught before anybody can know that it runs.
+    signals::catch(server.handle())?;
+    let addresses = server.addresses();
+    let list = |addresses: &[_]| {
+        let texts: Vec<_> = addresses.iter().map(|address| format!("{address}")).collect();
+        texts.join(", ")
+    };
+    let mut ready = format!("haul is ready: {} to {}", list(&addresses.listen), list(&args.to));
+    if let Some(admin) = addresses.admin {
+        ready = format!("{ready}, admin on http://{admin}");
+    }
+    // A relay whose stdout nobody reads still relays.
+    writeln!(io::stdout(), "{ready}").and_then(|()| io::stdout().flush()).ok();
+    let stats = server.run().or_fail(|| "the relay failed".to_owned())?;
+    let told = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };
+    io::stdout().write_all(told.as_bytes()).ok();
+    Ok(())
+}

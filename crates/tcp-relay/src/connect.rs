@@ -1,0 +1,70 @@
+//! A connection to a target: one attempt after the other, each for a bounded time.
+
+use std::time::{Duration, Instant};
+
+use haul_reactor::{Hub, Side, Socket, TcpOptions};
+
+use crate::target::{Attempts, Using};
+
+/// The attempts to connect, until one succeeds.
+#[derive(Debug)]
+pub struct Connecting {
+    attempts: Attempts,
+    using: Option<Using>,
+    tcp: TcpOptions,
+    time_max: Duration,
+    deadline: Option<Instant>,
+}
+
+/// How far it has come.
+#[derive(Debug)]
+pub enum Progress {
+    /// Wait for the socket, until then at most.
+    Waiting(Instant),
+    /// The socket is connected to this.
+    Connected(Using),
+    /// Every target was tried.
+    NoTarget,
+}
+
+impl Connecting {
+    /// Nothing is tried yet. Each attempt may take `time_max`.
+    pub fn new(attempts: Attempts, tcp: TcpOptions, time_max: Duration) -> Self {
+        Self { attempts, using: None, tcp, time_max, deadline: None }
+    }
+
+    /// Begins, or looks whether the attempt under way has ended, and begins the next one when it
+    /// failed. The socket is kept in `far`, where the reactor finds it.
+    pub fn go_on<M>(&mut self, far: &mut Option<Socket>, hub: &Hub<'_, M>) -> Progress {
+        let now = hub.now();
+        loop {
+            if let Some(socket) = far {
+                if let Some(deadline) = self.deadline.filter(|deadline| now < *deadline)
+                    && !socket.is_writable()
+                {
+                    return Progress::Waiting(deadline);
+                }
+                let is_connected = socket.is_writable() && socket.connected().is_ok();
+                if let Some(using) = self.over(is_connected, now) {
+                    return Progress::Connected(using);
+                }
+                *far = None;
+            }
+            let Some(using) = self.attempts.next_target() else { return Progress::NoTarget };
+            self.deadline = Some(now + self.time_max);
+            let begun = hub.connect(using.address(), &self.tcp);
+            self.using = Some(using);
+            match begun.and_then(|mut socket| hub.adopt(&mut socket, Side::Far).map(|()| socket)) {
+                Ok(socket) => *far = Some(socket),
+                Err(_) => drop(self.over(false, now)),
+            }
+        }
+    }
+
+    /// An attempt is over. What was connected to, if it succeeded.
+    fn over(&mut self, is_connected: bool, now: Instant) -> Option<Using> {
+        let using = self.using.take()?;
+        using.connected(is_connected, now);
+        is_connected.then_some(using)
+    }
+}

@@ -1,0 +1,336 @@
+//! One direction of a connection: bytes from a socket to another one.
+//!
+//! A flow takes from its source only when all it took before is with its target, so what it holds
+//! is one burst at most. What it holds is in a pipe or in memory, and it has neither when it holds
+//! nothing.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use haul_pipe::{Drained, Filled, Lease, PipePool};
+use haul_reactor::{Moved, Socket};
+
+use crate::choice::{Choice, Moving, Way};
+use crate::stats::{Counters, MovedCounters};
+
+/// What all flows of a thread use.
+#[derive(Debug)]
+pub struct Core {
+    /// Where what is copied lies for a moment.
+    scratch: Box<[u8]>,
+    /// The pipes.
+    pub pool: PipePool,
+    /// What is counted.
+    pub counters: Arc<Counters>,
+    /// Which ways may be taken.
+    pub moving: Moving,
+}
+
+/// The most that is copied at once.
+const SCRATCH_BYTES: usize = 64 << 10;
+
+impl Core {
+    /// With nothing counted yet.
+    pub fn new(pool: PipePool, moving: Moving) -> Self {
+        let scratch = vec![0; SCRATCH_BYTES].into_boxed_slice();
+        Self { scratch, pool, counters: Arc::default(), moving }
+    }
+}
+
+/// Which of the two directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From whoever connected to the target.
+    Up,
+    /// From the target.
+    Down,
+}
+
+/// Why a flow stopped for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Nothing more came, and nothing is held.
+    SourceEmpty,
+    /// The target takes no more.
+    TargetFull,
+    /// The source has ended, and all of it is with the target.
+    Ended,
+    /// As many bytes as were asked for are with the target.
+    Complete,
+    /// The share is used up; there may be more to do.
+    ShareUsed,
+}
+
+/// The connection failed on one side.
+#[derive(Debug)]
+pub enum Broken {
+    /// Where bytes come from: what came before is with the target, or lost.
+    Source(io::Error),
+    /// Where they go: what is held cannot be delivered.
+    Target(io::Error),
+}
+
+/// What was taken and could not be handed on at once.
+#[derive(Debug, Default)]
+enum Held {
+    #[default]
+    Nothing,
+    /// Bytes from this place on.
+    Memory(Vec<u8>, usize),
+    Pipe(Lease),
+}
+
+/// One direction.
+#[derive(Debug)]
+pub struct Flow {
+    direction: Direction,
+    choice: Choice,
+    held: Held,
+    has_ended: bool,
+    /// How many bytes are still to be taken; none: all there are.
+    left: Option<u64>,
+    /// How many were taken, and how many handed on.
+    moved_bytes: u64,
+}
+
+impl Flow {
+    /// A flow of all bytes there are.
+    pub fn new(direction: Direction, core: &Core) -> Self {
+        let choice = Choice::new(core.moving);
+        Self {
+            direction,
+            choice,
+            held: Held::Nothing,
+            has_ended: false,
+            left: None,
+            moved_bytes: 0,
+        }
+    }
+
+    /// Bytes that go to the target before anything else does.
+    pub fn put(&mut self, bytes: Vec<u8>) {
+        debug_assert!(matches!(self.held, Held::Nothing), "only what holds nothing takes more");
+        if !bytes.is_empty() {
+            self.held = Held::Memory(bytes, 0);
+        }
+    }
+
+    /// Takes so many bytes and no more, besides those that were put; then it is complete. `None`:
+    /// all there are.
+    pub fn expect(&mut self, bytes: Option<u64>) {
+        self.left = bytes;
+        self.choice.expect(bytes.unwrap_or(0));
+    }
+
+    /// How many bytes it holds.
+    pub fn held_bytes(&self) -> usize {
+        match &self.held {
+            Held::Nothing => 0,
+            Held::Memory(bytes, sent) => bytes.len() - sent,
+            Held::Pipe(lease) => lease.pending_bytes(),
+        }
+    }
+
+    /// The bytes taken and the bytes handed on, added up: it rises while anything moves.
+    pub fn moved_bytes(&self) -> u64 {
+        self.moved_bytes
+    }
+
+    /// Whether the source has ended, and nothing is held.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended && matches!(self.held, Held::Nothing)
+    }
+
+    /// Lets go of what it holds: it will not be delivered.
+    pub fn give_up(&mut self) {
+        self.held = Held::Nothing;
+    }
+
+    /// Moves what can be moved now, until `share` bytes were taken, which is lowered by what was.
+    ///
+    /// # Errors
+    /// When one side failed: no more can be moved this way.
+    pub fn run(
+        &mut self,
+        from: &mut Socket,
+        to: &mut Socket,
+        core: &mut Core,
+        share: &mut usize,
+    ) -> Result<Stop, Broken> {
+        loop {
+            if !self.hand_on(to, core)? {
+                return Ok(Stop::TargetFull);
+            }
+            if self.has_ended {
+                return Ok(Stop::Ended);
+            }
+            if self.left == Some(0) {
+                return Ok(Stop::Complete);
+            }
+            if !from.is_readable() {
+                return Ok(Stop::SourceEmpty);
+            }
+            // What could not be handed on would only be held.
+            if !to.is_writable() {
+                return Ok(Stop::TargetFull);
+            }
+            if *share == 0 {
+                return Ok(Stop::ShareUsed);
+            }
+            let taken = match self.choice.way() {
+                Way::Copy => self.copy(from, to, core)?,
+                Way::Splice => self.splice(from, to, core)?,
+            };
+            *share = share.saturating_sub(taken);
+        }
+    }
+
+    /// Hands on what is held. Whether nothing is held then.
+    fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
+        match &mut self.held {
+            Held::Nothing => return Ok(true),
+            Held::Memory(bytes, sent) => {
+                let more = write(to, &bytes[*sent..])?;
+                *sent += more;
+                self.moved_bytes += more as u64;
+                if *sent < bytes.len() {
+                    return Ok(false);
+                }
+            }
+            Held::Pipe(lease) => {
+                let before = lease.pending_bytes();
+                let drained = drain(lease, to);
+                self.moved_bytes += (before - lease.pending_bytes()) as u64;
+                match drained {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(false),
+                    Err(error) if error.is_refusal() => return self.unpipe(to, core),
+                    Err(error) => return Err(Broken::Target(error.source)),
+                }
+            }
+        }
+        self.held = Held::Nothing;
+        Ok(true)
+    }
+
+    /// The target cannot be spliced to: what is in the pipe is copied out of it.
+    fn unpipe(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
+        self.refuse_splice(core);
+        let Held::Pipe(mut lease) = std::mem::take(&mut self.held) else { return Ok(true) };
+        let mut bytes = vec![0; lease.pending_bytes()];
+        let mut read = 0;
+        while read < bytes.len() {
+            read += lease.read(&mut bytes[read..]).map_err(|error| Broken::Source(error.source))?;
+        }
+        self.held = Held::Memory(bytes, 0);
+        self.hand_on(to, core)
+    }
+
+    /// The most that may be taken at once.
+    fn room(&self, most: usize) -> usize {
+        self.left.map_or(most, |left| usize::try_from(left).map_or(most, |left| left.min(most)))
+    }
+
+    /// Takes what comes in one read, and hands it on.
+    fn copy(
+        &mut self,
+        from: &mut Socket,
+        to: &mut Socket,
+        core: &mut Core,
+    ) -> Result<usize, Broken> {
+        let room = self.room(core.scratch.len());
+        let buffer = &mut core.scratch[..room];
+        let bytes = match from.read(buffer).map_err(Broken::Source)? {
+            Moved::WouldBlock => return Ok(0),
+            Moved::Bytes(0) => {
+                self.has_ended = true;
+                return Ok(0);
+            }
+            Moved::Bytes(bytes) => bytes,
+        };
+        self.taken(Way::Copy, bytes, bytes == room, core);
+        let sent = write(to, &core.scratch[..bytes])?;
+        if sent < bytes {
+            self.held = Held::Memory(core.scratch[sent..bytes].to_vec(), 0);
+        }
+        Ok(bytes)
+    }
+
+    /// Takes what comes into a pipe at once, and hands it on.
+    fn splice(
+        &mut self,
+        from: &mut Socket,
+        to: &mut Socket,
+        core: &mut Core,
+    ) -> Result<usize, Broken> {
+        let Ok(mut lease) = core.pool.lease() else {
+            core.counters.no_pipe.add(1);
+            return self.copy(from, to, core);
+        };
+        let room = self.room(lease.capacity_bytes());
+        let bytes = match lease.fill(&*from, room) {
+            Ok(Filled::Bytes(bytes)) => bytes,
+            Ok(Filled::End) => {
+                self.has_ended = true;
+                return Ok(0);
+            }
+            Ok(Filled::SourceEmpty | Filled::PipeFull) => {
+                from.source_was_empty();
+                return Ok(0);
+            }
+            Err(error) if error.is_refusal() => {
+                self.refuse_splice(core);
+                return Ok(0);
+            }
+            Err(error) => return Err(Broken::Source(error.source)),
+        };
+        self.taken(Way::Splice, bytes, bytes == room, core);
+        self.held = Held::Pipe(lease);
+        self.hand_on(to, core)?;
+        Ok(bytes)
+    }
+
+    fn taken(&mut self, way: Way, bytes: usize, filled_room: bool, core: &Core) {
+        self.choice.moved(bytes, filled_room);
+        self.moved_bytes += bytes as u64;
+        if let Some(left) = &mut self.left {
+            *left -= bytes as u64;
+        }
+        self.counters(core).burst(way, bytes);
+    }
+
+    fn refuse_splice(&mut self, core: &Core) {
+        self.choice.refuse_splice();
+        core.counters.splice_refused.add(1);
+    }
+
+    fn counters<'a>(&self, core: &'a Core) -> &'a MovedCounters {
+        match self.direction {
+            Direction::Up => &core.counters.up,
+            Direction::Down => &core.counters.down,
+        }
+    }
+}
+
+/// Writes as much as the target takes.
+fn write(to: &mut Socket, bytes: &[u8]) -> Result<usize, Broken> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match to.write(&[IoSlice::new(&bytes[sent..])], false).map_err(Broken::Target)? {
+            Moved::Bytes(more) => sent += more,
+            Moved::WouldBlock => break,
+        }
+    }
+    Ok(sent)
+}
+
+/// Lets out as much as the target takes. Whether the pipe is empty then.
+fn drain(lease: &mut Lease, to: &mut Socket) -> haul_pipe::Result<bool> {
+    while lease.pending_bytes() > 0 {
+        if lease.drain(&*to, lease.pending_bytes(), false)? == Drained::TargetFull {
+            to.target_was_full();
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

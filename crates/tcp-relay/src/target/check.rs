@@ -1,0 +1,140 @@
+//! Whether targets answer: one thread connects to all of them every now and then.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_reactor::Address;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{connect, socket_with, sockopt};
+
+use super::table::Targets;
+
+/// The thread; dropped, it makes no more checks.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    _stop: Sender<()>,
+}
+
+impl Checker {
+    /// Checks at once, and then as often as the options say; each connection may take
+    /// `time_max`.
+    pub(crate) fn start(targets: Arc<Targets>, time_max: Duration) -> io::Result<Option<Self>> {
+        let Some(every) = targets.options.every else { return Ok(None) };
+        let (stop, stopped) = channel();
+        thread::Builder::new().name("checks".into()).spawn(move || {
+            loop {
+                for (index, success) in round(&targets, time_max).into_iter().enumerate() {
+                    targets.checked(index, success);
+                }
+                if stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        })?;
+        Ok(Some(Self { _stop: stop }))
+    }
+}
+
+/// A connection to one target.
+enum Check {
+    Pending(OwnedFd),
+    Over(bool),
+}
+
+/// Connects to all targets at once. Which of them answered in time.
+fn round(targets: &Targets, time_max: Duration) -> Vec<bool> {
+    let deadline = Instant::now() + time_max;
+    let mut checks: Vec<_> = targets.addresses().map(begin).collect();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let is_pending = |check: &&mut Check| matches!(check, Check::Pending(_));
+        let mut pending: Vec<_> = checks.iter_mut().filter(is_pending).collect();
+        if pending.is_empty() || left.is_zero() || !wait(&mut pending, left) {
+            break;
+        }
+    }
+    checks.into_iter().map(|check| matches!(check, Check::Over(true))).collect()
+}
+
+/// Waits until one of them is over. Whether that can be told.
+fn wait(pending: &mut [&mut Check], left: Duration) -> bool {
+    let mut polls: Vec<_> = pending
+        .iter()
+        .filter_map(|check| match check {
+            Check::Pending(socket) => Some(PollFd::new(socket, PollFlags::OUT)),
+            Check::Over(_) => None,
+        })
+        .collect();
+    let timeout = Timespec::try_from(left).ok();
+    if !matches!(poll(&mut polls, timeout.as_ref()), Ok(_) | Err(Errno::INTR)) {
+        return false;
+    }
+    let ready: Vec<_> = polls.iter().map(|poll| !poll.revents().is_empty()).collect();
+    for (check, _) in pending.iter_mut().zip(ready).filter(|(_, is_ready)| *is_ready) {
+        if let Check::Pending(socket) = &**check {
+            let success = matches!(sockopt::socket_error(socket), Ok(Ok(())));
+            **check = Check::Over(success);
+        }
+    }
+    true
+}
+
+fn begin(address: &Address) -> Check {
+    let begun = || {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = |family| socket_with(family, SocketType::STREAM, flags, None);
+        let (socket, connected) = match address {
+            Address::Tcp(address) => {
+                let socket = socket(if address.is_ipv4() {
+                    AddressFamily::INET
+                } else {
+                    AddressFamily::INET6
+                })?;
+                let connected = connect(&socket, address);
+                (socket, connected)
+            }
+            Address::Unix(path) => {
+                let socket = socket(AddressFamily::UNIX)?;
+                let connected = connect(&socket, &SocketAddrUnix::new(path.as_path())?);
+                (socket, connected)
+            }
+        };
+        match connected {
+            Err(Errno::INPROGRESS) => Ok(Check::Pending(socket)),
+            other => other.map(|()| Check::Over(true)),
+        }
+    };
+    begun().unwrap_or(Check::Over(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use super::super::{Balance, CheckOptions};
+    use super::*;
+
+    #[test]
+    fn who_listens_answers_and_who_does_not_is_noticed() {
+        let listening = TcpListener::bind("127.0.0.1:0").unwrap();
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let _unix = UnixListener::bind(&path).unwrap();
+        let addresses = vec![
+            Address::Tcp(listening.local_addr().unwrap()),
+            Address::Tcp(gone),
+            Address::Unix(path),
+            Address::Unix(dir.path().join("nobody")),
+        ];
+        let targets = Targets::new(addresses, Balance::default(), CheckOptions::default());
+        assert_eq!(round(&targets, Duration::from_secs(5)), [true, false, true, false]);
+    }
+}

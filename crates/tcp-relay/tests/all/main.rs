@@ -1,0 +1,10 @@
+//! The relay between real sockets.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which may fail like them"
+)]
+
+mod endpoint;
+mod streams;
+mod world;

@@ -1,0 +1,85 @@
+//! A relay, and what is at its ends.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+use haul_tcp_relay::{Address, Config, Error, Handle, Server, Stats};
+
+/// A relay that runs; it is stopped when this is dropped.
+pub(crate) struct Relay {
+    pub(crate) handle: Handle,
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) admin: Option<SocketAddr>,
+    thread: Option<JoinHandle<Result<Stats, Error>>>,
+}
+
+/// Any free address.
+pub(crate) fn anywhere() -> Address {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+/// A relay from anywhere to these, on one thread, and nothing else set.
+pub(crate) fn config(targets: impl IntoIterator<Item = Address>) -> Config {
+    Config { threads: 1, ..Config::new(vec![anywhere()], targets.into_iter().collect()) }
+}
+
+/// A listener, and its address.
+pub(crate) fn listener() -> (TcpListener, Address) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap());
+    (listener, address)
+}
+
+/// An address at which nobody listens.
+pub(crate) fn nowhere() -> Address {
+    listener().1
+}
+
+impl Relay {
+    pub(crate) fn start(config: Config) -> Self {
+        let server = Server::bind(config).unwrap();
+        let (handle, addresses) = (server.handle(), server.addresses().clone());
+        let thread = Some(std::thread::spawn(|| server.run()));
+        Self { handle, addresses: addresses.listen, admin: addresses.admin, thread }
+    }
+
+    pub(crate) fn tcp(&self) -> SocketAddr {
+        let Address::Tcp(address) = self.addresses[0] else { panic!("not TCP") };
+        address
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.tcp()).unwrap()
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.handle.stats()
+    }
+
+    /// Waits until what was counted is so.
+    pub(crate) fn until(&self, is_so: impl Fn(&Stats) -> bool) -> Stats {
+        loop {
+            let stats = self.stats();
+            if is_so(&stats) {
+                return stats;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Lets connections end, and tells what was done.
+    pub(crate) fn drain(mut self) -> Stats {
+        self.handle.drain();
+        self.thread.take().unwrap().join().unwrap().unwrap()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.handle.stop();
+            let ended = thread.join();
+            assert!(std::thread::panicking() || matches!(ended, Ok(Ok(_))), "{ended:?}");
+        }
+    }
+}
