@@ -87,7 +87,9 @@ impl From<Refused> for Failed {
 const TOO_LONG: Refused = Refused::new(413, "the body is longer than is allowed here");
 
 impl Half {
-    pub(crate) fn new(flow: Flow) -> Self {
+    /// Nothing is moved before a body begins.
+    pub(crate) fn new(mut flow: Flow) -> Self {
+        flow.expect(Some(0));
         Self { flow, inbox: Inbox::default(), body: Body::Over }
     }
 
