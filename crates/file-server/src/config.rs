@@ -22,6 +22,8 @@ pub struct Config {
     pub is_public: bool,
     /// How many threads serve, each with a listener of its own. As many as there are cores.
     pub threads: usize,
+    /// What they are called. `files`.
+    pub thread_name: String,
     /// What is told about files.
     pub content: Content,
     /// What is kept in memory, and what is read past it.
@@ -134,6 +136,7 @@ impl Config {
             admin: None,
             is_public: false,
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            thread_name: "files".to_owned(),
             content: Content::default(),
             tiers: Tiers::default(),
             limits: Limits::default(),

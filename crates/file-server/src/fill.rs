@@ -22,6 +22,8 @@ pub(crate) struct Window {
     holder: Holder,
     pub(crate) tier: Tier,
     pub(crate) bytes: u64,
+    /// It was to be read directly into a pipe.
+    pub(crate) is_fallback: bool,
 }
 
 #[derive(Debug)]
@@ -95,7 +97,7 @@ pub(crate) fn fill(
     match filled {
         Some(bytes) => {
             let tier = if source == Source::Direct { Tier::Direct } else { Tier::Read };
-            Ok(Window { holder: Holder::Pipe(lease), tier, bytes })
+            Ok(Window { holder: Holder::Pipe(lease), tier, bytes, is_fallback: false })
         }
         None => read(file, source, offset, end),
     }
@@ -160,7 +162,8 @@ fn read(file: &OpenFile, source: Source, offset: u64, end: u64) -> Result<Window
         return Err(Broken::Shorter);
     }
     buffer.truncate(read);
-    Ok(Window { bytes: read as u64, holder: Holder::Memory { buffer, sent: 0 }, tier })
+    let holder = Holder::Memory { buffer, sent: 0 };
+    Ok(Window { bytes: read as u64, holder, tier, is_fallback: source == Source::Direct })
 }
 
 /// All of a small file, through the page cache.

@@ -71,6 +71,8 @@ impl Worker {
                 Err(error) => return (taken, Err(error)),
             };
             if outcome == Outcome::Waiting {
+                // It is all understood anew then, its body too.
+                connection.skip_bytes = 0;
                 return (taken, Ok(Flow::Go));
             }
             taken += request.head_bytes;
@@ -117,7 +119,11 @@ impl Worker {
         connection.closes = !request.keep_alive || is_last || hub.is_draining();
         connection.is_old = request.version == Version::Http10;
         match request.framing {
-            Framing::Length(bytes) if bytes <= SKIP_BYTES_MAX => connection.skip_bytes = bytes,
+            Framing::Length(bytes) if bytes <= SKIP_BYTES_MAX => {
+                connection.skip_bytes = bytes;
+                // Whoever asked whether to send the body may send it or not after our answer.
+                connection.closes |= request.expect_continue && bytes > 0;
+            }
             _ => {
                 (connection.closes, connection.sends_on) = (true, true);
                 let page = Page::of_status(413);

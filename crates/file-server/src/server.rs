@@ -35,6 +35,7 @@ pub struct Server {
     admin: Option<Reactor<Worker>>,
     addresses: Addresses,
     handle: Arc<Handle>,
+    thread_name: String,
     drain_time: Duration,
 }
 
@@ -110,8 +111,14 @@ impl Server {
             workers.push(reactor);
         }
         let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads, end: End::default() });
-        let mut server =
-            Self { workers, admin: None, addresses, handle, drain_time: config.limits.drain_time };
+        let mut server = Self {
+            workers,
+            admin: None,
+            addresses,
+            handle,
+            thread_name: config.thread_name.clone(),
+            drain_time: config.limits.drain_time,
+        };
         if let Some(address) = &config.admin {
             let listener = listen(address)?;
             server.addresses.admin = Some(listener.address().clone());
@@ -142,12 +149,11 @@ impl Server {
     /// When threads cannot be started, or the kernel does not say any more what is ready.
     pub fn run(self) -> Result<()> {
         let admin = self.admin.as_ref().map(Reactor::handle);
-        let admin_thread =
-            self.admin.map(|it| start("files-admin", it, &self.handle)).transpose()?;
+        let admin_thread = self.admin.map(|it| start("files-admin", it, None)).transpose()?;
         let mut threads = Vec::new();
         for worker in self.workers {
             self.handle.end.state.lock().running += 1;
-            match start("files", worker, &self.handle) {
+            match start(&self.thread_name, worker, Some(Arc::clone(&self.handle))) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     self.handle.stop();
@@ -164,17 +170,15 @@ impl Server {
     }
 }
 
-/// Runs a thread; its end is told.
+/// Runs a thread, whose end is told to `tell`.
 fn start(
     name: &str,
     reactor: Reactor<Worker>,
-    handle: &Arc<Handle>,
+    tell: Option<Arc<Handle>>,
 ) -> Result<JoinHandle<io::Result<()>>> {
-    let handle = Arc::clone(handle);
-    let is_worker = name == "files";
     let run = move || {
         let ended = reactor.run().map(drop);
-        if is_worker {
+        if let Some(handle) = tell {
             handle.end.one_ended();
         }
         ended

@@ -208,10 +208,10 @@ impl Relayed {
                 Err(_) => Err(Ended::Reset),
             },
             Ok(stop) => Ok(Some(stop)),
-            Err(Broken::Source(_)) => Err(Ended::Reset),
-            Err(Broken::Target(_)) if self.lost.is_some() => Err(Ended::Reset),
+            Err(Broken::Source) => Err(Ended::Reset),
+            Err(Broken::Target) if self.lost.is_some() => Err(Ended::Reset),
             // What the target said before it went is still told to the source.
-            Err(Broken::Target(_)) => {
+            Err(Broken::Target) => {
                 flow.give_up();
                 self.lost = Some(direction);
                 Ok(None)
