@@ -150,7 +150,7 @@ impl Half {
                 if *share == 0 {
                     return Ok(Progress::Stopped(Stop::ShareUsed));
                 }
-                match self.inbox.receive(from, &mut core.scratch).map_err(Broken::Source)? {
+                match self.inbox.receive(from, &mut core.scratch).map_err(|_gone| Broken::Source)? {
                     Moved::WouldBlock => return Ok(Progress::Stopped(Stop::SourceEmpty)),
                     Moved::Bytes(0) => return Ok(Progress::Truncated),
                     Moved::Bytes(bytes) => *share = share.saturating_sub(bytes),
