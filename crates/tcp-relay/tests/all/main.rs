@@ -6,5 +6,6 @@
 )]
 
 mod endpoint;
+mod http;
 mod streams;
 mod world;
