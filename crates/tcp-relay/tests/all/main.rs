@@ -6,5 +6,6 @@
 )]
 
 mod endpoint;
+mod hostile;
 mod streams;
 mod world;
