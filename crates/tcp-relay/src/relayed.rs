@@ -203,6 +203,8 @@ impl Relayed {
         let had_ended = flow.has_ended();
         let mut share = shared.limits.share_bytes;
         match flow.run(from, to, core, &mut share) {
+            // A socket that failed once tells an end next: it is none.
+            Ok(Stop::Ended) if !had_ended && self.lost.is_some() => Err(Ended::Reset),
             Ok(Stop::Ended) if !had_ended => match to.shut_write() {
                 Ok(()) => Ok(Some(Stop::Ended)),
                 Err(_) => Err(Ended::Reset),

@@ -7,5 +7,6 @@
 
 mod endpoint;
 mod http;
+mod hostile;
 mod streams;
 mod world;
