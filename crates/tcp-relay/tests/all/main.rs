@@ -6,7 +6,7 @@
 )]
 
 mod endpoint;
-mod http;
 mod hostile;
+mod http;
 mod streams;
 mod world;
