@@ -7,7 +7,6 @@ use haul_reactor::Address;
 
 use crate::access_log::AccessLog;
 use crate::error::{Error, Result};
-use crate::tier::WINDOW_BYTES;
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
@@ -20,8 +19,14 @@ pub struct Config {
     pub admin: Option<Address>,
     /// Addresses that others can reach are allowed. No.
     pub is_public: bool,
+    /// On an address of this machine itself, requests are answered that name localhost or an
+    /// address as their host, and these: a page from elsewhere could have its own name lead here.
+    /// None.
+    pub hosts: Vec<String>,
     /// How many threads serve, each with a listener of its own. As many as there are cores.
     pub threads: usize,
+    /// What they are called. `files`.
+    pub thread_name: String,
     /// What is told about files.
     pub content: Content,
     /// What is kept in memory, and what is read past it.
@@ -70,9 +75,11 @@ pub struct Tiers {
     pub promote_bytes_max: Option<u64>,
     /// How many threads read what is not in memory. 4.
     pub disk_threads: usize,
-    /// How many pipes of 1 MiB there may be for each thread that serves; two for each download
-    /// that waits for the disk. 64.
-    pub pipes_max: usize,
+    /// How what is not in memory gets to the client. By copying.
+    pub cold: Cold,
+    /// How many buffers of 2 MiB, or pipes of 1 MiB, there may be for each thread that serves; a
+    /// download from the disk takes one or two, a slow one one. 64.
+    pub carriers_max: usize,
 }
 
 impl Default for Tiers {
@@ -82,13 +89,26 @@ impl Default for Tiers {
             cache_object_bytes_max: 64 << 10,
             open_files: 1024,
             valid: Duration::from_secs(1),
-            direct_bytes_min: WINDOW_BYTES,
+            direct_bytes_min: 1 << 20,
             promote_asked: 3,
             promote_bytes_max: None,
             disk_threads: 4,
-            pipes_max: 64,
+            cold: Cold::default(),
+            carriers_max: 64,
         }
     }
+}
+
+/// How what is not in memory gets from the disk to the client; past the page cache, either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Cold {
+    /// Read into a buffer in huge pages, and copied to the socket once.
+    #[default]
+    Copy,
+    /// Read into a pipe and spliced to the socket: no copy, but memory in small pages, each of
+    /// which is allocated, handed to the disk, sent and freed by itself. On the machines we
+    /// measured that takes more than twice the processor time of the copy.
+    Splice,
 }
 
 /// What a client may do.
@@ -133,7 +153,9 @@ impl Config {
             listen: Address::Tcp(([127, 0, 0, 1], 8080).into()),
             admin: None,
             is_public: false,
+            hosts: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            thread_name: "files".to_owned(),
             content: Content::default(),
             tiers: Tiers::default(),
             limits: Limits::default(),
@@ -144,11 +166,7 @@ impl Config {
     /// Refuses what cannot work, and what would show files to others without being asked to.
     pub(crate) fn check(&self) -> Result<()> {
         for address in [Some(&self.listen), self.admin.as_ref()].into_iter().flatten() {
-            let is_ours = match address {
-                Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
-                Address::Unix(_) => true,
-            };
-            if !is_ours && !self.is_public {
+            if !self.is_public && !is_ours(address) {
                 return Err(Error::Public { address: address.to_string() });
             }
         }
@@ -168,6 +186,14 @@ impl Config {
             Some((_, why)) => Err(Error::Invalid(why)),
             None => Ok(()),
         }
+    }
+}
+
+/// Whether only this machine can reach it.
+fn is_ours(address: &Address) -> bool {
+    match address {
+        Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        Address::Unix(_) => true,
     }
 }
 

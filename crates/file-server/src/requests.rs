@@ -27,6 +27,9 @@ const SKIP_BYTES_MAX: u64 = 64 << 10;
 
 const ALLOWED: &str = "GET, HEAD, OPTIONS";
 
+const NOT_OURS: &str = "421 This server answers to localhost, to addresses, and to the names it was \
+                        told when it was started\n";
+
 /// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
@@ -71,6 +74,8 @@ impl Worker {
                 Err(error) => return (taken, Err(error)),
             };
             if outcome == Outcome::Waiting {
+                // It is all understood anew then, its body too.
+                connection.skip_bytes = 0;
                 return (taken, Ok(Flow::Go));
             }
             taken += request.head_bytes;
@@ -117,12 +122,20 @@ impl Worker {
         connection.closes = !request.keep_alive || is_last || hub.is_draining();
         connection.is_old = request.version == Version::Http10;
         match request.framing {
-            Framing::Length(bytes) if bytes <= SKIP_BYTES_MAX => connection.skip_bytes = bytes,
+            Framing::Length(bytes) if bytes <= SKIP_BYTES_MAX => {
+                connection.skip_bytes = bytes;
+                // Whoever asked whether to send the body may send it or not after our answer.
+                connection.closes |= request.expect_continue && bytes > 0;
+            }
             _ => {
                 (connection.closes, connection.sends_on) = (true, true);
                 let page = Page::of_status(413);
                 return Ok(self.page(connection, &page, is_head, hub));
             }
+        }
+        if !self.desk.shared.hosts.allows(request.host) {
+            let page = Page::plain(421, NOT_OURS.to_owned());
+            return Ok(self.page(connection, &page, is_head, hub));
         }
         if !matches!(request.method, "GET" | "HEAD") {
             let status = if request.method == "OPTIONS" { 204 } else { 405 };

@@ -6,21 +6,22 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_pipe::{PipePool, PoolOptions};
 use haul_reactor::{self as reactor, Address, Gate, Listener, Reactor, TcpOptions};
 use parking_lot::{Condvar, Mutex};
 
 use crate::admin::Admin;
 use crate::caches::Caches;
-use crate::config::Config;
+use crate::carrier::Carriers;
+use crate::config::{Config, Tiers};
 use crate::disk_threads::DiskThreads;
 use crate::error::{Error, Result};
 use crate::find::Finder;
+use crate::hosts::Hosts;
 use crate::metrics::{Counts, Stats};
 use crate::root::Root;
 use crate::shared::{Desk, Shared};
 use crate::sketch::Sketch;
-use crate::tier::{Rules, WINDOW_BYTES};
+use crate::tier::Rules;
 use crate::worker::Worker;
 
 /// Peers that wait to be taken on, for each thread.
@@ -35,6 +36,7 @@ pub struct Server {
     admin: Option<Reactor<Worker>>,
     addresses: Addresses,
     handle: Arc<Handle>,
+    thread_name: String,
     drain_time: Duration,
 }
 
@@ -59,7 +61,7 @@ pub struct Handle {
 struct PerThread {
     reactor: reactor::Handle,
     counts: Arc<Counts>,
-    pipes: PipePool,
+    carriers: Carriers,
 }
 
 /// The end of a server: asked for, and come.
@@ -95,28 +97,30 @@ impl Server {
             let another = listeners[0].another();
             listeners.push(another.map_err(|source| not_listening(&config.listen, source))?);
         }
-        let pool = PoolOptions {
-            pipe_bytes: usize::try_from(WINDOW_BYTES).unwrap_or(usize::MAX),
-            pipes_max: config.tiers.pipes_max,
-        };
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         for listener in listeners {
-            let desk = desk(&shared, pool);
-            let (counts, pipes) = (Arc::clone(&desk.counts), desk.pipes.clone());
+            let desk = desk(&shared, &config.tiers);
+            let (counts, carriers) = (Arc::clone(&desk.counts), desk.carriers.clone());
             let worker = Worker::new(desk, None, seed());
             let reactor =
                 Reactor::new(worker, vec![listener], gate.clone()).map_err(Error::Thread)?;
-            threads.push(PerThread { reactor: reactor.handle(), counts, pipes });
+            threads.push(PerThread { reactor: reactor.handle(), counts, carriers });
             workers.push(reactor);
         }
         let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads, end: End::default() });
-        let mut server =
-            Self { workers, admin: None, addresses, handle, drain_time: config.limits.drain_time };
+        let mut server = Self {
+            workers,
+            admin: None,
+            addresses,
+            handle,
+            thread_name: config.thread_name.clone(),
+            drain_time: config.limits.drain_time,
+        };
         if let Some(address) = &config.admin {
             let listener = listen(address)?;
             server.addresses.admin = Some(listener.address().clone());
             let admin = Arc::new(Admin::new(Arc::clone(&server.handle)));
-            let worker = Worker::new(desk(&shared, pool), Some(admin), seed());
+            let worker = Worker::new(desk(&shared, &config.tiers), Some(admin), seed());
             let reactor = Reactor::new(worker, vec![listener], Gate::new(ADMINS_MAX));
             server.admin = Some(reactor.map_err(Error::Thread)?);
         }
@@ -142,12 +146,11 @@ impl Server {
     /// When threads cannot be started, or the kernel does not say any more what is ready.
     pub fn run(self) -> Result<()> {
         let admin = self.admin.as_ref().map(Reactor::handle);
-        let admin_thread =
-            self.admin.map(|it| start("files-admin", it, &self.handle)).transpose()?;
+        let admin_thread = self.admin.map(|it| start("files-admin", it, None)).transpose()?;
         let mut threads = Vec::new();
         for worker in self.workers {
             self.handle.end.state.lock().running += 1;
-            match start("files", worker, &self.handle) {
+            match start(&self.thread_name, worker, Some(Arc::clone(&self.handle))) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     self.handle.stop();
@@ -164,17 +167,15 @@ impl Server {
     }
 }
 
-/// Runs a thread; its end is told.
+/// Runs a thread, whose end is told to `tell`.
 fn start(
     name: &str,
     reactor: Reactor<Worker>,
-    handle: &Arc<Handle>,
+    tell: Option<Arc<Handle>>,
 ) -> Result<JoinHandle<io::Result<()>>> {
-    let handle = Arc::clone(handle);
-    let is_worker = name == "files";
     let run = move || {
         let ended = reactor.run().map(drop);
-        if is_worker {
+        if let Some(handle) = tell {
             handle.end.one_ended();
         }
         ended
@@ -198,8 +199,9 @@ fn not_listening(address: &Address, source: io::Error) -> Error {
     Error::Listen { address: address.to_string(), source }
 }
 
-fn desk(shared: &Arc<Shared>, pool: PoolOptions) -> Desk {
-    Desk { shared: Arc::clone(shared), counts: Arc::new(Counts::new()), pipes: PipePool::new(pool) }
+fn desk(shared: &Arc<Shared>, tiers: &Tiers) -> Desk {
+    let carriers = Carriers::new(tiers.cold, tiers.carriers_max);
+    Desk { shared: Arc::clone(shared), counts: Arc::new(Counts::new()), carriers }
 }
 
 fn seed() -> u64 {
@@ -221,6 +223,10 @@ fn shared(config: &Config) -> Result<Shared> {
             with_listings: content.listings,
             cache_control: content.cache_control.clone(),
         }),
+        hosts: Hosts {
+            is_checked: !config.is_public && matches!(config.listen, Address::Tcp(_)),
+            names: config.hosts.clone(),
+        },
         caches: Caches::new(tiers, valid_ms),
         sketch: Sketch::new(),
         rules: Rules {
@@ -256,10 +262,10 @@ impl Handle {
         let mut stats = Stats::default();
         for thread in &self.threads {
             stats.add(&thread.counts);
-            let pipes = thread.pipes.stats();
-            stats.pipes_made += pipes.made;
-            stats.pipes_leased += pipes.leased as u64;
-            stats.pipes_refused += pipes.refused;
+            let carriers = thread.carriers.stats();
+            stats.carriers_made += carriers.made;
+            stats.carriers_lent += carriers.lent;
+            stats.carriers_refused += carriers.refused;
         }
         let (cached_files, cached_bytes) = self.shared.caches.hot_size();
         stats.cached_files = cached_files as u64;

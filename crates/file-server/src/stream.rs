@@ -18,7 +18,7 @@ use crate::tier::{self, Source, Tier, choose, window_end};
 const RESIDENT_FOR: Duration = Duration::from_millis(10);
 
 /// Who takes longer for a window gets the next one read only when this one is gone: then a slow
-/// client holds one pipe, not two.
+/// client holds one carrier, not two.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// What one step came to.
@@ -51,6 +51,9 @@ pub(crate) struct Stream {
     counted: Option<(u64, u32)>,
     /// The file cannot be sent by `sendfile`.
     is_unsendable: bool,
+    /// Reads leave the page cache as it was, but for what the kernel reads ahead of them, which is
+    /// gone again once it was read the same way.
+    is_uncached: bool,
 }
 
 /// What another thread does for it.
@@ -74,6 +77,7 @@ impl Stream {
             resident: None,
             counted: None,
             is_unsendable: false,
+            is_uncached: false,
         }
     }
 
@@ -97,6 +101,8 @@ impl Stream {
             match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
                 Ahead::Ready(window) => {
                     let window = window.map_err(|broken| io::Error::other(broken.words()))?;
+                    self.is_uncached |= window.tier == Tier::Uncached;
+                    desk.counts.fallbacks.add(u64::from(window.is_fallback));
                     self.look_ahead(self.at + window.bytes, desk, now, &remote);
                     self.window = Some(window);
                     self.window_since = Some(now);
@@ -148,15 +154,18 @@ impl Stream {
     fn ask(&mut self, from: u64, source: Source, desk: &Desk, remote: Remote<Message>) {
         self.ahead = Ahead::Asked;
         desk.counts.disk_jobs.add(1);
-        let lease = desk.pipes.lease().ok().filter(|_| !self.is_unsendable);
+        let carrier = desk.carriers.lend();
         let (file, end) = (Arc::clone(&self.file), window_end(from, self.end));
         desk.shared.disk.hand(Size::Big, move || {
-            remote.tell(Message::Filled(fill(&file, source, from, end, lease)));
+            remote.tell(Message::Filled(fill(&file, source, from, end, carrier)));
         });
     }
 
     /// Where the window from `from` on is to come from.
     fn source(&mut self, from: u64, desk: &Desk, now: Instant) -> Source {
+        if self.is_uncached {
+            return Source::Direct;
+        }
         let end = window_end(from, self.end);
         let is_known = |&(until, at): &(u64, Instant)| end <= until && now - at < RESIDENT_FOR;
         if self.resident.as_ref().is_some_and(is_known) {
@@ -169,8 +178,7 @@ impl Stream {
         };
         let mut window = tier::Window {
             file_bytes: self.file.meta.version.bytes,
-            // Whole pages are counted, the first and the last one of a window included.
-            window_bytes: end - from,
+            window_bytes: page_span(from, end),
             resident_bytes,
             asked: 0,
         };
@@ -223,6 +231,12 @@ impl Stream {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+/// The bytes of the pages that a range lies in: residency is told in whole pages.
+pub(crate) fn page_span(from: u64, end: u64) -> u64 {
+    let page_bytes = rustix::param::page_size() as u64;
+    end.next_multiple_of(page_bytes) - from / page_bytes * page_bytes
 }
 
 impl Broken {

@@ -5,7 +5,7 @@
 //! everybody wants.
 
 /// The bytes a choice is made for, and the most that is read at once.
-pub(crate) const WINDOW_BYTES: u64 = 1 << 20;
+pub(crate) const WINDOW_BYTES: u64 = 2 << 20;
 
 /// How bytes reached the socket. Told in the access log and in the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum Tier {
     Resident,
     /// Read by another thread by way of the page cache, where it stays.
     Read,
-    /// Read by another thread past the page cache, straight into a pipe.
+    /// Read by another thread past the page cache.
     Direct,
     /// Read by another thread into a buffer, and dropped from the page cache: where the file
     /// system has no direct reads.
@@ -61,8 +61,9 @@ pub(crate) enum Source {
 pub(crate) struct Window {
     /// Of the whole file.
     pub(crate) file_bytes: u64,
+    /// Of the pages the window lies in.
     pub(crate) window_bytes: u64,
-    /// How much of the window is in the page cache, in whole pages.
+    /// How much of them is in the page cache.
     pub(crate) resident_bytes: u64,
     /// How often it was asked for lately while it was not there, this time included.
     pub(crate) asked: u32,
@@ -134,19 +135,16 @@ mod tests {
             let window = Window { file_bytes, window_bytes: MIB, resident_bytes, asked };
             assert_eq!(choose(window, RULES), expected, "{window:?}");
         }
-        // Residency is told in whole pages, a window may end within one.
-        let last = Window { file_bytes: 9 * MIB, window_bytes: 5, resident_bytes: 4096, asked: 1 };
-        assert_eq!(choose(last, RULES), PageCache);
     }
 
     #[test]
     fn windows_lie_on_whole_windows_of_the_file() {
         for (offset, end, expected) in [
             (0, 10, 10),
-            (0, 5 * MIB, MIB),
-            (MIB - 1, 5 * MIB, MIB),
-            (MIB, 5 * MIB, 2 * MIB),
-            (4 * MIB + 7, 5 * MIB - 1, 5 * MIB - 1),
+            (0, 5 * WINDOW_BYTES, WINDOW_BYTES),
+            (WINDOW_BYTES - 1, 5 * WINDOW_BYTES, WINDOW_BYTES),
+            (WINDOW_BYTES, 5 * WINDOW_BYTES, 2 * WINDOW_BYTES),
+            (4 * WINDOW_BYTES + 7, 5 * WINDOW_BYTES - 1, 5 * WINDOW_BYTES - 1),
             (u64::MAX - 5, u64::MAX, u64::MAX),
         ] {
             assert_eq!(window_end(offset, end), expected, "{offset}..{end}");

@@ -6,7 +6,7 @@
 
 /// The ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     /// Read into memory, and written from there.
     Copy,
     /// Spliced through a pipe.
@@ -26,7 +26,7 @@ pub enum Moving {
 }
 
 /// The length from which on a burst is large.
-pub const LARGE_BYTES: usize = 32 << 10;
+pub const LARGE_BYTES: usize = 16 << 10;
 /// So many large bursts in a row turn to splices.
 const LARGE_IN_ROW: u8 = 2;
 /// So many smaller ones turn back.
@@ -34,7 +34,7 @@ const SMALL_IN_ROW: u8 = 3;
 
 /// The choice for one direction of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
+pub(crate) struct Choice {
     moving: Moving,
     way: Way,
     /// How many bursts in a row spoke for the other way.
@@ -43,18 +43,18 @@ pub struct Choice {
 
 impl Choice {
     /// The beginning: a copy, which is right for whatever is short.
-    pub fn new(moving: Moving) -> Self {
+    pub(crate) fn new(moving: Moving) -> Self {
         let way = if moving == Moving::Splice { Way::Splice } else { Way::Copy };
         Self { moving, way, against: 0 }
     }
 
     /// The way of the next burst.
-    pub fn way(&self) -> Way {
+    pub(crate) fn way(&self) -> Way {
         self.way
     }
 
     /// Learns from a burst: so many bytes came at once, and filled all room there was for them.
-    pub fn moved(&mut self, bytes: usize, filled_room: bool) {
+    pub(crate) fn moved(&mut self, bytes: usize, filled_room: bool) {
         let is_large = bytes >= LARGE_BYTES;
         let (is_against, enough) = match self.way {
             Way::Copy => (is_large, if filled_room { 1 } else { LARGE_IN_ROW }),
@@ -68,7 +68,8 @@ impl Choice {
     }
 
     /// Learns that so many bytes will come, before the first of them.
-    pub fn expect(&mut self, bytes: u64) {
+    #[allow(dead_code, reason = "for bodies whose length is told")]
+    pub(crate) fn expect(&mut self, bytes: u64) {
         let is_large = bytes >= LARGE_BYTES as u64;
         if self.moving == Moving::Auto && is_large != (self.way == Way::Splice) {
             self.turn();
@@ -76,7 +77,7 @@ impl Choice {
     }
 
     /// Nothing can be spliced here: copies from now on.
-    pub fn refuse_splice(&mut self) {
+    pub(crate) fn refuse_splice(&mut self) {
         *self = Self::new(Moving::Copy);
     }
 

@@ -8,7 +8,7 @@ use crate::target::{Attempts, Using};
 
 /// The attempts to connect, until one succeeds.
 #[derive(Debug)]
-pub struct Connecting {
+pub(crate) struct Connecting {
     attempts: Attempts,
     using: Option<Using>,
     tcp: TcpOptions,
@@ -18,7 +18,7 @@ pub struct Connecting {
 
 /// How far it has come.
 #[derive(Debug)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// Wait for the socket, until then at most.
     Waiting(Instant),
     /// The socket is connected to this.
@@ -29,13 +29,13 @@ pub enum Progress {
 
 impl Connecting {
     /// Nothing is tried yet. Each attempt may take `time_max`.
-    pub fn new(attempts: Attempts, tcp: TcpOptions, time_max: Duration) -> Self {
+    pub(crate) fn new(attempts: Attempts, tcp: TcpOptions, time_max: Duration) -> Self {
         Self { attempts, using: None, tcp, time_max, deadline: None }
     }
 
     /// Begins, or looks whether the attempt under way has ended, and begins the next one when it
     /// failed. The socket is kept in `far`, where the reactor finds it.
-    pub fn go_on<M>(&mut self, far: &mut Option<Socket>, hub: &Hub<'_, M>) -> Progress {
+    pub(crate) fn go_on<M>(&mut self, far: &mut Option<Socket>, hub: &Hub<'_, M>) -> Progress {
         let now = hub.now();
         loop {
             if let Some(socket) = far {

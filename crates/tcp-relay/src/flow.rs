@@ -4,7 +4,7 @@
 //! is one burst at most. What it holds is in a pipe or in memory, and it has neither when it holds
 //! nothing.
 
-use std::io::{self, IoSlice};
+use std::io::IoSlice;
 use std::sync::Arc;
 
 use haul_pipe::{Drained, Filled, Lease, PipePool};
@@ -15,15 +15,15 @@ use crate::stats::{Counters, MovedCounters};
 
 /// What all flows of a thread use.
 #[derive(Debug)]
-pub struct Core {
+pub(crate) struct Core {
     /// Where what is copied lies for a moment.
-    scratch: Box<[u8]>,
+    pub(crate) scratch: Box<[u8]>,
     /// The pipes.
-    pub pool: PipePool,
+    pub(crate) pool: PipePool,
     /// What is counted.
-    pub counters: Arc<Counters>,
+    pub(crate) counters: Arc<Counters>,
     /// Which ways may be taken.
-    pub moving: Moving,
+    pub(crate) moving: Moving,
 }
 
 /// The most that is copied at once.
@@ -31,7 +31,7 @@ const SCRATCH_BYTES: usize = 64 << 10;
 
 impl Core {
     /// With nothing counted yet.
-    pub fn new(pool: PipePool, moving: Moving) -> Self {
+    pub(crate) fn new(pool: PipePool, moving: Moving) -> Self {
         let scratch = vec![0; SCRATCH_BYTES].into_boxed_slice();
         Self { scratch, pool, counters: Arc::default(), moving }
     }
@@ -39,7 +39,7 @@ impl Core {
 
 /// Which of the two directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// From whoever connected to the target.
     Up,
     /// From the target.
@@ -48,7 +48,7 @@ pub enum Direction {
 
 /// Why a flow stopped for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// Nothing more came, and nothing is held.
     SourceEmpty,
     /// The target takes no more.
@@ -63,11 +63,11 @@ pub enum Stop {
 
 /// The connection failed on one side.
 #[derive(Debug)]
-pub enum Broken {
+pub(crate) enum Broken {
     /// Where bytes come from: what came before is with the target, or lost.
-    Source(io::Error),
+    Source,
     /// Where they go: what is held cannot be delivered.
-    Target(io::Error),
+    Target,
 }
 
 /// What was taken and could not be handed on at once.
@@ -82,7 +82,7 @@ enum Held {
 
 /// One direction.
 #[derive(Debug)]
-pub struct Flow {
+pub(crate) struct Flow {
     direction: Direction,
     choice: Choice,
     held: Held,
@@ -95,7 +95,7 @@ pub struct Flow {
 
 impl Flow {
     /// A flow of all bytes there are.
-    pub fn new(direction: Direction, core: &Core) -> Self {
+    pub(crate) fn new(direction: Direction, core: &Core) -> Self {
         let choice = Choice::new(core.moving);
         Self {
             direction,
@@ -108,7 +108,7 @@ impl Flow {
     }
 
     /// Bytes that go to the target before anything else does.
-    pub fn put(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn put(&mut self, bytes: Vec<u8>) {
         debug_assert!(matches!(self.held, Held::Nothing), "only what holds nothing takes more");
         if !bytes.is_empty() {
             self.held = Held::Memory(bytes, 0);
@@ -117,13 +117,15 @@ impl Flow {
 
     /// Takes so many bytes and no more, besides those that were put; then it is complete. `None`:
     /// all there are.
-    pub fn expect(&mut self, bytes: Option<u64>) {
+    #[allow(dead_code, reason = "for bodies whose length is told")]
+    pub(crate) fn expect(&mut self, bytes: Option<u64>) {
         self.left = bytes;
         self.choice.expect(bytes.unwrap_or(0));
     }
 
     /// How many bytes it holds.
-    pub fn held_bytes(&self) -> usize {
+    #[allow(dead_code, reason = "for whoever bounds what all flows hold")]
+    pub(crate) fn held_bytes(&self) -> usize {
         match &self.held {
             Held::Nothing => 0,
             Held::Memory(bytes, sent) => bytes.len() - sent,
@@ -132,17 +134,17 @@ impl Flow {
     }
 
     /// The bytes taken and the bytes handed on, added up: it rises while anything moves.
-    pub fn moved_bytes(&self) -> u64 {
+    pub(crate) fn moved_bytes(&self) -> u64 {
         self.moved_bytes
     }
 
     /// Whether the source has ended, and nothing is held.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.has_ended && matches!(self.held, Held::Nothing)
     }
 
     /// Lets go of what it holds: it will not be delivered.
-    pub fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         self.held = Held::Nothing;
     }
 
@@ -150,7 +152,7 @@ impl Flow {
     ///
     /// # Errors
     /// When one side failed: no more can be moved this way.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         from: &mut Socket,
         to: &mut Socket,
@@ -186,7 +188,7 @@ impl Flow {
     }
 
     /// Hands on what is held. Whether nothing is held then.
-    fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
+    pub(crate) fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
         match &mut self.held {
             Held::Nothing => return Ok(true),
             Held::Memory(bytes, sent) => {
@@ -205,7 +207,7 @@ impl Flow {
                     Ok(true) => {}
                     Ok(false) => return Ok(false),
                     Err(error) if error.is_refusal() => return self.unpipe(to, core),
-                    Err(error) => return Err(Broken::Target(error.source)),
+                    Err(_) => return Err(Broken::Target),
                 }
             }
         }
@@ -220,7 +222,7 @@ impl Flow {
         let mut bytes = vec![0; lease.pending_bytes()];
         let mut read = 0;
         while read < bytes.len() {
-            read += lease.read(&mut bytes[read..]).map_err(|error| Broken::Source(error.source))?;
+            read += lease.read(&mut bytes[read..]).map_err(|_closed| Broken::Source)?;
         }
         self.held = Held::Memory(bytes, 0);
         self.hand_on(to, core)
@@ -240,7 +242,7 @@ impl Flow {
     ) -> Result<usize, Broken> {
         let room = self.room(core.scratch.len());
         let buffer = &mut core.scratch[..room];
-        let bytes = match from.read(buffer).map_err(Broken::Source)? {
+        let bytes = match from.read(buffer).map_err(|_why| Broken::Source)? {
             Moved::WouldBlock => return Ok(0),
             Moved::Bytes(0) => {
                 self.has_ended = true;
@@ -282,7 +284,7 @@ impl Flow {
                 self.refuse_splice(core);
                 return Ok(0);
             }
-            Err(error) => return Err(Broken::Source(error.source)),
+            Err(_) => return Err(Broken::Source),
         };
         self.taken(Way::Splice, bytes, bytes == room, core);
         self.held = Held::Pipe(lease);
@@ -316,7 +318,7 @@ impl Flow {
 fn write(to: &mut Socket, bytes: &[u8]) -> Result<usize, Broken> {
     let mut sent = 0;
     while sent < bytes.len() {
-        match to.write(&[IoSlice::new(&bytes[sent..])], false).map_err(Broken::Target)? {
+        match to.write(&[IoSlice::new(&bytes[sent..])], false).map_err(|_why| Broken::Target)? {
             Moved::Bytes(more) => sent += more,
             Moved::WouldBlock => break,
         }

@@ -12,6 +12,7 @@ use haul_reactor::{Connection, Hub, Moved, Next, Side, Socket, TcpOptions};
 use crate::config::Limits;
 use crate::connect::{Connecting, Progress};
 use crate::flow::{Broken, Core, Direction, Flow, Stop};
+use crate::http::HttpOptions;
 use crate::proxy::{self, Ends, Read, Version};
 use crate::sockets::ends_of;
 use crate::stats::Ended;
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) tcp: TcpOptions,
     pub(crate) proxy_out: Option<Version>,
+    pub(crate) http: Option<HttpOptions>,
 }
 
 /// A connection and its two sockets.
@@ -201,15 +203,17 @@ impl Relayed {
         let had_ended = flow.has_ended();
         let mut share = shared.limits.share_bytes;
         match flow.run(from, to, core, &mut share) {
+            // A socket that failed once tells an end next: it is none.
+            Ok(Stop::Ended) if !had_ended && self.lost.is_some() => Err(Ended::Reset),
             Ok(Stop::Ended) if !had_ended => match to.shut_write() {
                 Ok(()) => Ok(Some(Stop::Ended)),
                 Err(_) => Err(Ended::Reset),
             },
             Ok(stop) => Ok(Some(stop)),
-            Err(Broken::Source(_)) => Err(Ended::Reset),
-            Err(Broken::Target(_)) if self.lost.is_some() => Err(Ended::Reset),
+            Err(Broken::Source) => Err(Ended::Reset),
+            Err(Broken::Target) if self.lost.is_some() => Err(Ended::Reset),
             // What the target said before it went is still told to the source.
-            Err(Broken::Target(_)) => {
+            Err(Broken::Target) => {
                 flow.give_up();
                 self.lost = Some(direction);
                 Ok(None)

@@ -64,7 +64,7 @@ struct Seen {
 enum News {
     Drain,
     Stop,
-    Ended,
+    Ended(usize),
 }
 
 impl Server {
@@ -84,6 +84,7 @@ impl Server {
             limits: config.limits.clone(),
             tcp: config.tcp,
             proxy_out: config.proxy_out,
+            http: config.http,
         });
         let gate = Gate::new(config.limits.connections_max);
         let (mut reactors, mut threads) = (Vec::new(), Vec::new());
@@ -135,13 +136,13 @@ impl Server {
     pub fn run(mut self) -> Result<Stats> {
         let mut running = Vec::new();
         for (number, reactor) in std::mem::take(&mut self.reactors).into_iter().enumerate() {
-            let ended = Ending(self.handle.news.clone());
+            let ending = Ending(self.handle.news.clone(), number);
             let started = thread::Builder::new().name(format!("relay-{number}")).spawn(move || {
-                let _told_in_any_case = ended;
+                let _told_in_any_case = ending;
                 reactor.run().map(drop)
             });
             match started {
-                Ok(thread) => running.push(thread),
+                Ok(thread) => running.push(Some(thread)),
                 Err(error) => {
                     self.stop();
                     return self.wait(running).and(Err(Error::Start(error)));
@@ -152,10 +153,10 @@ impl Server {
     }
 
     /// Waits for the threads, and does what handles ask for.
-    fn wait(&self, mut running: Vec<JoinHandle<io::Result<()>>>) -> Result<Stats> {
+    fn wait(&self, mut running: Vec<Option<JoinHandle<io::Result<()>>>>) -> Result<Stats> {
         let mut deadline: Option<Instant> = None;
         let mut result = Ok(());
-        while !running.is_empty() {
+        while running.iter().any(Option::is_some) {
             let news = match deadline {
                 None => self.news.recv().map_err(|_none| RecvTimeoutError::Disconnected),
                 Some(at) => self.news.recv_timeout(at.saturating_duration_since(Instant::now())),
@@ -165,20 +166,15 @@ impl Server {
                     deadline.get_or_insert_with(|| Instant::now() + self.drain_time_max);
                     self.threads.iter().for_each(ThreadHandle::drain);
                 }
-                Ok(News::Ended) => {}
+                Ok(News::Ended(number)) => {
+                    let Some(thread) = running[number].take() else { continue };
+                    if let Err(error) = join(thread) {
+                        result = Err(Error::Run(error));
+                        self.stop();
+                    }
+                }
                 Ok(News::Stop) | Err(_) => {
                     deadline = None;
-                    self.stop();
-                }
-            }
-            let (over, left) = running.into_iter().partition(JoinHandle::is_finished);
-            running = left;
-            for thread in Vec::from_iter::<Vec<JoinHandle<_>>>(over) {
-                let ended = thread.join().unwrap_or_else(|_panic| {
-                    Err(io::Error::other("it ended in a panic, which is a defect of the relay"))
-                });
-                if let Err(error) = ended {
-                    result = Err(Error::Run(error));
                     self.stop();
                 }
             }
@@ -192,13 +188,19 @@ impl Server {
 }
 
 /// Tells that a thread is over, when it is dropped.
-struct Ending(Sender<News>);
+struct Ending(Sender<News>, usize);
 
 impl Drop for Ending {
     fn drop(&mut self) {
         // Nobody hears it when the relay is gone.
-        self.0.send(News::Ended).ok();
+        self.0.send(News::Ended(self.1)).ok();
     }
+}
+
+fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    thread.join().unwrap_or_else(|_panic| {
+        Err(io::Error::other("it ended in a panic, which is a defect of the relay"))
+    })
 }
 
 fn listeners(config: &Config) -> Result<Vec<Listener>> {

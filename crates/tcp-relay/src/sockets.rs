@@ -8,7 +8,7 @@ use rustix::net::{SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
 use crate::proxy::Ends;
 
 /// Both ends of an accepted connection, as far as they can be told.
-pub fn ends_of(socket: impl AsFd) -> Ends {
+pub(crate) fn ends_of(socket: impl AsFd) -> Ends {
     let (peer, own) = (getpeername(&socket).ok().flatten(), getsockname(&socket).ok());
     let tcp = |address: &Option<SocketAddrAny>| SocketAddr::try_from(address.clone()?).ok();
     match (tcp(&peer), tcp(&own)) {

@@ -10,23 +10,23 @@ use crate::target::Seen;
 
 /// A number that one thread raises and others read.
 #[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     /// Raises it.
-    pub fn add(&self, more: u64) {
+    pub(crate) fn add(&self, more: u64) {
         self.0.fetch_add(more, Relaxed);
     }
 
     /// What it is.
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
 /// What one direction moved.
 #[derive(Debug, Default)]
-pub struct MovedCounters {
+pub(crate) struct MovedCounters {
     bytes: [Counter; 2],
     bursts: [Counter; 2],
 }
@@ -41,19 +41,19 @@ impl MovedCounters {
 
 /// The counters of one thread.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// From those who connect to the targets.
-    pub up: MovedCounters,
+    pub(crate) up: MovedCounters,
     /// From the targets.
-    pub down: MovedCounters,
+    pub(crate) down: MovedCounters,
     /// Bursts that were copied because there was no pipe.
-    pub no_pipe: Counter,
+    pub(crate) no_pipe: Counter,
     /// Directions that turned to copies because splices are refused.
-    pub splice_refused: Counter,
+    pub(crate) splice_refused: Counter,
     /// Connections accepted.
-    pub accepted: Counter,
+    pub(crate) accepted: Counter,
     /// Those that are over, by how they ended.
-    pub ended: [Counter; ENDS],
+    pub(crate) ended: [Counter; ENDS],
 }
 
 impl Counters {

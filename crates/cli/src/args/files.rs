@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haul_file_server::{Address, Config, Content, Limits, LogFormat, Tiers};
+use haul_file_server::{Address, Cold, Config, Content, Limits, LogFormat, Tiers};
 
 use crate::units::{parse_bytes, parse_time};
 
@@ -25,6 +25,13 @@ pub(crate) struct FilesServerArgs {
     /// addresses of this machine itself (127.0.0.1, `[::1]`) and unix sockets are accepted.
     #[arg(long, help_heading = "Server")]
     pub(crate) public: bool,
+    /// A host name that requests may be for; it can be given several times
+    ///
+    /// Unless it is --public, the server answers only to localhost and to addresses: a page from
+    /// elsewhere could have its own name lead to this machine, and so read files with a browser
+    /// here. Behind a proxy that passes on the name it was asked by, name it.
+    #[arg(long, value_name = "NAME", help_heading = "Server")]
+    pub(crate) host: Vec<String>,
     /// How many threads serve; as many as there are cores unless told
     #[arg(long, value_name = "N", help_heading = "Server")]
     pub(crate) threads: Option<NonZero<usize>>,
@@ -89,9 +96,31 @@ struct TierArgs {
     /// How many threads read what is not in memory
     #[arg(long, value_name = "N", default_value_t = 4, hide_short_help = true)]
     disk_threads: usize,
-    /// How many pipes of 1 MiB each serving thread may have; a download from disk takes one or two
+    /// How what is not in memory gets to the client
+    #[arg(long, value_name = "WAY", default_value = "copy", hide_short_help = true)]
+    cold: ColdArg,
+    /// How many buffers of 2 MiB, or pipes of 1 MiB, each serving thread may have; a download from
+    /// disk takes one or two
     #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
-    pipes: usize,
+    carriers: usize,
+}
+
+/// How what is not in memory gets to the client.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ColdArg {
+    /// Read past the page cache into large buffers, and copied to the socket
+    Copy,
+    /// Read past the page cache into pipes, and spliced to the socket
+    Splice,
+}
+
+impl From<ColdArg> for Cold {
+    fn from(arg: ColdArg) -> Self {
+        match arg {
+            ColdArg::Copy => Self::Copy,
+            ColdArg::Splice => Self::Splice,
+        }
+    }
 }
 
 /// What a client may do.
@@ -172,6 +201,7 @@ impl FilesServerArgs {
             listen: self.listen.clone(),
             admin: self.admin.clone(),
             is_public: self.public,
+            hosts: self.host.clone(),
             threads: self.threads.map_or(default.threads, NonZero::get),
             content: Content {
                 listings: content.listing,
@@ -188,7 +218,8 @@ impl FilesServerArgs {
                 promote_asked: tiers.promote_after,
                 promote_bytes_max: tiers.promote_max,
                 disk_threads: tiers.disk_threads,
-                pipes_max: tiers.pipes,
+                cold: tiers.cold.into(),
+                carriers_max: tiers.carriers,
             },
             limits: Limits {
                 connections: limits.connections,

@@ -50,12 +50,12 @@ pub(super) fn order(
 
 /// How much a client likes a target: the greatest wins, and each target is as often the greatest.
 fn weight(client: IpAddr, index: usize) -> u64 {
-    let bits = match client.to_canonical() {
-        IpAddr::V4(ip) => u128::from(ip.to_bits()),
-        IpAddr::V6(ip) => ip.to_bits(),
+    let client = match client {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
     };
-    let halves = [bits as u64, (bits >> 64) as u64, index as u64];
-    halves.iter().fold(0, |mixed, half| mix(mixed ^ half))
+    let parts = client.segments().map(u64::from);
+    parts.iter().fold(mix(index as u64), |mixed, part| mix(mixed ^ part))
 }
 
 /// Spreads every bit of a number over all \[Steele14\].

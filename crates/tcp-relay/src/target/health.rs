@@ -26,7 +26,7 @@ impl Default for CheckOptions {
 
 /// What is known of the health of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub(super) struct State {
     is_up: bool,
     /// Checks in a row that spoke against `is_up`.
     against: u32,
@@ -43,12 +43,12 @@ impl Default for State {
 
 impl State {
     /// Whether connections go there at that time.
-    pub fn is_up(&self, now: Instant) -> bool {
+    pub(super) fn is_up(&self, now: Instant) -> bool {
         self.is_up && self.ejected_until.is_none_or(|until| now >= until)
     }
 
     /// Learns how a check ended.
-    pub fn checked(&mut self, options: &CheckOptions, success: bool) {
+    pub(super) fn checked(&mut self, options: &CheckOptions, success: bool) {
         if success == self.is_up {
             self.against = 0;
         } else {
@@ -65,7 +65,7 @@ impl State {
     }
 
     /// Learns how the connection of a client ended up.
-    pub fn connected(&mut self, options: &CheckOptions, success: bool, now: Instant) {
+    pub(super) fn connected(&mut self, options: &CheckOptions, success: bool, now: Instant) {
         if success {
             (self.failures, self.ejected_until) = (0, None);
             return;

@@ -8,5 +8,5 @@ mod table;
 pub use balance::Balance;
 pub(crate) use check::Checker;
 pub use health::CheckOptions;
-pub(crate) use table::{Attempts, Using};
-pub use table::{Seen, Targets};
+pub use table::Seen;
+pub(crate) use table::{Attempts, Targets, Using};

@@ -13,7 +13,7 @@ use super::health::{CheckOptions, State};
 
 /// All targets; threads share it.
 #[derive(Debug)]
-pub struct Targets {
+pub(crate) struct Targets {
     balance: Balance,
     pub(super) options: CheckOptions,
     all: Vec<Target>,
@@ -49,7 +49,11 @@ pub struct Seen {
 
 impl Targets {
     /// All of them up, until something else is known.
-    pub fn new(addresses: Vec<Address>, balance: Balance, options: CheckOptions) -> Arc<Self> {
+    pub(crate) fn new(
+        addresses: Vec<Address>,
+        balance: Balance,
+        options: CheckOptions,
+    ) -> Arc<Self> {
         let target = |address| Target {
             address,
             state: Mutex::default(),
@@ -63,7 +67,7 @@ impl Targets {
     }
 
     /// The targets a connection of `client` may use, the best first.
-    pub fn attempts(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Attempts {
+    pub(crate) fn attempts(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Attempts {
         let known = |target: &Target| Known {
             is_up: target.state.lock().is_up(now),
             connections: target.active.load(Relaxed),
@@ -75,7 +79,7 @@ impl Targets {
     }
 
     /// What is known of each.
-    pub fn seen(&self, now: Instant) -> Vec<Seen> {
+    pub(crate) fn seen(&self, now: Instant) -> Vec<Seen> {
         let seen = |target: &Target| Seen {
             address: target.address.to_string(),
             is_up: target.state.lock().is_up(now),
@@ -88,7 +92,7 @@ impl Targets {
     }
 
     /// Whether connections go anywhere.
-    pub fn is_any_up(&self, now: Instant) -> bool {
+    pub(crate) fn is_any_up(&self, now: Instant) -> bool {
         self.all.iter().any(|target| target.state.lock().is_up(now))
     }
 
@@ -105,7 +109,7 @@ impl Targets {
 
 /// The targets that are left to try for one connection.
 #[derive(Debug)]
-pub struct Attempts {
+pub(crate) struct Attempts {
     targets: Arc<Targets>,
     /// The next one last.
     left: Vec<usize>,
@@ -113,7 +117,7 @@ pub struct Attempts {
 
 impl Attempts {
     /// The next target, which counts as used from now on; none when all were tried.
-    pub fn next_target(&mut self) -> Option<Using> {
+    pub(crate) fn next_target(&mut self) -> Option<Using> {
         let index = self.left.pop()?;
         self.targets.all[index].active.fetch_add(1, Relaxed);
         Some(Using { targets: Arc::clone(&self.targets), index })
@@ -122,19 +126,19 @@ impl Attempts {
 
 /// A target that is in use, until this is dropped.
 #[derive(Debug)]
-pub struct Using {
+pub(crate) struct Using {
     targets: Arc<Targets>,
     index: usize,
 }
 
 impl Using {
     /// Where it is.
-    pub fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &Address {
         &self.target().address
     }
 
     /// Notes whether it could be connected to.
-    pub fn connected(&self, success: bool, now: Instant) {
+    pub(crate) fn connected(&self, success: bool, now: Instant) {
         let target = self.target();
         let count = if success { &target.connected } else { &target.failed };
         count.fetch_add(1, Relaxed);

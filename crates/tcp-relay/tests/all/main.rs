@@ -6,5 +6,7 @@
 )]
 
 mod endpoint;
+mod hostile;
+mod http;
 mod streams;
 mod world;
