@@ -80,18 +80,20 @@ impl Site {
             let mut tries = 0;
             // What the kernel still reads ahead, or has in packets, cannot be put out yet.
             loop {
-                evict(&*file, 0, u64::MAX)?;
                 let left = resident(&*file, 0, u64::MAX)?.resident_bytes;
                 if left == 0 {
                     break;
                 }
-                tries += 1;
                 if tries == EVICTIONS_MAX {
                     let why = std::io::Error::other(format!("{left} bytes stay"));
                     return Err(Error::other(format!("put {} out of memory", page.name))(why));
                 }
-                self.cores.stir()?;
-                thread::sleep(Duration::from_millis(20));
+                if tries > 0 {
+                    self.cores.stir()?;
+                    thread::sleep(Duration::from_millis(20));
+                }
+                evict(&*file, 0, u64::MAX)?;
+                tries += 1;
             }
         }
         Ok(())
