@@ -1,7 +1,8 @@
 //! `haul files` with the clients people have: whole files, parts, and what was broken off resumed.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -14,6 +15,7 @@ use crate::random::Random;
 /// A server of a directory of its own; it is killed when dropped.
 struct Serving {
     child: Child,
+    stderr: File,
     dir: TempDir,
     url: String,
     big: Vec<u8>,
@@ -29,11 +31,13 @@ impl Serving {
         std::fs::write(www.join("small.txt"), "hello, network\n").unwrap();
         let mut command = program::command();
         command.arg("files").arg(&www).args(["--listen", "127.0.0.1:0"]).args(options);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("haul starts");
+        let stderr = tempfile::tempfile().unwrap();
+        command.stdout(Stdio::piped()).stderr(stderr.try_clone().unwrap());
+        let mut child = command.spawn().expect("haul starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim_end().strip_prefix("haul is ready: files on ").unwrap().to_owned();
-        let serving = Self { child, dir, url, big };
+        let serving = Self { child, stderr, dir, url, big };
         serving.evict();
         serving
     }
@@ -78,7 +82,10 @@ impl Serving {
         let kill = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}");
+        let mut said = String::new();
+        self.stderr.rewind().unwrap();
+        self.stderr.read_to_string(&mut said).unwrap();
+        assert!(status.success() && !said.contains("panicked at"), "{status}:\n{said}");
     }
 }
 
