@@ -8,6 +8,7 @@ use haul_reactor::{Moved, Socket};
 use rustix::fs::{self, Mode, OFlags};
 
 use crate::meta::OpenFile;
+use crate::stream::SHARE_BYTES;
 use crate::tier::{Source, Tier, aligned};
 
 /// What direct reads are multiples of: enough for every disk with blocks of up to a page.
@@ -44,7 +45,9 @@ pub(crate) enum Broken {
 impl Window {
     /// Moves to the socket what there is room for. After the last byte nothing is left inside.
     pub(crate) fn send_some(&mut self, socket: &mut Socket, more: bool) -> io::Result<Moved> {
-        let bytes_max = usize::try_from(self.bytes).unwrap_or(usize::MAX);
+        let share = self.bytes.min(SHARE_BYTES);
+        let more = more || share < self.bytes;
+        let bytes_max = usize::try_from(share).unwrap_or(usize::MAX);
         let moved = match &mut self.holder {
             Holder::Pipe(lease) => match lease.drain(&*socket, bytes_max, more) {
                 Ok(Drained::Bytes(bytes)) => Moved::Bytes(bytes),
@@ -55,7 +58,7 @@ impl Window {
                 Err(error) => return Err(error.source),
             },
             Holder::Memory { buffer, sent } => {
-                let moved = socket.write(&[IoSlice::new(&buffer[*sent..])], more)?;
+                let moved = socket.write(&[IoSlice::new(&buffer[*sent..][..bytes_max])], more)?;
                 if let Moved::Bytes(bytes) = moved {
                     *sent += bytes;
                 }
