@@ -14,8 +14,8 @@ use crate::tier::{Source, Tier, aligned};
 /// What direct reads are multiples of: enough for every disk with blocks of up to a page.
 const BLOCK_BYTES: u64 = 4096;
 
-/// The memory of one read where there is no pipe.
-const BUFFER_BYTES: u64 = 256 << 10;
+/// The memory of one read where there is no pipe: however many clients are slow, each holds no more.
+const BUFFER_BYTES: u64 = 64 << 10;
 
 /// Bytes of a file on their way to a socket.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ pub(crate) enum Broken {
 }
 
 impl Window {
+    /// Whether it takes a pipe, of which there are so many, and not memory.
+    pub(crate) fn is_in_pipe(&self) -> bool {
+        matches!(self.holder, Holder::Pipe(_))
+    }
+
     /// Moves to the socket what there is room for. After the last byte nothing is left inside.
     pub(crate) fn send_some(&mut self, socket: &mut Socket, more: bool) -> io::Result<Moved> {
         let share = self.bytes.min(SHARE_BYTES);

@@ -107,7 +107,9 @@ impl Stream {
                     let window = window.map_err(|broken| io::Error::other(broken.words()))?;
                     self.is_uncached |= window.tier == Tier::Uncached;
                     desk.counts.fallbacks.add(u64::from(window.is_fallback));
-                    self.look_ahead(self.at + window.bytes, desk, now, &remote);
+                    if window.is_in_pipe() {
+                        self.look_ahead(self.at + window.bytes, desk, now, &remote);
+                    }
                     self.window = Some(window);
                     self.window_since = Some(now);
                 }
