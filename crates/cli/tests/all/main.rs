@@ -15,6 +15,7 @@ mod cache_order;
 mod damage;
 mod dups;
 mod dups_filters;
+mod files;
 mod generated;
 mod helper;
 mod log;
