@@ -5,7 +5,13 @@
     reason = "helpers of tests, which may fail like them"
 )]
 
+mod admin;
+mod bounds;
+mod breaking;
 mod endpoint;
+mod fair;
 mod hostile;
+mod proxy;
 mod streams;
+mod targets;
 mod world;
