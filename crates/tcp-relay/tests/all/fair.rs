@@ -1,6 +1,7 @@
 //! A terminal beside bulk: whoever types waits for turns, not for the end of somebody's file.
 
 use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
@@ -32,7 +33,7 @@ fn a_key_stroke_waits_for_a_bounded_number_of_turns_beside_bulk() {
             limits,
             ..config([vec![typing_address], vec![bulk_address; BULK as usize]].concat())
         });
-        let mut keys = relay.connect();
+        let keys = relay.connect();
         keys.set_nodelay(true).unwrap();
         let mut echo = typing.accept().unwrap().0;
         echo.set_nodelay(true).unwrap();
@@ -61,14 +62,14 @@ fn a_key_stroke_waits_for_a_bounded_number_of_turns_beside_bulk() {
                 let far = Script { sends: down, send_bytes: 0, gets: up, ..near };
                 ends.push(scope.spawn(move || follow(target, &far)));
             }
-            let typist = scope.spawn(|| type_keys(&relay, &mut keys, &is_over));
+            let typist = scope.spawn(|| type_keys(&relay, &keys, &is_over));
             let seen: Vec<_> = ends.into_iter().map(|end| end.join().unwrap()).collect();
             is_over.store(true, Relaxed);
             for pair in seen.chunks(2) {
                 assert_eq!(pair, [End::Clean(0), End::Clean(BULK_BYTES)]);
             }
             let moved = typist.join().unwrap();
-            keys.shutdown(std::net::Shutdown::Write).unwrap();
+            keys.shutdown(Shutdown::Write).unwrap();
             moved
         });
         // The kernel, too, lets others go first now and then: half of the strokes must be quick.
@@ -81,7 +82,7 @@ fn a_key_stroke_waits_for_a_bounded_number_of_turns_beside_bulk() {
 }
 
 /// Types until bulk is over. How many bytes of bulk went by beside each stroke and its echo.
-fn type_keys(relay: &Relay, keys: &mut std::net::TcpStream, is_over: &AtomicBool) -> Vec<u64> {
+fn type_keys(relay: &Relay, mut keys: &TcpStream, is_over: &AtomicBool) -> Vec<u64> {
     let mut moved = Vec::new();
     let bulk = || {
         let up = relay.stats().up;
