@@ -6,7 +6,9 @@ mod cache;
 mod clock;
 mod console;
 mod credentials;
+mod descriptors;
 mod dups;
+mod files;
 mod generate;
 mod log;
 mod opening;
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     log_to_stderr(cli.verbose);
     report::exit_code(match cli.command {
         Command::Serve(args) => serve::run(&args),
+        Command::Files(args) => files::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),

@@ -52,6 +52,30 @@ impl Signals {
     }
 }
 
+/// For work without a runtime: catches both signals on a thread of its own. The first says that
+/// `work` is finished now, and does `act` with its number; a second one ends the process.
+pub(crate) fn on_first(work: &'static str, act: impl FnOnce(u8) + Send + 'static) -> Result {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .or_fail(|| "cannot start a thread for signals".to_owned())?;
+    let signals = {
+        let _within = runtime.enter();
+        Signals::catch()?
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            runtime.block_on(async {
+                act(signals.first(work).await);
+                // Waits for the second one.
+                std::future::pending::<()>().await;
+            });
+        })
+        .or_fail(|| "cannot start a thread for signals".to_owned())?;
+    Ok(())
+}
+
 /// For work without a runtime: whether it was asked to stop.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicU8>);
@@ -61,24 +85,7 @@ impl Stop {
     pub(crate) fn on_signals(work: &'static str) -> Result<Self> {
         let stop = Self::default();
         let asked = Arc::clone(&stop.0);
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .or_fail(|| "cannot start a thread for signals".to_owned())?;
-        let signals = {
-            let _within = runtime.enter();
-            Signals::catch()?
-        };
-        thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || {
-                runtime.block_on(async {
-                    asked.store(signals.first(work).await, Ordering::Relaxed);
-                    // Waits for the second one.
-                    std::future::pending::<()>().await;
-                });
-            })
-            .or_fail(|| "cannot start a thread for signals".to_owned())?;
+        on_first(work, move |number| asked.store(number, Ordering::Relaxed))?;
         Ok(stop)
     }
 

@@ -94,7 +94,7 @@ pub use lock::{DirLock, LOCK_NAME, Locked};
 pub use map::Map;
 pub use os::OsDisk;
 pub use pace::{NotPaced, Pace, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
-pub use per_call::{read_uncached, write_durable, write_out};
+pub use per_call::{read_uncached, read_uncached_fd, write_durable, write_out};
 pub use probe::{Device, DirectIo, FileSystem, Mount, Queue, Storage, probe};
 pub use residency::{Residency, evict, resident, warm};
 pub use ring::{ReadRing, RingDone, RingRead};

@@ -1,8 +1,9 @@
 //! Reads and writes that differ from the others of their file: an option of the single call.
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::BorrowedFd;
 
-use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwritev2};
 
 use crate::error::{Error, Op, Result};
 use crate::file::{Durability, File, read_full, write_full};
@@ -25,22 +26,34 @@ const DSYNC: ReadWriteFlags = ReadWriteFlags::DSYNC;
 /// # Source
 /// `RWF_DONTCACHE`, `preadv2(2)`.
 pub fn read_uncached(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    let mut done = 0;
+    match file.descriptor() {
+        Some(fd) => read_uncached_fd(fd, buffer, offset),
+        None => read_full(file, buffer, offset),
+    }
+}
+
+/// The same for a bare descriptor.
+///
+/// # Errors
+/// As the kernel says.
+pub fn read_uncached_fd(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let (mut done, mut is_uncached) = (0, true);
     while done < buffer.len() {
         let at = offset + done as u64;
         let rest = &mut buffer[done..];
+        let bytes = rest.len();
         // The offset of all ones would mean "wherever the descriptor stands".
-        let Some(fd) = file.descriptor().filter(|_| at != u64::MAX) else {
-            return Ok(done + read_full(file, rest, at)?);
+        let read = if is_uncached && at != u64::MAX {
+            preadv2(fd, &mut [IoSliceMut::new(rest)], at, DONTCACHE)
+        } else {
+            pread(fd, &mut *rest, at)
         };
-        match preadv2(fd, &mut [IoSliceMut::new(rest)], at, DONTCACHE) {
+        match read {
             Ok(0) => break,
             Ok(read) => done += read,
             Err(Errno::INTR) => {}
-            Err(Errno::OPNOTSUPP) => return Ok(done + read_full(file, rest, at)?),
-            Err(errno) => {
-                return Err(Error::new(Op::Read, path_of(file), errno).at(at, rest.len()));
-            }
+            Err(Errno::OPNOTSUPP) if is_uncached => is_uncached = false,
+            Err(errno) => return Err(Error::new(Op::Read, path_of(&fd), errno).at(at, bytes)),
         }
     }
     Ok(done)

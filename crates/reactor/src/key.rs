@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn tokens_say_what_they_were_made_of() {
-        let last = (PLACES_MAX - 1) as u32;
+        let last = u32::try_from(PLACES_MAX - 1).unwrap();
         for (index, generation) in [(0, 0), (1, 7), (last, GENERATION_MAX - 1), (9, 0)] {
             for side in [Side::Near, Side::Far] {
                 let key = Key { index, generation };

@@ -12,6 +12,7 @@ use haul_reactor::{Connection, Hub, Moved, Next, Side, Socket, TcpOptions};
 use crate::config::Limits;
 use crate::connect::{Connecting, Progress};
 use crate::flow::{Broken, Core, Direction, Flow, Stop};
+use crate::http::HttpOptions;
 use crate::proxy::{self, Ends, Read, Version};
 use crate::sockets::ends_of;
 use crate::stats::Ended;
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) tcp: TcpOptions,
     pub(crate) proxy_out: Option<Version>,
+    pub(crate) http: Option<HttpOptions>,
 }
 
 /// A connection and its two sockets.

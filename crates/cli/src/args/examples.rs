@@ -33,6 +33,16 @@ Examples:
   curl -X PUT http://127.0.0.1:9000/photos
   curl -T cat.jpg http://127.0.0.1:9000/photos/cat.jpg";
 
+pub(super) const FILES: &str = "\
+Examples:
+  haul files /srv/www
+  haul files /srv/www --listen 0.0.0.0:80 --public --access-log /var/log/files
+  haul files . --listing --listen 127.0.0.1:0
+  haul files /srv/www --listen unix:/run/files --admin 127.0.0.1:9002
+
+  curl -C - -O http://127.0.0.1:8080/big.iso
+  curl http://127.0.0.1:9002/metrics";
+
 pub(super) const STORE: &str = "\
 Examples:
   haul store import photos ~/Pictures

@@ -13,6 +13,7 @@ mod disk_kind;
 mod dups;
 mod dups_action;
 mod examples;
+mod files;
 mod hash;
 mod log;
 mod patch;
@@ -40,6 +41,7 @@ pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs
 pub(crate) use disk_kind::DiskKind;
 pub(crate) use dups::{DupsAction, DupsArgs, ReportFormat, SearchArgs, ShowProgress};
 pub(crate) use dups_action::{ActionArgs, HowArgs, PriorityArg};
+pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::Hash;
 pub(crate) use log::{LogArgs, Stamps};
 pub(crate) use patch::PatchArgs;
@@ -80,6 +82,15 @@ pub(crate) enum Command {
     /// and exit 0; a second one ends at once.
     #[command(after_long_help = examples::SERVE)]
     Serve(ServeArgs),
+    /// Serve the files of a directory over HTTP, hot ones from memory, cold ones past the page cache
+    ///
+    /// GET and HEAD with ranges, conditions and encoded forms. A file that is downloaded once does
+    /// not take memory from those that are asked for all the time: it is read past the page cache,
+    /// straight into a pipe, and moved to the client without a copy. One line on stdout tells the
+    /// addresses as soon as clients may connect. SIGTERM and Ctrl-C finish the answers under way and
+    /// exit 0; a second one ends at once.
+    #[command(after_long_help = examples::FILES)]
+    Files(Box<FilesServerArgs>),
     /// Use a store without a server: import, export, get, list, verify, ...
     ///
     /// One process uses a store at a time: a store that is being served is used over S3.

@@ -1,4 +1,10 @@
 //! Pipes against the kernel.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests, which may fail like them"
+)]
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;

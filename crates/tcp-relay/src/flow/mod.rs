@@ -17,7 +17,7 @@ use crate::stats::{Counters, MovedCounters};
 #[derive(Debug)]
 pub(crate) struct Core {
     /// Where what is copied lies for a moment.
-    scratch: Box<[u8]>,
+    pub(crate) scratch: Box<[u8]>,
     /// The pipes.
     pub(crate) pool: PipePool,
     /// What is counted.
@@ -188,7 +188,7 @@ impl Flow {
     }
 
     /// Hands on what is held. Whether nothing is held then.
-    fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
+    pub(crate) fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
         match &mut self.held {
             Held::Nothing => return Ok(true),
             Held::Memory(bytes, sent) => {

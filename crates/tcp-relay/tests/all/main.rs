@@ -11,6 +11,7 @@ mod breaking;
 mod endpoint;
 mod fair;
 mod hostile;
+mod http;
 mod proxy;
 mod streams;
 mod targets;

@@ -57,8 +57,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul-file-server",
         Floor(4),
-        "form_urlencoded memchr mime_guess parking_lot quick_cache rustix serde_json thiserror | \
-         proptest tempfile",
+        "memchr mime_guess parking_lot quick_cache rustix serde_json thiserror | proptest tempfile",
     ),
     ("haul-tcp-relay", Floor(4), "parking_lot rustix thiserror | proptest tempfile"),
     (

@@ -1,0 +1,103 @@
+//! `haul files`.
+
+mod stdout_lines;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use haul_file_server::{AccessLog, Error, Lines, Server};
+use haul_line_log::{Keep, LineLog, Options, Outside, WhenFull};
+
+use crate::args::{AccessLogArgs, FilesServerArgs};
+use crate::descriptors;
+use crate::report::{Exit, Failure, OrFail, Result};
+use crate::signals::on_first;
+use stdout_lines::StdoutLines;
+
+/// Serves until a signal asks to stop.
+pub(crate) fn run(args: &FilesServerArgs) -> Result {
+    descriptors::raise_limit();
+    let log = args.log.access_log.as_deref().map(|to| Log::open(to, &args.log)).transpose()?;
+    let mut config = args.config();
+    config.access_log = log
+        .as_ref()
+        .map(|log| AccessLog { lines: log.lines(), format: args.log.log_format.format() });
+    let server = Server::bind(config).map_err(not_started)?;
+    let handle = server.handle();
+    // Caught before anybody can know that it runs.
+    on_first("the answers under way", move |_signal| handle.drain())?;
+    let addresses = server.addresses();
+    let mut ready = format!("haul is ready: files on {}", url(&addresses.listen));
+    if let Some(admin) = &addresses.admin {
+        ready += &format!(", admin on {}", url(admin));
+    }
+    // A server whose stdout nobody reads still serves.
+    writeln!(io::stdout(), "{ready}").and_then(|()| io::stdout().flush()).ok();
+    let served = server.run().or_fail(|| "the server failed".to_owned());
+    served.and(log.map_or(Ok(()), Log::close))
+}
+
+fn url(address: &haul_file_server::Address) -> String {
+    match address {
+        haul_file_server::Address::Tcp(address) => format!("http://{address}"),
+        haul_file_server::Address::Unix(_) => address.to_string(),
+    }
+}
+
+fn not_started(error: Error) -> Failure {
+    let failure = Failure::new("cannot start the server");
+    match error {
+        Error::Public { .. } => failure
+            .exit(Exit::Usage)
+            .advise("--public allows it; 127.0.0.1 and [::1] need no permission"),
+        Error::Invalid(_) => failure.exit(Exit::Usage),
+        _ => failure.exit(Exit::NotStarted),
+    }
+    .because(error)
+}
+
+/// Where lines of the access log go.
+enum Log {
+    Files(Arc<LineLog>),
+    Stdout(Arc<StdoutLines>),
+}
+
+impl Log {
+    fn open(to: &Path, args: &AccessLogArgs) -> Result<Self> {
+        if to == Path::new("-") {
+            let lines = StdoutLines::start();
+            return lines
+                .map(|lines| Self::Stdout(Arc::new(lines)))
+                .or_fail(|| "cannot start a thread for the access log".to_owned());
+        }
+        let options = Options {
+            // Requests do not wait for a disk that is full.
+            when_full: WhenFull::DropNewest,
+            keep: Keep { files_max: Some(args.log_keep), ..Keep::default() },
+            file_bytes_max: Some(args.log_size),
+            holder: format!("haul files, process {}", std::process::id()),
+            ..Options::default()
+        };
+        let log = LineLog::open(to, options, Outside::default()).map_err(|error| {
+            Failure::new(format!("cannot log to {}", to.display()))
+                .because(error)
+                .exit(Exit::NotStarted)
+        })?;
+        Ok(Self::Files(Arc::new(log)))
+    }
+
+    fn lines(&self) -> Arc<dyn Lines> {
+        match self {
+            Self::Files(log) => Arc::clone(log) as Arc<dyn Lines>,
+            Self::Stdout(lines) => Arc::clone(lines) as Arc<dyn Lines>,
+        }
+    }
+
+    fn close(self) -> Result {
+        match self {
+            Self::Files(log) => log.close().or_fail(|| "the access log is not complete".to_owned()),
+            Self::Stdout(lines) => lines.close(),
+        }
+    }
+}

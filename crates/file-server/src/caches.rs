@@ -1,0 +1,172 @@
+//! What is kept from one request to the next: small files whole, others open.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
+
+use crate::coding::Accepted;
+use crate::config::Tiers;
+use crate::meta::{Meta, OpenFile};
+
+/// What an entry takes beside what can be counted: the maps of the cache, the allocator.
+const OVERHEAD_BYTES: usize = 512;
+
+/// A path as it was decoded, and the forms its asker takes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    accepted: Accepted,
+    path: Box<[u8]>,
+}
+
+/// A key that owns nothing, to look up with.
+#[derive(Debug, Clone, Copy, Hash)]
+pub(crate) struct Asked<'a> {
+    pub(crate) accepted: Accepted,
+    pub(crate) path: &'a [u8],
+}
+
+impl Asked<'_> {
+    fn to_key(self) -> Key {
+        Key { accepted: self.accepted, path: self.path.into() }
+    }
+}
+
+impl Equivalent<Key> for Asked<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.accepted == key.accepted && self.path == &*key.path
+    }
+}
+
+/// When something was last seen to be as it is on the disk, in milliseconds of the server.
+#[derive(Debug)]
+pub(crate) struct Checked(AtomicU64);
+
+impl Checked {
+    pub(crate) fn at(now_ms: u64) -> Self {
+        Self(AtomicU64::new(now_ms))
+    }
+
+    /// Whether that is less than `valid_ms` ago. Otherwise whoever is told `false` is to look, and
+    /// the others are told `true` as long as that may take.
+    pub(crate) fn is_fresh(&self, now_ms: u64, valid_ms: u64) -> bool {
+        let at = self.0.load(Ordering::Relaxed);
+        if now_ms < at.saturating_add(valid_ms) {
+            return true;
+        }
+        let claimed = self.0.compare_exchange(at, now_ms, Ordering::Relaxed, Ordering::Relaxed);
+        claimed.is_err()
+    }
+}
+
+/// A file whose bytes are in memory.
+#[derive(Debug)]
+pub(crate) struct HotFile {
+    pub(crate) meta: Meta,
+    pub(crate) body: Box<[u8]>,
+    pub(crate) checked: Checked,
+}
+
+/// A file kept open.
+#[derive(Debug)]
+struct Kept {
+    file: Arc<OpenFile>,
+    checked: Checked,
+}
+
+#[derive(Debug, Clone)]
+struct ByBytes;
+
+impl Weighter<Key, Arc<HotFile>> for ByBytes {
+    fn weight(&self, key: &Key, file: &Arc<HotFile>) -> u64 {
+        (file.body.len() + file.meta.whole.len() * 2 + key.path.len() + OVERHEAD_BYTES) as u64
+    }
+}
+
+/// Both caches, for all threads.
+#[derive(Debug)]
+pub(crate) struct Caches {
+    hot: Cache<Key, Arc<HotFile>, ByBytes>,
+    open: Cache<Key, Arc<Kept>>,
+    valid_ms: u64,
+}
+
+impl Caches {
+    pub(crate) fn new(tiers: &Tiers, valid_ms: u64) -> Self {
+        // How many entries there may be is only where the maps begin to grow from.
+        let entries = tiers.cache_bytes / tiers.cache_object_bytes_max.max(1);
+        let entries = usize::try_from(entries).unwrap_or(0).max(16);
+        Self {
+            hot: Cache::with_weighter(entries, tiers.cache_bytes, ByBytes),
+            open: Cache::new(tiers.open_files),
+            valid_ms,
+        }
+    }
+
+    /// The file, if its bytes are here and were seen to be right lately.
+    pub(crate) fn hot(&self, asked: Asked<'_>, now_ms: u64) -> Option<Arc<HotFile>> {
+        let file = self.hot.get(&asked)?;
+        file.checked.is_fresh(now_ms, self.valid_ms).then_some(file)
+    }
+
+    /// The file, if its bytes are here and this is its state on the disk, as was just seen.
+    pub(crate) fn hot_in_state(&self, asked: Asked<'_>, meta: &Meta) -> Option<Arc<HotFile>> {
+        let file = self.hot.peek(&asked)?;
+        is_same(&file.meta, meta).then_some(file)
+    }
+
+    pub(crate) fn keep_hot(
+        &self,
+        asked: Asked<'_>,
+        meta: Meta,
+        body: Box<[u8]>,
+        now_ms: u64,
+    ) -> Arc<HotFile> {
+        let file = Arc::new(HotFile { meta, body, checked: Checked::at(now_ms) });
+        self.hot.insert(asked.to_key(), Arc::clone(&file));
+        file
+    }
+
+    /// The file, if it is open and was looked for lately.
+    pub(crate) fn open(&self, asked: Asked<'_>, now_ms: u64) -> Option<Arc<OpenFile>> {
+        let kept = self.open.get(&asked)?;
+        kept.checked.is_fresh(now_ms, self.valid_ms).then(|| Arc::clone(&kept.file))
+    }
+
+    /// Keeps a file open; one that is kept in this state already stays, with what it has beside.
+    pub(crate) fn keep_open(
+        &self,
+        asked: Asked<'_>,
+        file: Arc<OpenFile>,
+        now_ms: u64,
+    ) -> Arc<OpenFile> {
+        let same = |kept: &Arc<Kept>| is_same(&kept.file.meta, &file.meta);
+        let file = match self.open.peek(&asked).filter(same) {
+            Some(kept) => Arc::clone(&kept.file),
+            None => file,
+        };
+        let kept = Kept { file: Arc::clone(&file), checked: Checked::at(now_ms) };
+        self.open.insert(asked.to_key(), Arc::new(kept));
+        file
+    }
+
+    /// What was here is not there any more.
+    pub(crate) fn forget(&self, asked: Asked<'_>) {
+        self.hot.remove(&asked);
+        self.open.remove(&asked);
+    }
+
+    /// Files whose bytes are here, and what they take.
+    pub(crate) fn hot_size(&self) -> (usize, u64) {
+        (self.hot.len(), self.hot.weight())
+    }
+
+    pub(crate) fn open_size(&self) -> usize {
+        self.open.len()
+    }
+}
+
+fn is_same(a: &Meta, b: &Meta) -> bool {
+    a.version == b.version && a.whole == b.whole
+}

@@ -1,0 +1,163 @@
+//! A connection: what is kept of a client.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use haul_reactor::{self as reactor, Moved, Side, Socket};
+
+use crate::access_log::Begun;
+use crate::answer::Page;
+use crate::fill::{Broken, Window};
+use crate::find::Found;
+use crate::meta::OpenFile;
+use crate::sending::Sending;
+
+/// What is taken of a peer that goes on sending after the last answer, so that it gets to read it.
+const LINGER_BYTES: u64 = 1 << 20;
+
+/// What other threads tell a connection.
+pub(crate) enum Message {
+    /// What they found, or read, for the request it waits with.
+    Ready(Ready),
+    /// The next window of what it sends.
+    Filled(Result<Window, Broken>),
+}
+
+/// What a request had to wait for.
+pub(crate) enum Ready {
+    Found(Found),
+    Loaded(Arc<OpenFile>, Result<Box<[u8]>, Broken>),
+    Page(Page),
+}
+
+/// A client.
+pub(crate) struct Connection {
+    pub(crate) socket: Socket,
+    pub(crate) peer: Option<IpAddr>,
+    pub(crate) state: State,
+    /// What was received and not understood yet.
+    pub(crate) input: Vec<u8>,
+    /// There may be a whole request in `input`.
+    pub(crate) has_unread: bool,
+    /// Bytes of the body of the last request that are still to come, for nobody.
+    pub(crate) skip_bytes: u64,
+    pub(crate) requests: u32,
+    pub(crate) ready: Option<Ready>,
+    pub(crate) closes: bool,
+    /// It may send more than was answered.
+    pub(crate) sends_on: bool,
+    /// How much more is taken of it after the last answer; `None` before that.
+    pub(crate) lingers: Option<u64>,
+    /// It speaks HTTP/1.0, and takes it for granted that we close.
+    pub(crate) is_old: bool,
+    pub(crate) begun: Begun,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) is_head_begun: bool,
+    /// Bytes taken since the pace was looked at last.
+    pub(crate) pace_bytes: u64,
+    pub(crate) share_bytes: u64,
+    pub(crate) share_requests: u32,
+}
+
+pub(crate) enum State {
+    /// Of a request; the rest of its head is awaited.
+    Reading,
+    /// For another thread, with the head of a request at the front of `input`.
+    Waiting,
+    Sending(Box<Sending>),
+    /// Until the peer has read its last answer.
+    Lingering,
+}
+
+/// What to do next with a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Look at its state again.
+    Go,
+    /// Nothing, before something happens.
+    Wait,
+    Close,
+}
+
+impl reactor::Connection for Connection {
+    fn socket(&mut self, side: Side) -> Option<&mut Socket> {
+        (side == Side::Near).then_some(&mut self.socket)
+    }
+}
+
+impl Connection {
+    /// Of a client that has just come.
+    pub(crate) fn new(socket: Socket, peer: Option<IpAddr>, deadline: Instant) -> Self {
+        Self {
+            socket,
+            peer,
+            state: State::Reading,
+            input: Vec::new(),
+            has_unread: false,
+            skip_bytes: 0,
+            requests: 0,
+            ready: None,
+            closes: false,
+            sends_on: false,
+            lingers: None,
+            is_old: false,
+            begun: Begun::default(),
+            deadline: Some(deadline),
+            is_head_begun: true,
+            pace_bytes: 0,
+            share_bytes: 0,
+            share_requests: 0,
+        }
+    }
+
+    /// Passes over what is left of the body of the last request, and says how much that was.
+    pub(crate) fn skip(&mut self, bytes: &[u8]) -> usize {
+        let skipped = (bytes.len() as u64).min(self.skip_bytes);
+        self.skip_bytes -= skipped;
+        usize::try_from(skipped).unwrap_or(bytes.len())
+    }
+
+    /// Takes what another thread has done for it.
+    pub(crate) fn told(&mut self, message: Message) {
+        match message {
+            Message::Ready(ready) => {
+                if matches!(self.state, State::Waiting) {
+                    self.ready = Some(ready);
+                    self.state = State::Reading;
+                    self.has_unread = true;
+                }
+            }
+            Message::Filled(window) => {
+                if let State::Sending(sending) = &mut self.state
+                    && let Some(stream) = sending.stream()
+                {
+                    stream.filled(window);
+                }
+            }
+        }
+    }
+
+    /// Takes what comes, until the peer closes: were anything unread when we close, the kernel
+    /// would tell the peer so in a way that makes it lose the last answer.
+    pub(crate) fn linger(&mut self) -> io::Result<Flow> {
+        let left = match self.lingers {
+            Some(left) => left,
+            // It has sent no more than was answered.
+            None if !self.sends_on && !self.socket.is_readable() => return Ok(Flow::Close),
+            None => {
+                self.socket.shut_write()?;
+                LINGER_BYTES
+            }
+        };
+        let mut buffer = [0; 4096];
+        let (left, flow) = match self.socket.read(&mut buffer)? {
+            Moved::Bytes(0) => (left, Flow::Close),
+            Moved::Bytes(bytes) => (left.saturating_sub(bytes as u64), Flow::Go),
+            Moved::WouldBlock => (left, Flow::Wait),
+        };
+        self.lingers = Some(left);
+        Ok(if left == 0 { Flow::Close } else { flow })
+    }
+}

@@ -1,0 +1,253 @@
+//! What is done with a connection each time it is its turn.
+
+use std::io;
+use std::time::Instant;
+
+use haul_reactor::{Accepted, Event, Hub, Moved, Next, Service, Socket};
+
+use crate::access_log::Ended;
+use crate::connection::{Connection, Flow, Message, State};
+use crate::sending::{Progress, Sending};
+use crate::tier::Tier;
+use crate::worker::Worker;
+
+/// How many bytes one connection may move before it is the next one's turn.
+const SHARE_BYTES: u64 = 1 << 20;
+
+/// How many requests of one connection are answered before it is the next one's turn.
+const SHARE_REQUESTS: u32 = 32;
+
+impl Service for Worker {
+    type Connection = Connection;
+    type Message = Message;
+
+    fn accepted(
+        &mut self,
+        socket: Socket,
+        from: Accepted,
+        hub: &mut Hub<'_, Message>,
+    ) -> Option<Connection> {
+        self.desk.counts.connections_opened.add(1);
+        let deadline = hub.now() + self.desk.shared.limits.head_time;
+        Some(Connection::new(socket, from.peer.map(|peer| peer.ip().to_canonical()), deadline))
+    }
+
+    fn drive(
+        &mut self,
+        connection: &mut Connection,
+        event: Event<Message>,
+        hub: &mut Hub<'_, Message>,
+    ) -> Next {
+        self.clock.turn(hub.now());
+        match event {
+            Event::Deadline => {
+                if self.is_too_late(connection, hub.now()) {
+                    return Next::Close;
+                }
+            }
+            Event::Told(message) => connection.told(message),
+            Event::Ready | Event::Again | Event::Drain => {}
+        }
+        (connection.share_bytes, connection.share_requests) = (SHARE_BYTES, SHARE_REQUESTS);
+        loop {
+            let flow = match &connection.state {
+                State::Reading => self.read(connection, hub),
+                State::Waiting => Ok(Flow::Wait),
+                State::Sending(_) => self.send(connection, hub),
+                State::Lingering => connection.linger(),
+            };
+            match flow {
+                Ok(Flow::Go) if connection.share_bytes == 0 || connection.share_requests == 0 => {
+                    return Next::Again;
+                }
+                Ok(Flow::Go) => {}
+                Ok(Flow::Wait) => return Next::Wait(connection.deadline),
+                // A peer that is gone is no event, and nobody to tell.
+                Ok(Flow::Close) | Err(_) => return Next::Close,
+            }
+        }
+    }
+
+    fn closed(&mut self, connection: Connection) {
+        self.desk.counts.connections_closed.add(1);
+        if let State::Sending(sending) = &connection.state {
+            self.desk.counts.cut_short.add(1);
+            self.log(&connection, sending.status, sending.body_bytes, sending.tier());
+            self.desk.counts.answered(sending.status, sending.tier());
+        }
+    }
+}
+
+impl Worker {
+    /// Whether a passed deadline is the end. Who takes what it asked for gets another one.
+    fn is_too_late(&mut self, connection: &mut Connection, now: Instant) -> bool {
+        let limits = &self.desk.shared.limits;
+        let (least, period) = (limits.send_rate_min.max(1), limits.send_time);
+        match &connection.state {
+            State::Sending(sending) => {
+                let wanted = least.saturating_mul(period.as_secs().max(1));
+                // What the disk has not given yet nobody can take.
+                if connection.pace_bytes >= wanted || sending.is_reading {
+                    connection.pace_bytes = 0;
+                    connection.deadline = Some(now + period);
+                    return false;
+                }
+                self.desk.counts.too_slow.add(1);
+            }
+            State::Waiting => {
+                connection.deadline = None;
+                return false;
+            }
+            State::Reading if !connection.input.is_empty() => self.desk.counts.too_slow.add(1),
+            State::Reading | State::Lingering => {}
+        }
+        true
+    }
+
+    fn read(
+        &mut self,
+        connection: &mut Connection,
+        hub: &mut Hub<'_, Message>,
+    ) -> io::Result<Flow> {
+        if connection.has_unread {
+            connection.has_unread = false;
+            let input = std::mem::take(&mut connection.input);
+            return self.understand(connection, input, hub);
+        }
+        if !connection.socket.is_readable() {
+            // Between two requests there is nothing to finish.
+            let is_idle = connection.input.is_empty() && connection.skip_bytes == 0;
+            return Ok(if is_idle && hub.is_draining() { Flow::Close } else { Flow::Wait });
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let moved = connection.socket.read(&mut buffer);
+        let flow = match moved {
+            Ok(Moved::Bytes(0)) => Ok(Flow::Close),
+            Ok(Moved::Bytes(bytes)) => {
+                let received = &buffer[..bytes];
+                if connection.input.is_empty() {
+                    let (taken, flow) = self.requests(connection, received, hub);
+                    connection.input.extend_from_slice(&received[taken..]);
+                    flow
+                } else {
+                    let mut input = std::mem::take(&mut connection.input);
+                    input.extend_from_slice(received);
+                    self.understand(connection, input, hub)
+                }
+            }
+            Ok(Moved::WouldBlock) => Ok(Flow::Go),
+            Err(error) => Err(error),
+        };
+        self.buffer = buffer;
+        flow
+    }
+
+    /// Goes through what was received before.
+    fn understand(
+        &mut self,
+        connection: &mut Connection,
+        mut input: Vec<u8>,
+        hub: &mut Hub<'_, Message>,
+    ) -> io::Result<Flow> {
+        let (taken, flow) = self.requests(connection, &input, hub);
+        input.drain(..taken);
+        connection.input = if input.is_empty() { Vec::new() } else { input };
+        flow
+    }
+
+    fn send(
+        &mut self,
+        connection: &mut Connection,
+        hub: &mut Hub<'_, Message>,
+    ) -> io::Result<Flow> {
+        let State::Sending(sending) = &mut connection.state else { return Ok(Flow::Go) };
+        if !connection.socket.is_writable() {
+            return Ok(Flow::Wait);
+        }
+        let remote = || hub.remote();
+        let progress = sending.step(&mut connection.socket, &self.desk, hub.now(), remote)?;
+        sending.is_reading = progress == Progress::Reading;
+        match progress {
+            Progress::Sent(bytes) => {
+                connection.share_bytes = connection.share_bytes.saturating_sub(bytes);
+                connection.pace_bytes += bytes;
+                Ok(Flow::Go)
+            }
+            Progress::Full => Ok(Flow::Go),
+            Progress::Reading => Ok(Flow::Wait),
+            Progress::Done => {
+                let (status, bytes, tier) = (sending.status, sending.body_bytes, sending.tier());
+                self.answered(connection, status, bytes, tier);
+                self.next_request(connection, hub.now());
+                Ok(Flow::Go)
+            }
+        }
+    }
+
+    /// An answer is about to be sent piece by piece.
+    pub(crate) fn begin_sending(
+        &self,
+        connection: &mut Connection,
+        sending: Sending,
+        now: Instant,
+    ) {
+        connection.state = State::Sending(Box::new(sending));
+        connection.pace_bytes = 0;
+        connection.deadline = Some(now + self.desk.shared.limits.send_time);
+    }
+
+    /// A request waits for another thread.
+    pub(crate) fn begin_waiting(&self, connection: &mut Connection) {
+        self.desk.counts.disk_jobs.add(1);
+        connection.state = State::Waiting;
+        connection.deadline = None;
+    }
+
+    /// The last answer is with the kernel: another request may come, or the peer reads and goes.
+    pub(crate) fn next_request(&self, connection: &mut Connection, now: Instant) {
+        let limits = &self.desk.shared.limits;
+        if connection.closes {
+            connection.state = State::Lingering;
+            connection.sends_on |= connection.has_unread || connection.skip_bytes > 0;
+            connection.deadline = Some(now + limits.head_time);
+            return;
+        }
+        connection.state = State::Reading;
+        connection.is_head_begun = false;
+        connection.has_unread = !connection.input.is_empty();
+        connection.deadline = Some(now + limits.idle_time);
+    }
+
+    /// The head of a request has begun to come, or the rest of what nobody reads.
+    pub(crate) fn await_rest(&self, connection: &mut Connection, is_begun: bool, now: Instant) {
+        let limits = &self.desk.shared.limits;
+        connection.deadline = match (is_begun, connection.is_head_begun) {
+            // Not put off by each byte that comes.
+            (true, true) => connection.deadline,
+            (true, false) => Some(now + limits.head_time),
+            (false, _) => Some(now + limits.idle_time),
+        };
+        connection.is_head_begun = is_begun;
+    }
+
+    pub(crate) fn answered(
+        &mut self,
+        connection: &Connection,
+        status: u16,
+        bytes: u64,
+        tier: Tier,
+    ) {
+        self.desk.counts.answered(status, tier);
+        self.log(connection, status, bytes, tier);
+    }
+
+    fn log(&mut self, connection: &Connection, status: u16, bytes: u64, tier: Tier) {
+        let Some(log) = self.desk.shared.access_log.as_ref().filter(|_| self.admin.is_none())
+        else {
+            return;
+        };
+        let end = Ended { peer: connection.peer, date: &self.clock.log_date, status, bytes, tier };
+        connection.begun.end(&mut self.line, &end);
+        log.lines.append(&self.line);
+    }
+}

@@ -1,0 +1,136 @@
+//! A directory as a page: without scripts, and without anything from elsewhere. Pure.
+
+use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+use haul_line_log::Utc;
+
+use super::{Entry, Listing};
+use crate::path::encoded;
+
+const STYLE: &str = include_str!("page.css");
+
+/// What the page may load: nothing, but for its own style.
+pub(crate) const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// The page of the directory at a decoded path, such as `/a/b/`.
+pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
+    let title = escaped(&String::from_utf8_lossy(path));
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{}</h1>\n<table>\n\
+         <thead><tr><th>name</th><th>size</th><th>changed (UTC)</th></tr></thead>\n<tbody>\n",
+        trail(path)
+    );
+    if path != b"/" {
+        page += "<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n";
+    }
+    for entry in &listing.entries {
+        row(&mut page, entry);
+    }
+    page += "</tbody>\n</table>\n";
+    if listing.is_cut {
+        page += "<p>There is more: this is only where it begins.</p>\n";
+    } else if listing.entries.is_empty() {
+        page += "<p>There is nothing here.</p>\n";
+    }
+    page
+}
+
+/// The way to the directory, each step of it a link.
+fn trail(path: &[u8]) -> String {
+    let mut trail = "<a href=\"/\">/</a>".to_owned();
+    let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    let mut href = b"/".to_vec();
+    for name in names {
+        href.extend_from_slice(name);
+        href.push(b'/');
+        let (href, name) = (encoded(&href), escaped(&String::from_utf8_lossy(name)));
+        // Writing to a string does not fail.
+        write!(trail, "<a href=\"{href}\">{name}/</a>").unwrap_or_default();
+    }
+    trail
+}
+
+fn row(page: &mut String, entry: &Entry) {
+    let slash = if entry.bytes.is_none() { "/" } else { "" };
+    let href = encoded(&entry.name);
+    let name = escaped(&String::from_utf8_lossy(&entry.name));
+    let size = entry.bytes.map(size).unwrap_or_default();
+    let changed = Utc::of(UNIX_EPOCH + Duration::from_secs(entry.modified_s));
+    writeln!(
+        page,
+        "<tr><td><a href=\"{href}{slash}\">{name}{slash}</a></td><td>{size}</td>\
+         <td>{:04}-{:02}-{:02} {:02}:{:02}</td></tr>",
+        changed.year, changed.month, changed.day, changed.hour, changed.minute
+    )
+    .unwrap_or_default();
+}
+
+/// What has a meaning in HTML loses it, in text and in quoted attributes.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// A size for people: `512 B`, `1.5 KiB`.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let (mut tenths, mut unit) = (u128::from(bytes) * 10 / 1024, 0);
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        tenths /= 1024;
+        unit += 1;
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_place() {
+        let entry = |name: &str| Entry { name: name.into(), bytes: Some(1536), modified_s: 0 };
+        let entries = vec![
+            entry("<script>alert('1')</script>"),
+            entry("\" onclick=\"x"),
+            entry("javascript:x"),
+            entry("a b%20c?d#e"),
+        ];
+        let page = page(b"/d<i>/", &Listing { entries, is_cut: false });
+        assert!(!page.contains("<script") && !page.contains("<i>"), "{page}");
+        assert!(!page.contains("href=\"javascript:") && !page.contains("\" onclick"), "{page}");
+        assert!(page.contains("href=\"a%20b%2520c%3Fd%23e\">a b%20c?d#e</a>"), "{page}");
+        assert!(page.contains("href=\"/d%3Ci%3E/\">d&lt;i&gt;/</a>"), "{page}");
+        assert!(page.contains("<td>1.5 KiB</td><td>1970-01-01 00:00</td>"), "{page}");
+    }
+
+    #[test]
+    fn only_what_is_below_the_root_leads_up() {
+        let empty = Listing { entries: Vec::new(), is_cut: true };
+        assert!(!page(b"/", &empty).contains("../"));
+        assert!(page(b"/a/", &empty).contains("href=\"../\""));
+        assert!(page(b"/a/", &empty).contains("There is more"));
+    }
+
+    #[test]
+    fn sizes_are_for_people() {
+        let told = [0, 1023, 1024, (1 << 20) - 1, 1 << 20, u64::MAX].map(size);
+        assert_eq!(told, ["0 B", "1023 B", "1.0 KiB", "1023.9 KiB", "1.0 MiB", "15.9 EiB"]);
+    }
+}

@@ -1,0 +1,199 @@
+//! From the target of a request to a path below the root. Pure.
+
+use std::fmt::Write as _;
+
+/// Why a target leads nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPath {
+    /// It is no path, or one that no honest client sends: 400.
+    Malformed,
+    /// It may name something, which is nobody's business: 404.
+    Hidden,
+}
+
+/// A path below the root, checked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Path<'a> {
+    /// Without slashes at its ends; empty for the root.
+    pub(crate) below_root: &'a [u8],
+    /// It ended with a slash, so only a directory will do.
+    pub(crate) is_directory: bool,
+}
+
+/// The target without its query, and the query.
+pub(crate) fn split(target: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], Some(&target[at + 1..])),
+        None => (target, None),
+    }
+}
+
+/// The path with its escapes taken out, once. What has none is given back as it is.
+pub(crate) fn decoded<'a>(path: &'a [u8], space: &'a mut Vec<u8>) -> Result<&'a [u8], NoPath> {
+    let Some(first) = memchr::memchr(b'%', path) else { return Ok(path) };
+    space.clear();
+    space.extend_from_slice(&path[..first]);
+    let mut rest = &path[first..];
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte != b'%' {
+            space.push(*byte);
+            continue;
+        }
+        let escape = rest.split_at_checked(2).ok_or(NoPath::Malformed)?;
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let value = digit(escape.0[0]).zip(digit(escape.0[1])).map(|(high, low)| high * 16 + low);
+        // A slash that is part of a name cannot be, and one that should part names is not escaped.
+        match value.and_then(|value| u8::try_from(value).ok()) {
+            None | Some(0 | b'/') => return Err(NoPath::Malformed),
+            Some(value) => space.push(value),
+        }
+        rest = escape.1;
+    }
+    Ok(space)
+}
+
+/// Checks a decoded path, segment by segment. The kernel keeps it beneath the root a second time.
+pub(crate) fn checked(decoded: &[u8], with_dotfiles: bool) -> Result<Path<'_>, NoPath> {
+    let path = decoded.strip_prefix(b"/").ok_or(NoPath::Malformed)?;
+    let (below_root, is_directory) = match path.strip_suffix(b"/") {
+        Some(path) => (path, true),
+        None => (path, path.is_empty()),
+    };
+    if memchr::memchr(0, path).is_some() {
+        return Err(NoPath::Malformed);
+    }
+    if below_root.is_empty() {
+        // "//" is the root to some and another server to others.
+        return if path.is_empty() {
+            Ok(Path { below_root, is_directory })
+        } else {
+            Err(NoPath::Hidden)
+        };
+    }
+    for (index, segment) in below_root.split(|byte| *byte == b'/').enumerate() {
+        match segment {
+            b"." | b".." => return Err(NoPath::Malformed),
+            b"" => return Err(NoPath::Hidden),
+            // RFC 8615: what others must find under a name agreed upon.
+            b".well-known" if index == 0 => {}
+            [b'.', ..] if !with_dotfiles => return Err(NoPath::Hidden),
+            _ => {}
+        }
+    }
+    Ok(Path { below_root, is_directory })
+}
+
+/// A path as it stands in a URL: every byte that could mean something there is escaped.
+pub(crate) fn encoded(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                text.push(char::from(*byte));
+            }
+            // Writing to a string does not fail.
+            _ => write!(text, "%{byte:02X}").unwrap_or_default(),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(target: &str) -> Result<(Vec<u8>, bool), NoPath> {
+        let mut space = Vec::new();
+        let decoded = decoded(split(target.as_bytes()).0, &mut space)?;
+        checked(decoded, false).map(|path| (path.below_root.to_vec(), path.is_directory))
+    }
+
+    #[test]
+    fn targets_lead_below_the_root() {
+        for (target, below_root, is_directory) in [
+            ("/", "", true),
+            ("/a.txt", "a.txt", false),
+            ("/a/b/", "a/b", true),
+            ("/a%20b/%C3%A4?x=/../y", "a b/ä", false),
+            ("/%2541", "%41", false),
+            ("/a..b/...c"[..5].as_ref(), "a..b", false),
+            ("/.well-known/acme", ".well-known/acme", false),
+            ("/?/..", "", true),
+        ] {
+            assert_eq!(of(target), Ok((below_root.into(), is_directory)), "{target}");
+        }
+    }
+
+    #[test]
+    fn tricks_are_refused() {
+        for target in [
+            "/..",
+            "/../etc/passwd",
+            "/a/../b",
+            "/a/..",
+            "/./a",
+            "/%2e%2e/a",
+            "/%2E./a",
+            "/a/%2e",
+            "/a%2fb",
+            "/a%2Fb",
+            "/a%00",
+            "/a%0",
+            "/a%",
+            "/a%zz",
+            "/%+1a",
+            "a",
+            "*",
+            "",
+            "http://h/a",
+            "/..%2f..",
+            "/%2e%2e%2f",
+        ] {
+            assert_eq!(of(target), Err(NoPath::Malformed), "{target}");
+        }
+        for target in [
+            "//",
+            "//a",
+            "/a//b",
+            "/a//",
+            "/.git/config",
+            "/a/.b",
+            "/.well-known/.x",
+            "/a/.well-known",
+            "/.",
+            "/%2ea",
+        ] {
+            let expected = if target == "/." { NoPath::Malformed } else { NoPath::Hidden };
+            assert_eq!(of(target), Err(expected), "{target}");
+        }
+        assert!(checked(b"/.git/config", true).is_ok());
+        assert_eq!(checked(b"/a/..", true), Err(NoPath::Malformed));
+    }
+
+    #[test]
+    fn redirects_cannot_lead_to_another_server() {
+        assert_eq!(encoded(b"/\\evil.example/\r\nX: y"), "/%5Cevil.example/%0D%0AX%3A%20y");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_decoded_again(path in proptest::collection::vec(1_u8.., 0..40)) {
+            prop_assume!(!path.contains(&b'/'));
+            let target = encoded(&path);
+            let mut space = Vec::new();
+            prop_assert_eq!(decoded(target.as_bytes(), &mut space), Ok(&path[..]));
+        }
+
+        #[test]
+        fn no_target_leads_out_of_the_root(target in "/[.%/a25eEfF0]{0,12}") {
+            if let Ok((path, _)) = of(&target) {
+                let segments = path.split(|byte| *byte == b'/');
+                prop_assert!(segments.clone().all(|s| s != b".." && s != b"." && !s.contains(&0)));
+                prop_assert!(path.is_empty() || segments.clone().all(|s| !s.is_empty()));
+            }
+        }
+    }
+}

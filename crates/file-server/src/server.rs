@@ -1,0 +1,306 @@
+//! Threads, each with its listener, and what stops them.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use haul_reactor::{self as reactor, Address, Gate, Listener, Reactor, TcpOptions};
+use parking_lot::{Condvar, Mutex};
+
+use crate::admin::Admin;
+use crate::caches::Caches;
+use crate::carrier::Carriers;
+use crate::config::{Config, Tiers};
+use crate::disk_threads::DiskThreads;
+use crate::error::{Error, Result};
+use crate::find::Finder;
+use crate::hosts::Hosts;
+use crate::metrics::{Counts, Stats};
+use crate::root::Root;
+use crate::shared::{Desk, Shared};
+use crate::sketch::Sketch;
+use crate::tier::Rules;
+use crate::worker::Worker;
+
+/// Peers that wait to be taken on, for each thread.
+const BACKLOG: i32 = 1024;
+
+/// How many may ask for metrics at once.
+const ADMINS_MAX: usize = 64;
+
+/// A server that listens already, and serves once it is [run](Server::run).
+pub struct Server {
+    workers: Vec<Reactor<Worker>>,
+    admin: Option<Reactor<Worker>>,
+    addresses: Addresses,
+    handle: Arc<Handle>,
+    thread_name: String,
+    drain_time: Duration,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where clients connect.
+    pub listen: Address,
+    /// Where metrics and health are told.
+    pub admin: Option<Address>,
+}
+
+/// A running server, from other threads.
+#[derive(Debug)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    threads: Vec<PerThread>,
+    end: End,
+}
+
+#[derive(Debug)]
+struct PerThread {
+    reactor: reactor::Handle,
+    counts: Arc<Counts>,
+    carriers: Carriers,
+}
+
+/// The end of a server: asked for, and come.
+#[derive(Debug, Default)]
+struct End {
+    state: Mutex<EndState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct EndState {
+    is_asked: bool,
+    is_now: bool,
+    /// Threads that serve.
+    running: usize,
+}
+
+impl Server {
+    /// Opens the directory and listens. Clients may connect from now on, and are answered once it
+    /// runs.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened, an address cannot be listened at, or others could reach
+    /// it and that was not asked for.
+    pub fn bind(config: Config) -> Result<Self> {
+        config.check()?;
+        let shared = Arc::new(shared(&config)?);
+        let gate = Gate::new(config.limits.connections);
+        let first = listen(&config.listen)?;
+        let addresses = Addresses { listen: first.address().clone(), admin: None };
+        let mut listeners = vec![first];
+        for _ in 1..config.threads {
+            let another = listeners[0].another();
+            listeners.push(another.map_err(|source| not_listening(&config.listen, source))?);
+        }
+        let (mut workers, mut threads) = (Vec::new(), Vec::new());
+        for listener in listeners {
+            let desk = desk(&shared, &config.tiers);
+            let (counts, carriers) = (Arc::clone(&desk.counts), desk.carriers.clone());
+            let worker = Worker::new(desk, None, seed());
+            let reactor =
+                Reactor::new(worker, vec![listener], gate.clone()).map_err(Error::Thread)?;
+            threads.push(PerThread { reactor: reactor.handle(), counts, carriers });
+            workers.push(reactor);
+        }
+        let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads, end: End::default() });
+        let mut server = Self {
+            workers,
+            admin: None,
+            addresses,
+            handle,
+            thread_name: config.thread_name.clone(),
+            drain_time: config.limits.drain_time,
+        };
+        if let Some(address) = &config.admin {
+            let listener = listen(address)?;
+            server.addresses.admin = Some(listener.address().clone());
+            let admin = Arc::new(Admin::new(Arc::clone(&server.handle)));
+            let worker = Worker::new(desk(&shared, &config.tiers), Some(admin), seed());
+            let reactor = Reactor::new(worker, vec![listener], Gate::new(ADMINS_MAX));
+            server.admin = Some(reactor.map_err(Error::Thread)?);
+        }
+        Ok(server)
+    }
+
+    /// Where it listens: ports of 0 have become free ones.
+    #[must_use]
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// For other threads: what it does, and its end.
+    #[must_use]
+    pub fn handle(&self) -> Arc<Handle> {
+        Arc::clone(&self.handle)
+    }
+
+    /// Serves until [`Handle::drain`] or [`Handle::stop`] is called. Then it takes on nobody, and
+    /// returns once all answers are sent, or the drain time is over.
+    ///
+    /// # Errors
+    /// When threads cannot be started, or the kernel does not say any more what is ready.
+    pub fn run(self) -> Result<()> {
+        let admin = self.admin.as_ref().map(Reactor::handle);
+        let admin_thread = self.admin.map(|it| start("files-admin", it, None)).transpose()?;
+        let mut threads = Vec::new();
+        for worker in self.workers {
+            self.handle.end.state.lock().running += 1;
+            match start(&self.thread_name, worker, Some(Arc::clone(&self.handle))) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    self.handle.stop();
+                    return Err(error);
+                }
+            }
+        }
+        self.handle.end.wait(self.drain_time);
+        self.handle.stop();
+        if let Some(admin) = admin {
+            admin.stop();
+        }
+        threads.into_iter().chain(admin_thread).map(joined).fold(Ok(()), Result::and)
+    }
+}
+
+/// Runs a thread, whose end is told to `tell`.
+fn start(
+    name: &str,
+    reactor: Reactor<Worker>,
+    tell: Option<Arc<Handle>>,
+) -> Result<JoinHandle<io::Result<()>>> {
+    let run = move || {
+        let ended = reactor.run().map(drop);
+        if let Some(handle) = tell {
+            handle.end.one_ended();
+        }
+        ended
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(run).map_err(Error::Thread)
+}
+
+fn joined(thread: JoinHandle<io::Result<()>>) -> Result<()> {
+    match thread.join() {
+        Ok(ended) => ended.map_err(Error::Poll),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn listen(address: &Address) -> Result<Listener> {
+    Listener::bind(address, TcpOptions::default(), BACKLOG)
+        .map_err(|source| not_listening(address, source))
+}
+
+fn not_listening(address: &Address, source: io::Error) -> Error {
+    Error::Listen { address: address.to_string(), source }
+}
+
+fn desk(shared: &Arc<Shared>, tiers: &Tiers) -> Desk {
+    let carriers = Carriers::new(tiers.cold, tiers.carriers_max);
+    Desk { shared: Arc::clone(shared), counts: Arc::new(Counts::new()), carriers }
+}
+
+fn seed() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+fn shared(config: &Config) -> Result<Shared> {
+    let (content, tiers) = (&config.content, &config.tiers);
+    let valid_ms = u64::try_from(tiers.valid.as_millis()).unwrap_or(u64::MAX);
+    let promote_bytes_max = tiers.promote_bytes_max.unwrap_or_else(|| {
+        let system = rustix::system::sysinfo();
+        (system.totalram as u64).saturating_mul(u64::from(system.mem_unit)) / 8
+    });
+    Ok(Shared {
+        finder: Arc::new(Finder {
+            root: Root::open(&config.dir)?,
+            with_dotfiles: content.dotfiles,
+            with_precompressed: content.precompressed,
+            with_listings: content.listings,
+            cache_control: content.cache_control.clone(),
+        }),
+        hosts: Hosts {
+            is_checked: !config.is_public && matches!(config.listen, Address::Tcp(_)),
+            names: config.hosts.clone(),
+        },
+        caches: Caches::new(tiers, valid_ms),
+        sketch: Sketch::new(),
+        rules: Rules {
+            direct_bytes_min: tiers.direct_bytes_min,
+            promote_asked: tiers.promote_asked,
+            promote_bytes_max,
+        },
+        disk: DiskThreads::start(tiers.disk_threads)?,
+        limits: config.limits.clone(),
+        access_log: config.access_log.clone(),
+        hot_bytes_max: if tiers.cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
+        started: Instant::now(),
+    })
+}
+
+impl Handle {
+    /// Takes on nobody any more, and ends the server when what was begun is done, or the drain time
+    /// is over.
+    pub fn drain(&self) {
+        self.threads.iter().for_each(|thread| thread.reactor.drain());
+        self.end.ask(false);
+    }
+
+    /// Ends the server now, and closes what is under way.
+    pub fn stop(&self) {
+        self.threads.iter().for_each(|thread| thread.reactor.stop());
+        self.end.ask(true);
+    }
+
+    /// What it did and holds.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for thread in &self.threads {
+            stats.add(&thread.counts);
+            let carriers = thread.carriers.stats();
+            stats.carriers_made += carriers.made;
+            stats.carriers_lent += carriers.lent;
+            stats.carriers_refused += carriers.refused;
+        }
+        let (cached_files, cached_bytes) = self.shared.caches.hot_size();
+        stats.cached_files = cached_files as u64;
+        stats.cached_bytes = cached_bytes;
+        stats.open_files = self.shared.caches.open_size() as u64;
+        stats
+    }
+}
+
+impl End {
+    fn ask(&self, is_now: bool) {
+        let mut state = self.state.lock();
+        state.is_asked = true;
+        state.is_now |= is_now;
+        self.changed.notify_all();
+    }
+
+    fn one_ended(&self) {
+        self.state.lock().running -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until it is asked for, and then until all threads have ended, or so long. A thread
+    /// that ends unasked ends the others.
+    fn wait(&self, drain_time: Duration) {
+        let mut state = self.state.lock();
+        let all = state.running;
+        while !state.is_asked && state.running == all {
+            self.changed.wait(&mut state);
+        }
+        let until = Instant::now() + drain_time;
+        while state.is_asked && !state.is_now && state.running > 0 {
+            if self.changed.wait_until(&mut state, until).timed_out() {
+                return;
+            }
+        }
+    }
+}

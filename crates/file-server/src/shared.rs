@@ -1,0 +1,87 @@
+//! What all threads of a server have in common, and what each has for itself.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use haul_http1::Date;
+
+use crate::access_log::{AccessLog, log_date};
+use crate::caches::Caches;
+use crate::carrier::Carriers;
+use crate::config::Limits;
+use crate::disk_threads::DiskThreads;
+use crate::find::Finder;
+use crate::hosts::Hosts;
+use crate::metrics::Counts;
+use crate::sketch::Sketch;
+use crate::tier::Rules;
+
+/// One for the server.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) finder: Arc<Finder>,
+    pub(crate) hosts: Hosts,
+    pub(crate) caches: Caches,
+    pub(crate) sketch: Sketch,
+    pub(crate) rules: Rules,
+    pub(crate) disk: DiskThreads,
+    pub(crate) limits: Limits,
+    pub(crate) access_log: Option<AccessLog>,
+    /// The longest file of the cache; 0 when there is no cache.
+    pub(crate) hot_bytes_max: u64,
+    pub(crate) started: Instant,
+}
+
+impl Shared {
+    /// The moment in milliseconds of the server.
+    pub(crate) fn ms(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.started);
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// One for each thread that serves.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) carriers: Carriers,
+}
+
+/// The date, as it is written; made anew when a second has passed.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    turn: Option<Instant>,
+    second: u64,
+    pub(crate) date: Date,
+    /// The beginning of every plain answer, up to and with its date.
+    pub(crate) ok: Vec<u8>,
+    pub(crate) log_date: Vec<u8>,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        let date = Date::of(SystemTime::UNIX_EPOCH);
+        Self { turn: None, second: 0, date, ok: Vec::new(), log_date: Vec::new() }
+    }
+
+    /// A turn of the thread has begun; the calendar is asked once in each.
+    pub(crate) fn turn(&mut self, now: Instant) {
+        if self.turn == Some(now) {
+            return;
+        }
+        self.turn = Some(now);
+        let at = SystemTime::now();
+        let second = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        if second == self.second && !self.ok.is_empty() {
+            return;
+        }
+        self.second = second;
+        self.date = Date::of(at);
+        self.log_date = log_date(at);
+        self.ok.clear();
+        self.ok.extend_from_slice(b"HTTP/1.1 200 OK\r\nDate: ");
+        self.ok.extend_from_slice(self.date.as_bytes());
+        self.ok.extend_from_slice(b"\r\n");
+    }
+}

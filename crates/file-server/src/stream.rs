@@ -1,0 +1,260 @@
+//! A range of a file on its way to a socket.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haul_reactor::{Moved, Remote, Socket};
+use rustix::io::Errno;
+
+use crate::connection::Message;
+use crate::disk_threads::Size;
+use crate::fill::{Broken, Window, fill};
+use crate::meta::OpenFile;
+use crate::shared::Desk;
+use crate::tier::{self, Source, Tier, choose, window_end};
+
+/// How long it is believed that what was in memory still is.
+const RESIDENT_FOR: Duration = Duration::from_millis(10);
+
+/// Who takes longer for a window gets the next one read only when this one is gone: then a slow
+/// client holds one carrier, not two.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// What one step came to.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The kernel took so many bytes.
+    Sent(u64, Tier),
+    /// The socket is full.
+    Full,
+    /// The next bytes are being read.
+    Reading,
+    /// All were sent.
+    Done,
+}
+
+/// A range of a file.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    file: Arc<OpenFile>,
+    at: u64,
+    end: u64,
+    /// What is being sent.
+    window: Option<Window>,
+    window_since: Option<Instant>,
+    is_slow: bool,
+    ahead: Ahead,
+    /// Up to where the page cache had it, and when it was asked.
+    resident: Option<(u64, Instant)>,
+    /// The last window that was counted as asked for, and how often it was.
+    counted: Option<(u64, u32)>,
+    /// The file cannot be sent by `sendfile`.
+    is_unsendable: bool,
+    /// Reads leave the page cache as it was, but for what the kernel reads ahead of them, which is
+    /// gone again once it was read the same way.
+    is_uncached: bool,
+}
+
+/// What another thread does for it.
+#[derive(Debug)]
+enum Ahead {
+    Nothing,
+    Asked,
+    Ready(Result<Window, Broken>),
+}
+
+impl Stream {
+    pub(crate) fn new(file: Arc<OpenFile>, range: std::ops::Range<u64>) -> Self {
+        Self {
+            file,
+            at: range.start,
+            end: range.end,
+            window: None,
+            window_since: None,
+            is_slow: false,
+            ahead: Ahead::Nothing,
+            resident: None,
+            counted: None,
+            is_unsendable: false,
+            is_uncached: false,
+        }
+    }
+
+    /// Another thread has read something.
+    pub(crate) fn filled(&mut self, window: Result<Window, Broken>) {
+        self.ahead = Ahead::Ready(window);
+    }
+
+    /// Sends once, or has the next bytes read.
+    ///
+    /// # Errors
+    /// The socket's, or that the file is not what it was: the connection is to be closed.
+    pub(crate) fn step(
+        &mut self,
+        socket: &mut Socket,
+        desk: &Desk,
+        now: Instant,
+        remote: impl Fn() -> Remote<Message>,
+    ) -> io::Result<Step> {
+        if self.window.is_none() {
+            match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
+                Ahead::Ready(window) => {
+                    let window = window.map_err(|broken| io::Error::other(broken.words()))?;
+                    self.is_uncached |= window.tier == Tier::Uncached;
+                    desk.counts.fallbacks.add(u64::from(window.is_fallback));
+                    self.look_ahead(self.at + window.bytes, desk, now, &remote);
+                    self.window = Some(window);
+                    self.window_since = Some(now);
+                }
+                Ahead::Asked => {
+                    self.ahead = Ahead::Asked;
+                    return Ok(Step::Reading);
+                }
+                Ahead::Nothing if self.at == self.end => return Ok(Step::Done),
+                Ahead::Nothing => {}
+            }
+        }
+        if let Some(window) = &mut self.window {
+            let step = window.send(socket, self.at + window.bytes < self.end)?;
+            if let Step::Sent(bytes, _) = step {
+                self.at += bytes;
+                if window.bytes == 0 {
+                    self.window = None;
+                    self.is_slow = self.window_since.is_some_and(|since| now - since > SLOW);
+                }
+            }
+            return Ok(step);
+        }
+        match self.source(self.at, desk, now) {
+            Source::PageCache => self.send_file(socket),
+            source => {
+                self.ask(self.at, source, desk, remote());
+                Ok(Step::Reading)
+            }
+        }
+    }
+
+    /// Has what follows read while this window is sent, if it must be read at all.
+    fn look_ahead(
+        &mut self,
+        from: u64,
+        desk: &Desk,
+        now: Instant,
+        remote: &impl Fn() -> Remote<Message>,
+    ) {
+        if from < self.end && !self.is_slow {
+            let source = self.source(from, desk, now);
+            if source != Source::PageCache {
+                self.ask(from, source, desk, remote());
+            }
+        }
+    }
+
+    fn ask(&mut self, from: u64, source: Source, desk: &Desk, remote: Remote<Message>) {
+        self.ahead = Ahead::Asked;
+        desk.counts.disk_jobs.add(1);
+        let carrier = desk.carriers.lend();
+        let (file, end) = (Arc::clone(&self.file), window_end(from, self.end));
+        desk.shared.disk.hand(Size::Big, move || {
+            remote.tell(Message::Filled(fill(&file, source, from, end, carrier)));
+        });
+    }
+
+    /// Where the window from `from` on is to come from.
+    fn source(&mut self, from: u64, desk: &Desk, now: Instant) -> Source {
+        if self.is_uncached {
+            return Source::Direct;
+        }
+        let end = window_end(from, self.end);
+        let is_known = |&(until, at): &(u64, Instant)| end <= until && now - at < RESIDENT_FOR;
+        if self.resident.as_ref().is_some_and(is_known) {
+            return Source::PageCache;
+        }
+        // Where the kernel does not tell, nothing is there: then nobody waits.
+        let resident_bytes = match haul_disk::resident(&self.file.fd, from, end - from) {
+            Ok(residency) if !self.is_unsendable => residency.resident_bytes,
+            _ => 0,
+        };
+        let mut window = tier::Window {
+            file_bytes: self.file.meta.version.bytes,
+            window_bytes: page_span(from, end),
+            resident_bytes,
+            asked: 0,
+        };
+        if resident_bytes < window.window_bytes {
+            window.asked = self.count(from, desk);
+        }
+        let source = choose(window, desk.shared.rules);
+        if source == Source::PageCache {
+            self.resident = Some((end, now));
+        }
+        source
+    }
+
+    /// How often the window was asked for lately; each stream counts it once.
+    fn count(&mut self, from: u64, desk: &Desk) -> u32 {
+        let index = from / tier::WINDOW_BYTES;
+        match self.counted {
+            Some((counted, asked)) if counted == index => asked,
+            _ => {
+                let version = &self.file.meta.version;
+                let asked = desk.shared.sketch.count((version.device, version.inode, index));
+                self.counted = Some((index, asked));
+                asked
+            }
+        }
+    }
+
+    fn send_file(&mut self, socket: &mut Socket) -> io::Result<Step> {
+        let wanted = window_end(self.at, self.end) - self.at;
+        let mut offset = self.at;
+        let count = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let sent = rustix::io::retry_on_intr(|| {
+            rustix::fs::sendfile(&*socket, &self.file.fd, Some(&mut offset), count)
+        });
+        match sent {
+            Ok(0) => Err(io::Error::other(Broken::Shorter.words())),
+            Ok(sent) => {
+                self.at += sent as u64;
+                Ok(Step::Sent(sent as u64, Tier::Resident))
+            }
+            Err(Errno::AGAIN) => {
+                socket.target_was_full();
+                Ok(Step::Full)
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::OPNOTSUPP) => {
+                self.is_unsendable = true;
+                self.resident = None;
+                Ok(Step::Sent(0, Tier::Resident))
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+/// The bytes of the pages that a range lies in: residency is told in whole pages.
+pub(crate) fn page_span(from: u64, end: u64) -> u64 {
+    let page_bytes = rustix::param::page_size() as u64;
+    end.next_multiple_of(page_bytes) - from / page_bytes * page_bytes
+}
+
+impl Broken {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Shorter => "the file got shorter while it was sent",
+            Self::Failed => "the disk failed",
+        }
+    }
+}
+
+impl Window {
+    /// Sends what there is room for.
+    fn send(&mut self, socket: &mut Socket, more: bool) -> io::Result<Step> {
+        let tier = self.tier;
+        match self.send_some(socket, more)? {
+            Moved::Bytes(bytes) => Ok(Step::Sent(bytes as u64, tier)),
+            Moved::WouldBlock => Ok(Step::Full),
+        }
+    }
+}

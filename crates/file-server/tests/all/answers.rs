@@ -1,0 +1,244 @@
+//! What is answered to which request.
+
+use crate::client::{Client, get};
+use crate::helper::Place;
+
+#[test]
+fn a_file_is_sent_with_what_there_is_to_say_about_it() {
+    let place = Place::new();
+    place.write("a b/page.html", "<p>hello");
+    let running = place.serve(|_| {});
+    let answer = get(running.address, "/a%20b/page.html", "");
+    assert_eq!((answer.status, answer.text()), (200, "<p>hello"));
+    assert_eq!(answer.field("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(answer.field("accept-ranges"), Some("bytes"));
+    assert_eq!(answer.field("x-content-type-options"), Some("nosniff"));
+    assert_eq!(answer.field("vary"), None);
+    assert_eq!(answer.field("connection"), None);
+    for name in ["date", "last-modified"] {
+        let date = answer.field(name).unwrap();
+        assert!(haul_http1::parse_date(date.as_bytes()).is_some(), "{name}: {date}");
+    }
+    assert!(answer.field("etag").unwrap().starts_with("\"8-"));
+}
+
+#[test]
+fn the_head_alone_says_the_same_and_sends_nothing() {
+    let place = Place::new();
+    place.write("small", "12345");
+    place.write("big", vec![7; 3 << 20]);
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    for name in ["/small", "/big", "/none"] {
+        let mut whole = client.get(name, "");
+        let head = client.ask("HEAD", name, "");
+        whole.body.clear();
+        assert_eq!(head.status, whole.status);
+        let but_date = |answer: &crate::client::Answer| -> Vec<_> {
+            answer.fields.iter().filter(|field| field.0 != "date").cloned().collect()
+        };
+        assert_eq!(but_date(&head), but_date(&whole), "{name}");
+    }
+    let head = client.ask("HEAD", "/big", "Range: bytes=0-9\r\n");
+    assert_eq!((head.status, head.field("content-length")), (200, Some("3145728")));
+    assert_eq!(running.after(7).tiers.iter().map(|row| row.2).sum::<u64>(), 5 + (3 << 20));
+}
+
+#[test]
+fn other_methods_are_told_which_there_are() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    for (method, status) in [("POST", 405), ("DELETE", 405), ("get", 405), ("OPTIONS", 204)] {
+        let answer = client.ask(method, "/a", "");
+        assert_eq!(answer.status, status, "{method}");
+        assert_eq!(answer.field("allow"), Some("GET, HEAD, OPTIONS"));
+    }
+    assert_eq!(client.ask("OPTIONS", "*", "").status, 204);
+    assert_eq!(client.get("http://localhost/a", "").text(), "a", "as a proxy would ask");
+}
+
+#[test]
+fn a_server_for_this_machine_is_not_called_by_names_of_others() {
+    let place = Place::new();
+    place.write("a", "a");
+    let ask = |running: &crate::helper::Running, host: &str| {
+        let mut client = Client::new(running.address);
+        client.say(format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        client.answer("GET").status
+    };
+    let running = place.serve(|config| config.hosts = vec!["files.example".to_owned()]);
+    for (host, status) in
+        [("localhost:1", 200), ("127.0.0.1", 200), ("files.example", 200), ("evil.example", 421)]
+    {
+        assert_eq!(ask(&running, host), status, "{host}");
+    }
+    let running = place.serve(|config| config.is_public = true);
+    assert_eq!(ask(&running, "evil.example"), 200);
+}
+
+#[test]
+fn directories_are_their_index_and_end_with_a_slash() {
+    let place = Place::new();
+    place.write("index.html", "root");
+    place.write("d\u{e4}/sub/index.html", "sub");
+    place.write("empty/file", "");
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    assert_eq!(client.get("/", "").text(), "root");
+    assert_eq!(client.get("/d%C3%A4/sub/", "").text(), "sub");
+    let answer = client.get("/d%c3%a4/sub?a=/b", "");
+    assert_eq!((answer.status, answer.field("location")), (301, Some("/d%C3%A4/sub/?a=/b")));
+    assert_eq!(client.get("/empty/", "").status, 404);
+    assert_eq!(client.get("/index.html/", "").status, 404);
+    assert_eq!(client.get("/empty/file", "").status, 200);
+}
+
+#[test]
+fn nothing_outside_and_nothing_hidden_is_served() {
+    let place = Place::new();
+    place.write("www/a", "a");
+    place.write("www/.git/config", "secret");
+    place.write("www/.well-known/b", "b");
+    place.write("secret", "secret");
+    std::os::unix::fs::symlink("../secret", place.path("www/link")).unwrap();
+    std::os::unix::fs::symlink("a", place.path("www/inside")).unwrap();
+    let status = std::process::Command::new("mkfifo").arg(place.path("www/pipe")).status();
+    assert!(status.unwrap().success());
+    let running = place.serve(|config| config.dir = config.dir.join("www"));
+    for (target, status) in [
+        ("/inside", 200),
+        ("/.well-known/b", 200),
+        ("/link", 404),
+        ("/pipe", 404),
+        ("/.git/config", 404),
+        ("/%2egit/config", 404),
+        ("//a", 404),
+        ("/../secret", 400),
+        ("/%2e%2e/secret", 400),
+        ("/..%2fsecret", 400),
+        ("/a%00", 400),
+        ("/%2", 400),
+        ("/./a", 400),
+    ] {
+        assert_eq!(get(running.address, target, "").status, status, "{target}");
+    }
+    let running = place.serve(|config| config.content.dotfiles = true);
+    assert_eq!(get(running.address, "/www/.git/config", "").text(), "secret");
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_forbidden() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let path = place.write("a", "a");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let running = place.serve(|_| {});
+    if std::fs::File::open(&path).is_ok() {
+        // Whoever may read everything is told nothing else by the kernel.
+        assert_eq!(get(running.address, "/a", "").status, 200);
+    } else {
+        assert_eq!(get(running.address, "/a", "").status, 403);
+    }
+}
+
+#[test]
+fn what_the_client_has_is_not_sent_again() {
+    let place = Place::new();
+    place.write("small", "12345");
+    place.write("big", vec![7; 300_000]);
+    let running = place.serve(|config| config.content.cache_control = Some("no-cache".to_owned()));
+    let mut client = Client::new(running.address);
+    for name in ["/small", "/big"] {
+        let first = client.get(name, "");
+        let (tag, date) =
+            (first.field("etag").unwrap(), first.field("last-modified").unwrap().to_owned());
+        for (fields, status) in [
+            (format!("If-None-Match: {tag}\r\n"), 304),
+            (format!("If-None-Match: \"x\", W/{tag}\r\n"), 304),
+            (format!("If-None-Match: \"x\"\r\nIf-Modified-Since: {date}\r\n"), 200),
+            (format!("If-Modified-Since: {date}\r\n"), 304),
+            ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n".to_owned(), 200),
+            ("If-Modified-Since: yesterday\r\n".to_owned(), 200),
+            (format!("If-Match: {tag}\r\n"), 200),
+            ("If-Match: \"x\"\r\n".to_owned(), 412),
+            ("If-Match: *\r\n".to_owned(), 200),
+            (format!("If-Unmodified-Since: {date}\r\n"), 200),
+            ("If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n".to_owned(), 412),
+        ] {
+            let answer = client.get(name, &fields);
+            assert_eq!(answer.status, status, "{name} {fields}");
+            assert_eq!(answer.field("etag"), Some(tag));
+            assert_eq!(answer.field("cache-control"), Some("no-cache"));
+            if status == 304 {
+                assert_eq!((answer.field("content-length"), &*answer.body), (None, &[][..]));
+            }
+        }
+        assert_eq!(client.ask("HEAD", name, &format!("If-None-Match: {tag}\r\n")).status, 304);
+    }
+}
+
+#[test]
+fn each_encoded_form_is_a_file_of_its_own() {
+    let place = Place::new();
+    place.write("a.css", "the plain one");
+    place.write("a.css.gz", "gzip'd");
+    place.write("a.css.br", "brotli");
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    let mut tags = Vec::new();
+    for (accept, coding, body) in [
+        ("", None, "the plain one"),
+        ("gzip", Some("gzip"), "gzip'd"),
+        ("gzip, deflate, br, zstd", Some("br"), "brotli"),
+        ("br;q=0.1, gzip;q=0.2", Some("gzip"), "gzip'd"),
+        ("br;q=0", None, "the plain one"),
+    ] {
+        let answer = client.get("/a.css", &format!("Accept-Encoding: {accept}\r\n"));
+        assert_eq!((answer.field("content-encoding"), answer.text()), (coding, body), "{accept}");
+        assert_eq!(answer.field("vary"), Some("Accept-Encoding"));
+        assert_eq!(answer.field("content-type"), Some("text/css; charset=utf-8"));
+        tags.push((coding, answer.field("etag").unwrap().to_owned()));
+    }
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), 3, "{tags:?}");
+    let tag = &tags.iter().find(|row| row.0 == Some("gzip")).unwrap().1;
+    let ask = |accept: &str, field: &str| {
+        get(running.address, "/a.css", &format!("Accept-Encoding: {accept}\r\n{field}\r\n"))
+    };
+    assert_eq!(ask("gzip", &format!("If-None-Match: {tag}")).status, 304);
+    assert_eq!(ask("br", &format!("If-None-Match: {tag}")).status, 200, "of another form");
+    let part = ask("gzip", "Range: bytes=1-3");
+    assert_eq!(
+        (part.status, part.text(), part.field("content-range")),
+        (206, "zip", Some("bytes 1-3/6"))
+    );
+    let running = place.serve(|config| config.content.precompressed = false);
+    let plain = get(running.address, "/a.css", "Accept-Encoding: gzip\r\n");
+    assert_eq!((plain.field("vary"), plain.text()), (None, "the plain one"));
+}
+
+#[test]
+fn the_admin_address_tells_counts_and_health_and_no_files() {
+    let place = Place::new();
+    place.write("metrics", "a file of this name");
+    let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
+    assert_eq!(get(running.address, "/metrics", "").text(), "a file of this name");
+    assert_eq!(get(running.address, "/none", "").status, 404);
+    let admin = running.admin.unwrap();
+    assert_eq!(get(admin, "/health", "").text(), "ok\n");
+    let metrics = get(admin, "/metrics?x", "");
+    assert!(metrics.field("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    for line in [
+        "haul_files_requests_total{code=\"200\"} 1",
+        "haul_files_requests_total{code=\"404\"} 1",
+        "haul_files_connections_total 2",
+        "haul_files_cached_files 1",
+    ] {
+        assert!(metrics.text().lines().any(|told| told == line), "{line}\n{}", metrics.text());
+    }
+    assert_eq!(get(admin, "/a", "").status, 404);
+    assert_eq!(Client::new(admin).ask("POST", "/metrics", "").status, 405);
+}

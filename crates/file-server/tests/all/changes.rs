@@ -1,0 +1,124 @@
+//! Files that change while they are served.
+
+use std::io::Read;
+
+use crate::client::{Client, get};
+use crate::helper::{Place, Running, noise};
+
+const BIG: usize = 64 << 20;
+
+/// Asks for a big file, reads a little of it, and gives the client once the server is stuck because
+/// nobody reads on.
+fn begun(running: &Running) -> (Client, usize) {
+    let mut client = Client::new(running.address);
+    client.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let head = client.head();
+    assert_eq!(head.status, 200);
+    let promised: usize = head.field("content-length").unwrap().parse().unwrap();
+    assert_eq!(client.read_exact(10).len(), 10);
+    (client, promised - 10)
+}
+
+#[test]
+fn a_file_that_gets_shorter_ends_the_connection_and_is_not_padded() {
+    for is_cold in [false, true] {
+        let place = Place::new();
+        let bytes = noise(1, BIG);
+        let path =
+            if is_cold { place.write_cold("big", &bytes) } else { place.write("big", &bytes) };
+        let running = place.serve(|_| {});
+        let (mut client, promised) = begun(&running);
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(20).unwrap();
+        let (rest, _) = client.rest();
+        assert!(rest.len() < promised, "{is_cold}");
+        // What was on its way by reference may show the end of the file as it is now: zeros behind
+        // it, never bytes of something else.
+        let same = rest.iter().zip(&bytes[10..]).take_while(|(a, b)| a == b).count();
+        assert!(rest[same..].iter().all(|byte| *byte == 0), "{is_cold}");
+        running.wait_until("it was counted", |stats| stats.cut_short == 1);
+        assert_eq!(get(running.address, "/big", "").body, &bytes[..20]);
+        running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_is_sent_to_its_end() {
+    for is_cold in [false, true] {
+        let place = Place::new();
+        let bytes = noise(1, BIG);
+        if is_cold {
+            place.write_cold("big", &bytes)
+        } else {
+            place.write("big", &bytes)
+        };
+        let running = place.serve(|_| {});
+        let (mut client, promised) = begun(&running);
+        place.write("new", "new");
+        std::fs::rename(place.path("new"), place.path("big")).unwrap();
+        assert_eq!(get(running.address, "/big", "").text(), "new");
+        assert!(client.read_exact(promised) == bytes[10..], "{is_cold}");
+        assert_eq!(client.get("/big", "").text(), "new");
+    }
+}
+
+#[test]
+fn a_changed_file_is_another_one_at_the_next_request() {
+    let place = Place::new();
+    place.write("small", "first");
+    place.write("big", vec![1; 100_000]);
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    let tags = |client: &mut Client| {
+        ["/small", "/big"].map(|name| client.get(name, "").field("etag").unwrap().to_owned())
+    };
+    let before = tags(&mut client);
+    assert_eq!(before, tags(&mut client));
+    place.write("small", "again");
+    place.write("big", vec![2; 100_000]);
+    assert_eq!(client.get("/small", "").text(), "again");
+    assert_eq!(client.get("/big", "").body, vec![2; 100_000]);
+    let after = tags(&mut client);
+    assert!(before[0] != after[0] && before[1] != after[1]);
+    std::fs::remove_file(place.path("small")).unwrap();
+    std::fs::remove_file(place.path("big")).unwrap();
+    assert_eq!(client.get("/small", "").status, 404);
+    assert_eq!(client.get("/big", "").status, 404);
+    assert_eq!((running.stats().cached_files, running.stats().open_files), (0, 0));
+}
+
+#[test]
+fn an_encoded_form_that_comes_and_goes_is_noticed() {
+    let place = Place::new();
+    place.write("a", "plain");
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    let mut coding = || {
+        let answer = client.get("/a", "Accept-Encoding: gzip\r\n");
+        (answer.field("content-encoding").is_some(), answer.field("vary").is_some())
+    };
+    assert_eq!(coding(), (false, false));
+    place.write("a.gz", "gzip'd");
+    assert_eq!(coding(), (true, true));
+    std::fs::remove_file(place.path("a.gz")).unwrap();
+    assert_eq!(coding(), (false, false));
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_nothing_behind() {
+    let place = Place::new();
+    place.write_cold("big", &noise(1, BIG));
+    let running = place.serve(|_| {});
+    for _ in 0..5 {
+        let (client, _) = begun(&running);
+        let mut stream = client.stream().try_clone().unwrap();
+        drop(client);
+        let mut some = [0; 1000];
+        assert!(stream.read(&mut some).unwrap() > 0);
+        // With bytes unread, closing is a reset.
+        drop(stream);
+    }
+    running.wait_until("all are gone", |stats| {
+        stats.cut_short == 5 && stats.connections_open == 0 && stats.carriers_lent == 0
+    });
+    assert_eq!(get(running.address, "/big", "Range: bytes=0-7\r\n").body, noise(1, 8));
+}

@@ -1,0 +1,216 @@
+//! Connections: many requests on one, too many of them, and their end.
+
+use std::io::Write;
+use std::time::Duration;
+
+use crate::client::{Client, get};
+use crate::helper::{Place, Random, noise, seed};
+
+#[test]
+fn requests_that_come_together_are_answered_in_their_order() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.write(name, name.repeat(1000));
+    }
+    place.write_cold("cold", &noise(1, 3 << 20));
+    let running = place.serve(|config| config.content.listings = true);
+    let mut client = Client::new(running.address);
+    let targets = ["/a", "/cold", "/b", "/none", "/c", "/", "/cold", "/a"];
+    let mut all = String::new();
+    for target in targets {
+        all += &format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    client.say(&all);
+    for target in targets {
+        let answer = client.answer("GET");
+        let expected = get(running.address, target, "");
+        assert_eq!(answer.status, expected.status, "{target}");
+        assert!(answer.body == expected.body, "{target}");
+    }
+}
+
+#[test]
+fn a_thousand_requests_in_one_write_are_all_answered() {
+    let place = Place::new();
+    place.write("a", "0123456789");
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    let mut writer = client.stream().try_clone().unwrap();
+    let thread = std::thread::spawn(move || {
+        writer.write_all("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000).as_bytes())
+    });
+    for _ in 0..1000 {
+        assert_eq!(client.answer("GET").text(), "0123456789");
+    }
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn however_a_request_is_cut_it_is_answered_the_same() {
+    let place = Place::new();
+    place.write("a", "0123456789");
+    let running = place.serve(|_| {});
+    let mut random = Random::new(seed());
+    let request = "GET /a HTTP/1.1\r\nHost: localhost\r\nRange: bytes=2-5\r\n\r\n".repeat(3);
+    let mut client = Client::new(running.address);
+    for _ in 0..50 {
+        let mut rest = request.as_bytes();
+        while !rest.is_empty() {
+            let piece = 1 + usize::try_from(random.below(rest.len() as u64)).unwrap();
+            client.say(&rest[..piece]);
+            rest = &rest[piece..];
+        }
+        for _ in 0..3 {
+            let answer = client.answer("GET");
+            assert_eq!((answer.status, answer.text()), (206, "2345"));
+        }
+    }
+}
+
+#[test]
+fn old_clients_are_closed_after_one_answer_unless_they_ask() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    client.say("GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    let answer = client.answer("GET");
+    assert_eq!((answer.text(), answer.field("connection")), ("a", Some("keep-alive")));
+    client.say("GET /a HTTP/1.0\r\n\r\n");
+    let answer = client.answer("GET");
+    assert_eq!((answer.text(), answer.field("connection")), ("a", Some("close")));
+    assert_eq!(client.rest(), (Vec::new(), true));
+    let mut client = Client::new(running.address);
+    assert_eq!(client.get("/a", "Connection: close\r\n").field("connection"), Some("close"));
+    assert_eq!(client.rest(), (Vec::new(), true));
+}
+
+#[test]
+fn a_connection_has_so_many_requests_and_the_last_one_says_so() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|config| config.limits.requests = 3);
+    let mut client = Client::new(running.address);
+    client.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(5));
+    for expected in [None, None, Some("close")] {
+        assert_eq!(client.answer("GET").field("connection"), expected);
+    }
+    assert_eq!(client.rest(), (Vec::new(), true), "two requests were in vain, and nothing is lost");
+}
+
+#[test]
+fn bodies_of_requests_are_passed_over() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    let body = "GET /b HTTP/1.1\r\n\r\n";
+    let fields = format!("Content-Length: {}\r\n", body.len());
+    client.say(format!("GET /a HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n{body}"));
+    assert_eq!(client.answer("GET").text(), "a");
+    assert_eq!(client.get("/a", "").text(), "a", "what was the body is no request");
+    for fields in ["Content-Length: 10000000\r\n", "Transfer-Encoding: chunked\r\n"] {
+        let mut client = Client::new(running.address);
+        let answer = client.get("/a", fields);
+        assert_eq!((answer.status, answer.field("connection")), (413, Some("close")), "{fields}");
+        assert!(client.rest().1, "a clean end");
+    }
+}
+
+#[test]
+fn what_is_no_request_is_told_so_and_the_connection_ends() {
+    let place = Place::new();
+    let running = place.serve(|_| {});
+    let long = "a".repeat(20_000);
+    for (request, status) in [
+        ("nonsense\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\nHost: h\n\n".to_owned(), 400),
+        (
+            "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+                .to_owned(),
+            400,
+        ),
+        (format!("GET /{long} HTTP/1.1\r\n"), 414),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\nX: {long}\r\n"), 431),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "X: y\r\n".repeat(200)), 431),
+        ("GET / HTTP/2.0\r\nHost: h\r\n\r\n".to_owned(), 505),
+    ] {
+        let mut client = Client::new(running.address);
+        client.say(&request);
+        let answer = client.answer("GET");
+        assert_eq!((answer.status, answer.field("connection")), (status, Some("close")));
+        assert_eq!(client.rest(), (Vec::new(), true), "{status}");
+    }
+    running.wait_until("all are gone", |stats| stats.connections_open == 0);
+}
+
+#[test]
+fn who_comes_when_there_are_enough_waits_for_a_place() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|config| config.limits.connections = 4);
+    let mut clients: Vec<_> = (0..4).map(|_| Client::new(running.address)).collect();
+    for client in &mut clients {
+        assert_eq!(client.get("/a", "").text(), "a");
+    }
+    let mut late = Client::new(running.address);
+    late.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(clients[3].get("/a", "").text(), "a");
+    assert_eq!(running.stats().connections, 4);
+    drop(clients.pop());
+    assert_eq!(late.answer("GET").text(), "a");
+    assert_eq!(running.stats().connections, 5);
+}
+
+#[test]
+fn draining_finishes_answers_and_ends_idle_connections() {
+    let place = Place::new();
+    let bytes = noise(1, 32 << 20);
+    place.write_cold("big", &bytes);
+    place.write("a", "a");
+    let running = place.serve(|_| {});
+    let mut idle = Client::new(running.address);
+    assert_eq!(idle.get("/a", "").text(), "a");
+    let mut busy = Client::new(running.address);
+    busy.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(busy.head().status, 200);
+    running.handle().drain();
+    assert_eq!(idle.rest(), (Vec::new(), true));
+    assert!(busy.read_exact(bytes.len()) == bytes);
+    assert_eq!(busy.rest(), (Vec::new(), true));
+    running.ended();
+}
+
+#[test]
+fn draining_does_not_wait_longer_than_it_may() {
+    let place = Place::new();
+    place.write("big", noise(1, 64 << 20));
+    let running = place.serve(|config| config.limits.drain_time = Duration::from_millis(100));
+    let mut stuck = Client::new(running.address);
+    stuck.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(stuck.head().status, 200);
+    running.handle().drain();
+    running.ended();
+    assert!(stuck.rest().0.len() < 64 << 20);
+}
+
+#[test]
+fn several_threads_serve_one_address_and_a_unix_socket_does_too() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|config| config.threads = 3);
+    let clients: Vec<_> = (0..30).map(|_| get(running.address, "/a", "")).collect();
+    assert!(clients.iter().all(|answer| answer.text() == "a"));
+    let socket = place.path("socket");
+    let running = place.serve(|config| {
+        config.listen = haul_file_server::Address::Unix(socket.clone());
+        config.threads = 2;
+    });
+    let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    stream.write_all(b"GET /a HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+    assert!(answer.ends_with("\r\n\r\na"), "{answer}");
+    drop(running);
+}

@@ -1,0 +1,182 @@
+//! A directory, a server of it on a thread, and the seed of what is random.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use haul_file_server::{Address, Config, Handle, Server, Stats};
+use tempfile::TempDir;
+
+/// A directory on a disk: the usual temporary one may well be in memory.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// A file that is on the medium and not in memory.
+    pub(crate) fn write_cold(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.write(name, bytes);
+        evict(&path);
+        path
+    }
+
+    /// One thread that serves this directory, changed from the defaults by `change`.
+    pub(crate) fn serve(&self, change: impl FnOnce(&mut Config)) -> Running {
+        let mut config = Config::new(self.0.path());
+        config.listen = "127.0.0.1:0".parse().unwrap();
+        config.threads = 1;
+        // A test changes files faster than people do.
+        config.tiers.valid = Duration::ZERO;
+        change(&mut config);
+        Running::start(config)
+    }
+}
+
+/// Syncs a file and drops it from the page cache.
+pub(crate) fn evict(path: &Path) {
+    let file = std::fs::File::open(path).unwrap();
+    file.sync_all().unwrap();
+    let file = std::os::fd::OwnedFd::from(file);
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        haul_disk::evict(&file, 0, u64::MAX).unwrap();
+        // A page that was just sent may still belong to a packet.
+        if resident(path) == 0 {
+            return;
+        }
+        assert!(Instant::now() < until, "somebody else keeps it in memory");
+        std::thread::yield_now();
+    }
+}
+
+/// How many bytes of a file are in the page cache.
+pub(crate) fn resident(path: &Path) -> u64 {
+    let file = std::os::fd::OwnedFd::from(std::fs::File::open(path).unwrap());
+    haul_disk::resident(&file, 0, u64::MAX).unwrap().resident_bytes
+}
+
+/// A server that runs, until this is dropped.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: Option<SocketAddr>,
+    handle: Arc<Handle>,
+    thread: Option<JoinHandle<Result<(), haul_file_server::Error>>>,
+}
+
+impl Running {
+    pub(crate) fn start(config: Config) -> Self {
+        let server = Server::bind(config).unwrap();
+        let tcp = |address: &Address| match address {
+            Address::Tcp(address) => *address,
+            Address::Unix(_) => ([127, 0, 0, 1], 0).into(),
+        };
+        let addresses = server.addresses();
+        Self {
+            address: tcp(&addresses.listen),
+            admin: addresses.admin.as_ref().map(tcp),
+            handle: server.handle(),
+            thread: Some(std::thread::spawn(|| server.run())),
+        }
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.handle.stats()
+    }
+
+    /// The counts once so many requests are answered to their end: a client may have the last byte
+    /// before it is counted.
+    pub(crate) fn after(&self, answers: u64) -> Stats {
+        let all = |stats: &Stats| stats.statuses.iter().map(|row| row.1).sum::<u64>();
+        self.wait_until("all are answered", |stats| all(stats) >= answers);
+        assert_eq!(all(&self.stats()), answers);
+        self.stats()
+    }
+
+    /// Waits until `is_so` of the counts.
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Stats) -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is_so(&self.stats()) {
+            assert!(Instant::now() < until, "never: {what}: {:?}", self.stats());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(mut self) {
+        self.thread.take().unwrap().join().unwrap().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.handle.stop();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.unwrap().unwrap();
+            }
+        }
+    }
+}
+
+/// The seed of this run: `SEED`, or drawn; printed, so that a failed test can be done again.
+pub(crate) fn seed() -> u64 {
+    let drawn = || {
+        let mut bytes = [0; 8];
+        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).unwrap();
+        u64::from_le_bytes(bytes)
+    };
+    let seed = std::env::var("SEED").map_or_else(|_| drawn(), |seed| seed.parse().unwrap());
+    println!("SEED={seed}");
+    seed
+}
+
+/// Numbers that look like nothing, the same for the same seed.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+}
+
+/// Bytes that look like nothing else.
+pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut noise = Vec::with_capacity(bytes + 8);
+    while noise.len() < bytes {
+        noise.extend_from_slice(&random.next().to_le_bytes());
+    }
+    noise.truncate(bytes);
+    noise
+}

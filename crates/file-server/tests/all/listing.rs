@@ -1,0 +1,48 @@
+//! Directories, listed.
+
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::helper::Place;
+
+#[test]
+fn listings_are_off_unless_asked_for() {
+    let place = Place::new();
+    place.write("sub/a", "a");
+    let running = place.serve(|_| {});
+    assert_eq!(Client::new(running.address).get("/sub/", "").status, 404);
+}
+
+#[test]
+fn a_listing_is_a_page_for_people_and_json_for_programs() {
+    let place = Place::new();
+    place.write("sub/<b>&", "12345");
+    place.write("sub/dir/x", "");
+    place.write("sub/.hidden", "");
+    let running = place.serve(|config| config.content.listings = true);
+    let mut client = Client::new(running.address);
+    let page = client.get("/sub/", "Accept: text/html, */*;q=0.8\r\n");
+    assert_eq!((page.status, page.field("vary")), (200, Some("Accept")));
+    assert_eq!(page.field("content-type"), Some("text/html; charset=utf-8"));
+    assert!(page.field("content-security-policy").unwrap().starts_with("default-src 'none'"));
+    assert!(page.text().contains("<a href=\"%3Cb%3E%26\">&lt;b&gt;&amp;</a>"), "{}", page.text());
+    assert!(page.text().contains("prefers-color-scheme: dark"));
+    assert!(!page.text().contains("hidden"));
+    let json = client.get("/sub/", "Accept: application/json\r\n");
+    assert_eq!(json.field("content-type"), Some("application/json"));
+    let told: Value = serde_json::from_slice(&json.body).unwrap();
+    let names: Vec<_> = told["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["dir", "<b>&"]);
+    for entry in told["entries"].as_array().unwrap() {
+        let href = format!("/sub/{}", entry["href"].as_str().unwrap());
+        assert_eq!(client.get(&href, "").status, 200, "{href}");
+    }
+    let head = client.ask("HEAD", "/sub/", "");
+    assert_eq!(head.field("content-length"), Some(&*page.body.len().to_string()));
+    assert_eq!(client.get("/sub", "").status, 301);
+}

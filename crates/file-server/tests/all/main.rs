@@ -1,0 +1,19 @@
+//! The server over real sockets, on real files.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests, which may fail like them"
+)]
+
+mod answers;
+mod changes;
+mod client;
+mod connections;
+mod counts;
+mod helper;
+mod listing;
+mod log;
+mod ranges;
+mod slow;
+mod tiers;

@@ -1,0 +1,145 @@
+//! Clients that are slow, on purpose or not.
+
+use std::io::Read;
+use std::time::Duration;
+
+use crate::client::{Client, get};
+use crate::helper::{Place, noise};
+
+const SOON: Duration = Duration::from_millis(200);
+
+#[test]
+fn a_head_that_does_not_come_to_its_end_is_not_waited_for() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|config| config.limits.head_time = SOON);
+    let mut silent = Client::new(running.address);
+    let mut begun = Client::new(running.address);
+    begun.say("GET /a HTTP/1.1\r\nHo");
+    let mut second = Client::new(running.address);
+    assert_eq!(second.get("/a", "").text(), "a");
+    second.say("G");
+    for client in [&mut silent, &mut begun, &mut second] {
+        assert_eq!(client.rest(), (Vec::new(), true));
+    }
+    assert_eq!(running.stats().too_slow, 2, "who says nothing at all is only idle");
+}
+
+#[test]
+fn bytes_that_drip_do_not_put_off_the_end() {
+    let place = Place::new();
+    let running = place.serve(|config| config.limits.head_time = SOON);
+    let client = Client::new(running.address);
+    let mut writer = client.stream().try_clone().unwrap();
+    // It ends when the server has closed: a write to a closed connection fails.
+    while std::io::Write::write_all(&mut writer, b"X").is_ok() {
+        std::thread::yield_now();
+    }
+    running.wait_until("it is gone", |stats| stats.connections_open == 0);
+}
+
+#[test]
+fn a_connection_that_says_nothing_between_requests_is_closed() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|config| config.limits.idle_time = SOON);
+    let mut client = Client::new(running.address);
+    assert_eq!(client.get("/a", "").text(), "a");
+    assert_eq!(client.rest(), (Vec::new(), true));
+    assert_eq!(running.stats().too_slow, 0);
+}
+
+#[test]
+fn who_does_not_take_what_it_asked_for_is_closed() {
+    let place = Place::new();
+    place.write("warm", noise(1, 64 << 20));
+    place.write_cold("cold", &noise(2, 64 << 20));
+    let running = place.serve(|config| config.limits.send_time = SOON);
+    for target in ["/warm", "/cold"] {
+        let mut client = Client::new(running.address);
+        client.say(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        assert_eq!(client.head().status, 200);
+        running.wait_until("it is gone", |stats| stats.connections_open == 0);
+        assert!(client.rest().0.len() < 64 << 20);
+    }
+    assert_eq!(running.stats().too_slow, 2);
+    running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
+}
+
+#[test]
+fn who_takes_it_steadily_is_served_however_long_it_takes() {
+    let place = Place::new();
+    let bytes = noise(1, 48 << 20);
+    place.write_cold("cold", &bytes);
+    let running = place.serve(|config| {
+        config.limits.send_time = SOON;
+        config.limits.send_rate_min = 1;
+    });
+    let mut client = Client::new(running.address);
+    client.say("GET /cold HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(client.head().status, 200);
+    let since = std::time::Instant::now();
+    let mut taken = Vec::new();
+    while taken.len() < bytes.len() {
+        // Slower than it could be, and faster than the least rate: the whole takes many periods.
+        let due = SOON.mul_f64(8.0 * taken.len() as f64 / bytes.len() as f64);
+        while since.elapsed() < due {
+            std::thread::yield_now();
+        }
+        taken.extend(client.read_exact((1 << 20).min(bytes.len() - taken.len())));
+    }
+    assert!(taken == bytes);
+    assert_eq!(running.stats().too_slow, 0);
+}
+
+#[test]
+fn downloads_that_are_stuck_do_not_keep_others_waiting() {
+    let place = Place::new();
+    place.write_cold("cold", &noise(1, 16 << 20));
+    place.write("warm", noise(2, 16 << 20));
+    place.write("small", "12345");
+    let running = place.serve(|config| config.tiers.carriers_max = 4);
+    let mut stuck = Vec::new();
+    for target in ["/cold", "/warm"].repeat(10) {
+        let mut client = Client::new(running.address);
+        client.say(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        stuck.push(client);
+    }
+    for client in &mut stuck {
+        assert_eq!(client.head().status, 200);
+    }
+    for _ in 0..100 {
+        assert_eq!(get(running.address, "/small", "").text(), "12345");
+    }
+    assert_eq!(get(running.address, "/warm", "").body.len(), 16 << 20);
+    let expected = [noise(1, 16 << 20), noise(2, 16 << 20)];
+    for (index, mut client) in stuck.into_iter().enumerate() {
+        assert!(client.read_exact(16 << 20) == expected[index % 2], "{index}");
+    }
+    running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
+}
+
+#[test]
+fn a_flood_of_heads_that_never_end_leaves_others_served_and_nothing_behind() {
+    let place = Place::new();
+    place.write("a", "a");
+    let running = place.serve(|config| config.limits.head_time = Duration::from_secs(2));
+    let flood: Vec<_> = (0..500)
+        .map(|number| {
+            let mut client = Client::new(running.address);
+            client.say(format!("GET /a HTTP/1.1\r\nHost: h\r\nX-{number}: "));
+            client
+        })
+        .collect();
+    assert_eq!(get(running.address, "/a", "").text(), "a");
+    for mut client in flood {
+        assert_eq!(client.rest(), (Vec::new(), true));
+    }
+    running.wait_until("all are gone", |stats| stats.connections_open == 0);
+    assert_eq!(running.stats().too_slow, 500);
+    let mut byte = [0];
+    let mut after = Client::new(running.address);
+    assert_eq!(after.get("/a", "").text(), "a");
+    after.stream().set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+    assert!(after.stream().read(&mut byte).is_err(), "nothing more was said");
+}

@@ -1,0 +1,92 @@
+//! A request finds its target: the connection of the one before, or a new one.
+
+use std::mem::replace;
+
+use haul_http1::Refused;
+use haul_reactor::Next;
+
+use super::connection::{Around, End, Far, HttpRelayed, Stage, Step};
+use super::exchange::Exchange;
+use super::half::Half;
+use crate::connect::{Connecting, Progress};
+use crate::flow::{Direction, Flow};
+use crate::proxy;
+use crate::stats::Ended;
+
+impl HttpRelayed {
+    /// Sends the head of a request on its way.
+    pub(super) fn ask<M>(
+        &mut self,
+        mut exchange: Exchange,
+        head: Vec<u8>,
+        around: &Around<'_, '_, M>,
+    ) -> Step {
+        if self.far.is_none() {
+            return self.begin_to_connect(exchange, head, around);
+        }
+        exchange.again = exchange.is_repeatable.then(|| head.clone());
+        self.up.flow.put(head);
+        self.stage = Stage::Exchange(exchange);
+        Ok(None)
+    }
+
+    /// The target ended a connection that had been used before, which it may do at any time: the
+    /// request may be asked again, if that does no harm.
+    pub(super) fn ask_again<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
+        let Stage::Exchange(exchange) = replace(&mut self.stage, Stage::Accepted) else {
+            return Err(End::cut(Ended::Reset));
+        };
+        self.far = None;
+        self.up.flow.give_up();
+        match exchange.again.clone() {
+            Some(head) => self.begin_to_connect(exchange.anew(), head, around),
+            None => {
+                let silent = "the server behind ended the connection without an answer";
+                self.answer(Refused::new(502, silent), exchange.is_head(), around)
+            }
+        }
+    }
+
+    fn begin_to_connect<M>(
+        &mut self,
+        exchange: Exchange,
+        head: Vec<u8>,
+        around: &Around<'_, '_, M>,
+    ) -> Step {
+        let (shared, now) = (around.shared, around.hub.now());
+        let attempts = shared.targets.attempts(self.client.address, now);
+        let connecting = Connecting::new(attempts, shared.tcp, shared.limits.connect_time_max);
+        self.stage = Stage::Connecting { connecting, far: None, exchange, head };
+        Ok(None)
+    }
+
+    pub(super) fn connect<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
+        let Stage::Connecting { connecting, far, exchange, .. } = &mut self.stage else {
+            return Ok(None);
+        };
+        let is_head = exchange.is_head();
+        let using = match connecting.go_on(far, around.hub) {
+            Progress::Waiting(deadline) => return Ok(Some(Next::Wait(Some(deadline)))),
+            Progress::Connected(using) => using,
+            Progress::NoTarget => {
+                let none = Refused::new(503, "no server behind could be connected to");
+                return self.answer(none, is_head, around);
+            }
+        };
+        let Stage::Connecting { far: Some(socket), exchange, head, .. } =
+            replace(&mut self.stage, Stage::Accepted)
+        else {
+            return Err(End::cut(Ended::Reset));
+        };
+        let ends = &self.client.ends;
+        let mut first =
+            around.shared.proxy_out.map_or_else(Vec::new, |form| proxy::write(form, ends));
+        first.extend_from_slice(&head);
+        self.up.flow.put(first);
+        self.far = Some(Far { socket, _using: using });
+        self.down = Half::new(Flow::new(Direction::Down, around.core));
+        self.moved_at = around.hub.now();
+        self.stage = Stage::Exchange(exchange);
+        Ok(None)
+    }
+}

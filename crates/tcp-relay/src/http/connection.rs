@@ -1,0 +1,291 @@
+//! A client's connection: who it is, its requests one after the other, its end.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use haul_http1::{Refused, Request, parse_request};
+use haul_reactor::{Connection, Hub, Moved, Next, Side, Socket};
+
+use super::exchange::Exchange;
+use super::half::{Half, Taking};
+use super::heads;
+use super::linger::Lingering;
+use super::options::HttpOptions;
+use super::peer::Peer;
+use crate::connect::Connecting;
+use crate::flow::{Core, Direction, Flow};
+use crate::proxy::{self, Ends, Read};
+use crate::relayed::Shared;
+use crate::sockets::ends_of;
+use crate::stats::Ended;
+use crate::target::Using;
+
+/// What there is besides the connection while it is driven.
+pub(crate) struct Around<'a, 'h, M> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) options: &'a HttpOptions,
+    pub(crate) core: &'a mut Core,
+    pub(crate) hub: &'a Hub<'h, M>,
+}
+
+/// A connection of a client, and the one to a target that it uses.
+#[derive(Debug)]
+pub(crate) struct HttpRelayed {
+    pub(super) near: Socket,
+    pub(super) far: Option<Far>,
+    pub(super) up: Half,
+    pub(super) down: Half,
+    pub(super) stage: Stage,
+    pub(super) client: Client,
+    /// When a byte moved last.
+    pub(super) moved_at: Instant,
+    end: Option<End>,
+}
+
+/// A connection to a target.
+#[derive(Debug)]
+pub(crate) struct Far {
+    pub(super) socket: Socket,
+    pub(super) _using: Using,
+}
+
+/// Who the client is.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(super) ends: Ends,
+    pub(super) address: Option<IpAddr>,
+    peer: Peer,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Nothing was done yet.
+    Accepted,
+    /// A PROXY header must come first; what of it has come.
+    Header { bytes: Vec<u8>, deadline: Instant },
+    /// The head of a request is awaited since then; its first byte came then.
+    Request { since: Instant, begun: Option<Instant> },
+    /// A request is understood, and wants a target; its head as it goes there.
+    Connecting { connecting: Connecting, far: Option<Socket>, exchange: Exchange, head: Vec<u8> },
+    /// A request is under way.
+    Exchange(Exchange),
+    /// It is no HTTP any more.
+    Tunnel,
+    /// All is said but the end.
+    Lingering(Lingering),
+}
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    how: Ended,
+    /// Both peers must see that something is missing.
+    is_cut: bool,
+}
+
+impl End {
+    /// Everything that was begun is complete.
+    pub(super) const fn clean(how: Ended) -> Self {
+        Self { how, is_cut: false }
+    }
+
+    /// Something that was begun is not complete.
+    pub(super) const fn cut(how: Ended) -> Self {
+        Self { how, is_cut: true }
+    }
+}
+
+/// What to do next, or how the connection ended. `None`: the next stage begins.
+pub(super) type Step = Result<Option<Next>, End>;
+
+impl HttpRelayed {
+    /// A connection that was accepted just now. With `is_headed` a PROXY header says who the
+    /// client is; otherwise its socket does.
+    pub(crate) fn new(
+        near: Socket,
+        is_headed: bool,
+        shared: &Shared,
+        core: &Core,
+        now: Instant,
+    ) -> Self {
+        let stage = if is_headed {
+            let deadline = now + shared.limits.proxy_time_max;
+            Stage::Header { bytes: Vec::new(), deadline }
+        } else {
+            Stage::Accepted
+        };
+        Self {
+            near,
+            far: None,
+            up: Half::new(Flow::new(Direction::Up, core)),
+            down: Half::new(Flow::new(Direction::Down, core)),
+            stage,
+            client: Client { ends: Ends::Unknown, address: None, peer: Peer::new(None) },
+            moved_at: now,
+            end: None,
+        }
+    }
+
+    /// Does what can be done now.
+    pub(crate) fn go_on<M>(&mut self, around: &mut Around<'_, '_, M>) -> Next {
+        let end = loop {
+            let step = match &self.stage {
+                Stage::Accepted => {
+                    let ends = ends_of(&self.near);
+                    self.is_known(ends, &[], around)
+                }
+                Stage::Header { .. } => self.read_header(around),
+                Stage::Request { .. } => self.read_request(around),
+                Stage::Connecting { .. } => self.connect(around),
+                Stage::Exchange(_) => self.exchange(around),
+                Stage::Tunnel => self.tunnel(around),
+                Stage::Lingering(_) => self.linger(around),
+            };
+            match step {
+                Ok(None) => {}
+                Ok(Some(next)) => return next,
+                Err(end) => break end,
+            }
+        };
+        self.end = Some(end);
+        Next::Close
+    }
+
+    /// Closes both sockets. Both peers see that they were cut off, if they were.
+    pub(crate) fn close(self) -> Ended {
+        let end = self.end.unwrap_or(End::cut(Ended::Drained));
+        if end.is_cut {
+            self.near.reset();
+            if let Some(far) = self.far {
+                far.socket.reset();
+            }
+        }
+        end.how
+    }
+
+    fn read_header<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
+        let Stage::Header { bytes, deadline } = &mut self.stage else { return Ok(None) };
+        let mut buffer = [0; 512];
+        loop {
+            match proxy::read(bytes) {
+                Ok(Read::Partial) => {}
+                Ok(Read::Whole { ends, header_bytes }) => {
+                    let early = bytes.split_off(header_bytes);
+                    return self.is_known(ends, &early, around);
+                }
+                Err(_) => return Err(End::cut(Ended::BadProxy)),
+            }
+            match self.near.read(&mut buffer) {
+                Ok(Moved::Bytes(0)) | Err(_) => return Err(End::cut(Ended::BadProxy)),
+                Ok(Moved::Bytes(more)) => bytes.extend_from_slice(&buffer[..more]),
+                Ok(Moved::WouldBlock) if around.hub.now() < *deadline => {
+                    return Ok(Some(Next::Wait(Some(*deadline))));
+                }
+                Ok(Moved::WouldBlock) => return Err(End::cut(Ended::BadProxy)),
+            }
+        }
+    }
+
+    fn is_known<M>(&mut self, ends: Ends, early: &[u8], around: &Around<'_, '_, M>) -> Step {
+        let address = ends.client();
+        self.client = Client { ends, address, peer: Peer::new(address) };
+        self.up.inbox.push(early);
+        self.await_request(around.hub.now())
+    }
+
+    pub(super) fn await_request(&mut self, now: Instant) -> Step {
+        self.stage = Stage::Request { since: now, begun: None };
+        Ok(None)
+    }
+
+    fn read_request<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
+        let now = around.hub.now();
+        loop {
+            if !self.up.inbox.is_empty() {
+                match parse_request(self.up.inbox.bytes(), &around.options.head_limits) {
+                    Ok(None) => {}
+                    Ok(Some(_)) => return self.begin(around),
+                    Err(refused) => return self.answer(refused, false, around),
+                }
+            } else if around.hub.is_draining() {
+                return Err(End::clean(Ended::Clean));
+            }
+            if !self.near.is_readable() {
+                break;
+            }
+            match self.up.inbox.receive(&mut self.near, &mut around.core.scratch) {
+                Ok(Moved::Bytes(0)) => return Err(End::clean(Ended::Clean)),
+                Ok(_) => {}
+                Err(_) => return Err(End::cut(Ended::Reset)),
+            }
+        }
+        self.watch_far();
+        let Stage::Request { since, begun } = &mut self.stage else { return Ok(None) };
+        if self.up.inbox.is_empty() {
+            let deadline = *since + around.options.keep_alive_time_max;
+            return match now < deadline {
+                true => Ok(Some(Next::Wait(Some(deadline)))),
+                false => Err(End::clean(Ended::Idle)),
+            };
+        }
+        let deadline = *begun.get_or_insert(now) + around.options.head_time_max;
+        if now < deadline {
+            return Ok(Some(Next::Wait(Some(deadline))));
+        }
+        self.answer(Refused::new(408, "the head of the request took too long"), false, around)
+    }
+
+    /// Lets go of a target's connection that is not asked anything, and says something or ends.
+    fn watch_far(&mut self) {
+        let is_quiet = |far: &mut Far| {
+            !far.socket.is_readable() || matches!(far.socket.peek(), Ok(Moved::WouldBlock))
+        };
+        if !self.far.as_mut().is_some_and(is_quiet) {
+            self.far = None;
+        }
+    }
+
+    /// Begins with the request whose head has come.
+    fn begin<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
+        let parsed = parse_request(self.up.inbox.bytes(), &around.options.head_limits);
+        let Ok(Some(request)) = parsed else { return Ok(None) };
+        let is_head = request.method == "HEAD";
+        let mut head = Vec::new();
+        let written = passed_on(&request).and_then(|()| {
+            heads::write_request(&mut head, &request, &self.client.peer, around.options)
+        });
+        let (head_bytes, framing) = (request.head_bytes, request.framing);
+        let exchange = Exchange::new(&request, around.options);
+        let taking = Taking {
+            limits: around.options.chunk_limits,
+            bytes_max: around.options.request_body_bytes_max,
+            writes_frame: true,
+        };
+        self.up.inbox.skip(head_bytes);
+        if let Err(refused) = written.and_then(|()| self.up.begin(framing, taking, &mut head)) {
+            return self.answer(refused, is_head, around);
+        }
+        self.moved_at = around.hub.now();
+        self.watch_far();
+        self.ask(exchange, head, around)
+    }
+}
+
+/// Whether this is something the relay passes on.
+fn passed_on(request: &Request<'_>) -> Result<(), Refused> {
+    match request.method {
+        "CONNECT" => Err(Refused::new(501, "this is not a proxy for CONNECT")),
+        "TRACE" => Err(Refused::new(501, "TRACE is not passed on")),
+        _ => Ok(()),
+    }
+}
+
+impl Connection for HttpRelayed {
+    fn socket(&mut self, side: Side) -> Option<&mut Socket> {
+        match (side, &mut self.stage) {
+            (Side::Near, _) => Some(&mut self.near),
+            (Side::Far, Stage::Connecting { far, .. }) => far.as_mut(),
+            (Side::Far, _) => self.far.as_mut().map(|far| &mut far.socket),
+        }
+    }
+}

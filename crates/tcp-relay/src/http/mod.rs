@@ -1,0 +1,20 @@
+//! Connections that speak HTTP/1.1: heads are read strictly and written anew, bodies pass through.
+//!
+//! One request is under way on a connection; what a client sends ahead waits. A connection to a
+//! target is used for the next request only when both messages ended exactly where they said. What
+//! cannot be understood in one way only is answered with 400, and no byte of it reaches a target.
+
+mod answer;
+mod asking;
+mod connection;
+mod exchange;
+mod half;
+mod heads;
+mod inbox;
+mod linger;
+mod options;
+mod peer;
+mod tunnel;
+
+pub(crate) use connection::{Around, HttpRelayed};
+pub use options::HttpOptions;

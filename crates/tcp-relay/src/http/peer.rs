@@ -1,0 +1,43 @@
+//! Who the client is, as targets are told. Pure.
+
+use std::net::IpAddr;
+
+use haul_http1::HeadWriter;
+
+/// The client of a connection, in the words of `Forwarded` \[RFC7239\] and of `X-Forwarded-For`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// `for=192.0.2.1;proto=http`.
+    element: Box<str>,
+    /// `192.0.2.1`; a client on a unix socket has no address.
+    address: Option<Box<str>>,
+}
+
+impl Peer {
+    /// The client at this address; none is a unix socket.
+    pub(crate) fn new(client: Option<IpAddr>) -> Self {
+        let address = client.map(|client| client.to_canonical());
+        let element = match address {
+            Some(address) if address.is_ipv6() => format!("for=\"[{address}]\";proto=http"),
+            Some(address) => format!("for={address};proto=http"),
+            None => "for=unknown;proto=http".to_owned(),
+        };
+        let address = address.map(|address| address.to_string().into());
+        Self { element: element.into(), address }
+    }
+
+    /// Writes the fields that tell of it; `host` is what it asked for.
+    pub(crate) fn write(&self, head: &mut HeadWriter<'_>, host: Option<&str>) {
+        let element = self.element.as_bytes();
+        match host {
+            // A host has no byte that would end the quotes.
+            Some(host) => {
+                head.field_of("Forwarded", &[element, b";host=\"", host.as_bytes(), b"\""])
+            }
+            None => head.field("Forwarded", element),
+        };
+        if let Some(address) = &self.address {
+            head.field("X-Forwarded-For", address.as_bytes());
+        }
+    }
+}
