@@ -23,6 +23,7 @@ mod mistakes;
 mod objects;
 mod patch;
 mod probe;
+mod relay;
 mod serving;
 mod sum;
 mod trees;
