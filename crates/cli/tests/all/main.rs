@@ -7,6 +7,7 @@
 
 mod bench;
 mod bench_log;
+mod bench_net;
 mod bench_pacing;
 mod bench_read;
 mod bench_write;
