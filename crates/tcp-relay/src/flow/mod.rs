@@ -124,7 +124,6 @@ impl Flow {
     }
 
     /// How many bytes it holds.
-    #[cfg(test)]
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.held {
             Held::Nothing => 0,
