@@ -7,7 +7,6 @@ use haul_reactor::Address;
 
 use crate::access_log::AccessLog;
 use crate::error::{Error, Result};
-use crate::tier::WINDOW_BYTES;
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
@@ -76,9 +75,11 @@ pub struct Tiers {
     pub promote_bytes_max: Option<u64>,
     /// How many threads read what is not in memory. 4.
     pub disk_threads: usize,
-    /// How many pipes of 1 MiB there may be for each thread that serves; two for each download
-    /// that waits for the disk. 64.
-    pub pipes_max: usize,
+    /// How what is not in memory gets to the client. By copying.
+    pub cold: Cold,
+    /// How many buffers of 2 MiB, or pipes of 1 MiB, there may be for each thread that serves; a
+    /// download from the disk takes one or two, a slow one one. 64.
+    pub carriers_max: usize,
 }
 
 impl Default for Tiers {
@@ -88,13 +89,26 @@ impl Default for Tiers {
             cache_object_bytes_max: 64 << 10,
             open_files: 1024,
             valid: Duration::from_secs(1),
-            direct_bytes_min: WINDOW_BYTES,
+            direct_bytes_min: 1 << 20,
             promote_asked: 3,
             promote_bytes_max: None,
             disk_threads: 4,
-            pipes_max: 64,
+            cold: Cold::default(),
+            carriers_max: 64,
         }
     }
+}
+
+/// How what is not in memory gets from the disk to the client; past the page cache, either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Cold {
+    /// Read into a buffer in huge pages, and copied to the socket once.
+    #[default]
+    Copy,
+    /// Read into a pipe and spliced to the socket: no copy, but memory in small pages, each of
+    /// which is allocated, handed to the disk, sent and freed by itself. On the machines we
+    /// measured that takes more than twice the processor time of the copy.
+    Splice,
 }
 
 /// What a client may do.

@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use haul_pipe::{Drained, Filled, Lease};
 use haul_reactor::{Moved, Socket};
 use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
 
+use crate::carrier::{Buffer, Carrier};
 use crate::meta::OpenFile;
 use crate::stream::SHARE_BYTES;
 use crate::tier::{Source, Tier, aligned};
@@ -14,7 +16,8 @@ use crate::tier::{Source, Tier, aligned};
 /// What direct reads are multiples of: enough for every disk with blocks of up to a page.
 const BLOCK_BYTES: u64 = 4096;
 
-/// The memory of one read where there is no pipe: however many clients are slow, each holds no more.
+/// The memory of one read where there is no carrier: however many clients are slow, each holds no
+/// more.
 const BUFFER_BYTES: u64 = 64 << 10;
 
 /// Bytes of a file on their way to a socket.
@@ -30,7 +33,15 @@ pub(crate) struct Window {
 #[derive(Debug)]
 enum Holder {
     Pipe(Lease),
-    Memory { buffer: Vec<u8>, sent: usize },
+    /// A buffer of the pool, and where what is to be sent begins in it.
+    Lent {
+        buffer: Buffer,
+        sent: usize,
+    },
+    Memory {
+        buffer: Vec<u8>,
+        sent: usize,
+    },
 }
 
 /// Why there are none.
@@ -43,9 +54,9 @@ pub(crate) enum Broken {
 }
 
 impl Window {
-    /// Whether it takes a pipe, of which there are so many, and not memory.
-    pub(crate) fn is_in_pipe(&self) -> bool {
-        matches!(self.holder, Holder::Pipe(_))
+    /// Whether it takes a carrier, of which there are so many, and not other memory.
+    pub(crate) fn is_carried(&self) -> bool {
+        matches!(self.holder, Holder::Pipe(_) | Holder::Lent { .. })
     }
 
     /// Moves to the socket what there is room for. After the last byte nothing is left inside.
@@ -62,12 +73,11 @@ impl Window {
                 }
                 Err(error) => return Err(error.source),
             },
+            Holder::Lent { buffer, sent } => {
+                write(&buffer.bytes()[*sent..][..bytes_max], sent, socket, more)?
+            }
             Holder::Memory { buffer, sent } => {
-                let moved = socket.write(&[IoSlice::new(&buffer[*sent..][..bytes_max])], more)?;
-                if let Moved::Bytes(bytes) = moved {
-                    *sent += bytes;
-                }
-                moved
+                write(&buffer[*sent..][..bytes_max], sent, socket, more)?
             }
         };
         if let Moved::Bytes(bytes) = moved {
@@ -82,38 +92,53 @@ impl Window {
     }
 }
 
-/// Reads from `offset` on, up to `end`: as much as comes at once, at least a byte. Without a pipe,
-/// or where the file cannot be spliced, it goes through memory.
+fn write(bytes: &[u8], sent: &mut usize, socket: &mut Socket, more: bool) -> io::Result<Moved> {
+    let moved = socket.write(&[IoSlice::new(bytes)], more)?;
+    if let Moved::Bytes(bytes) = moved {
+        *sent += bytes;
+    }
+    Ok(moved)
+}
+
+/// Reads from `offset` on, up to `end`: as much as comes at once, at least a byte. Without a
+/// carrier, or where the file cannot be read so, it goes through other memory.
 pub(crate) fn fill(
     file: &OpenFile,
     source: Source,
     offset: u64,
     end: u64,
-    lease: Option<Lease>,
+    carrier: Option<Carrier>,
 ) -> Result<Window, Broken> {
-    let Some(mut lease) = lease else { return read(file, source, offset, end) };
-    let filled = match (source, direct(file)) {
-        (Source::Direct, None) => None,
-        (Source::Direct, Some(fd)) => {
-            let (start, bytes, unwanted) = aligned(offset, end, BLOCK_BYTES);
-            splice(&mut lease, fd, start, bytes, unwanted..unwanted + (end - offset))?
-        }
-        (Source::Read | Source::PageCache, _) => {
-            splice(&mut lease, &file.fd, offset, end - offset, 0..end - offset)?
+    let (fd, tier) = match (source, direct(file, source)) {
+        (Source::Direct, None) => return read(file, source, offset, end),
+        (Source::Direct, Some(fd)) => (fd, Tier::Direct),
+        (Source::Read | Source::PageCache, _) => (&file.fd, Tier::Read),
+    };
+    let (start, bytes, unwanted) = match tier {
+        Tier::Direct => aligned(offset, end, BLOCK_BYTES),
+        _ => (offset, end - offset, 0),
+    };
+    let wanted = unwanted..unwanted + (end - offset);
+    let window = match carrier {
+        None => None,
+        Some(Carrier::Pipe(mut lease)) => splice(&mut lease, fd, start, bytes, wanted)?
+            .map(|bytes| Window { holder: Holder::Pipe(lease), tier, bytes, is_fallback: false }),
+        Some(Carrier::Buffer(mut buffer)) => {
+            copy(&mut buffer, fd, start, bytes, wanted)?.map(|bytes| {
+                let sent = usize::try_from(unwanted).unwrap_or(0);
+                Window { holder: Holder::Lent { buffer, sent }, tier, bytes, is_fallback: false }
+            })
         }
     };
-    match filled {
-        Some(bytes) => {
-            let tier = if source == Source::Direct { Tier::Direct } else { Tier::Read };
-            Ok(Window { holder: Holder::Pipe(lease), tier, bytes, is_fallback: false })
-        }
-        None => read(file, source, offset, end),
-    }
+    window.map_or_else(|| read(file, source, offset, end), Ok)
 }
 
 /// The descriptor for direct reads, opened when it is first wanted. It is a description of its
 /// own: the flag of the first one would change what others do with it.
-fn direct(file: &OpenFile) -> Option<&OwnedFd> {
+fn direct(file: &OpenFile, source: Source) -> Option<&OwnedFd> {
+    if source != Source::Direct {
+        return None;
+    }
     let open = || {
         let path = format!("/proc/self/fd/{}", file.fd.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
@@ -148,6 +173,26 @@ fn splice(
     };
     discard(lease, wanted.start)?;
     // What is too much at the end stays inside: it is thrown away after the last byte.
+    Ok(Some(filled.min(wanted.end) - wanted.start))
+}
+
+/// Fills the buffer, and says how many of the `wanted` bytes are in it. `None` when such a file
+/// cannot be read so.
+fn copy(
+    buffer: &mut Buffer,
+    fd: &OwnedFd,
+    start: u64,
+    bytes: u64,
+    wanted: std::ops::Range<u64>,
+) -> Result<Option<u64>, Broken> {
+    let filled = match buffer.read(fd, start, bytes) {
+        Ok(filled) => filled as u64,
+        Err(Errno::INVAL) => return Ok(None),
+        Err(_errno) => return Err(Broken::Failed),
+    };
+    if filled <= wanted.start {
+        return Err(Broken::Shorter);
+    }
     Ok(Some(filled.min(wanted.end) - wanted.start))
 }
 

@@ -78,6 +78,7 @@ mod admin;
 mod answer;
 mod asking;
 mod caches;
+mod carrier;
 mod coding;
 mod conditions;
 mod config;
@@ -105,7 +106,7 @@ mod tier;
 mod worker;
 
 pub use access_log::{AccessLog, Lines, LogFormat};
-pub use config::{Config, Content, Limits, Tiers};
+pub use config::{Cold, Config, Content, Limits, Tiers};
 pub use error::{Error, Result};
 pub use haul_reactor::Address;
 pub use metrics::Stats;

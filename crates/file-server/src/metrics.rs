@@ -100,12 +100,12 @@ pub struct Stats {
     pub cached_bytes: u64,
     /// Files kept open.
     pub open_files: u64,
-    /// Pipes made so far.
-    pub pipes_made: u64,
-    /// Pipes with bytes in them now, or about to.
-    pub pipes_leased: u64,
-    /// How often there was no pipe.
-    pub pipes_refused: u64,
+    /// Buffers, or pipes, made so far.
+    pub carriers_made: u64,
+    /// Those with bytes in them now, or about to.
+    pub carriers_lent: u64,
+    /// How often there was none.
+    pub carriers_refused: u64,
 }
 
 impl Stats {
@@ -184,9 +184,9 @@ impl Stats {
             ("cached_files", gauge, "Files in the application's cache.", self.cached_files),
             ("cached_bytes", gauge, "Memory they take.", self.cached_bytes),
             ("open_files", gauge, "Files kept open.", self.open_files),
-            ("pipes_made_total", counter, "Pipes made.", self.pipes_made),
-            ("pipes_leased", gauge, "Pipes in use.", self.pipes_leased),
-            ("pipes_refused_total", counter, "How often there was no pipe.", self.pipes_refused),
+            ("carriers_made_total", counter, "Buffers or pipes made.", self.carriers_made),
+            ("carriers_lent", gauge, "Buffers or pipes in use.", self.carriers_lent),
+            ("carriers_refused_total", counter, "How often there was none.", self.carriers_refused),
         ]
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_pipe::{PipePool, PoolOptions};
 use haul_reactor::{self as reactor, Address, Gate, Listener, Reactor, TcpOptions};
 use parking_lot::{Condvar, Mutex};
 
 use crate::admin::Admin;
 use crate::caches::Caches;
-use crate::config::Config;
+use crate::carrier::Carriers;
+use crate::config::{Config, Tiers};
 use crate::disk_threads::DiskThreads;
 use crate::error::{Error, Result};
 use crate::find::Finder;
@@ -21,7 +21,7 @@ use crate::metrics::{Counts, Stats};
 use crate::root::Root;
 use crate::shared::{Desk, Shared};
 use crate::sketch::Sketch;
-use crate::tier::{Rules, WINDOW_BYTES};
+use crate::tier::Rules;
 use crate::worker::Worker;
 
 /// Peers that wait to be taken on, for each thread.
@@ -61,7 +61,7 @@ pub struct Handle {
 struct PerThread {
     reactor: reactor::Handle,
     counts: Arc<Counts>,
-    pipes: PipePool,
+    carriers: Carriers,
 }
 
 /// The end of a server: asked for, and come.
@@ -97,18 +97,14 @@ impl Server {
             let another = listeners[0].another();
             listeners.push(another.map_err(|source| not_listening(&config.listen, source))?);
         }
-        let pool = PoolOptions {
-            pipe_bytes: usize::try_from(WINDOW_BYTES).unwrap_or(usize::MAX),
-            pipes_max: config.tiers.pipes_max,
-        };
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         for listener in listeners {
-            let desk = desk(&shared, pool);
-            let (counts, pipes) = (Arc::clone(&desk.counts), desk.pipes.clone());
+            let desk = desk(&shared, &config.tiers);
+            let (counts, carriers) = (Arc::clone(&desk.counts), desk.carriers.clone());
             let worker = Worker::new(desk, None, seed());
             let reactor =
                 Reactor::new(worker, vec![listener], gate.clone()).map_err(Error::Thread)?;
-            threads.push(PerThread { reactor: reactor.handle(), counts, pipes });
+            threads.push(PerThread { reactor: reactor.handle(), counts, carriers });
             workers.push(reactor);
         }
         let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads, end: End::default() });
@@ -124,7 +120,7 @@ impl Server {
             let listener = listen(address)?;
             server.addresses.admin = Some(listener.address().clone());
             let admin = Arc::new(Admin::new(Arc::clone(&server.handle)));
-            let worker = Worker::new(desk(&shared, pool), Some(admin), seed());
+            let worker = Worker::new(desk(&shared, &config.tiers), Some(admin), seed());
             let reactor = Reactor::new(worker, vec![listener], Gate::new(ADMINS_MAX));
             server.admin = Some(reactor.map_err(Error::Thread)?);
         }
@@ -203,8 +199,9 @@ fn not_listening(address: &Address, source: io::Error) -> Error {
     Error::Listen { address: address.to_string(), source }
 }
 
-fn desk(shared: &Arc<Shared>, pool: PoolOptions) -> Desk {
-    Desk { shared: Arc::clone(shared), counts: Arc::new(Counts::new()), pipes: PipePool::new(pool) }
+fn desk(shared: &Arc<Shared>, tiers: &Tiers) -> Desk {
+    let carriers = Carriers::new(tiers.cold, tiers.carriers_max);
+    Desk { shared: Arc::clone(shared), counts: Arc::new(Counts::new()), carriers }
 }
 
 fn seed() -> u64 {
@@ -265,10 +262,10 @@ impl Handle {
         let mut stats = Stats::default();
         for thread in &self.threads {
             stats.add(&thread.counts);
-            let pipes = thread.pipes.stats();
-            stats.pipes_made += pipes.made;
-            stats.pipes_leased += pipes.leased as u64;
-            stats.pipes_refused += pipes.refused;
+            let carriers = thread.carriers.stats();
+            stats.carriers_made += carriers.made;
+            stats.carriers_lent += carriers.lent;
+            stats.carriers_refused += carriers.refused;
         }
         let (cached_files, cached_bytes) = self.shared.caches.hot_size();
         stats.cached_files = cached_files as u64;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use haul_http1::Date;
-use haul_pipe::PipePool;
 
 use crate::access_log::{AccessLog, log_date};
 use crate::caches::Caches;
+use crate::carrier::Carriers;
 use crate::config::Limits;
 use crate::disk_threads::DiskThreads;
 use crate::find::Finder;
@@ -45,7 +45,7 @@ impl Shared {
 pub(crate) struct Desk {
     pub(crate) shared: Arc<Shared>,
     pub(crate) counts: Arc<Counts>,
-    pub(crate) pipes: PipePool,
+    pub(crate) carriers: Carriers,
 }
 
 /// The date, as it is written; made anew when a second has passed.

@@ -22,7 +22,7 @@ pub(crate) const SHARE_BYTES: u64 = 256 << 10;
 const RESIDENT_FOR: Duration = Duration::from_millis(10);
 
 /// Who takes longer for a window gets the next one read only when this one is gone: then a slow
-/// client holds one pipe, not two.
+/// client holds one carrier, not two.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// What one step came to.
@@ -107,7 +107,7 @@ impl Stream {
                     let window = window.map_err(|broken| io::Error::other(broken.words()))?;
                     self.is_uncached |= window.tier == Tier::Uncached;
                     desk.counts.fallbacks.add(u64::from(window.is_fallback));
-                    if window.is_in_pipe() {
+                    if window.is_carried() {
                         self.look_ahead(self.at + window.bytes, desk, now, &remote);
                     }
                     self.window = Some(window);
@@ -160,10 +160,10 @@ impl Stream {
     fn ask(&mut self, from: u64, source: Source, desk: &Desk, remote: Remote<Message>) {
         self.ahead = Ahead::Asked;
         desk.counts.disk_jobs.add(1);
-        let lease = desk.pipes.lease().ok().filter(|_| !self.is_unsendable);
+        let carrier = desk.carriers.lend();
         let (file, end) = (Arc::clone(&self.file), window_end(from, self.end));
         desk.shared.disk.hand(Size::Big, move || {
-            remote.tell(Message::Filled(fill(&file, source, from, end, lease)));
+            remote.tell(Message::Filled(fill(&file, source, from, end, carrier)));
         });
     }
 

@@ -5,7 +5,7 @@
 //! everybody wants.
 
 /// The bytes a choice is made for, and the most that is read at once.
-pub(crate) const WINDOW_BYTES: u64 = 1 << 20;
+pub(crate) const WINDOW_BYTES: u64 = 2 << 20;
 
 /// How bytes reached the socket. Told in the access log and in the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum Tier {
     Resident,
     /// Read by another thread by way of the page cache, where it stays.
     Read,
-    /// Read by another thread past the page cache, straight into a pipe.
+    /// Read by another thread past the page cache.
     Direct,
     /// Read by another thread into a buffer, and dropped from the page cache: where the file
     /// system has no direct reads.
@@ -141,10 +141,10 @@ mod tests {
     fn windows_lie_on_whole_windows_of_the_file() {
         for (offset, end, expected) in [
             (0, 10, 10),
-            (0, 5 * MIB, MIB),
-            (MIB - 1, 5 * MIB, MIB),
-            (MIB, 5 * MIB, 2 * MIB),
-            (4 * MIB + 7, 5 * MIB - 1, 5 * MIB - 1),
+            (0, 5 * WINDOW_BYTES, WINDOW_BYTES),
+            (WINDOW_BYTES - 1, 5 * WINDOW_BYTES, WINDOW_BYTES),
+            (WINDOW_BYTES, 5 * WINDOW_BYTES, 2 * WINDOW_BYTES),
+            (4 * WINDOW_BYTES + 7, 5 * WINDOW_BYTES - 1, 5 * WINDOW_BYTES - 1),
             (u64::MAX - 5, u64::MAX, u64::MAX),
         ] {
             assert_eq!(window_end(offset, end), expected, "{offset}..{end}");

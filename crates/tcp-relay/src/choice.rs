@@ -26,7 +26,7 @@ pub enum Moving {
 }
 
 /// The length from which on a burst is large.
-pub const LARGE_BYTES: usize = 32 << 10;
+pub const LARGE_BYTES: usize = 16 << 10;
 /// So many large bursts in a row turn to splices.
 const LARGE_IN_ROW: u8 = 2;
 /// So many smaller ones turn back.

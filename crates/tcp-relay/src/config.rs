@@ -9,6 +9,7 @@ use haul_reactor::{Address, TcpOptions};
 
 use crate::choice::Moving;
 use crate::error::{Error, Result};
+use crate::http::HttpOptions;
 use crate::proxy::{Trusted, Version};
 use crate::target::{Balance, CheckOptions};
 
@@ -29,6 +30,8 @@ pub struct Config {
     pub proxy_in: Option<Trusted>,
     /// The PROXY header targets get; none.
     pub proxy_out: Option<Version>,
+    /// How HTTP is relayed; none: bytes are, whatever they mean.
+    pub http: Option<HttpOptions>,
     /// What is bounded.
     pub limits: Limits,
     /// How connections of TCP are kept, on both sides.
@@ -86,6 +89,7 @@ impl Config {
             admin: None,
             proxy_in: None,
             proxy_out: None,
+            http: None,
             limits: Limits::default(),
             tcp: TcpOptions::default(),
             moving: Moving::default(),
@@ -113,6 +117,9 @@ impl Config {
             (self.checks.rise > 0 && self.checks.fall > 0, "rise and fall count from 1 on"),
             (self.checks.eject_after > 0, "failures count from 1 on"),
         ];
+        if let Some(Err(why)) = self.http.as_ref().map(HttpOptions::check) {
+            return Err(Error::Invalid(why));
+        }
         match right.iter().find(|(is_right, _)| !is_right) {
             Some((_, why)) => Err(Error::Invalid(why)),
             None => Ok(()),

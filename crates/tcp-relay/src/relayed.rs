@@ -12,6 +12,7 @@ use haul_reactor::{Connection, Hub, Moved, Next, Side, Socket, TcpOptions};
 use crate::config::Limits;
 use crate::connect::{Connecting, Progress};
 use crate::flow::{Broken, Core, Direction, Flow, Stop};
+use crate::http::HttpOptions;
 use crate::proxy::{self, Ends, Read, Version};
 use crate::sockets::ends_of;
 use crate::stats::Ended;
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) tcp: TcpOptions,
     pub(crate) proxy_out: Option<Version>,
+    pub(crate) http: Option<HttpOptions>,
 }
 
 /// A connection and its two sockets.
@@ -172,7 +174,8 @@ impl Relayed {
         if [up, down].contains(&Some(Stop::ShareUsed)) {
             return Ok(Some(Next::Again));
         }
-        let (time_max, how) = match self.up.has_ended() || self.down.has_ended() {
+        let is_half = self.up.has_ended() || self.down.has_ended() || self.lost.is_some();
+        let (time_max, how) = match is_half {
             true => (shared.limits.half_closed_time_max, Ended::HalfClosed),
             false => (shared.limits.idle_time_max, Ended::Idle),
         };
@@ -201,6 +204,8 @@ impl Relayed {
         let had_ended = flow.has_ended();
         let mut share = shared.limits.share_bytes;
         match flow.run(from, to, core, &mut share) {
+            // A socket that failed once tells an end next: it is none.
+            Ok(Stop::Ended) if !had_ended && self.lost.is_some() => Err(Ended::Reset),
             Ok(Stop::Ended) if !had_ended => match to.shut_write() {
                 Ok(()) => Ok(Some(Stop::Ended)),
                 Err(_) => Err(Ended::Reset),

@@ -84,6 +84,7 @@ impl Server {
             limits: config.limits.clone(),
             tcp: config.tcp,
             proxy_out: config.proxy_out,
+            http: config.http,
         });
         let gate = Gate::new(config.limits.connections_max);
         let (mut reactors, mut threads) = (Vec::new(), Vec::new());

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use haul_reactor::{Accepted, Event, Hub, Next, Service, Socket};
+use haul_reactor::{Accepted, Connection, Event, Hub, Next, Service, Side, Socket};
 
 use crate::flow::Core;
+use crate::http::{Around, HttpRelayed};
 use crate::proxy::Trusted;
 use crate::relayed::{Relayed, Shared};
 use crate::stats::Ended;
@@ -17,8 +18,17 @@ pub(crate) struct Relaying {
     pub(crate) proxy_in: Option<Trusted>,
 }
 
+/// A connection, in one of the two ways.
+#[derive(Debug)]
+pub(crate) enum Carried {
+    /// Bytes, whatever they mean.
+    Bytes(Box<Relayed>),
+    /// Messages of HTTP.
+    Http(Box<HttpRelayed>),
+}
+
 impl Service for Relaying {
-    type Connection = Relayed;
+    type Connection = Carried;
     type Message = ();
 
     fn accepted(
@@ -26,7 +36,7 @@ impl Service for Relaying {
         socket: Socket,
         from: Accepted,
         hub: &mut Hub<'_, ()>,
-    ) -> Option<Relayed> {
+    ) -> Option<Carried> {
         self.core.counters.accepted.add(1);
         let peer = from.peer.map(|peer| peer.ip());
         if self.proxy_in.as_ref().is_some_and(|trusted| !trusted.has(peer)) {
@@ -34,14 +44,43 @@ impl Service for Relaying {
             return None;
         }
         let is_headed = self.proxy_in.is_some();
-        Some(Relayed::new(socket, is_headed, &self.shared, &self.core, hub.now()))
+        let (shared, core, now) = (&self.shared, &self.core, hub.now());
+        Some(match shared.http {
+            None => {
+                let relayed = Relayed::new(socket, is_headed, shared, core, now);
+                Carried::Bytes(Box::new(relayed))
+            }
+            Some(_) => {
+                let relayed = HttpRelayed::new(socket, is_headed, shared, core, now);
+                Carried::Http(Box::new(relayed))
+            }
+        })
     }
 
-    fn drive(&mut self, connection: &mut Relayed, _why: Event<()>, hub: &mut Hub<'_, ()>) -> Next {
-        connection.go_on(&self.shared, &mut self.core, hub)
+    fn drive(&mut self, connection: &mut Carried, _why: Event<()>, hub: &mut Hub<'_, ()>) -> Next {
+        match (connection, &self.shared.http) {
+            (Carried::Bytes(relayed), _) => relayed.go_on(&self.shared, &mut self.core, hub),
+            (Carried::Http(relayed), Some(options)) => {
+                let (shared, core) = (&*self.shared, &mut self.core);
+                relayed.go_on(&mut Around { shared, options, core, hub })
+            }
+            (Carried::Http(_), None) => Next::Close,
+        }
     }
 
-    fn closed(&mut self, connection: Relayed) {
-        self.core.counters.ended(connection.close());
+    fn closed(&mut self, connection: Carried) {
+        self.core.counters.ended(match connection {
+            Carried::Bytes(relayed) => relayed.close(),
+            Carried::Http(relayed) => relayed.close(),
+        });
+    }
+}
+
+impl Connection for Carried {
+    fn socket(&mut self, side: Side) -> Option<&mut Socket> {
+        match self {
+            Self::Bytes(relayed) => relayed.socket(side),
+            Self::Http(relayed) => relayed.socket(side),
+        }
     }
 }

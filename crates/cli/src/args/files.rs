@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haul_file_server::{Address, Config, Content, Limits, LogFormat, Tiers};
+use haul_file_server::{Address, Cold, Config, Content, Limits, LogFormat, Tiers};
 
 use crate::units::{parse_bytes, parse_time};
 
@@ -96,9 +96,31 @@ struct TierArgs {
     /// How many threads read what is not in memory
     #[arg(long, value_name = "N", default_value_t = 4, hide_short_help = true)]
     disk_threads: usize,
-    /// How many pipes of 1 MiB each serving thread may have; a download from disk takes one or two
+    /// How what is not in memory gets to the client
+    #[arg(long, value_name = "WAY", default_value = "copy", hide_short_help = true)]
+    cold: ColdArg,
+    /// How many buffers of 2 MiB, or pipes of 1 MiB, each serving thread may have; a download from
+    /// disk takes one or two
     #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
-    pipes: usize,
+    carriers: usize,
+}
+
+/// How what is not in memory gets to the client.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ColdArg {
+    /// Read past the page cache into large buffers, and copied to the socket
+    Copy,
+    /// Read past the page cache into pipes, and spliced to the socket
+    Splice,
+}
+
+impl From<ColdArg> for Cold {
+    fn from(arg: ColdArg) -> Self {
+        match arg {
+            ColdArg::Copy => Self::Copy,
+            ColdArg::Splice => Self::Splice,
+        }
+    }
 }
 
 /// What a client may do.
@@ -196,7 +218,8 @@ impl FilesServerArgs {
                 promote_asked: tiers.promote_after,
                 promote_bytes_max: tiers.promote_max,
                 disk_threads: tiers.disk_threads,
-                pipes_max: tiers.pipes,
+                cold: tiers.cold.into(),
+                carriers_max: tiers.carriers,
             },
             limits: Limits {
                 connections: limits.connections,

@@ -37,7 +37,7 @@ fn a_file_that_gets_shorter_ends_the_connection_and_is_not_padded() {
         assert!(rest.iter().zip(&bytes[10..]).all(is_right), "{is_cold}");
         running.wait_until("it was counted", |stats| stats.cut_short == 1);
         assert_eq!(get(running.address, "/big", "").body, &bytes[..20]);
-        running.wait_until("all pipes are back", |stats| stats.pipes_leased == 0);
+        running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
     }
 }
 
@@ -124,7 +124,7 @@ fn a_client_that_goes_away_leaves_nothing_behind() {
         drop(stream);
     }
     running.wait_until("all are gone", |stats| {
-        stats.cut_short == 5 && stats.connections_open == 0 && stats.pipes_leased == 0
+        stats.cut_short == 5 && stats.connections_open == 0 && stats.carriers_lent == 0
     });
     assert_eq!(get(running.address, "/big", "Range: bytes=0-7\r\n").body, noise(1, 8));
 }

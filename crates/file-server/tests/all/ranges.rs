@@ -1,6 +1,6 @@
 //! Parts of files, from every tier.
 
-use haul_file_server::{Config, Tier};
+use haul_file_server::{Cold, Config, Tier};
 
 use crate::client::{Answer, Client, get};
 use crate::helper::{Place, Random, evict, noise, seed};
@@ -139,7 +139,7 @@ fn random_parts(change: impl FnOnce(&mut Config), tier: Tier, is_cold: bool) {
     if tier == Tier::Direct {
         assert_eq!(stats.fallbacks, 0);
     }
-    running.wait_until("all pipes are back", |stats| stats.pipes_leased == 0);
+    running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
 }
 
 #[test]
@@ -148,15 +148,33 @@ fn parts_read_past_the_page_cache_are_those_of_the_file() {
 }
 
 #[test]
+fn parts_spliced_past_the_page_cache_are_those_of_the_file() {
+    let splice = |config: &mut Config| {
+        config.tiers.promote_asked = u32::MAX;
+        config.tiers.cold = Cold::Splice;
+    };
+    random_parts(splice, Tier::Direct, true);
+}
+
+#[test]
+fn parts_spliced_through_the_page_cache_are_those_of_the_file() {
+    let splice = |config: &mut Config| {
+        config.tiers.promote_asked = 1;
+        config.tiers.cold = Cold::Splice;
+    };
+    random_parts(splice, Tier::Read, true);
+}
+
+#[test]
 fn parts_read_through_the_page_cache_are_those_of_the_file() {
     random_parts(|config| config.tiers.promote_asked = 1, Tier::Read, true);
 }
 
 #[test]
-fn parts_read_without_a_pipe_are_those_of_the_file() {
+fn parts_read_without_a_carrier_are_those_of_the_file() {
     let none = |config: &mut Config| {
         config.tiers.promote_asked = u32::MAX;
-        config.tiers.pipes_max = 0;
+        config.tiers.carriers_max = 0;
     };
     random_parts(none, Tier::Uncached, true);
 }

@@ -63,7 +63,7 @@ fn who_does_not_take_what_it_asked_for_is_closed() {
         assert!(client.rest().0.len() < 64 << 20);
     }
     assert_eq!(running.stats().too_slow, 2);
-    running.wait_until("all pipes are back", |stats| stats.pipes_leased == 0);
+    running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn downloads_that_are_stuck_do_not_keep_others_waiting() {
     place.write_cold("cold", &noise(1, 16 << 20));
     place.write("warm", noise(2, 16 << 20));
     place.write("small", "12345");
-    let running = place.serve(|config| config.tiers.pipes_max = 4);
+    let running = place.serve(|config| config.tiers.carriers_max = 4);
     let mut stuck = Vec::new();
     for target in ["/cold", "/warm"].repeat(10) {
         let mut client = Client::new(running.address);
@@ -116,7 +116,7 @@ fn downloads_that_are_stuck_do_not_keep_others_waiting() {
     for (index, mut client) in stuck.into_iter().enumerate() {
         assert!(client.read_exact(16 << 20) == expected[index % 2], "{index}");
     }
-    running.wait_until("all pipes are back", |stats| stats.pipes_leased == 0);
+    running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_file_server::Tier;
+use haul_file_server::{Cold, Tier};
 
 use crate::client::{Client, get};
 use crate::helper::{Place, evict, noise, resident};
@@ -11,24 +11,26 @@ const BIG: usize = 8 << 20;
 
 #[test]
 fn a_cold_download_takes_no_page_of_the_cache() {
-    let place = Place::new();
-    let bytes = noise(1, BIG + 1234);
-    let path = place.write_cold("big", &bytes);
-    let running = place.serve(|_| {});
-    assert!(get(running.address, "/big", "").body == bytes);
-    assert_eq!(resident(&path), 0);
-    let stats = running.after(1);
-    assert_eq!(stats.tier(Tier::Direct), (1, bytes.len() as u64));
-    assert_eq!((stats.fallbacks, stats.pipes_refused), (0, 0));
-    assert!(stats.pipes_made <= 2, "two that take turns: {stats:?}");
+    for cold in [Cold::Copy, Cold::Splice] {
+        let place = Place::new();
+        let bytes = noise(1, BIG + 1234);
+        let path = place.write_cold("big", &bytes);
+        let running = place.serve(|config| config.tiers.cold = cold);
+        assert!(get(running.address, "/big", "").body == bytes);
+        assert_eq!(resident(&path), 0);
+        let stats = running.after(1);
+        assert_eq!(stats.tier(Tier::Direct), (1, bytes.len() as u64));
+        assert_eq!((stats.fallbacks, stats.carriers_refused), (0, 0));
+        assert!(stats.carriers_made <= 2, "two that take turns: {stats:?}");
+    }
 }
 
 #[test]
-fn without_pipes_a_cold_download_still_leaves_the_cache_as_it_was() {
+fn without_carriers_a_cold_download_still_leaves_the_cache_as_it_was() {
     let place = Place::new();
     let bytes = noise(1, BIG);
     let path = place.write_cold("big", &bytes);
-    let running = place.serve(|config| config.tiers.pipes_max = 0);
+    let running = place.serve(|config| config.tiers.carriers_max = 0);
     assert!(get(running.address, "/big", "").body == bytes);
     let stats = running.after(1);
     assert_eq!(stats.tier(Tier::Uncached), (1, bytes.len() as u64));
@@ -100,7 +102,7 @@ fn what_is_in_memory_is_sent_from_there() {
     let stats = running.after(4);
     assert_eq!(stats.tier(Tier::Resident), (3, 2 * BIG as u64 + 5), "the small one was read once");
     assert_eq!(stats.tier(Tier::Memory), (1, 5));
-    assert_eq!((stats.disk_jobs, stats.pipes_made), (2, 0), "nobody waited for a disk");
+    assert_eq!((stats.disk_jobs, stats.carriers_made), (2, 0), "nobody waited for a disk");
 }
 
 #[test]

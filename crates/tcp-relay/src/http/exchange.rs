@@ -141,10 +141,10 @@ impl HttpRelayed {
         match up.run(near, &mut far.socket, around.core, &mut share) {
             Ok(Progress::Done) => exchange.request = Sending::Done,
             Ok(Progress::Stopped(stop)) => return Ok(Some(stop)),
-            Ok(Progress::Truncated) | Err(Failed::Broken(Broken::Source(_))) => {
+            Ok(Progress::Truncated) | Err(Failed::Broken(Broken::Source)) => {
                 return Err(Trouble::Cut(Ended::Reset));
             }
-            Err(Failed::Broken(Broken::Target(_))) => {
+            Err(Failed::Broken(Broken::Target)) => {
                 up.flow.give_up();
                 exchange.request = Sending::Lost;
             }

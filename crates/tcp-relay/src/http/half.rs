@@ -87,7 +87,9 @@ impl From<Refused> for Failed {
 const TOO_LONG: Refused = Refused::new(413, "the body is longer than is allowed here");
 
 impl Half {
-    pub(crate) fn new(flow: Flow) -> Self {
+    /// Nothing is moved before a body begins.
+    pub(crate) fn new(mut flow: Flow) -> Self {
+        flow.expect(Some(0));
         Self { flow, inbox: Inbox::default(), body: Body::Over }
     }
 
@@ -148,7 +150,7 @@ impl Half {
                 if *share == 0 {
                     return Ok(Progress::Stopped(Stop::ShareUsed));
                 }
-                match self.inbox.receive(from, &mut core.scratch).map_err(Broken::Source)? {
+                match self.inbox.receive(from, &mut core.scratch).map_err(|_gone| Broken::Source)? {
                     Moved::WouldBlock => return Ok(Progress::Stopped(Stop::SourceEmpty)),
                     Moved::Bytes(0) => return Ok(Progress::Truncated),
                     Moved::Bytes(bytes) => *share = share.saturating_sub(bytes),

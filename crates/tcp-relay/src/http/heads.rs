@@ -38,6 +38,9 @@ const FORWARDED: &[&str] = &[
     "x-real-ip",
 ];
 
+/// What an old client that names no host is taken to have asked for: version 1.1 must name one.
+const NO_HOST: &str = "localhost";
+
 /// More options than this in `Connection` are an attack.
 const OPTIONS_MAX: usize = 32;
 
@@ -109,7 +112,7 @@ pub(crate) fn write_request(
 ) -> Result<(), Refused> {
     let dropped = Dropped::new(request.fields, !options.trust_forwarded)?;
     let mut head = HeadWriter::request(out, request.method, &target(request));
-    head.field("Host", request.host.unwrap_or_default().as_bytes());
+    head.field("Host", request.host.unwrap_or(NO_HOST).as_bytes());
     write_fields(&mut head, request.fields, &dropped);
     let version = version(request.version);
     head.field_of("Via", &[version, b" ", options.via.as_bytes()]);

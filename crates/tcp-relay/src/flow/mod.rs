@@ -17,7 +17,7 @@ use crate::stats::{Counters, MovedCounters};
 #[derive(Debug)]
 pub(crate) struct Core {
     /// Where what is copied lies for a moment.
-    scratch: Box<[u8]>,
+    pub(crate) scratch: Box<[u8]>,
     /// The pipes.
     pub(crate) pool: PipePool,
     /// What is counted.
@@ -62,7 +62,7 @@ pub(crate) enum Stop {
 }
 
 /// The connection failed on one side.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// Where bytes come from: what came before is with the target, or lost.
     Source,
@@ -124,7 +124,6 @@ impl Flow {
     }
 
     /// How many bytes it holds.
-    #[allow(dead_code, reason = "for whoever bounds what all flows hold")]
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.held {
             Held::Nothing => 0,
@@ -188,7 +187,7 @@ impl Flow {
     }
 
     /// Hands on what is held. Whether nothing is held then.
-    fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
+    pub(crate) fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
         match &mut self.held {
             Held::Nothing => return Ok(true),
             Held::Memory(bytes, sent) => {
@@ -336,3 +335,6 @@ fn drain(lease: &mut Lease, to: &mut Socket) -> haul_pipe::Result<bool> {
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests;
