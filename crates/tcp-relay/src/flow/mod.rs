@@ -62,7 +62,7 @@ pub(crate) enum Stop {
 }
 
 /// The connection failed on one side.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// Where bytes come from: what came before is with the target, or lost.
     Source,
@@ -124,7 +124,6 @@ impl Flow {
     }
 
     /// How many bytes it holds.
-    #[allow(dead_code, reason = "for whoever bounds what all flows hold")]
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.held {
             Held::Nothing => 0,
@@ -336,3 +335,6 @@ fn drain(lease: &mut Lease, to: &mut Socket) -> haul_pipe::Result<bool> {
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests;
