@@ -117,14 +117,12 @@ impl Flow {
 
     /// Takes so many bytes and no more, besides those that were put; then it is complete. `None`:
     /// all there are.
-    #[allow(dead_code, reason = "for bodies whose length is told")]
     pub(crate) fn expect(&mut self, bytes: Option<u64>) {
         self.left = bytes;
         self.choice.expect(bytes.unwrap_or(0));
     }
 
     /// How many bytes it holds.
-    #[cfg(test)]
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.held {
             Held::Nothing => 0,
