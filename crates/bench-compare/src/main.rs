@@ -1,10 +1,12 @@
 //! Drives one log that is not ours under one load, with the very loop ours is driven with, and
-//! prints one line of JSON. `haul bench log` starts it; how to build it: `docs/log-bench.md`.
+//! prints one line of JSON. `haul bench log` starts it; how to build it: `docs/log-bench.md`. For
+//! `haul bench relay` it relays connections as tokio does, until it is killed.
 
 mod forms;
 mod lmdb_pages;
 mod okaywal;
 mod raft_engine;
+mod relay;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 mod sqlite;
@@ -13,6 +15,7 @@ mod walrus;
 
 use std::env;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -23,7 +26,8 @@ use haul_bench::log::{Failure, Load, Sample, drive};
 
 use crate::forms::{Cell, FORMS};
 
-/// Drives a log that is not Haul's and prints what came out, as one line of JSON
+/// Drives a log that is not Haul's and prints what came out, as one line of JSON; or relays
+/// connections with a library that is not Haul's
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
@@ -31,10 +35,10 @@ struct Cli {
     #[arg(long)]
     list: bool,
     /// Which log, in which form
-    #[arg(long, required_unless_present = "list")]
+    #[arg(long, required_unless_present_any = ["list", "relay"])]
     log: Option<String>,
     /// An empty directory
-    #[arg(long, required_unless_present = "list")]
+    #[arg(long, required_unless_present_any = ["list", "relay"])]
     dir: Option<PathBuf>,
     /// Threads that append
     #[arg(long, default_value_t = 1)]
@@ -51,6 +55,18 @@ struct Cli {
     /// How long is measured
     #[arg(long, default_value_t = 1000)]
     measure_ms: u64,
+    /// Relay connections until this is killed, with this library: tokio
+    #[arg(long, value_parser = ["tokio"], requires = "listen", requires = "to")]
+    relay: Option<String>,
+    /// Where connections are accepted
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Where they go
+    #[arg(long, value_name = "ADDRESS")]
+    to: Option<SocketAddr>,
+    /// The buffer for each direction; tokio's own default is 8192
+    #[arg(long, default_value_t = 8192)]
+    buffer_bytes: usize,
 }
 
 /// What walrus is told where to write by, and to be quiet.
@@ -59,6 +75,7 @@ const WALRUS: [&str; 2] = ["WALRUS_DATA_DIR", "WALRUS_QUIET"];
 fn main() -> ExitCode {
     let told = match Cli::parse() {
         cli if cli.list => Ok(list()),
+        cli if cli.relay.is_some() => relay(&cli).map(|()| String::new()),
         cli => measure(&cli).map(|sample| sample.to_json()),
     };
     let (told, code) = match told {
@@ -70,6 +87,11 @@ fn main() -> ExitCode {
 
 fn list() -> String {
     FORMS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n")
+}
+
+fn relay(cli: &Cli) -> Result<(), Failure> {
+    let (listen, to) = cli.listen.zip(cli.to).ok_or("give --listen and --to")?;
+    relay::run(listen, to, cli.buffer_bytes)
 }
 
 fn measure(cli: &Cli) -> Result<Sample, Failure> {

@@ -15,6 +15,8 @@
 //! - [`random_write`] writes records to random places in batches, sorted or not, and durable pages.
 //! - [`mod@log`] drives a log, ours or another's, and measures it beside the raw disk.
 //! - [`duplicates`] runs `haul dups` beside the tools others search duplicates with.
+//! - [`files`] serves files over HTTP, and [`relay`] relays connections, beside others who do: each
+//!   on one core, asked from another.
 //! - [`storage`] finds out in a few seconds what a storage is good at.
 //! - [`Watcher`] is how a bench tells how far it is, and hears that it shall stop.
 //!
@@ -44,13 +46,15 @@
 //! - Nothing is printed, and nothing invented: what could not be measured has no number.
 //! - A report names processor, memory, kernel, file system with its options, and device.
 //! - What a bench makes (files, file systems, tracing instances) is gone when it ends, however it
-//!   ends: the kernel takes back what hangs on a descriptor, and a process beside it removes names.
+//!   ends: the kernel takes back what hangs on a descriptor, and a process beside it removes names
+//!   and ends servers.
 //!
 //! # Cost
 //! A latency costs one look at the clock before and one after; it is kept in 0.1 % steps.
 //!
 //! # What it is not
-//! No load generator, and no judge: which rules a figure has to obey is in `docs/measuring.md`.
+//! No load generator for anybody's server: its load is for the servers it starts. And no judge:
+//! which rules a figure has to obey is in `docs/measuring.md`.
 //!
 //! # Sources
 //! \[HdrHistogram\] for latencies, \[Ftrace\] for who asked a device for what.
@@ -60,17 +64,20 @@ pub mod app_cache;
 pub mod direct_or_cached;
 pub mod duplicates;
 mod error;
+pub mod files;
 mod guardian;
 mod host;
 mod host_facts;
 pub mod log;
 mod memory_limit;
+mod net;
 pub mod pacing;
 mod places;
 pub mod random_read;
 pub mod random_write;
 pub mod read_order;
 mod reads;
+pub mod relay;
 mod report;
 mod rounds;
 pub mod sequential_read;

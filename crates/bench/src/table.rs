@@ -55,10 +55,19 @@ fn columns_wide(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Which columns are shown in a terminal of `width`, by their `widths`: those of the highest rank
-/// go until the rest and a bar fit.
-fn shown(columns: &[Column], widths: &[usize], width: usize) -> Vec<bool> {
-    let mut shown = vec![true; columns.len()];
+/// Which columns have something in a table: the others would be nothing but dashes.
+fn used(report: &Report, table: &str) -> Vec<bool> {
+    let has_value = |at: usize| {
+        let mut values = rows_of(report, table).filter_map(|row| row.values.get(at));
+        values.any(|value| *value != Value::NotMeasured)
+    };
+    (0..report.columns.len()).map(has_value).collect()
+}
+
+/// Which of the `used` columns are shown in a terminal of `width`, by their `widths`: those of the
+/// highest rank go until the rest and a bar fit.
+fn shown(columns: &[Column], used: &[bool], widths: &[usize], width: usize) -> Vec<bool> {
+    let mut shown = used.to_vec();
     loop {
         let visible = || (0..columns.len()).filter(|at| shown[*at]);
         let used: usize = visible().map(|at| widths[at] + 2).sum();
@@ -101,7 +110,8 @@ fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
         cells.max().unwrap_or(0).max(columns_wide(column.head))
     };
     let widths: Vec<_> = report.columns.iter().enumerate().map(|(at, c)| wide(at, c)).collect();
-    let shown = shown(report.columns, &widths, width);
+    let used = used(report, table);
+    let shown = shown(report.columns, &used, &widths, width);
     let line = |texts: &[&str]| {
         let mut line = String::new();
         for (at, column) in report.columns.iter().enumerate().filter(|(at, _)| shown[*at]) {
@@ -126,8 +136,8 @@ fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
         };
         out.push_str(text.trim_end());
     }
-    let left_out = heads.iter().zip(&shown).filter(|(_, shown)| !**shown).map(|(head, _)| *head);
-    let left_out: Vec<_> = left_out.collect();
+    let is_left_out = |at: &usize| used[*at] && !shown[*at];
+    let left_out: Vec<_> = (0..heads.len()).filter(is_left_out).map(|at| heads[at]).collect();
     if !left_out.is_empty() {
         out.push('\n');
         out.push_str(
@@ -186,12 +196,16 @@ pub(crate) fn markdown(report: &Report) -> String {
     let mut out: String = report.host.to_string().lines().map(|l| format!("- {l}\n")).collect();
     for table in tables(report) {
         out += &if table.is_empty() { "\n".to_owned() } else { format!("\n### {table}\n\n") };
-        let heads: Vec<_> = report.columns.iter().map(|column| escaped(column.head)).collect();
+        let used = used(report, table);
+        let columns = || report.columns.iter().zip(&used).filter(|one| *one.1).map(|one| one.0);
+        let heads: Vec<_> = columns().map(|column| escaped(column.head)).collect();
         let rule = |column: &Column| if column.decimals.is_some() { "--:" } else { "---" };
-        let rules: Vec<_> = report.columns.iter().map(rule).collect();
+        let rules: Vec<_> = columns().map(rule).collect();
         out += &format!("| {} | |\n|{}|---|\n", heads.join(" | "), rules.join("|"));
         for row in rows_of(report, table) {
-            let cells: Vec<_> = cells(report, row).iter().map(|cell| escaped(cell)).collect();
+            let cells = cells(report, row);
+            let cells = cells.iter().zip(&used).filter(|one| *one.1).map(|one| escaped(one.0));
+            let cells: Vec<_> = cells.collect();
             let value = report.value(row, report.bar).and_then(Value::number).unwrap_or(0.0);
             let last = row.state.as_deref().map_or_else(
                 || bar(value, bar_max(report, table, &row.group), BAR_MAX / 4),
@@ -222,14 +236,18 @@ mod tests {
         Column::number("rate", "records/s", 0),
         Column::number("writes", "writes", 2).ranked(1),
         Column::number("journal", "journal", 2).ranked(2),
+        Column::number("nothing", "nothing", 2).ranked(3),
     ];
 
     fn report() -> Report {
         let host = Host { cpu: Some("cpu".into()), ..Host::default() };
         let mut report = Report::new("b", host, COLUMNS, "rate");
         let values = |way: &str, rate| vec![way.into(), Value::Number(rate), 1.0.into()];
-        report.rows.push(Row::new("ext4", "1", values("grow", 1000.0)));
-        report.rows.push(Row::new("ext4", "1", values("recycled", 4000.0)));
+        let more = [Value::NotMeasured, Value::NotMeasured];
+        let grow = values("grow", 1000.0).into_iter().chain(more);
+        report.rows.push(Row::new("ext4", "1", grow.collect()));
+        let recycled = values("recycled", 4000.0).into_iter().chain([2.0.into()]);
+        report.rows.push(Row::new("ext4", "1", recycled.collect()));
         let zeroes = Row::new("ext4", "2", vec!["zeroes".into()]);
         report.rows.push(zeroes.without_numbers("not supported"));
         report.ratios.insert("r".into(), 4.0);
@@ -245,7 +263,7 @@ cpu, Linux unknown
 ext4
 way       records/s  writes  journal
 grow          1,000    1.00        -  ██
-recycled      4,000    1.00        -  ████████
+recycled      4,000    1.00     2.00  ████████
 
 zeroes  not supported
 
@@ -283,7 +301,7 @@ Three rounds.
     }
 
     #[test]
-    fn a_page_gets_all_columns() {
+    fn a_page_gets_all_columns_that_have_something() {
         let expected = "\
 - cpu, Linux unknown
 
@@ -292,7 +310,7 @@ Three rounds.
 | way | records/s | writes | journal | |
 |---|--:|--:|--:|---|
 | grow | 1,000 | 1.00 | - | ██▌ |
-| recycled | 4,000 | 1.00 | - | ██████████ |
+| recycled | 4,000 | 1.00 | 2.00 | ██████████ |
 | zeroes |  |  |  | not supported |
 
 | ratio | |

@@ -4,6 +4,7 @@
 
 mod boto3;
 mod damage;
+mod files;
 mod full_disk;
 mod http;
 mod keys;

@@ -1,7 +1,10 @@
 //! Runs the program as `haul bench log` does.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
-use std::process::{Command, Output};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
 
 use haul_bench::log::Sample;
 
@@ -87,4 +90,48 @@ fn a_log_nobody_knows_is_refused_with_those_there_are() {
     let output = run(&["--log", "nothing", "--dir", dir.path().to_str().unwrap()]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.contains("nothing") && said.contains("okaywal"));
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[test]
+fn a_relay_carries_what_is_sent_both_ways_and_the_end() {
+    let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = backend.local_addr().unwrap().to_string();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let words = ["--relay", "tokio", "--listen", &free, "--to", &to, "--buffer-bytes", "65536"];
+    let program = env!("CARGO_BIN_EXE_haul-bench-compare");
+    let _relay = Running(Command::new(program).args(words).spawn().unwrap());
+    let end = Instant::now() + Duration::from_secs(10);
+    let mut near = loop {
+        match TcpStream::connect(&free) {
+            Ok(near) => break near,
+            Err(error) => assert!(Instant::now() < end, "it does not listen: {error}"),
+        }
+        std::thread::yield_now();
+    };
+    let mut far = backend.accept().unwrap().0;
+    let question: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            near.write_all(&question).unwrap();
+            near.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut heard = Vec::new();
+        far.read_to_end(&mut heard).unwrap();
+        assert!(heard == question);
+    });
+    far.write_all(b"answer").unwrap();
+    drop(far);
+    let mut heard = String::new();
+    near.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "answer");
 }

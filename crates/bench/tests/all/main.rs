@@ -5,8 +5,10 @@
     reason = "helpers of tests, which may fail like them"
 )]
 
+mod files;
 mod pacing;
 mod read_order;
+mod relay;
 mod storage;
 mod write_modes;
 

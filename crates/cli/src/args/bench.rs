@@ -10,6 +10,7 @@ use haul_bench::write_modes::{Modes, VirtualDisk};
 use super::bench_duplicates::BenchDuplicatesArgs;
 use super::bench_log::BenchLogArgs;
 use super::bench_memory::{AppCacheArgs, DirectOrCachedArgs};
+use super::bench_net::{BenchFilesArgs, BenchRelayArgs};
 use super::bench_pacing::BenchPacingArgs;
 use super::bench_read::{RandomReadArgs, ReadOrderArgs, SequentialReadArgs};
 use super::bench_write::RandomWriteArgs;
@@ -100,6 +101,22 @@ pub(crate) enum BenchCommand {
     /// databases where haul-bench-compare is found. It takes some minutes.
     #[command(after_long_help = examples::BENCH_RANDOM_WRITE)]
     RandomWrite(RandomWriteArgs),
+    /// Files over HTTP, beside nginx
+    ///
+    /// haul files and nginx in all settings that may be its best, each on one core, asked from
+    /// another: hot small files, big ones that are in memory or not, and how long hot ones take
+    /// while cold ones are downloaded. Answers are compared. By default it takes some seven
+    /// minutes.
+    #[command(after_long_help = examples::BENCH_FILES)]
+    Files(BenchFilesArgs),
+    /// Relays of TCP connections beside each other: haproxy, nginx, Go, socat, tokio
+    ///
+    /// haul relay in each of its ways of moving bytes and the others as far as they are there, each
+    /// on one core, with clients and backend on another: bytes in bulk, messages of many lengths,
+    /// short connections, and the pipes and descriptors they take. What comes is compared with what
+    /// was sent. By default it takes some eight minutes.
+    #[command(after_long_help = examples::BENCH_RELAY)]
+    Relay(BenchRelayArgs),
 }
 
 /// Where a report goes besides the terminal.

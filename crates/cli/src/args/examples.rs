@@ -104,6 +104,18 @@ Examples:
   sudo haul bench duplicates --dir /var/tmp --corpus small --rounds 11 --json small.json
   sudo haul bench duplicates --dir /var/tmp --corpus reflinks,spinning,paths";
 
+pub(super) const BENCH_FILES: &str = "\
+Examples:
+  sudo haul bench files --dir /var/tmp --congestion cubic --json files.json
+  haul bench files --dir /var/tmp --only hot --sizes 4KiB --rounds 11
+  sudo haul bench files --dir /var/tmp --only latency --memory 512MiB --big-files 32";
+
+pub(super) const BENCH_RELAY: &str = "\
+Examples:
+  sudo haul bench relay --congestion cubic --compare ./haul-bench-compare --json relay.json
+  haul bench relay --only messages --sizes 64,4KiB,64KiB --rivals haproxy --rounds 11
+  haul bench relay --only bulk --flows 1,4,16,64 --seconds 1s";
+
 pub(super) const BENCH_LOG: &str = "\
 Examples:
   haul bench log --dir /var/tmp

@@ -3,6 +3,7 @@
 mod duplicates;
 mod log;
 mod memory;
+mod net;
 mod pacing;
 mod reading;
 mod write_modes;
@@ -33,6 +34,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
         BenchCommand::DirectOrCached(args) => memory::direct_or_cached(args),
         BenchCommand::AppCache(args) => memory::app_cache(args),
         BenchCommand::RandomWrite(args) => writing::random_write(args),
+        BenchCommand::Files(args) => net::files(args),
+        BenchCommand::Relay(args) => net::relay(args),
     }
 }
 

@@ -49,7 +49,7 @@ fn not_started(error: Error) -> Failure {
     let failure = Failure::new("cannot start the server");
     match error {
         Error::Public { .. } => failure
-            .exit(Exit::Usage)
+            .exit(Exit::NotStarted)
             .advise("--public allows it; 127.0.0.1 and [::1] need no permission"),
         Error::Invalid(_) => failure.exit(Exit::Usage),
         _ => failure.exit(Exit::NotStarted),

@@ -7,6 +7,7 @@
 
 mod bench;
 mod bench_log;
+mod bench_net;
 mod bench_pacing;
 mod bench_read;
 mod bench_write;
@@ -15,6 +16,7 @@ mod cache_order;
 mod damage;
 mod dups;
 mod dups_filters;
+mod files;
 mod generated;
 mod helper;
 mod log;

@@ -74,7 +74,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     (
         "haul-bench-compare",
         Floor(6),
-        "clap heed okaywal protobuf raft-engine rocksdb rusqlite rustix walrus-rust | tempfile",
+        "clap heed okaywal protobuf raft-engine rocksdb rusqlite rustix tokio walrus-rust | tempfile",
     ),
     ("haul-disk-sim", Support, "clap fuser parking_lot rustix serde_json tempfile tokio"),
     ("haul-test-image", Support, "rustix tempfile"),

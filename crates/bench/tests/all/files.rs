@@ -1,0 +1,121 @@
+//! That servers are asked, compared and ended: rows and counts, not times.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use haul_bench::files::{Options, Part, run};
+use haul_bench::{Error, Report, Row, Silent, Value};
+use haul_test_image::skip;
+use tempfile::TempDir;
+
+use crate::disk_dir;
+
+fn options(dir: &TempDir, parts: &[Part]) -> Options {
+    Options {
+        path: std::env::var_os("PATH").unwrap_or_default(),
+        parts: parts.to_vec(),
+        hot_bytes: vec![1 << 10, 5000],
+        hot_files: 20,
+        big_bytes: (2 << 20) + 100,
+        big_files: 3,
+        memory_bytes: 64 << 20,
+        connections: 4,
+        rounds: 2,
+        time: Duration::from_millis(30),
+        ..Options::new(dir.path())
+    }
+}
+
+/// A short run; `None` where it cannot be.
+fn measured(options: &Options, dir: &TempDir) -> Option<Report> {
+    let report = match run(options, &Silent) {
+        Err(Error::Missing(why)) => {
+            skip(&why);
+            return None;
+        }
+        other => other.unwrap(),
+    };
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+    if !report.host.versions.contains_key("nginx") {
+        skip("nginx is not on PATH");
+        return None;
+    }
+    Some(report)
+}
+
+fn number(report: &Report, row: &Row, key: &str) -> Option<f64> {
+    report.value(row, key)?.number()
+}
+
+fn settings(report: &Report, load: &str) -> Vec<String> {
+    let of_load = |row: &&Row| report.value(row, "load") == Some(&Value::from(load));
+    let setting = |row| match report.value(row, "setting") {
+        Some(Value::Text(text)) => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    report.rows.iter().filter(of_load).map(setting).collect()
+}
+
+#[test]
+fn nginx_serves_hot_and_big_files_in_all_its_settings() {
+    let dir = disk_dir();
+    let options = options(&dir, &[Part::Hot, Part::Warm, Part::Cold]);
+    let Some(report) = measured(&options, &dir) else { return };
+    for load in ["hot, 1024 B", "hot, 5000 B"] {
+        let expected =
+            ["sendfile, tcp_nopush", "sendfile, tcp_nopush, again", "sendfile", "sendfile off"];
+        assert_eq!(settings(&report, load), expected);
+    }
+    let cold = settings(&report, "cold");
+    assert_eq!(cold.len(), 4);
+    assert!(cold.iter().any(|setting| setting.contains("directio")));
+    for row in &report.rows {
+        assert_eq!(row.state, None, "{row:?}");
+        let is_big = number(&report, row, "requests_per_s").is_none();
+        assert!(!is_big || number(&report, row, "mib_per_s").is_some_and(|rate| rate > 0.0));
+        assert!(is_big || number(&report, row, "requests_per_s").is_some_and(|rate| rate > 0.0));
+    }
+    // Through the page cache all stays; past it nothing does but the last piece of a page.
+    let cached = |setting: &str| {
+        let is = |row: &&Row| {
+            report.value(row, "load") == Some(&Value::from("cold"))
+                && report.value(row, "setting") == Some(&Value::from(setting))
+        };
+        number(&report, report.rows.iter().find(is).unwrap(), "cached_percent").unwrap()
+    };
+    assert!(cached("sendfile, tcp_nopush") > 99.0);
+    assert!(cached("directio 1m, aio threads") < 1.0, "{}", cached("directio 1m, aio threads"));
+}
+
+#[test]
+fn hot_files_are_asked_for_at_a_fixed_rate_beside_downloads() {
+    let dir = disk_dir();
+    let options = options(&dir, &[Part::Latency]);
+    let Some(report) = measured(&options, &dir) else { return };
+    if report.rows.is_empty() {
+        skip(report.notes.iter().find(|note| note.contains("latency")).unwrap());
+        return;
+    }
+    assert_eq!(report.rows.len(), 2 * 4);
+    for row in &report.rows {
+        let of = |key| number(&report, row, key);
+        assert!(of("p50_us").is_some() && of("p50_us") <= of("p99_us"), "{row:?}");
+        let beside = report.value(row, "load") == Some(&Value::from("beside downloads"));
+        assert_eq!(of("mib_per_s").is_some_and(|rate| rate > 0.0), beside, "{row:?}");
+    }
+}
+
+#[test]
+fn without_anybody_there_is_nothing_to_tell_and_a_program_that_serves_nothing_is_an_error() {
+    let dir = disk_dir();
+    let alone = Options { path: OsString::new(), ..options(&dir, &Part::ALL) };
+    match run(&alone, &Silent) {
+        Ok(report) => assert!(report.rows.is_empty() && report.ratios.is_empty()),
+        Err(Error::Missing(why)) => return skip(&why),
+        Err(error) => panic!("{error:?}"),
+    }
+    let wrong = Options { program: Some("/bin/false".into()), ..alone };
+    let error = run(&wrong, &Silent).unwrap_err();
+    assert!(error.to_string().contains("haul ended"), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+}

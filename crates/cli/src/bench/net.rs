@@ -1,0 +1,55 @@
+//! `haul bench files` and `haul bench relay`.
+
+use std::env;
+use std::path::PathBuf;
+
+use haul_bench::{files as bench_files, relay as bench_relay};
+
+use super::log::rivals_program;
+use super::measured;
+use crate::args::{BenchFilesArgs, BenchRelayArgs, NetworkArgs};
+use crate::report::{OrFail, Result};
+
+pub(super) fn files(args: &BenchFilesArgs) -> Result {
+    let options = bench_files::Options {
+        dir: args.dir.clone(),
+        program: Some(program(&args.network)?),
+        path: env::var_os("PATH").unwrap_or_default(),
+        parts: args.only.clone(),
+        hot_bytes: args.sizes.clone(),
+        hot_files: args.files,
+        big_bytes: args.big,
+        big_files: args.big_files,
+        memory_bytes: args.memory,
+        connections: args.connections,
+        rounds: args.rounds,
+        time: args.seconds,
+        congestion: args.network.congestion.clone(),
+    };
+    measured("files", &args.report, |watcher| bench_files::run(&options, watcher))
+}
+
+pub(super) fn relay(args: &BenchRelayArgs) -> Result {
+    let options = bench_relay::Options {
+        dir: args.dir.clone(),
+        program: Some(program(&args.network)?),
+        path: env::var_os("PATH").unwrap_or_default(),
+        compare: args.compare.clone().or_else(rivals_program),
+        rivals: args.rivals.clone(),
+        parts: args.only.clone(),
+        flows: args.flows.clone(),
+        message_bytes: args.sizes.clone(),
+        rounds: args.rounds,
+        time: args.seconds,
+        congestion: args.network.congestion.clone(),
+    };
+    measured("relay", &args.report, |watcher| bench_relay::run(&options, watcher))
+}
+
+/// The program that is measured as ours.
+fn program(args: &NetworkArgs) -> Result<PathBuf> {
+    match &args.program {
+        Some(program) => Ok(program.clone()),
+        None => env::current_exe().or_fail(|| "cannot find this program".to_owned()),
+    }
+}

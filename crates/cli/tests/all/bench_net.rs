@@ -1,0 +1,62 @@
+//! `haul bench files` and `haul bench relay` with ours alone, as small as they can be: that they
+//! run, that what is served and relayed is what it should be, and what they leave.
+
+use serde_json::Value;
+
+use crate::helper::Place;
+
+/// The report of a short run; `None` where there is only one core.
+fn report(words: &[&str]) -> Option<Value> {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        haul_test_image::skip("a server and its load need a core each");
+        return None;
+    }
+    let place = Place::on_disk();
+    std::fs::create_dir(place.path("d")).unwrap();
+    let begin = ["bench", words[0], "--dir", "d", "--rounds", "1", "--json", "report"];
+    place.run(&[&begin[..], &["--seconds", "30ms"], &words[1..]].concat()).code(0);
+    assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 0, "left behind");
+    let report = std::fs::read(place.path("report")).unwrap();
+    Some(serde_json::from_slice(&report).unwrap())
+}
+
+fn of<'a>(report: &'a Value, program: &'a str, key: &'a str) -> impl Iterator<Item = &'a Value> {
+    let rows = report["rows"].as_array().unwrap().iter();
+    rows.filter(move |row| row[key] == program)
+}
+
+#[test]
+fn haul_files_is_measured_with_every_answer_right() {
+    let sizes = ["--sizes", "1KiB,100KiB", "--files", "20", "--big", "2MiB", "--big-files", "3"];
+    let words = [&["files", "--only", "hot,warm,cold"][..], &sizes].concat();
+    let Some(report) = report(&words) else { return };
+    let ours: Vec<_> = of(&report, "haul", "server").collect();
+    assert_eq!(ours.len(), 2 * 4, "{ours:?}");
+    for row in ours {
+        assert_eq!(row["state"], "measured", "{row}");
+        let rate = if row["load"].as_str().unwrap().starts_with("hot") {
+            &row["requests_per_s"]
+        } else {
+            &row["mib_per_s"]
+        };
+        assert!(rate.as_f64().unwrap() > 0.0, "{row}");
+    }
+}
+
+#[test]
+fn haul_relay_is_measured_in_each_of_its_ways_with_every_byte_there() {
+    let words = ["relay", "--sizes", "64,200KiB", "--flows", "1,3", "--rivals", "tokio"];
+    let Some(report) = report(&words) else { return };
+    for way in ["auto", "auto, again", "copy", "splice"] {
+        let rows: Vec<_> = of(&report, "haul", "relay").filter(|row| row["setting"] == way).collect();
+        assert_eq!(rows.len(), if way == "auto, again" { 8 } else { 9 }, "{rows:?}");
+        assert!(rows.iter().all(|row| row["state"] == "measured"), "{rows:?}");
+    }
+    let ratios = &report["ratios"];
+    for key in ["adaptive_message_64_cpu_vs_best_own", "adaptive_message_200k_cpu_vs_best_own"] {
+        assert!(ratios[key].as_f64().unwrap() > 0.0, "{key}");
+    }
+    assert_eq!(ratios["descriptors_per_idle_connection_haul_auto"], 2.0);
+    let pipes = &ratios["pipes_per_connection_haul_auto"];
+    assert!(pipes.is_null() || *pipes == 0.0, "{pipes}");
+}
