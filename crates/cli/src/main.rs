@@ -6,6 +6,7 @@ mod cache;
 mod clock;
 mod console;
 mod credentials;
+mod descriptors;
 mod dups;
 mod files;
 mod generate;

@@ -1,6 +1,6 @@
 //! How often things were asked for lately, in little memory: a count-min sketch that forgets.
 //!
-//! The idea is TinyLFU's: counters that keys share, of which the least is nearest to the truth,
+//! The idea is that of \[TinyLFU17\]: counters that keys share, of which the least is nearest to the truth,
 //! and all of them halved now and then, so that what was wanted once does not stay wanted.
 
 use std::hash::{BuildHasher, Hash, RandomState};

@@ -174,7 +174,8 @@ impl Relayed {
         if [up, down].contains(&Some(Stop::ShareUsed)) {
             return Ok(Some(Next::Again));
         }
-        let (time_max, how) = match self.up.has_ended() || self.down.has_ended() {
+        let is_half = self.up.has_ended() || self.down.has_ended() || self.lost.is_some();
+        let (time_max, how) = match is_half {
             true => (shared.limits.half_closed_time_max, Ended::HalfClosed),
             false => (shared.limits.idle_time_max, Ended::Idle),
         };

@@ -22,7 +22,7 @@ pub(crate) struct Relaying {
 #[derive(Debug)]
 pub(crate) enum Carried {
     /// Bytes, whatever they mean.
-    Bytes(Relayed),
+    Bytes(Box<Relayed>),
     /// Messages of HTTP.
     Http(Box<HttpRelayed>),
 }
@@ -46,7 +46,10 @@ impl Service for Relaying {
         let is_headed = self.proxy_in.is_some();
         let (shared, core, now) = (&self.shared, &self.core, hub.now());
         Some(match shared.http {
-            None => Carried::Bytes(Relayed::new(socket, is_headed, shared, core, now)),
+            None => {
+                let relayed = Relayed::new(socket, is_headed, shared, core, now);
+                Carried::Bytes(Box::new(relayed))
+            }
             Some(_) => {
                 let relayed = HttpRelayed::new(socket, is_headed, shared, core, now);
                 Carried::Http(Box::new(relayed))

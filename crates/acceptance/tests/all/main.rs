@@ -4,6 +4,7 @@
 
 mod boto3;
 mod damage;
+mod files;
 mod full_disk;
 mod http;
 mod keys;
@@ -13,4 +14,5 @@ mod program;
 mod random;
 mod rclone;
 mod readme;
+mod relay;
 mod server;

@@ -44,10 +44,9 @@ fn modified(path: &Path) -> SystemTime {
 }
 
 fn newest_source() -> SystemTime {
-    let crates =
-        ["disk", "append-log", "bulk-read", "line-log", "file-store", "s3-server", "bench", "cli"];
-    let folders = crates.map(|name| root().join("crates").join(name).join("src"));
-    folders.iter().flat_map(|folder| files_below(folder)).map(|file| modified(&file)).max().unwrap()
+    let crates = std::fs::read_dir(root().join("crates")).into_iter().flatten().flatten();
+    let sources = crates.flat_map(|folder| files_below(&folder.path().join("src")));
+    sources.map(|file| modified(&file)).max().unwrap()
 }
 
 /// Every regular file below a folder; symbolic links are not followed.

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use haul_file_server::{AccessLog, Error, Lines, Server};
 use haul_line_log::{Keep, LineLog, Options, Outside, WhenFull};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::{AccessLogArgs, FilesServerArgs};
+use crate::descriptors;
 use crate::report::{Exit, Failure, OrFail, Result};
 use crate::signals::on_first;
 use stdout_lines::StdoutLines;
 
 /// Serves until a signal asks to stop.
 pub(crate) fn run(args: &FilesServerArgs) -> Result {
-    raise_descriptor_limit();
+    descriptors::raise_limit();
     let log = args.log.access_log.as_deref().map(|to| Log::open(to, &args.log)).transpose()?;
     let mut config = args.config();
     config.access_log = log
@@ -49,20 +49,12 @@ fn not_started(error: Error) -> Failure {
     let failure = Failure::new("cannot start the server");
     match error {
         Error::Public { .. } => failure
-            .exit(Exit::Usage)
+            .exit(Exit::NotStarted)
             .advise("--public allows it; 127.0.0.1 and [::1] need no permission"),
         Error::Invalid(_) => failure.exit(Exit::Usage),
         _ => failure.exit(Exit::NotStarted),
     }
     .because(error)
-}
-
-/// Each connection is a descriptor, and so are files and pipes: many systems give 1,024 at first
-/// and more to whoever asks.
-fn raise_descriptor_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it is refused, connections beyond the limit wait.
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();
 }
 
 /// Where lines of the access log go.

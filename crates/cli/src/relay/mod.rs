@@ -8,10 +8,12 @@ use std::io::{self, Write};
 use haul_tcp_relay::Server;
 
 use crate::args::RelayArgs;
+use crate::descriptors;
 use crate::report::{Exit, Failure, OrFail, Result};
 
 /// Relays until a signal asks to stop, and tells what was done.
 pub(crate) fn run(args: &RelayArgs) -> Result {
+    descriptors::raise_limit();
     let server = Server::bind(args.config()).map_err(|error| {
         Failure::new("cannot start the relay").because(error).exit(Exit::NotStarted)
     })?;

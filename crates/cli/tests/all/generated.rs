@@ -10,6 +10,7 @@ fn every_command_has_its_manual_page() {
     for name in [
         "haul",
         "haul-serve",
+        "haul-files",
         "haul-store",
         "haul-store-import",
         "haul-store-verify",

@@ -69,12 +69,13 @@ impl Place {
 
     /// Starts `haul serve` on free ports, and waits for its line.
     pub(crate) fn serve(&self) -> Serving {
-        let mut child = self
-            .command(&["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        Self::start(&mut self.command(&arguments))
+    }
+
+    /// Starts a program that serves, and waits for its line.
+    pub(crate) fn start(command: &mut Command) -> Serving {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();

@@ -68,6 +68,37 @@ fn however_a_request_is_cut_it_is_answered_the_same() {
 }
 
 #[test]
+fn a_reset_at_any_point_harms_nobody_else() {
+    let place = Place::new();
+    let bytes = noise(1, 3 << 20);
+    place.write_cold("cold", &bytes);
+    place.write("small", &bytes[..20_000]);
+    let running = place.serve(|config| config.tiers.promote_asked = u32::MAX);
+    let mut random = Random::new(seed());
+    let request = "GET /small HTTP/1.1\r\nHost: localhost\r\n\r\n\
+                   GET /cold HTTP/1.1\r\nHost: localhost\r\nRange: bytes=5-\r\n\r\n";
+    let mut other = Client::new(running.address);
+    for round in 0..300 {
+        let mut client = Client::new(running.address);
+        let (said, heard) = if round % 3 == 0 {
+            (random.below(request.len() as u64), 0)
+        } else {
+            (request.len() as u64, random.below(3 << 20))
+        };
+        client.say(&request.as_bytes()[..usize::try_from(said).unwrap()]);
+        client.read_exact(usize::try_from(heard).unwrap());
+        rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).unwrap();
+        drop(client);
+        let start = usize::try_from(random.below(2 << 20)).unwrap();
+        let part = other.get("/cold", &format!("Range: bytes={start}-{}\r\n", start + 99_999));
+        assert!(part.body == bytes[start..start + 100_000], "foreign bytes in round {round}");
+    }
+    running.wait_until("nothing is left of them", |stats| {
+        stats.connections_open == 1 && stats.carriers_lent == 0
+    });
+}
+
+#[test]
 fn old_clients_are_closed_after_one_answer_unless_they_ask() {
     let place = Place::new();
     place.write("a", "a");

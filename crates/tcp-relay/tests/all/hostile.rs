@@ -9,7 +9,7 @@ use std::{env, thread};
 
 use haul_tcp_relay::{Config, PoolOptions};
 
-use crate::endpoint::{End, Script, Stream, follow, mix, reset_on_close};
+use crate::endpoint::{End, Script, Stream, follow, mix};
 use crate::world::{Relay, config, listener};
 
 const CONNECTIONS: u64 = 100_000;
@@ -118,7 +118,7 @@ fn target(listener: &TcpListener, seed: u64, seen: &Seen) {
 fn a_hundred_thousand_hostile_connections_get_their_own_bytes_alone() {
     let seed = seed();
     let (listener, address) = listener();
-    let pool = PoolOptions { pipe_bytes: 64 << 10, pipes_max: 5 };
+    let pool = PoolOptions { pipe_bytes: 64 << 10, pipes_max: 1 };
     let relay = Relay::start(Config { threads: 2, pool, ..config([address]) });
     let (next, near, far) = (AtomicU64::new(0), Seen::default(), Seen::default());
     thread::scope(|scope| {
@@ -142,10 +142,6 @@ fn a_hundred_thousand_hostile_connections_get_their_own_bytes_alone() {
         for _ in 0..AT_A_TIME {
             let mut last = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             last.write_all(&OVER.to_le_bytes()).unwrap();
-            reset_on_close(&last);
-            // It is read before the reset, or the target looks for the next one.
-            last.set_nonblocking(false).unwrap();
-            last.read(&mut [0; 1]).unwrap_or_default();
         }
         assert!(all_well);
     });

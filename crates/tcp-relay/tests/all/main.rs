@@ -5,8 +5,14 @@
     reason = "helpers of tests, which may fail like them"
 )]
 
+mod admin;
+mod bounds;
+mod breaking;
 mod endpoint;
+mod fair;
 mod hostile;
 mod http;
+mod proxy;
 mod streams;
+mod targets;
 mod world;

@@ -1,1 +1,135 @@
-//! x
+//! Bodies arrive as they were sent, in both directions, whatever their frame.
+
+use std::sync::Arc;
+use std::thread;
+
+use haul_tcp_relay::{HttpOptions, Moving};
+
+use super::{Peer, chunked, client, http, http_with, noise, ok, target};
+
+/// A target that answers with the noise of the seed and of the length that the path says, framed as
+/// it says, and checks the noise it gets.
+fn noisy() -> haul_tcp_relay::Address {
+    target(|_, mut peer| {
+        while let Ok(Some(request)) = peer.request() {
+            let words: Vec<_> = request.line.split([' ', '/']).collect();
+            let [_, _, frame, seed, bytes, ..] = words[..] else { panic!("{}", request.line) };
+            let (seed, bytes) = (seed.parse().unwrap(), bytes.parse().unwrap());
+            assert!(
+                request.body == noise(seed, request.body.len()),
+                "the body of {}",
+                request.line
+            );
+            let body = noise(seed + 1, bytes);
+            if peer.try_send(framed(&body, frame)).is_err() || frame == "close" {
+                return;
+            }
+        }
+    })
+}
+
+fn framed(body: &[u8], frame: &str) -> Vec<u8> {
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    match frame {
+        "length" => ok(body),
+        "close" => [b"HTTP/1.1 200 OK\r\n\r\n", body].concat(),
+        "small" => [&head[..], &chunked(body, &[1, 7, 300, 4000])].concat(),
+        "large" => [&head[..], &chunked(body, &[100_000, 40_000, 9])].concat(),
+        "one" => [&head[..], &chunked(body, &[usize::MAX])].concat(),
+        _ => unreachable!("{frame}"),
+    }
+}
+
+fn request(frame: &str, seed: u64, up: usize, down: usize) -> Vec<u8> {
+    let body = noise(seed, up);
+    let line = format!("POST /{}/{seed}/{down} HTTP/1.1\r\nHost: a\r\n", frame);
+    let (field, body) = match frame {
+        "length" | "close" => (format!("Content-Length: {up}"), body),
+        "small" => ("Transfer-Encoding: chunked".to_owned(), chunked(&body, &[5, 1, 2000])),
+        "large" => ("Transfer-Encoding: chunked".to_owned(), chunked(&body, &[70_000, 1])),
+        _ => ("Transfer-Encoding: chunked".to_owned(), chunked(&body, &[usize::MAX])),
+    };
+    [line.as_bytes(), field.as_bytes(), b"\r\n\r\n", &body].concat()
+}
+
+const FRAMES: [&str; 5] = ["length", "close", "small", "large", "one"];
+const LENGTHS: [usize; 8] = [0, 1, 100, 16_384, 32_768, 70_001, 1 << 20, 3_000_001];
+
+#[test]
+fn bodies_of_any_length_and_frame_are_equal_at_both_ends() {
+    for moving in [Moving::Auto, Moving::Copy, Moving::Splice] {
+        let relay = http_with([noisy()], HttpOptions::default(), |config| config.moving = moving);
+        let mut client = client(&relay);
+        for (number, (frame, bytes)) in
+            FRAMES.iter().flat_map(|frame| LENGTHS.map(|bytes| (frame, bytes))).enumerate()
+        {
+            let (up, down) = (bytes, LENGTHS[(number * 3) % LENGTHS.len()]);
+            let response = client.ask(request(frame, number as u64, up, down));
+            let what = format!("{moving:?} {frame} {up} {down}");
+            assert!(response.body == noise(number as u64 + 1, down), "{what}");
+            if *frame == "close" {
+                assert_eq!(response.all("connection"), ["close"], "{what}");
+                client = Peer::new(relay.connect());
+            }
+        }
+        let stats = relay.stats();
+        let spliced = [stats.up.bytes_spliced, stats.down.bytes_spliced];
+        match moving {
+            Moving::Copy => assert_eq!(spliced, [0, 0]),
+            _ => assert!(spliced.iter().all(|bytes| *bytes > 10_000_000), "{spliced:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_body_of_a_known_length_takes_no_byte_of_the_next_request() {
+    let relay = http([noisy()]);
+    let mut client = client(&relay);
+    let mut both = request("length", 5, 500_000, 3);
+    both.extend(request("length", 6, 10, 4));
+    both.extend(request("large", 7, 300_000, 5));
+    both.extend(request("one", 8, 100_000, 6));
+    thread::scope(|scope| {
+        let stream = client.stream().try_clone().unwrap();
+        scope.spawn(move || std::io::Write::write_all(&mut &stream, &both).unwrap());
+        for (seed, bytes) in [(5, 3), (6, 4), (7, 5), (8, 6)] {
+            assert_eq!(client.response().unwrap().body, noise(seed + 1, bytes));
+        }
+    });
+}
+
+#[test]
+fn many_clients_at_once_get_their_own_bytes_alone() {
+    let relay = Arc::new(http([noisy(), noisy()]));
+    thread::scope(|scope| {
+        for client_number in 0..8_u64 {
+            let relay = Arc::clone(&relay);
+            scope.spawn(move || {
+                let mut client = client(&relay);
+                for turn in 0..40_usize {
+                    let frame = ["length", "small", "large", "one"][turn % 4];
+                    let seed = client_number * 1000 + turn as u64;
+                    let (up, down) = (LENGTHS[turn % 7], LENGTHS[(turn * 5 + 1) % 7]);
+                    let response = client.ask(request(frame, seed, up, down));
+                    assert!(response.body == noise(seed + 1, down), "{seed}");
+                }
+            });
+        }
+    });
+    let stats = relay.stats();
+    assert_eq!(stats.pipes.leased, 0, "nobody has a pipe who moves nothing");
+}
+
+#[test]
+fn who_reads_slowly_holds_up_nobody_else() {
+    let relay = http([noisy()]);
+    let mut slow = client(&relay);
+    slow.send(request("length", 1, 0, 30_000_000));
+    // As long as it reads nothing, its response stands still.
+    relay.until(|stats| stats.down.bytes_copied + stats.down.bytes_spliced > 1 << 20);
+    let mut fast = client(&relay);
+    for seed in 10..30 {
+        assert_eq!(fast.ask(request("length", seed, 10, 10)).body, noise(seed + 1, 10));
+    }
+    assert!(slow.response().unwrap().body == noise(2, 30_000_000));
+}

@@ -1,1 +1,79 @@
-//! x
+//! Who takes too long.
+
+use std::time::Duration;
+
+use haul_tcp_relay::{Ended, HttpOptions};
+
+use super::{Http, answering, client, http_with, ok, target};
+
+const SHORT: Duration = Duration::from_millis(1);
+const LONG: Duration = Duration::from_hours(1);
+
+/// No time is over soon.
+fn patient() -> HttpOptions {
+    HttpOptions {
+        head_time_max: LONG,
+        keep_alive_time_max: LONG,
+        response_time_max: LONG,
+        body_time_max: LONG,
+        ..HttpOptions::default()
+    }
+}
+
+fn silent(options: HttpOptions) -> Http {
+    http_with([target(|_, mut peer| drop(peer.rest()))], options, |_| {})
+}
+
+#[test]
+fn a_head_that_takes_too_long_is_408() {
+    let relay = silent(HttpOptions { head_time_max: SHORT, ..patient() });
+    let mut client = client(&relay);
+    let answer = client.ask("GET / HTTP/1.1\r\nHost: a\r\n");
+    assert_eq!((answer.status(), answer.all("connection")), (408, vec!["close"]));
+    assert_eq!(client.rest().unwrap(), b"");
+    assert_eq!(relay.stats().targets[0].connected, 0);
+}
+
+#[test]
+fn who_says_nothing_is_let_go_without_a_word() {
+    let (address, _) = answering(|_| ok("first"));
+    let options = HttpOptions { keep_alive_time_max: SHORT, ..patient() };
+    let relay = http_with([address], options, |_| {});
+    assert_eq!(client(&relay).rest().unwrap(), b"");
+    let mut client = client(&relay);
+    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_eq!(client.ask(request).body, b"first");
+    assert_eq!(client.rest().unwrap(), b"");
+    relay.until(|stats| stats.ended(Ended::Idle) == 2);
+}
+
+#[test]
+fn a_target_that_does_not_answer_is_504() {
+    let relay = silent(HttpOptions { response_time_max: SHORT, ..patient() });
+    let mut client = client(&relay);
+    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status(), 504);
+    assert_eq!(client.rest().unwrap(), b"");
+    relay.until(|stats| stats.targets[0].active == 0);
+}
+
+#[test]
+fn a_body_that_does_not_come_is_408() {
+    let relay = silent(HttpOptions { body_time_max: SHORT, ..patient() });
+    let mut client = client(&relay);
+    let answer = client.ask("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nsome");
+    assert_eq!(answer.status(), 408);
+}
+
+#[test]
+fn a_response_that_stands_still_is_cut_off() {
+    let address = target(|_, mut peer| {
+        peer.request().unwrap();
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome");
+        assert!(peer.rest().is_err(), "it is told to the target, too");
+    });
+    let relay = http_with([address], HttpOptions { body_time_max: SHORT, ..patient() }, |_| {});
+    let mut client = client(&relay);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(client.response().is_err());
+    relay.until(|stats| stats.ended(Ended::Idle) == 1);
+}

@@ -7,12 +7,13 @@ mod hostile;
 mod late;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use haul_tcp_relay::{Address, Config, HttpOptions};
+use haul_tcp_relay::{Address, Config, HttpOptions, Stats};
 
 use crate::endpoint::{mix, reset_on_close};
 use crate::world::{Relay, config, listener};
@@ -173,22 +174,23 @@ impl Seen {
     }
 }
 
+thread_local! {
+    /// The threads that serve the connections to this test's targets.
+    static SERVING: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
+}
+
 /// A target that serves each connection in a thread of its own, by `serve`, which gets the number
 /// of the connection.
 pub(crate) fn target(serve: impl Fn(usize, Peer) + Send + Sync + 'static) -> Address {
     let (listener, address) = listener();
-    accept(listener, serve);
-    address
-}
-
-fn accept(listener: TcpListener, serve: impl Fn(usize, Peer) + Send + Sync + 'static) {
-    let serve = Arc::new(serve);
+    let (serve, serving) = (Arc::new(serve), SERVING.with(Arc::clone));
     thread::spawn(move || {
         for (number, stream) in listener.incoming().enumerate() {
             let (serve, peer) = (Arc::clone(&serve), Peer::new(stream.unwrap()));
-            thread::spawn(move || serve(number, peer));
+            serving.lock().unwrap().push(thread::spawn(move || serve(number, peer)));
         }
     });
+    address
 }
 
 /// A target that answers each request with what `answer` makes of it, and notes what it saw.
@@ -217,8 +219,37 @@ pub(crate) fn ok(body: impl AsRef<[u8]>) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
+/// A relay of HTTP. When it is dropped, what its targets found wrong fails the test.
+pub(crate) struct Http(Option<Relay>);
+
+impl Deref for Http {
+    type Target = Relay;
+
+    fn deref(&self) -> &Relay {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl Http {
+    /// Lets connections end, and tells what was done.
+    pub(crate) fn drain(mut self) -> Stats {
+        self.0.take().unwrap().drain()
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        drop(self.0.take());
+        let serving = SERVING.with(Arc::clone);
+        while let Some(thread) = serving.lock().unwrap().pop() {
+            let served = thread.join();
+            assert!(served.is_ok() || thread::panicking(), "a target found something wrong");
+        }
+    }
+}
+
 /// A relay of HTTP to these targets.
-pub(crate) fn http(targets: impl IntoIterator<Item = Address>) -> Relay {
+pub(crate) fn http(targets: impl IntoIterator<Item = Address>) -> Http {
     http_with(targets, HttpOptions::default(), |_| {})
 }
 
@@ -226,11 +257,11 @@ pub(crate) fn http_with(
     targets: impl IntoIterator<Item = Address>,
     options: HttpOptions,
     change: impl FnOnce(&mut Config),
-) -> Relay {
+) -> Http {
     let mut config = config(targets);
     config.http = Some(options);
     change(&mut config);
-    Relay::start(config)
+    Http(Some(Relay::start(config)))
 }
 
 pub(crate) fn client(relay: &Relay) -> Peer {

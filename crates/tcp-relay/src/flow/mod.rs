@@ -62,7 +62,7 @@ pub(crate) enum Stop {
 }
 
 /// The connection failed on one side.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// Where bytes come from: what came before is with the target, or lost.
     Source,
@@ -117,14 +117,12 @@ impl Flow {
 
     /// Takes so many bytes and no more, besides those that were put; then it is complete. `None`:
     /// all there are.
-    #[allow(dead_code, reason = "for bodies whose length is told")]
     pub(crate) fn expect(&mut self, bytes: Option<u64>) {
         self.left = bytes;
         self.choice.expect(bytes.unwrap_or(0));
     }
 
     /// How many bytes it holds.
-    #[allow(dead_code, reason = "for whoever bounds what all flows hold")]
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.held {
             Held::Nothing => 0,
@@ -336,3 +334,6 @@ fn drain(lease: &mut Lease, to: &mut Socket) -> haul_pipe::Result<bool> {
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! `haul files`: how it starts, logs and ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, ChildStdout, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::helper::{Place, noise};
+
+/// A running server. Killed when it is dropped.
+struct Files {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    stderr: BufReader<ChildStderr>,
+    line: String,
+}
+
+impl Files {
+    fn start(place: &Place, options: &[&str]) -> Self {
+        let arguments = [&["files", "www", "--listen", "127.0.0.1:0"], options].concat();
+        let mut child = place
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        Self { child, stdout, stderr, line }
+    }
+
+    /// The address behind `what` in the line.
+    fn address(&self, what: &str) -> &str {
+        let (_, rest) = self.line.split_once(&format!("{what} on http://")).unwrap();
+        rest.split([',', '\n']).next().unwrap()
+    }
+
+    fn begin(&self, what: &str, target: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address(what)).unwrap();
+        write!(stream, "GET {target} HTTP/1.0\r\nUser-Agent: test\r\n\r\n").unwrap();
+        stream
+    }
+
+    fn get(&self, what: &str, target: &str) -> Vec<u8> {
+        let mut answer = Vec::new();
+        self.begin(what, target).read_to_end(&mut answer).unwrap();
+        answer
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the end: the exit code, and what was still said on stdout and stderr.
+    fn wait(mut self) -> (Option<i32>, String, String) {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        (self.child.wait().unwrap().code(), stdout, stderr)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[test]
+fn the_line_tells_the_addresses_and_both_signals_end_it_well() {
+    let place = Place::new();
+    place.write("www/a.txt", "hello");
+    for signal in [Signal::TERM, Signal::INT] {
+        let files = Files::start(&place, &["--admin", "127.0.0.1:0"]);
+        assert!(
+            files.line.starts_with("haul is ready: files on http://127.0.0.1:"),
+            "{}",
+            files.line
+        );
+        assert!(files.get("files", "/a.txt").ends_with(b"\r\n\r\nhello"));
+        assert!(files.get("admin", "/health").ends_with(b"\r\n\r\nok\n"));
+        let metrics = String::from_utf8(files.get("admin", "/metrics")).unwrap();
+        assert!(metrics.contains("haul_files_requests_total{code=\"200\"} 1\n"), "{metrics}");
+        files.signal(signal);
+        let (code, stdout, stderr) = files.wait();
+        assert_eq!((code, &*stdout), (Some(0), ""), "{stderr}");
+    }
+}
+
+#[test]
+fn an_answer_under_way_is_finished_and_a_second_signal_ends_at_once() {
+    let place = Place::on_disk();
+    let big = noise(1, 40 << 20);
+    place.write("www/big", &big);
+    let mut files = Files::start(&place, &[]);
+    let mut begun = files.begin("files", "/big");
+    let mut first = [0; 100];
+    begun.read_exact(&mut first).unwrap();
+    files.signal(Signal::TERM);
+    let mut said = String::new();
+    files.stderr.read_line(&mut said).unwrap();
+    assert!(said.contains("finishing the answers under way"), "{said}");
+    let mut answer = first.to_vec();
+    begun.read_to_end(&mut answer).unwrap();
+    assert!(answer.ends_with(&big));
+    assert_eq!(files.wait().0, Some(0));
+
+    let mut files = Files::start(&place, &[]);
+    let _stuck = files.begin("files", "/big");
+    files.signal(Signal::TERM);
+    files.stderr.read_line(&mut said).unwrap();
+    files.signal(Signal::TERM);
+    assert_eq!(files.wait().0, Some(143));
+}
+
+#[test]
+fn the_access_log_goes_to_files_or_to_stdout() {
+    let place = Place::new();
+    place.write("www/a", "hello");
+    let files = Files::start(&place, &["--access-log", "log", "--log-format", "combined"]);
+    files.get("files", "/a");
+    files.signal(Signal::TERM);
+    assert_eq!(files.wait().0, Some(0));
+    let line = std::fs::read_to_string(place.path("log/current")).unwrap();
+    assert!(line.ends_with("\"GET /a HTTP/1.0\" 200 5 \"-\" \"test\" resident\n"), "{line}");
+
+    let mut files = Files::start(&place, &["--access-log", "-"]);
+    files.get("files", "/a");
+    let mut line = String::new();
+    files.stdout.read_line(&mut line).unwrap();
+    assert!(line.ends_with("\"GET /a HTTP/1.0\" 200 5 resident\n"), "{line}");
+    files.get("files", "/a");
+    files.signal(Signal::TERM);
+    let (code, stdout, _) = files.wait();
+    assert_eq!((code, stdout.lines().count()), (Some(0), 1), "the last line is not lost: {stdout}");
+}
+
+#[test]
+fn options_reach_the_server() {
+    let place = Place::new();
+    place.write("www/.hidden", "hidden");
+    place.write("www/a", "plain");
+    place.write("www/a.gz", "gzip");
+    let options = ["--listing", "--dotfiles", "--no-precompressed", "--cache-control", "no-store"];
+    let files = Files::start(&place, &options);
+    let text = |target| String::from_utf8_lossy(&files.get("files", target)).into_owned();
+    assert!(text("/").contains(".hidden"));
+    assert!(text("/.hidden").ends_with("hidden"));
+    let plain = text("/a");
+    assert!(
+        plain.contains("\r\nCache-Control: no-store\r\n") && !plain.contains("Vary"),
+        "{plain}"
+    );
+}
+
+#[test]
+fn what_keeps_it_from_starting_is_told_with_what_to_do() {
+    let place = Place::new();
+    place.write("www/a", "a");
+    place.write("file", "a");
+    for public in [["--listen", "0.0.0.0:0"], ["--admin", "[::]:0"]] {
+        let run = place.run(&[&["files", "www"], &public[..]].concat()).code(3);
+        run.tells(&["can be reached by others", "--public allows it"]);
+    }
+    place.run(&["files", "nowhere", "--listen", "127.0.0.1:0"]).code(3).tells(&["nowhere"]);
+    place.run(&["files", "file", "--listen", "127.0.0.1:0"]).code(3).tells(&["Not a directory"]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    place.run(&["files", "www", "--listen", &address]).code(3).tells(&[&address, "in use"]);
+    place.run(&["files", "www", "--disk-threads", "0"]).code(2).tells(&["disk threads"]);
+    place.run(&["files", "www", "--listen", "8080"]).code(2).tells(&["127.0.0.1:8080"]);
+    place.run(&["files", "www", "--cache-control", "a\nb"]).code(2).tells(&["Cache-Control"]);
+}

@@ -1,0 +1,58 @@
+//! What the admin address tells.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use haul_tcp_relay::{CheckOptions, Config};
+
+use crate::world::{Relay, anywhere, config, listener};
+
+fn get(relay: &Relay, path: &str) -> String {
+    let mut client = TcpStream::connect(relay.admin.unwrap()).unwrap();
+    client.write_all(format!("GET {path} HTTP/1.1\r\nHost: relay\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn metrics_count_what_was_relayed_and_health_follows_the_targets() {
+    let (target, address) = listener();
+    let admin = Some("127.0.0.1:0".parse().unwrap());
+    let checks = CheckOptions { eject_after: 1, ..CheckOptions::default() };
+    let relay = Relay::start(Config { admin, checks, ..config([address]) });
+    let mut near = relay.connect();
+    near.write_all(b"hello").unwrap();
+    let mut far = target.accept().unwrap().0;
+    far.read_exact(&mut [0; 5]).unwrap();
+    let metrics = get(&relay, "/metrics");
+    assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
+    for line in
+        ["haul_relay_bytes_total{direction=\"up\",way=\"copy\"} 5", "haul_relay_connections 1"]
+    {
+        assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
+    }
+    assert!(get(&relay, "/health").ends_with("\r\n\r\nok\n"));
+
+    drop((near, far, target));
+    // The first client that fails ejects it.
+    drop(relay.connect());
+    relay.until(|stats| stats.targets[0].failed == 1);
+    assert!(get(&relay, "/health").starts_with("HTTP/1.1 503 "));
+}
+
+#[test]
+fn a_configuration_that_cannot_work_is_refused_with_a_reason() {
+    let refused = |change: fn(&mut Config)| {
+        let mut config = config([anywhere()]);
+        change(&mut config);
+        haul_tcp_relay::Server::bind(config).map(drop).unwrap_err().to_string()
+    };
+    assert_eq!(refused(|config| config.listen.clear()), "there must be an address to listen on");
+    assert_eq!(refused(|config| config.targets.clear()), "there must be a target");
+    assert_eq!(refused(|config| config.threads = 0), "there may be 1 to 1,024 threads");
+    assert_eq!(
+        refused(|config| config.listen = vec!["192.0.2.1:1".parse().unwrap()]),
+        "cannot listen on 192.0.2.1:1"
+    );
+}

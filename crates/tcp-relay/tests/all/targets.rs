@@ -1,0 +1,119 @@
+//! Targets that are slow, gone, and back.
+
+use std::io::{ErrorKind, Read};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use haul_tcp_relay::{Address, Balance, CheckOptions, Config, Ended, Limits};
+
+use crate::world::{Relay, config, listener, nowhere};
+
+/// An address that neither accepts nor refuses: its queue is full.
+struct Deaf {
+    _listener: TcpListener,
+    _queue: Vec<TcpStream>,
+    address: Address,
+}
+
+impl Deaf {
+    fn new() -> Self {
+        let (listener, address) = listener();
+        let at = listener.local_addr().unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let mut queue = Vec::new();
+        while let Ok(socket) = TcpStream::connect_timeout(&at, Duration::from_millis(200)) {
+            queue.push(socket);
+        }
+        Self { _listener: listener, _queue: queue, address }
+    }
+}
+
+#[test]
+fn a_target_that_refuses_or_is_silent_is_passed_over() {
+    let deaf = Deaf::new();
+    for (first, time) in [(nowhere(), 5000), (deaf.address.clone(), 50)] {
+        let (target, address) = listener();
+        let connect_time_max = Duration::from_millis(time);
+        let limits = Limits { connect_time_max, ..Limits::default() };
+        let relay = Relay::start(Config { limits, ..config([first, address]) });
+        let near = relay.connect();
+        drop(target.accept().unwrap());
+        drop(near);
+        let stats = relay.drain();
+        let counts: Vec<_> = stats.targets.iter().map(|t| (t.connected, t.failed)).collect();
+        assert_eq!(counts, [(0, 1), (1, 0)]);
+        assert_eq!(stats.ended(Ended::Clean), 1);
+    }
+}
+
+#[test]
+fn without_any_target_the_client_is_reset() {
+    let relay = Relay::start(config([nowhere(), "unix:/nowhere/at/all".parse().unwrap()]));
+    let mut near = relay.connect();
+    assert_eq!(near.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    let stats = relay.drain();
+    assert_eq!(stats.ended(Ended::NoTarget), 1);
+    assert!(stats.targets.iter().all(|target| (target.connected, target.failed) == (0, 1)));
+}
+
+#[test]
+fn checks_find_a_target_gone_and_back_without_any_client() {
+    let (gone, address) = listener();
+    let at = gone.local_addr().unwrap();
+    let checks = CheckOptions { every: Some(Duration::from_millis(5)), ..CheckOptions::default() };
+    let relay = Relay::start(Config { checks, ..config([address]) });
+    assert!(relay.stats().targets[0].is_up);
+    drop(gone);
+    relay.until(|stats| !stats.targets[0].is_up);
+    // Somebody else may have taken the address meanwhile; then it is up, too.
+    let _back = TcpListener::bind(at);
+    let stats = relay.until(|stats| stats.targets[0].is_up);
+    assert!(stats.targets[0].checks_failed >= 3);
+    assert_eq!((stats.targets[0].connected, stats.accepted), (0, 0));
+}
+
+#[test]
+fn a_target_that_fails_clients_is_left_out_for_a_while() {
+    let (target, address) = listener();
+    let checks = CheckOptions {
+        eject_after: 2,
+        eject_time: Duration::from_hours(1),
+        ..CheckOptions::default()
+    };
+    let relay = Relay::start(Config { checks, ..config([nowhere(), address]) });
+    for _ in 0..20 {
+        let near = relay.connect();
+        drop(target.accept().unwrap());
+        drop(near);
+    }
+    let stats = relay.drain();
+    let [gone, there] = &stats.targets[..] else { panic!("two targets") };
+    assert_eq!((gone.failed, gone.is_up, there.connected, there.is_up), (2, false, 20, true));
+}
+
+#[test]
+fn connections_are_spread_as_was_asked() {
+    for balance in [Balance::RoundRobin, Balance::LeastConnections] {
+        let targets: Vec<_> = (0..3).map(|_| listener()).collect();
+        let addresses = targets.iter().map(|(_, address)| address.clone());
+        let relay = Relay::start(Config { balance, ..config(addresses) });
+        let connect = |count: usize| -> Vec<TcpStream> {
+            let before = relay.stats().accepted;
+            let sockets = (0..count).map(|_| relay.connect()).collect();
+            relay.until(|stats| stats.accepted == before + count as u64);
+            relay.until(|stats| {
+                let made: u64 = stats.targets.iter().map(|target| target.connected).sum();
+                made == before + count as u64
+            });
+            sockets
+        };
+        let first = connect(9);
+        assert!(relay.stats().targets.iter().all(|target| target.active == 3), "{balance:?}");
+        drop(first);
+        for (target, _) in &targets {
+            (0..3).for_each(|_| drop(target.accept().unwrap()));
+        }
+        let stats = relay.until(|stats| stats.active == 0);
+        assert!(stats.targets.iter().all(|target| target.active == 0), "{balance:?}");
+    }
+}
