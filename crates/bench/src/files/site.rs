@@ -60,7 +60,7 @@ impl Site {
         for number in 0..count {
             watcher.check()?;
             let name = format!("{name}/{number:06}");
-            let request = format!("GET /{name} HTTP/1.1\r\nHost: bench\r\n\r\n").into_bytes();
+            let request = format!("GET /{name} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").into_bytes();
             let content = Content(self.pages.len() as u64);
             let page = Page { name, bytes, content, request };
             page.write(&self.root)?;
@@ -162,7 +162,7 @@ mod tests {
             assert_eq!(bytes.len() as u64, page.bytes);
             assert_eq!(page.content.differs(0, &bytes), None);
         }
-        assert_eq!(site.pages[3].request, b"GET /big/000000 HTTP/1.1\r\nHost: bench\r\n\r\n");
+        assert_eq!(site.pages[3].request, b"GET /big/000000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
         assert!(site.in_memory(&big).unwrap() > 1 << 20);
         site.forget(&(0..4)).unwrap();
         assert_eq!(site.in_memory(&(0..4)).unwrap(), 0);
