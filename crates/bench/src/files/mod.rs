@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use haul_disk::probe;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Host, load};
 use crate::log::Scratch;
 use crate::net::congestion::Congestion;
@@ -154,6 +154,10 @@ impl Options {
 /// its rows.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let cores = Cores::here()?;
+    // Servers take what is relative for relative to where they are.
+    let dir = &options.dir;
+    let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
+    let options = &Options { dir, ..options.clone() };
     let storage = probe(&options.dir)?;
     let mut report = Report::new("files", Host::here().with_storage("", &storage), COLUMNS, BAR);
     let nginx = Nginx::find(&options.path);

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Host, load};
 use crate::log::Scratch;
 use crate::net::congestion::Congestion;
@@ -145,6 +145,10 @@ impl Options {
 /// through a relay than were sent. A rival that cannot start is told in its rows.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let cores = Cores::here()?;
+    // Relays take what is relative for relative to where they are.
+    let dir = &options.dir;
+    let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
+    let options = &Options { dir, ..options.clone() };
     let mut report = Report::new("relay", Host::here(), COLUMNS, BAR);
     let name = format!("haul-bench-relay.{}", std::process::id());
     let scratch = Scratch::new(&options.dir, &name)?;

@@ -88,24 +88,6 @@ fn nginx_serves_hot_and_big_files_in_all_its_settings() {
 }
 
 #[test]
-fn hot_files_are_asked_for_at_a_fixed_rate_beside_downloads() {
-    let dir = disk_dir();
-    let options = options(&dir, &[Part::Latency]);
-    let Some(report) = measured(&options, &dir) else { return };
-    if report.rows.is_empty() {
-        skip(report.notes.iter().find(|note| note.contains("latency")).unwrap());
-        return;
-    }
-    assert_eq!(report.rows.len(), 2 * 4);
-    for row in &report.rows {
-        let of = |key| number(&report, row, key);
-        assert!(of("p50_us").is_some() && of("p50_us") <= of("p99_us"), "{row:?}");
-        let beside = report.value(row, "load") == Some(&Value::from("beside downloads"));
-        assert_eq!(of("mib_per_s").is_some_and(|rate| rate > 0.0), beside, "{row:?}");
-    }
-}
-
-#[test]
 fn without_anybody_there_is_nothing_to_tell_and_a_program_that_serves_nothing_is_an_error() {
     let dir = disk_dir();
     let alone = Options { path: OsString::new(), ..options(&dir, &Part::ALL) };

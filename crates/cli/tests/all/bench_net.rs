@@ -44,6 +44,27 @@ fn haul_files_is_measured_with_every_answer_right() {
 }
 
 #[test]
+fn hot_files_are_asked_for_at_a_fixed_rate_beside_downloads() {
+    let sizes = ["--memory", "48MiB", "--big", "2MiB", "--big-files", "3", "--connections", "4"];
+    let words = [&["files", "--only", "latency"][..], &sizes].concat();
+    let Some(report) = report(&words) else { return };
+    if report["rows"].as_array().unwrap().is_empty() {
+        return haul_test_image::skip("there is no memory cgroup");
+    }
+    for load in ["at rest", "beside downloads"] {
+        let rows: Vec<_> = of(&report, load, "load").collect();
+        // Nginx is not everywhere.
+        assert!(rows.len() == 2 || rows.len() == 5, "{rows:?}");
+        for row in rows {
+            assert_eq!(row["state"], "measured", "{row}");
+            assert!(row["p50_us"].as_f64().unwrap() <= row["p99_us"].as_f64().unwrap(), "{row}");
+            let downloaded = row["mib_per_s"].as_f64().unwrap() > 0.0;
+            assert_eq!(downloaded, load == "beside downloads", "{row}");
+        }
+    }
+}
+
+#[test]
 fn haul_relay_is_measured_in_each_of_its_ways_with_every_byte_there() {
     let words = ["relay", "--sizes", "64,200KiB", "--flows", "1,3", "--rivals", "tokio"];
     let Some(report) = report(&words) else { return };
