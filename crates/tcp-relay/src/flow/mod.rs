@@ -117,7 +117,6 @@ impl Flow {
 
     /// Takes so many bytes and no more, besides those that were put; then it is complete. `None`:
     /// all there are.
-    #[allow(dead_code, reason = "for bodies whose length is told")]
     pub(crate) fn expect(&mut self, bytes: Option<u64>) {
         self.left = bytes;
         self.choice.expect(bytes.unwrap_or(0));
@@ -303,6 +302,11 @@ impl Flow {
     fn refuse_splice(&mut self, core: &Core) {
         self.choice.refuse_splice();
         core.counters.splice_refused.add(1);
+    }
+
+    /// Counts bytes of this direction that somebody else took from its source.
+    pub(crate) fn copied(&self, bytes: usize, core: &Core) {
+        self.counters(core).burst(Way::Copy, bytes);
     }
 
     fn counters<'a>(&self, core: &'a Core) -> &'a MovedCounters {

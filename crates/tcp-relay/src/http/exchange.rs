@@ -187,7 +187,7 @@ impl HttpRelayed {
             if !far.socket.is_readable() {
                 return Ok(Some(Stop::SourceEmpty));
             }
-            match down.inbox.receive(&mut far.socket, &mut around.core.scratch) {
+            match down.receive(&mut far.socket, around.core) {
                 Ok(Moved::Bytes(0)) | Err(_) if down.inbox.is_empty() => {
                     return Err(Trouble::Silence);
                 }

@@ -148,6 +148,8 @@ fn a_target_may_end_a_connection_between_requests() {
     }
     let lost = client.ask(POST);
     assert_eq!(lost.status(), 502, "what may do harm is asked once");
+    let http = relay.stats().http;
+    assert_eq!((http.asked_again, http.answered(502)), (9, 1));
     assert_eq!(client.rest().unwrap(), b"");
 }
 

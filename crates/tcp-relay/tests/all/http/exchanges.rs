@@ -113,6 +113,10 @@ fn both_connections_are_kept_for_the_next_request() {
     drop(client);
     let stats = relay.drain();
     assert_eq!((stats.accepted, stats.ended(Ended::Clean)), (1, 1));
+    assert_eq!((stats.http.requests, stats.http.reused, stats.http.responses[1]), (100, 99, 100));
+    let sent: usize =
+        (0..100).map(|number| format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n").len()).sum();
+    assert_eq!((stats.up.bytes_copied, stats.up.bytes_spliced), (sent as u64, 0));
     assert_eq!(stats.targets[0].connected, 1);
 }
 
