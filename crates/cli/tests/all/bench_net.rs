@@ -48,7 +48,8 @@ fn haul_relay_is_measured_in_each_of_its_ways_with_every_byte_there() {
     let words = ["relay", "--sizes", "64,200KiB", "--flows", "1,3", "--rivals", "tokio"];
     let Some(report) = report(&words) else { return };
     for way in ["auto", "auto, again", "copy", "splice"] {
-        let rows: Vec<_> = of(&report, "haul", "relay").filter(|row| row["setting"] == way).collect();
+        let rows: Vec<_> =
+            of(&report, "haul", "relay").filter(|row| row["setting"] == way).collect();
         assert_eq!(rows.len(), if way == "auto, again" { 8 } else { 9 }, "{rows:?}");
         assert!(rows.iter().all(|row| row["state"] == "measured"), "{rows:?}");
     }
