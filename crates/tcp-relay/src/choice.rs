@@ -68,7 +68,6 @@ impl Choice {
     }
 
     /// Learns that so many bytes will come, before the first of them.
-    #[allow(dead_code, reason = "for bodies whose length is told")]
     pub(crate) fn expect(&mut self, bytes: u64) {
         let is_large = bytes >= LARGE_BYTES as u64;
         if self.moving == Moving::Auto && is_large != (self.way == Way::Splice) {

@@ -14,4 +14,5 @@ mod program;
 mod random;
 mod rclone;
 mod readme;
+mod relay;
 mod server;

@@ -13,7 +13,7 @@ use crate::program::{self, root};
 const MARK: &str = "<!-- session -->";
 
 /// What the README's commands listen on.
-const PORTS: [u16; 3] = [9000, 9001, 9080];
+const PORTS: [u16; 4] = [9000, 9001, 9080, 9081];
 
 /// Stops at the first line that fails, says which, and leaves no server behind.
 const CAREFULLY: &str = r#"
@@ -59,7 +59,7 @@ fn the_session_of_the_readme_works_as_written() {
     }
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     if !PORTS.iter().all(is_free) {
-        return skip("ports 9000, 9001 and 9080, which the README names, are in use");
+        return skip("ports 9000, 9001, 9080 and 9081, which the README names, are in use");
     }
     let dir = tempfile::tempdir().unwrap();
     let mut shell = Command::new("timeout");

@@ -152,7 +152,8 @@ fn where_splice_is_forbidden_bytes_are_copied_and_that_is_told() {
         let told = relay.end();
         assert_eq!(told["up"]["bytes_copied"], 3_000_000, "{moving}: {told}");
         assert_eq!(told["up"]["bytes_spliced"], 0, "{moving}: {told}");
-        assert_eq!(told["splice_refused"], 1, "{moving}: {told}");
+        let refused = told["splice_refused"].as_u64().unwrap();
+        assert!((1..=2).contains(&refused), "once a direction, {moving}: {told}");
     }
 }
 

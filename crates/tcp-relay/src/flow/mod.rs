@@ -117,7 +117,6 @@ impl Flow {
 
     /// Takes so many bytes and no more, besides those that were put; then it is complete. `None`:
     /// all there are.
-    #[allow(dead_code, reason = "for bodies whose length is told")]
     pub(crate) fn expect(&mut self, bytes: Option<u64>) {
         self.left = bytes;
         self.choice.expect(bytes.unwrap_or(0));

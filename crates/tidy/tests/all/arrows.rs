@@ -59,7 +59,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
         Floor(4),
         "memchr mime_guess parking_lot quick_cache rustix serde_json thiserror | proptest tempfile",
     ),
-    ("haul-tcp-relay", Floor(4), "parking_lot rustix thiserror | proptest tempfile"),
+    ("haul-tcp-relay", Floor(4), "crc32c parking_lot rustix thiserror | proptest tempfile"),
     (
         "haul-bench",
         Floor(5),
