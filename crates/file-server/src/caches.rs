@@ -21,15 +21,22 @@ pub(crate) struct Key {
 }
 
 /// A key that owns nothing, to look up with.
-#[derive(Debug, Clone, Copy, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Asked<'a> {
     pub(crate) accepted: Accepted,
     pub(crate) path: &'a [u8],
 }
 
 impl Asked<'_> {
-    fn to_key(self) -> Key {
-        Key { accepted: self.accepted, path: self.path.into() }
+    /// Under which a file is kept that is the same for everybody.
+    fn by_anybody(self) -> Self {
+        Self { accepted: Accepted::default(), ..self }
+    }
+
+    /// Under which a file is kept that was found for this.
+    fn key_for(self, meta: &Meta) -> Key {
+        let key = if meta.varies { self } else { self.by_anybody() };
+        Key { accepted: key.accepted, path: key.path.into() }
     }
 }
 
@@ -106,14 +113,20 @@ impl Caches {
 
     /// The file, if its bytes are here and were seen to be right lately.
     pub(crate) fn hot(&self, asked: Asked<'_>, now_ms: u64) -> Option<Arc<HotFile>> {
-        let file = self.hot.get(&asked)?;
+        let file = self.any_hot(asked)?;
         file.checked.is_fresh(now_ms, self.valid_ms).then_some(file)
     }
 
     /// The file, if its bytes are here and this is its state on the disk, as was just seen.
     pub(crate) fn hot_in_state(&self, asked: Asked<'_>, meta: &Meta) -> Option<Arc<HotFile>> {
-        let file = self.hot.peek(&asked)?;
-        is_same(&file.meta, meta).then_some(file)
+        self.any_hot(asked).filter(|file| is_same(&file.meta, meta))
+    }
+
+    /// What is the same for everybody is kept once, whatever its askers take.
+    fn any_hot(&self, asked: Asked<'_>) -> Option<Arc<HotFile>> {
+        let is_right = |file: &Arc<HotFile>| !file.meta.varies || asked == asked.by_anybody();
+        let file = self.hot.get(&asked.by_anybody()).filter(is_right);
+        file.or_else(|| self.hot.get(&asked).filter(|file| file.meta.varies))
     }
 
     pub(crate) fn keep_hot(
@@ -123,15 +136,23 @@ impl Caches {
         body: Box<[u8]>,
         now_ms: u64,
     ) -> Arc<HotFile> {
+        self.unless_it_varies(asked, &meta);
+        let key = asked.key_for(&meta);
         let file = Arc::new(HotFile { meta, body, checked: Checked::at(now_ms) });
-        self.hot.insert(asked.to_key(), Arc::clone(&file));
+        self.hot.insert(key, Arc::clone(&file));
         file
     }
 
     /// The file, if it is open and was looked for lately.
     pub(crate) fn open(&self, asked: Asked<'_>, now_ms: u64) -> Option<Arc<OpenFile>> {
-        let kept = self.open.get(&asked)?;
+        let kept = self.any_open(asked)?;
         kept.checked.is_fresh(now_ms, self.valid_ms).then(|| Arc::clone(&kept.file))
+    }
+
+    fn any_open(&self, asked: Asked<'_>) -> Option<Arc<Kept>> {
+        let is_right = |kept: &Arc<Kept>| !kept.file.meta.varies || asked == asked.by_anybody();
+        let kept = self.open.get(&asked.by_anybody()).filter(is_right);
+        kept.or_else(|| self.open.get(&asked).filter(|kept| kept.file.meta.varies))
     }
 
     /// Keeps a file open; one that is kept in this state already stays, with what it has beside.
@@ -141,20 +162,31 @@ impl Caches {
         file: Arc<OpenFile>,
         now_ms: u64,
     ) -> Arc<OpenFile> {
-        let same = |kept: &Arc<Kept>| is_same(&kept.file.meta, &file.meta);
-        let file = match self.open.peek(&asked).filter(same) {
+        self.unless_it_varies(asked, &file.meta);
+        let file = match self.any_open(asked).filter(|kept| is_same(&kept.file.meta, &file.meta)) {
             Some(kept) => Arc::clone(&kept.file),
             None => file,
         };
         let kept = Kept { file: Arc::clone(&file), checked: Checked::at(now_ms) };
-        self.open.insert(asked.to_key(), Arc::new(kept));
+        self.open.insert(asked.key_for(&file.meta), Arc::new(kept));
         file
+    }
+
+    /// Encoded forms have come: what was kept for everybody is not for everybody any more.
+    fn unless_it_varies(&self, asked: Asked<'_>, meta: &Meta) {
+        if meta.varies && asked != asked.by_anybody() {
+            let asked = asked.by_anybody();
+            self.hot.remove_if(&asked, |file| !file.meta.varies);
+            self.open.remove_if(&asked, |kept| !kept.file.meta.varies);
+        }
     }
 
     /// What was here is not there any more.
     pub(crate) fn forget(&self, asked: Asked<'_>) {
-        self.hot.remove(&asked);
-        self.open.remove(&asked);
+        for asked in [asked, asked.by_anybody()] {
+            self.hot.remove(&asked);
+            self.open.remove(&asked);
+        }
     }
 
     /// Files whose bytes are here, and what they take.

@@ -8,11 +8,9 @@ use haul_reactor::{Accepted, Event, Hub, Moved, Next, Service, Socket};
 use crate::access_log::Ended;
 use crate::connection::{Connection, Flow, Message, State};
 use crate::sending::{Progress, Sending};
+use crate::stream::SHARE_BYTES;
 use crate::tier::Tier;
 use crate::worker::Worker;
-
-/// How many bytes one connection may move before it is the next one's turn.
-const SHARE_BYTES: u64 = 1 << 20;
 
 /// How many requests of one connection are answered before it is the next one's turn.
 const SHARE_REQUESTS: u32 = 32;

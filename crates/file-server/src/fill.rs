@@ -10,13 +10,15 @@ use rustix::io::Errno;
 
 use crate::carrier::{Buffer, Carrier};
 use crate::meta::OpenFile;
+use crate::stream::SHARE_BYTES;
 use crate::tier::{Source, Tier, aligned};
 
 /// What direct reads are multiples of: enough for every disk with blocks of up to a page.
 const BLOCK_BYTES: u64 = 4096;
 
-/// The memory of one read where there is no carrier.
-const BUFFER_BYTES: u64 = 256 << 10;
+/// The memory of one read where there is no carrier: however many clients are slow, each holds no
+/// more.
+const BUFFER_BYTES: u64 = 64 << 10;
 
 /// Bytes of a file on their way to a socket.
 #[derive(Debug)]
@@ -52,9 +54,16 @@ pub(crate) enum Broken {
 }
 
 impl Window {
+    /// Whether it takes a carrier, of which there are so many, and not other memory.
+    pub(crate) fn is_carried(&self) -> bool {
+        matches!(self.holder, Holder::Pipe(_) | Holder::Lent { .. })
+    }
+
     /// Moves to the socket what there is room for. After the last byte nothing is left inside.
     pub(crate) fn send_some(&mut self, socket: &mut Socket, more: bool) -> io::Result<Moved> {
-        let bytes_max = usize::try_from(self.bytes).unwrap_or(usize::MAX);
+        let share = self.bytes.min(SHARE_BYTES);
+        let more = more || share < self.bytes;
+        let bytes_max = usize::try_from(share).unwrap_or(usize::MAX);
         let moved = match &mut self.holder {
             Holder::Pipe(lease) => match lease.drain(&*socket, bytes_max, more) {
                 Ok(Drained::Bytes(bytes)) => Moved::Bytes(bytes),
@@ -67,7 +76,9 @@ impl Window {
             Holder::Lent { buffer, sent } => {
                 write(&buffer.bytes()[*sent..][..bytes_max], sent, socket, more)?
             }
-            Holder::Memory { buffer, sent } => write(&buffer[*sent..], sent, socket, more)?,
+            Holder::Memory { buffer, sent } => {
+                write(&buffer[*sent..][..bytes_max], sent, socket, more)?
+            }
         };
         if let Moved::Bytes(bytes) = moved {
             self.bytes -= bytes as u64;

@@ -62,6 +62,8 @@ pub(crate) struct Meta {
     pub(crate) tag: String,
     pub(crate) modified_s: u64,
     pub(crate) content_type: String,
+    /// Another client could have got another form.
+    pub(crate) varies: bool,
     /// What every answer about the file says, 304 included.
     pub(crate) always: Lines,
     /// What an answer with bytes of the file says besides, but for their type, length and range.
@@ -119,7 +121,16 @@ impl Meta {
         head.end()?;
         let first_line_bytes = memchr::memchr(b'\n', &whole).map_or(0, |at| at + 1);
         whole.drain(..first_line_bytes);
-        Ok(Self { version, tag, modified_s, content_type, always, with_body, whole })
+        Ok(Self {
+            version,
+            tag,
+            modified_s,
+            content_type,
+            varies: chosen.varies,
+            always,
+            with_body,
+            whole,
+        })
     }
 }
 

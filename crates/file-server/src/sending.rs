@@ -34,7 +34,7 @@ impl Source {
     fn body(&self, range: Range<u64>) -> Body {
         match self {
             Self::Hot(file, tier) => Body::Memory(Arc::clone(file), range, *tier),
-            Self::File(file) => Body::File(Stream::new(Arc::clone(file), range)),
+            Self::File(file) => Body::File(Box::new(Stream::new(Arc::clone(file), range))),
         }
     }
 }
@@ -44,7 +44,7 @@ impl Source {
 enum Body {
     None,
     Memory(Arc<HotFile>, Range<u64>, Tier),
-    File(Stream),
+    File(Box<Stream>),
 }
 
 /// A range of a file, with what stands before it.

@@ -14,6 +14,10 @@ use crate::meta::OpenFile;
 use crate::shared::Desk;
 use crate::tier::{self, Source, Tier, choose, window_end};
 
+/// How many bytes one connection may move before it is the next one's turn: some tens of
+/// microseconds, which is what a small answer waits behind each download.
+pub(crate) const SHARE_BYTES: u64 = 256 << 10;
+
 /// How long it is believed that what was in memory still is.
 const RESIDENT_FOR: Duration = Duration::from_millis(10);
 
@@ -103,7 +107,9 @@ impl Stream {
                     let window = window.map_err(|broken| io::Error::other(broken.words()))?;
                     self.is_uncached |= window.tier == Tier::Uncached;
                     desk.counts.fallbacks.add(u64::from(window.is_fallback));
-                    self.look_ahead(self.at + window.bytes, desk, now, &remote);
+                    if window.is_carried() {
+                        self.look_ahead(self.at + window.bytes, desk, now, &remote);
+                    }
                     self.window = Some(window);
                     self.window_since = Some(now);
                 }
@@ -207,7 +213,7 @@ impl Stream {
     }
 
     fn send_file(&mut self, socket: &mut Socket) -> io::Result<Step> {
-        let wanted = window_end(self.at, self.end) - self.at;
+        let wanted = (window_end(self.at, self.end) - self.at).min(SHARE_BYTES);
         let mut offset = self.at;
         let count = usize::try_from(wanted).unwrap_or(usize::MAX);
         let sent = rustix::io::retry_on_intr(|| {

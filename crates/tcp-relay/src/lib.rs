@@ -8,6 +8,8 @@
 //!   ones spliced through a pipe that is borrowed for the burst ([`Moving`]).
 //! - Targets take turns, or are chosen by load or by client ([`Balance`]); those that do not answer
 //!   are left out ([`CheckOptions`]).
+//! - With [`HttpOptions`] it reads the heads of HTTP/1.1 and writes them anew; bodies pass through as
+//!   before: `docs/relay-http.md`.
 //! - The PROXY protocol tells who the client is, in and out ([`proxy`]).
 //! - [`Stats`] count what was done; an admin address tells them to Prometheus.
 //!
@@ -56,18 +58,18 @@
 //! pipe is made. Where copies end and splices begin was measured: `docs/relay.md`.
 //!
 //! # What it is not
-//! It does not look into what it moves, ends no TLS, and looks up no names: addresses are numbers.
+//! Without [`HttpOptions`] it does not look into what it moves. It keeps no copies, ends no TLS, and looks up no names: addresses are numbers.
 //!
 //! # Inside
 //! `flow.rs` is one direction, and knows nothing of connections: `Flow::run` moves what can be moved
 //! from a socket to another one, `Flow::expect` bounds it to a length that is known, `Flow::put`
 //! lets bytes go first. `Core` is what flows of a thread share. `connect.rs` tries the targets of
 //! `target/` one after the other. `relayed.rs` makes a connection of these, `service.rs` serves
-//! them to the reactor, `server.rs` has the threads.
+//! them to the reactor, together with what `http/` makes of flows and of the heads between them; `server.rs` has the threads.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[HAProxyPipe\] when to splice, and that ends wait for what is in
-//! the pipe; \[ProxyProtocol\]; \[Thaler98\] which target is a client's.
+//! the pipe; \[RFC7239\] who a client is told to be; \[ProxyProtocol\]; \[Thaler98\] which target is a client's.
 
 mod admin;
 mod choice;
@@ -88,9 +90,10 @@ mod target;
 pub use choice::{LARGE_BYTES, Moving};
 pub use config::{Config, Limits};
 pub use error::{Error, Result};
+pub use haul_http1::{ChunkLimits, HeadLimits};
 pub use haul_pipe::{PoolOptions, PoolStats};
 pub use haul_reactor::{Address, TcpOptions};
-pub use http::HttpOptions;
+pub use http::{HttpOptions, HttpStats};
 pub use server::{Addresses, Handle, Server};
 pub use stats::{Ended, Moved, Stats};
 pub use target::{Balance, CheckOptions, Seen};

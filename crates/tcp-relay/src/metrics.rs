@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::http::HttpStats;
 use crate::stats::{Ended, Moved, Stats};
 use crate::target::Seen;
 
@@ -39,6 +40,7 @@ pub(crate) fn text(stats: &Stats) -> String {
     page.family("haul_relay_pipes_closed_total", "counter", "Pipes closed with bytes inside.");
     page.sample(&[], stats.pipes.closed);
     page.targets(stats);
+    page.http(&stats.http);
     page.text
 }
 
@@ -96,6 +98,27 @@ impl Page {
     }
 }
 
+impl Page {
+    fn http(&mut self, http: &HttpStats) {
+        self.family("haul_relay_http_requests_total", "counter", "Requests understood.");
+        self.sample(&[], http.requests);
+        self.family("haul_relay_http_responses_total", "counter", "Responses of targets.");
+        for (class, value) in ["1xx", "2xx", "3xx", "4xx", "5xx"].iter().zip(http.responses) {
+            self.sample(&[("status", class)], value);
+        }
+        self.family("haul_relay_http_answers_total", "counter", "Answers of the relay itself.");
+        for (status, value) in &http.answers {
+            self.sample(&[("status", &status.to_string())], *value);
+        }
+        self.family("haul_relay_http_reused_total", "counter", "Requests on used connections.");
+        self.sample(&[], http.reused);
+        self.family("haul_relay_http_asked_again_total", "counter", "Requests sent again.");
+        self.sample(&[], http.asked_again);
+        self.family("haul_relay_http_tunnels_total", "counter", "Connections that left HTTP.");
+        self.sample(&[], http.tunnels);
+    }
+}
+
 /// A label's value, which may be any path.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
@@ -110,6 +133,8 @@ mod tests {
         let mut stats = Stats { accepted: 12, ..Stats::default() };
         stats.up.bytes_spliced = 99;
         stats.ended[Ended::Reset as usize] = 3;
+        stats.http.responses[3] = 7;
+        stats.http.answers.push((408, 6));
         stats.targets.push(Seen {
             address: "unix:/a\"b\\".to_owned(),
             is_up: true,
@@ -124,6 +149,8 @@ mod tests {
             "haul_relay_bytes_total{direction=\"down\",way=\"copy\"} 0",
             "haul_relay_connections_total 12",
             "haul_relay_ended_total{how=\"reset\"} 3",
+            "haul_relay_http_responses_total{status=\"4xx\"} 7",
+            "haul_relay_http_answers_total{status=\"408\"} 6",
             "haul_relay_target_failed_total{target=\"unix:/a\\\"b\\\\\"} 4",
             "# TYPE haul_relay_pipes gauge",
         ] {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use haul_pipe::PoolStats;
 
 use crate::choice::Way;
+use crate::http::{HttpCounters, HttpStats};
 use crate::target::Seen;
 
 /// A number that one thread raises and others read.
@@ -54,6 +55,8 @@ pub(crate) struct Counters {
     pub(crate) accepted: Counter,
     /// Those that are over, by how they ended.
     pub(crate) ended: [Counter; ENDS],
+    /// What is counted of HTTP.
+    pub(crate) http: HttpCounters,
 }
 
 impl Counters {
@@ -151,6 +154,8 @@ pub struct Stats {
     pub active: u64,
     /// Those that are over, in the order of [`Ended::ALL`].
     pub ended: [u64; ENDS],
+    /// What was done with HTTP.
+    pub http: HttpStats,
     /// The pipes of all threads.
     pub pipes: PoolStats,
     /// Each target.
@@ -165,6 +170,7 @@ impl Stats {
 
     pub(crate) fn add(&mut self, counters: &Counters, pipes: PoolStats) {
         self.up.add(&counters.up);
+        self.http.add(&counters.http);
         self.down.add(&counters.down);
         self.no_pipe += counters.no_pipe.get();
         self.splice_refused += counters.splice_refused.get();

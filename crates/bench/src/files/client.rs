@@ -135,7 +135,7 @@ impl<'a> Client<'a> {
         let mut schedule = Schedule::new(per_second, time);
         let mut next_cold = cold.clone().cycle();
         for (at, page) in (quick..self.connections.len()).zip(next_cold.by_ref()) {
-            self.ask(at, page)?;
+            self.ask_uncompared(at, page)?;
         }
         let mut opened = Opened::default();
         let start = Instant::now();
@@ -169,7 +169,8 @@ impl<'a> Client<'a> {
                         free.push(at);
                     }
                     (true, false) => {
-                        next_cold.next().map(|page| self.ask(at, page)).transpose()?;
+                        let page = next_cold.next();
+                        page.map(|page| self.ask_uncompared(at, page)).transpose()?;
                     }
                 }
             }
@@ -192,6 +193,11 @@ impl<'a> Client<'a> {
         self.asked += 1;
         let compare = self.compare_all || self.asked.is_multiple_of(COMPARE_EVERY);
         self.connections[at].ask(self.site, page, self.lengths, compare)
+    }
+
+    /// For downloads beside what is quick: comparing them would keep that waiting.
+    fn ask_uncompared(&mut self, at: usize, page: usize) -> Result<()> {
+        self.connections[at].ask(self.site, page, self.lengths, false)
     }
 
     fn look(&mut self, at: usize) -> Result<Look> {

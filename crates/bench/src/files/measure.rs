@@ -267,6 +267,7 @@ impl<'a> Bench<'a> {
         let mut client = Client::new(&self.site, self.watcher, to, connections)?;
         client.compare_all = true;
         client.download(&self.quick, server.meter)?;
+        client.download(&(self.big.start..self.big.end.min(self.big.start + 1)), server.meter)?;
         client.compare_all = false;
         let load = Load { settle: Duration::ZERO, measure: self.options.time / 2 };
         let sample = client.closed(&self.quick, load, server.meter)?;

@@ -275,6 +275,7 @@ Examples:
   haul relay --listen '[::]:22' --to unix:/run/sshd.sock
   haul relay --listen 0.0.0.0:443 --to 10.0.0.1:443 --to 10.0.0.2:443 --check-every 2s
   haul relay --listen 0.0.0.0:25 --to 10.0.0.1:25 --proxy-out v2
+  haul relay --http --listen 0.0.0.0:80 --to 10.0.0.1:8080 --to 10.0.0.2:8080
   haul relay --listen 127.0.0.1:8080 --to 10.0.0.1:80 --admin 127.0.0.1:9002
   curl http://127.0.0.1:9002/metrics
 

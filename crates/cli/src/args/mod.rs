@@ -20,6 +20,7 @@ mod log;
 mod patch;
 mod probe;
 mod relay;
+mod relay_http;
 mod store;
 mod sum;
 mod tune;

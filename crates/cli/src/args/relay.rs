@@ -10,6 +10,7 @@ use haul_tcp_relay::{
 };
 
 use super::parse_address;
+use super::relay_http::HttpArgs;
 use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
@@ -55,6 +56,9 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Targets")]
     #[arg(hide_short_help = true, value_parser = parse_time)]
     pub(crate) eject_time: Duration,
+
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
 
     /// Expect a PROXY header, version 1 or 2, before each connection
     ///
@@ -187,6 +191,7 @@ impl RelayArgs {
         config.pool = PoolOptions { pipe_bytes: bytes(self.pipe_size), pipes_max: self.pipes };
         config.tcp =
             TcpOptions { keepalive: self.keepalive.0, user_timeout: self.unacknowledged_time };
+        config.http = self.http.options();
         config.limits = self.limits(bytes(self.share));
         config
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use haul_tcp_relay::{Ended, Moved, Stats};
+use haul_tcp_relay::{Ended, HttpStats, Moved, Stats};
 use serde_json::{Value, json};
 
 use crate::units::{Bytes, Count, Grouped, Time};
@@ -34,6 +34,15 @@ pub(super) fn text(stats: &Stats) -> String {
         let bursts = Count(stats.no_pipe, "burst");
         let refused = Count(stats.splice_refused, "direction");
         line(format!("  copied for want of a pipe: {bursts}; splice refused: {refused}"));
+    }
+    if stats.http != HttpStats::default() {
+        let answers: u64 = stats.http.answers.iter().map(|answer| answer.1).sum();
+        line(format!(
+            "  {}, {} on used connections, {} answered by the relay",
+            Count(stats.http.requests, "request"),
+            Grouped(stats.http.reused),
+            Grouped(answers)
+        ));
     }
     for target in &stats.targets {
         line(format!(
@@ -102,6 +111,7 @@ pub(super) fn json(stats: &Stats) -> Value {
         "ended": ended,
         "up": moved(stats.up),
         "down": moved(stats.down),
+        "http": http(&stats.http),
         "no_pipe": stats.no_pipe,
         "splice_refused": stats.splice_refused,
         "pipes": {
@@ -112,5 +122,18 @@ pub(super) fn json(stats: &Stats) -> Value {
             "free": stats.pipes.free,
         },
         "targets": targets,
+    })
+}
+
+fn http(http: &HttpStats) -> Value {
+    let answers: serde_json::Map<_, _> =
+        http.answers.iter().map(|(status, count)| (status.to_string(), (*count).into())).collect();
+    json!({
+        "requests": http.requests,
+        "responses": http.responses,
+        "answers": answers,
+        "reused": http.reused,
+        "asked_again": http.asked_again,
+        "tunnels": http.tunnels,
     })
 }

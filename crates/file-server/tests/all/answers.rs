@@ -227,6 +227,7 @@ fn the_admin_address_tells_counts_and_health_and_no_files() {
     let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
     assert_eq!(get(running.address, "/metrics", "").text(), "a file of this name");
     assert_eq!(get(running.address, "/none", "").status, 404);
+    running.after(2);
     let admin = running.admin.unwrap();
     assert_eq!(get(admin, "/health", "").text(), "ok\n");
     let metrics = get(admin, "/metrics?x", "");

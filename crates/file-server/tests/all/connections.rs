@@ -94,7 +94,7 @@ fn a_reset_at_any_point_harms_nobody_else() {
         assert!(part.body == bytes[start..start + 100_000], "foreign bytes in round {round}");
     }
     running.wait_until("nothing is left of them", |stats| {
-        stats.connections_open == 1 && stats.pipes_leased == 0
+        stats.connections_open == 1 && stats.carriers_lent == 0
     });
 }
 

@@ -142,6 +142,23 @@ fn small_files_are_read_once_and_no_longer_ones_are_kept() {
 }
 
 #[test]
+fn a_file_without_encoded_forms_is_kept_once_for_all_clients() {
+    let place = Place::new();
+    place.write("small", "12345");
+    place.write("longer", noise(2, 70_000));
+    place.write("formed", "12345");
+    place.write("formed.gz", "1234");
+    let running = place.serve(|_| {});
+    for accept in ["", "gzip", "br, gzip", "zstd;q=0.5, gzip", "*"] {
+        for target in ["/small", "/longer", "/formed"] {
+            get(running.address, target, &format!("Accept-Encoding: {accept}\r\n"));
+        }
+    }
+    let stats = running.after(15);
+    assert_eq!((stats.cached_files, stats.open_files), (1 + 5, 1), "{stats:?}");
+}
+
+#[test]
 fn the_cache_stays_within_its_bounds() {
     let place = Place::new();
     for name in 0..200 {

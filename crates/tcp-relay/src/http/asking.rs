@@ -24,6 +24,7 @@ impl HttpRelayed {
         if self.far.is_none() {
             return self.begin_to_connect(exchange, head, around);
         }
+        around.core.counters.http.reused.add(1);
         exchange.again = exchange.is_repeatable.then(|| head.clone());
         self.up.flow.put(head);
         self.stage = Stage::Exchange(exchange);
@@ -39,7 +40,10 @@ impl HttpRelayed {
         self.far = None;
         self.up.flow.give_up();
         match exchange.again.clone() {
-            Some(head) => self.begin_to_connect(exchange.anew(), head, around),
+            Some(head) => {
+                around.core.counters.http.asked_again.add(1);
+                self.begin_to_connect(exchange.anew(), head, around)
+            }
             None => {
                 let silent = "the server behind ended the connection without an answer";
                 self.answer(Refused::new(502, silent), exchange.is_head(), around)

@@ -249,6 +249,7 @@ impl HttpRelayed {
     fn begin<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
         let parsed = parse_request(self.up.inbox.bytes(), &around.options.head_limits);
         let Ok(Some(request)) = parsed else { return Ok(None) };
+        around.core.counters.http.requests.add(1);
         let is_head = request.method == "HEAD";
         let mut head = Vec::new();
         let written = passed_on(&request).and_then(|()| {

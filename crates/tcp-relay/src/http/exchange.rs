@@ -214,12 +214,12 @@ impl HttpRelayed {
         };
         let (status, head_bytes, framing) =
             (response.status, response.head_bytes, response.framing);
+        around.core.counters.http.response(status);
         let mut head = Vec::new();
         if status == 101 && !(exchange.is_websocket && heads::is_websocket(&response)) {
             return Err(Trouble::Answer(BAD_GATEWAY));
         }
         if !response.is_interim() && status != 101 {
-            exchange.again = None;
             exchange.going.keep_alive = exchange.keeps_near(&response, around.hub.is_draining());
             exchange.far_is_kept = response.keep_alive;
         }
@@ -228,6 +228,7 @@ impl HttpRelayed {
         let is_interim = response.is_interim();
         down.inbox.skip(head_bytes);
         if status == 101 {
+            around.core.counters.http.tunnels.add(1);
             self.begin_tunnel(head, around.hub.now());
         } else if is_interim {
             // Version 1.0 knows none.

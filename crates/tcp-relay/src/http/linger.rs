@@ -33,6 +33,7 @@ impl HttpRelayed {
         is_head: bool,
         around: &mut Around<'_, '_, M>,
     ) -> Step {
+        around.core.counters.http.answer(refused.status);
         // A request that is not passed on to its end must not look whole.
         if let Some(far) = self.far.take() {
             far.socket.reset();

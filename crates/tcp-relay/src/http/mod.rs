@@ -7,6 +7,7 @@
 mod answer;
 mod asking;
 mod connection;
+mod counters;
 mod exchange;
 mod half;
 mod heads;
@@ -17,4 +18,6 @@ mod peer;
 mod tunnel;
 
 pub(crate) use connection::{Around, HttpRelayed};
+pub(crate) use counters::HttpCounters;
+pub use counters::HttpStats;
 pub use options::HttpOptions;
