@@ -10,7 +10,7 @@ use haul_tcp_relay::{Config, Limits, Moving, PoolOptions};
 use crate::endpoint::{End, Script, Stream, follow};
 use crate::world::{Relay, config, listener};
 
-const BULK: u64 = 4;
+const BULK: usize = 4;
 const BULK_BYTES: u64 = 96 << 20;
 const SHARE_BYTES: usize = 64 << 10;
 /// A share, and the burst that ends it.
@@ -31,7 +31,7 @@ fn a_key_stroke_waits_for_a_bounded_number_of_turns_beside_bulk() {
             moving,
             pool,
             limits,
-            ..config([vec![typing_address], vec![bulk_address; BULK as usize]].concat())
+            ..config([vec![typing_address], vec![bulk_address; BULK]].concat())
         });
         let keys = relay.connect();
         keys.set_nodelay(true).unwrap();
@@ -46,7 +46,7 @@ fn a_key_stroke_waits_for_a_bounded_number_of_turns_beside_bulk() {
                 }
             });
             let mut ends = Vec::new();
-            for number in 0..BULK {
+            for number in 0..BULK as u64 {
                 let (up, down) = (Stream::new(number, true), Stream::new(number, false));
                 let near = Script {
                     sends: up,
@@ -77,7 +77,7 @@ fn a_key_stroke_waits_for_a_bounded_number_of_turns_beside_bulk() {
         let (count, median) = (moved.len(), moved[moved.len() / 2]);
         println!("{moving:?}: {count} strokes, {median} bytes of bulk beside half of them");
         assert!(count > 20, "{moving:?}: {count}");
-        assert!(median <= BULK * TURNS * TURN_BYTES, "{moving:?}: {median}");
+        assert!(median <= BULK as u64 * TURNS * TURN_BYTES, "{moving:?}: {median}");
     }
 }
 
