@@ -15,8 +15,7 @@ use crate::shared::Desk;
 use crate::tier::{self, Source, Tier, choose, window_end};
 
 /// How many bytes one connection may move before it is the next one's turn: some tenths of a
-/// millisecond, which is what a small answer waits behind each download. A quarter of it made
-/// downloads cost a tenth more.
+/// millisecond, which is what a small answer waits behind each download. Less means more turns.
 pub(crate) const SHARE_BYTES: u64 = 1 << 20;
 
 /// How long it is believed that what was in memory still is.
