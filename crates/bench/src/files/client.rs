@@ -20,7 +20,7 @@ use crate::watch::Watcher;
 /// One answer of so many is compared byte by byte; the others are counted.
 const COMPARE_EVERY: u64 = 64;
 /// A server that answers nothing for so long has failed.
-const SILENCE_MAX: Duration = Duration::from_secs(20);
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// How long nobody is ready before it is looked whether to stop.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 /// The most that is taken from a download at a time, so that what is quick is not kept waiting.

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 
 /// A server that does not listen after so long will not.
-const START_MAX: Duration = Duration::from_secs(10);
+const START_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Ends the group once this process has dropped it, or is gone.

@@ -15,7 +15,7 @@ use crate::stats::Latencies;
 use crate::watch::Watcher;
 
 /// A relay through which nothing comes for so long has failed.
-pub(super) const SILENCE_MAX: Duration = Duration::from_secs(20);
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(30);
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(100);
 const LISTENER: u64 = u64::MAX;
 

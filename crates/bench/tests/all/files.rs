@@ -18,7 +18,7 @@ fn options(dir: &TempDir, parts: &[Part]) -> Options {
         hot_files: 20,
         big_bytes: (2 << 20) + 100,
         big_files: 3,
-        memory_bytes: 64 << 20,
+        memory_bytes: 32 << 20,
         connections: 4,
         rounds: 2,
         time: Duration::from_millis(30),
