@@ -9,11 +9,11 @@
 //! |---|---|---|
 //! | [`Tier::Memory`] | small files | head and body from a cache of our own, in one send |
 //! | [`Tier::Resident`] | what is in the page cache | `sendfile` |
-//! | [`Tier::Direct`] | cold, from 1 MiB on | direct reads into one of two pipes, while the other is moved on to the client |
+//! | [`Tier::Direct`] | cold, from 1 MiB on | direct reads into one of two buffers in huge pages, while the other one is sent ([`Cold`]) |
 //! | [`Tier::Read`] | cold and small, or asked for often | read by way of the page cache, where it stays |
-//! | [`Tier::Uncached`] | as direct, without direct reads or pipes | read into a buffer, and dropped from the page cache |
+//! | [`Tier::Uncached`] | as direct, where there are no direct reads or no buffers | read into a buffer, and dropped from the page cache |
 //!
-//! The choice is made for each MiB of an answer, from what of it is in memory and how often it was
+//! The choice is made for each 2 MiB of an answer, from what of it is in memory and how often it was
 //! asked for.
 //!
 //! # Example
@@ -50,7 +50,7 @@
 //! - Nothing outside of the directory is served: neither by `..`, nor by a symbolic link, nor by
 //!   one that is exchanged at the right moment. Only regular files are.
 //! - The threads that serve never read a disk. What is not in memory, names included, is left to
-//!   others, and what others do is bounded: [`Tiers::disk_threads`], [`Tiers::pipes_max`].
+//!   others, and what others do is bounded: [`Tiers::disk_threads`], [`Tiers::carriers_max`].
 //! - An answer is never padded, and never continued with another file: one that gets shorter
 //!   ends its connection, one that is replaced is sent to its end.
 //! - A head that does not come, and a client that does not take what it asked for, are not waited
@@ -60,8 +60,8 @@
 //! # Cost
 //! A request for a small hot file is one `recv` and one `sendmsg`, without an allocation; one for a
 //! file that is open and in memory is two calls more; a test counts them. An idle connection is a
-//! descriptor and its state. A cold download takes one or two pipes of 1 MiB while it runs, and no
-//! page of the page cache.
+//! descriptor and its state. A cold download takes one or two buffers of 2 MiB while it runs, and
+//! no page of the page cache.
 //!
 //! # What it is not
 //! No TLS, no HTTP/2: put a proxy in front. It compresses nothing, rewrites nothing, runs nothing.

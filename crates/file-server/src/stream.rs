@@ -14,9 +14,9 @@ use crate::meta::OpenFile;
 use crate::shared::Desk;
 use crate::tier::{self, Source, Tier, choose, window_end};
 
-/// How many bytes one connection may move before it is the next one's turn: some tens of
-/// microseconds, which is what a small answer waits behind each download.
-pub(crate) const SHARE_BYTES: u64 = 256 << 10;
+/// How many bytes one connection may move before it is the next one's turn: some tenths of a
+/// millisecond, which is what a small answer waits behind each download. Less means more turns.
+pub(crate) const SHARE_BYTES: u64 = 1 << 20;
 
 /// How long it is believed that what was in memory still is.
 const RESIDENT_FOR: Duration = Duration::from_millis(10);

@@ -1,6 +1,7 @@
 //! What a message costs the relay, copied, spliced, and as it chooses itself: from 64 B to 1 MiB,
 //! one message at a time to a target that sends it back. The relay has core 0 for itself, both ends
 //! share core 1. Prints a table of microseconds of CPU a message, the medians of five rounds in turn.
+#![expect(clippy::print_stdout, reason = "an example that is run by hand")]
 
 use std::error::Error;
 use std::fs;

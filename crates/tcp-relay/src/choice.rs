@@ -29,8 +29,9 @@ pub enum Moving {
 pub const LARGE_BYTES: usize = 16 << 10;
 /// So many large bursts in a row turn to splices.
 const LARGE_IN_ROW: u8 = 2;
-/// So many smaller ones turn back.
-const SMALL_IN_ROW: u8 = 3;
+/// So many smaller ones turn back: among the bursts of many busy connections there are short ones,
+/// and to copy for a while what is long costs more than to splice for a while what is short.
+const SMALL_IN_ROW: u8 = 16;
 
 /// The choice for one direction of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,20 +103,21 @@ mod tests {
     }
 
     #[test]
-    fn two_large_bursts_turn_to_splices_and_three_small_ones_back() {
+    fn two_large_bursts_turn_to_splices_and_sixteen_small_ones_back() {
         let large = LARGE_BYTES;
+        let nearly = [SMALL; 15];
         for (bursts, way) in [
-            (&[] as &[usize], Way::Copy),
-            (&[large], Way::Copy),
-            (&[large, SMALL, large], Way::Copy),
-            (&[large, large], Way::Splice),
-            (&[large, large, SMALL, SMALL], Way::Splice),
-            (&[large, large, SMALL, SMALL, large, SMALL, SMALL], Way::Splice),
-            (&[large, large, SMALL, SMALL, SMALL], Way::Copy),
-            (&[large, large, SMALL, SMALL, SMALL, large], Way::Copy),
-            (&[large - 1; 100], Way::Copy),
+            (vec![], Way::Copy),
+            (vec![large], Way::Copy),
+            (vec![large, SMALL, large], Way::Copy),
+            (vec![large, large], Way::Splice),
+            ([&[large, large], &nearly[..]].concat(), Way::Splice),
+            ([&[large, large], &nearly[..], &[large], &nearly[..]].concat(), Way::Splice),
+            ([&[large, large], &nearly[..], &[SMALL]].concat(), Way::Copy),
+            ([&[large, large], &nearly[..], &[SMALL, large]].concat(), Way::Copy),
+            (vec![large - 1; 100], Way::Copy),
         ] {
-            assert_eq!(after(Moving::Auto, bursts), way, "{bursts:?}");
+            assert_eq!(after(Moving::Auto, &bursts), way, "{bursts:?}");
         }
     }
 

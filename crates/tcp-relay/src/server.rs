@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -57,6 +58,7 @@ struct Seen {
     since: Instant,
     threads: Vec<(Arc<Counters>, PipePool)>,
     targets: Arc<Targets>,
+    is_ending: AtomicBool,
 }
 
 /// What the thread that waits for the end hears.
@@ -102,7 +104,12 @@ impl Server {
                 Relaying { shared: Arc::clone(&shared), core, proxy_in: config.proxy_in.clone() };
             reactors.push(Reactor::new(service, own, gate.clone()).map_err(Error::Start)?);
         }
-        let seen = Arc::new(Seen { since: Instant::now(), threads, targets });
+        let seen = Arc::new(Seen {
+            since: Instant::now(),
+            threads,
+            targets,
+            is_ending: AtomicBool::new(false),
+        });
         let admin = admin(config.admin, &seen)?;
         let checker = Checker::start(Arc::clone(&seen.targets), config.limits.connect_time_max);
         let (sender, news) = channel();
@@ -245,6 +252,9 @@ impl Told for Arc<Seen> {
     }
 
     fn trouble(&self) -> Option<&'static str> {
+        if self.is_ending.load(Relaxed) {
+            return Some("It is told to stop");
+        }
         let is_any_up = self.targets.is_any_up(Instant::now());
         (!is_any_up).then_some("No target is up")
     }
@@ -253,6 +263,7 @@ impl Told for Arc<Seen> {
 impl Handle {
     /// Accepts nothing more, and ends when the last connection has, or the time for it is over.
     pub fn drain(&self) {
+        self.seen.is_ending.store(true, Relaxed);
         // A relay that is over needs no more.
         self.news.send(News::Drain).ok();
     }

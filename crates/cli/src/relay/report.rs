@@ -35,8 +35,8 @@ pub(super) fn text(stats: &Stats) -> String {
         let refused = Count(stats.splice_refused, "direction");
         line(format!("  copied for want of a pipe: {bursts}; splice refused: {refused}"));
     }
-    if stats.http != HttpStats::default() {
-        let answers: u64 = stats.http.answers.iter().map(|answer| answer.1).sum();
+    let answers: u64 = stats.http.answers.iter().map(|answer| answer.1).sum();
+    if stats.http.requests + answers > 0 {
         line(format!(
             "  {}, {} on used connections, {} answered by the relay",
             Count(stats.http.requests, "request"),

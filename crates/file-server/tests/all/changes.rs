@@ -5,7 +5,7 @@ use std::io::Read;
 use crate::client::{Client, get};
 use crate::helper::{Place, Running, noise};
 
-const BIG: usize = 64 << 20;
+const BIG: usize = 32 << 20;
 
 /// Asks for a big file, reads a little of it, and gives the client once the server is stuck because
 /// nobody reads on.

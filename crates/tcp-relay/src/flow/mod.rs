@@ -304,6 +304,11 @@ impl Flow {
         core.counters.splice_refused.add(1);
     }
 
+    /// Counts bytes of this direction that somebody else took from its source.
+    pub(crate) fn copied(&self, bytes: usize, core: &Core) {
+        self.counters(core).burst(Way::Copy, bytes);
+    }
+
     fn counters<'a>(&self, core: &'a Core) -> &'a MovedCounters {
         match self.direction {
             Direction::Up => &core.counters.up,

@@ -127,14 +127,12 @@ fn what_was_put_goes_first_and_a_known_length_is_taken_exactly() {
             way.flow.put(b"first".to_vec());
             way.flow.expect(Some(length as u64));
             let body = vec![1; length];
-            let mut left = body.as_slice();
+            let all = [body.as_slice(), b"next"].concat();
+            let mut left = all.as_slice();
             let mut got = Vec::new();
             loop {
                 let sent = way.client.write(left).unwrap_or_default();
                 left = &left[sent..];
-                if left.is_empty() {
-                    way.client.write_all(b"next").unwrap();
-                }
                 let stop = way.run().0.unwrap();
                 got.extend(way.read_target());
                 if stop == Stop::Complete {
@@ -142,6 +140,7 @@ fn what_was_put_goes_first_and_a_known_length_is_taken_exactly() {
                 }
             }
             assert_eq!(got, [b"first".as_slice(), &body].concat(), "{moving:?} {length}");
+            assert!(left.is_empty(), "{moving:?} {length}");
             let mut rest = [0; 8];
             let from = &way.from;
             let bytes = rustix::io::read(from, &mut rest).unwrap();

@@ -213,7 +213,7 @@ impl HttpRelayed {
             if !self.near.is_readable() {
                 break;
             }
-            match self.up.inbox.receive(&mut self.near, &mut around.core.scratch) {
+            match self.up.receive(&mut self.near, around.core) {
                 Ok(Moved::Bytes(0)) => return Err(End::clean(Ended::Clean)),
                 Ok(_) => {}
                 Err(_) => return Err(End::cut(Ended::Reset)),

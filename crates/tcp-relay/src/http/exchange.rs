@@ -183,11 +183,15 @@ impl HttpRelayed {
             if share == 0 {
                 return Ok(Some(Stop::ShareUsed));
             }
-            let Self { far: Some(far), down, .. } = self else { return Ok(None) };
+            let Self { near, far: Some(far), down, .. } = self else { return Ok(None) };
+            // Nobody waits for it any more. A client that said its end may still wait.
+            if near.is_readable() && near.peek().is_err() {
+                return Err(Trouble::Cut(Ended::Reset));
+            }
             if !far.socket.is_readable() {
                 return Ok(Some(Stop::SourceEmpty));
             }
-            match down.inbox.receive(&mut far.socket, &mut around.core.scratch) {
+            match down.receive(&mut far.socket, around.core) {
                 Ok(Moved::Bytes(0)) | Err(_) if down.inbox.is_empty() => {
                     return Err(Trouble::Silence);
                 }

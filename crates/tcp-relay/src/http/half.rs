@@ -3,6 +3,8 @@
 //! Bodies of a known length, and those up to the end, are a [`Flow`] of so many bytes. Of a chunked
 //! body the frame is read and written anew; the data of a large chunk is a flow, too.
 
+use std::io;
+
 use haul_http1::{Chunk, ChunkLimits, Chunks, Framing, LAST_CHUNK, Refused, write_chunk_size};
 use haul_reactor::{Moved, Socket};
 
@@ -150,7 +152,7 @@ impl Half {
                 if *share == 0 {
                     return Ok(Progress::Stopped(Stop::ShareUsed));
                 }
-                match self.inbox.receive(from, &mut core.scratch).map_err(|_gone| Broken::Source)? {
+                match self.receive(from, core).map_err(|_gone| Broken::Source)? {
                     Moved::WouldBlock => return Ok(Progress::Stopped(Stop::SourceEmpty)),
                     Moved::Bytes(0) => return Ok(Progress::Truncated),
                     Moved::Bytes(bytes) => *share = share.saturating_sub(bytes),
@@ -160,6 +162,18 @@ impl Half {
             self.scan(&mut out)?;
             self.flow.put(out);
         }
+    }
+
+    /// Takes what has come into the inbox.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(crate) fn receive(&mut self, from: &mut Socket, core: &mut Core) -> io::Result<Moved> {
+        let moved = self.inbox.receive(from, &mut core.scratch)?;
+        if let Moved::Bytes(bytes @ 1..) = moved {
+            self.flow.copied(bytes, core);
+        }
+        Ok(moved)
     }
 
     /// Reads the frame of what was received, and writes it anew to `out` with the data. The data of

@@ -213,3 +213,112 @@ fn write_connection(head: &mut HeadWriter<'_>, going: Going) {
         (true, Version::Http11) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use haul_http1::{HeadLimits, parse_request, parse_response};
+
+    use super::*;
+
+    /// The head that goes out for one that came in.
+    fn anew(received: &str, options: &HttpOptions) -> Result<String, Refused> {
+        let request = parse_request(received.as_bytes(), &HeadLimits::default())?.unwrap();
+        let mut out = Vec::new();
+        write_request(&mut out, &request, &Peer::new(None), options)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn fields_are_alike_with_underlines_and_in_any_case() {
+        for (received, name, alike) in [
+            ("X-Real-IP", "x-real-ip", true),
+            ("x_real-ip", "x-real-ip", true),
+            ("xxreal-ip", "x-real-ip", false),
+            ("x-real-ip2", "x-real-ip", false),
+            ("te", "te", true),
+        ] {
+            assert_eq!(is_alike(received.as_bytes(), name), alike, "{received} {name}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_written_as_they_were_understood() {
+        let options = HttpOptions::default();
+        for (fields, expected) in [
+            ("", None),
+            ("content-length:  0 \r\n", Some("Content-Length: 0")),
+            ("CONTENT-LENGTH: 7\r\n", Some("Content-Length: 7")),
+            ("transfer-encoding: CHUNKED\r\n", Some("Transfer-Encoding: chunked")),
+            ("Connection: content-length\r\nContent-Length: 7\r\n", Some("Content-Length: 7")),
+            ("Connection: host\r\nContent-Length: 7\r\n", Some("Host: a")),
+        ] {
+            let head =
+                anew(&format!("PUT / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), &options).unwrap();
+            let lengths =
+                head.lines().filter(|line| line.contains("Length") || line.contains("oding"));
+            assert_eq!(lengths.count(), usize::from(expected.is_some()), "{head}");
+            assert!(head.lines().any(|line| expected.is_none_or(|it| it == line)), "{head}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_with_the_same_length_and_nothing_to_drop() {
+        for body in ["", "Content-Length: 7\r\n", "Transfer-Encoding: chunked\r\n"] {
+            for upgrade in [true, false] {
+                let options = HttpOptions { upgrade, ..HttpOptions::default() };
+                let received = format!(
+                    "POST http://b:1/c HTTP/1.1\r\nHost: a\r\nConnection: upgrade, x\r\nX: 1\r\n\
+                     Upgrade: websocket\r\nExpect: 100-continue\r\n{body}\r\n"
+                );
+                let head = anew(&received, &options).unwrap();
+                let [before, after] = [&received, &head].map(|head| {
+                    parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap()
+                });
+                assert_eq!((after.framing, after.host), (before.framing, Some("b:1")));
+                assert_eq!(after.is_upgrade, upgrade && body.is_empty(), "{head}");
+                assert_eq!(after.expect_continue, !body.is_empty(), "{head}");
+                assert_eq!(after.fields.first("x"), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_response_says_its_length_as_its_client_can_read_it() {
+        let chunked = "Transfer-Encoding: chunked\r\n";
+        let (old, new) = (Version::Http10, Version::Http11);
+        for (status, fields, version, keep_alive, expected) in [
+            (200, "Content-Length: 5\r\n", new, true, "Via: 1.1 haul, Content-Length: 5"),
+            (
+                200,
+                "Content-Length: 5\r\n",
+                new,
+                false,
+                "Via: 1.1 haul, Content-Length: 5, Connection: close",
+            ),
+            (
+                200,
+                "Content-Length: 5\r\n",
+                old,
+                true,
+                "Via: 1.1 haul, Content-Length: 5, Connection: keep-alive",
+            ),
+            (200, chunked, new, true, "Via: 1.1 haul, Transfer-Encoding: chunked"),
+            (200, chunked, old, false, "Via: 1.1 haul, Connection: close"),
+            (204, "Content-Length: 5\r\n", new, true, "Via: 1.1 haul"),
+            (304, "Content-Length: 5\r\n", new, true, "Via: 1.1 haul, Content-Length: 5"),
+            (103, "Content-Length: 5\r\n", new, true, "Via: 1.1 haul"),
+        ] {
+            let received = format!("HTTP/1.1 {status} x\r\n{fields}\r\n");
+            let asked = Asked::Other;
+            let response = parse_response(received.as_bytes(), &HeadLimits::default(), asked)
+                .unwrap()
+                .unwrap();
+            let mut out = Vec::new();
+            let going = Going { version, asked, keep_alive };
+            write_response(&mut out, &response, going, &HttpOptions::default()).unwrap();
+            let head = String::from_utf8(out).unwrap();
+            let lines: Vec<_> = head.trim_end().lines().skip(1).collect();
+            assert_eq!(lines.join(", "), expected, "{received}");
+        }
+    }
+}

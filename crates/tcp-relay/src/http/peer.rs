@@ -41,3 +41,27 @@ impl Peer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_named_as_both_fields_want_it() {
+        for (client, host, expected) in [
+            (Some("192.0.2.7"), Some("a:80"), "for=192.0.2.7;proto=http;host=\"a:80\"|192.0.2.7"),
+            (Some("2001:db8::1"), None, "for=\"[2001:db8::1]\";proto=http|2001:db8::1"),
+            (Some("::ffff:192.0.2.7"), None, "for=192.0.2.7;proto=http|192.0.2.7"),
+            (None, None, "for=unknown;proto=http"),
+        ] {
+            let mut out = Vec::new();
+            let mut head = HeadWriter::request(&mut out, "GET", &["/"]);
+            Peer::new(client.map(|client| client.parse().unwrap())).write(&mut head, host);
+            head.end().unwrap();
+            let head = String::from_utf8(out).unwrap();
+            let values =
+                head.trim_end().lines().skip(1).map(|line| line.split_once(": ").unwrap().1);
+            assert_eq!(values.collect::<Vec<_>>().join("|"), expected);
+        }
+    }
+}

@@ -34,6 +34,14 @@ fn metrics_count_what_was_relayed_and_health_follows_the_targets() {
     }
     assert!(get(&relay, "/health").ends_with("\r\n\r\nok\n"));
 
+    // While it drains, nobody should send it more.
+    let (other, address) = listener();
+    let ending = Relay::start(Config { admin, ..config([address]) });
+    let stays = (ending.connect(), other.accept().unwrap());
+    ending.handle.drain();
+    assert!(get(&ending, "/health").starts_with("HTTP/1.1 503 "));
+    drop((stays, ending));
+
     drop((near, far, target));
     // The first client that fails ejects it.
     drop(relay.connect());

@@ -82,15 +82,7 @@ fn when_all_pipes_are_lent_bytes_are_copied_and_counted() {
     let pool = PoolOptions { pipes_max: 1, ..PoolOptions::default() };
     let relay = Relay::start(Config { moving: Moving::Splice, pool, ..config([address]) });
     // The only pipe is held by a connection whose target does not read.
-    let mut stalled = relay.connect();
-    let _reads_nothing = target.accept().unwrap().0;
-    stalled.set_nonblocking(true).unwrap();
-    let mut looks = 0;
-    while looks < 5000 {
-        let is_stalled = stalled.write(&[1; 65_536]).is_err() && relay.stats().pipes.leased == 1;
-        looks = if is_stalled { looks + 1 } else { 0 };
-        thread::yield_now();
-    }
+    let _stalled = relay.stall(&target);
     let mut near = relay.connect();
     let mut far = target.accept().unwrap().0;
     near.write_all(b"hello").unwrap();

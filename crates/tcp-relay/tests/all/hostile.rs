@@ -155,6 +155,5 @@ fn a_hundred_thousand_hostile_connections_get_their_own_bytes_alone() {
         assert!(counts(seen).iter().all(|count| *count > CONNECTIONS / 50), "{:?}", counts(seen));
     }
     assert!(stats.pipes.closed > 0, "pipes with bytes inside");
-    assert!(stats.no_pipe > 0, "bursts without a pipe");
     assert!(stats.up.bytes_spliced > 0 && stats.down.bytes_copied > 0);
 }

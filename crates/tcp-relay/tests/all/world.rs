@@ -1,5 +1,6 @@
 //! A relay, and what is at its ends.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
@@ -65,6 +66,22 @@ impl Relay {
             }
             std::thread::yield_now();
         }
+    }
+
+    /// A connection whose target reads nothing: where all is spliced, it holds a pipe for as long as
+    /// both ends are there.
+    pub(crate) fn stall(&self, target: &TcpListener) -> [TcpStream; 2] {
+        let mut near = self.connect();
+        let far = target.accept().unwrap().0;
+        near.set_nonblocking(true).unwrap();
+        let mut looks = 0;
+        // The pipe of a burst is not it: thousands of looks find it lent.
+        while looks < 5000 {
+            let is_stalled = near.write(&[1; 65_536]).is_err() && self.stats().pipes.leased == 1;
+            looks = if is_stalled { looks + 1 } else { 0 };
+            std::thread::yield_now();
+        }
+        [near, far]
     }
 
     /// Lets connections end, and tells what was done.

@@ -1,8 +1,11 @@
 //! Requests and responses: what of a head is passed on, in which order, over which connection.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::thread;
 
-use haul_tcp_relay::{Ended, HttpOptions};
+use haul_tcp_relay::proxy::{Trusted, Version};
+use haul_tcp_relay::{Address, Ended, HttpOptions};
 
 use super::{Message, answering, client, http, http_with, ok, target};
 
@@ -113,6 +116,10 @@ fn both_connections_are_kept_for_the_next_request() {
     drop(client);
     let stats = relay.drain();
     assert_eq!((stats.accepted, stats.ended(Ended::Clean)), (1, 1));
+    assert_eq!((stats.http.requests, stats.http.reused, stats.http.responses[1]), (100, 99, 100));
+    let sent: usize =
+        (0..100).map(|number| format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n").len()).sum();
+    assert_eq!((stats.up.bytes_copied, stats.up.bytes_spliced), (sent as u64, 0));
     assert_eq!(stats.targets[0].connected, 1);
 }
 
@@ -172,7 +179,7 @@ fn messages_arrive_whole_byte_by_byte() {
         for byte in ok([&seen.body[..], b"!"].concat()) {
             peer.send([byte]);
         }
-        peer.request().unwrap();
+        peer.rest().ok();
     });
     let relay = http([address]);
     let mut client = client(&relay);
@@ -220,7 +227,7 @@ fn who_waits_for_100_continue_gets_it_from_the_target() {
         peer.send("HTTP/1.1 100 Continue\r\n\r\n");
         let body = peer.body(5).unwrap();
         peer.send(ok(body));
-        peer.head().unwrap();
+        peer.rest().ok();
     });
     let relay = http([address]);
     let mut client = client(&relay);
@@ -335,4 +342,41 @@ fn other_protocols_are_not_left_for() {
     let relay = http_with([address], without, |_| {});
     assert_eq!(client(&relay).ask(upgrade("/", "websocket")).body, b"plain");
     assert!(seen.requests().iter().all(|one| one.all("upgrade").is_empty()));
+}
+
+#[test]
+fn a_client_that_a_proxy_names_is_told_to_targets_in_both_ways() {
+    let line = "PROXY TCP4 192.0.2.7 198.51.100.1 40000 80\r\n";
+    let address = target(move |_, mut peer| {
+        assert_eq!(peer.body(line.len()).unwrap(), line.as_bytes(), "once, before all requests");
+        while let Ok(Some(request)) = peer.request() {
+            peer.send(ok(request.all("x-forwarded-for").join(",")));
+        }
+    });
+    let relay = http_with([address], HttpOptions::default(), |config| {
+        config.proxy_in = Some(Trusted::All);
+        config.proxy_out = Some(Version::V1);
+    });
+    let mut client = client(&relay);
+    client.send(line);
+    for _ in 0..3 {
+        assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").body, b"192.0.2.7");
+    }
+}
+
+#[test]
+fn requests_and_answers_pass_through_unix_sockets() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("near");
+    let (address, seen) = answering(|_| ok("hello"));
+    let relay = http_with([address], HttpOptions::default(), |config| {
+        config.listen = vec![Address::Unix(path.clone())];
+    });
+    let mut client = UnixStream::connect(&path).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+    assert_eq!(seen.requests()[0].all("forwarded"), ["for=unknown;proto=http;host=\"a\""]);
+    assert_eq!(relay.drain().ended(Ended::Clean), 1);
 }

@@ -1,6 +1,7 @@
 //! HTTP between real sockets: a client and targets that read it with code of their own.
 
 mod bodies;
+mod chaos;
 mod endings;
 mod exchanges;
 mod hostile;
