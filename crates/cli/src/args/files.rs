@@ -13,7 +13,7 @@ use crate::units::{parse_bytes, parse_time};
 pub(crate) struct FilesServerArgs {
     /// The directory whose files are served
     pub(crate) dir: PathBuf,
-    /// The address: 127.0.0.1:8080, '[::1]:8080' or unix:/run/files; port 0 takes any free one
+    /// The address: 127.0.0.1:8080, `[::1]:8080` or unix:/run/files; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", help_heading = "Server")]
     pub(crate) listen: Address,
     /// An address for /metrics and /health; without it there is none

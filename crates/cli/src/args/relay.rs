@@ -17,7 +17,7 @@ use crate::units::{parse_bytes, parse_time};
 pub(crate) struct RelayArgs {
     /// An address connections are accepted on; may be given several times
     ///
-    /// Such as 127.0.0.1:8080, '[::]:8080' or unix:/run/relay.sock. Port 0 takes any free one.
+    /// Such as 127.0.0.1:8080, `[::]:8080` or unix:/run/relay.sock. Port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS", required = true, help_heading = "Relay")]
     pub(crate) listen: Vec<Address>,
     /// An address they go to; may be given several times
