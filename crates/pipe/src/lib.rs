@@ -61,8 +61,8 @@
 //! the peer of a socket is gone; Rust's programs ignore it.
 //!
 //! # Sources
-//! [HAProxyPipe] gives pipes back as soon as they are empty and closes those that are not;
-//! [GoSplice] counts bytes to tell the two meanings of `EAGAIN` apart. The manual pages `splice(2)`
+//! \[HAProxyPipe\] gives pipes back as soon as they are empty and closes those that are not;
+//! \[GoSplice\] counts bytes to tell the two meanings of `EAGAIN` apart. The manual pages `splice(2)`
 //! and `pipe(7)`.
 
 mod error;
