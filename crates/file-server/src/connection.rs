@@ -13,6 +13,7 @@ use crate::fill::{Broken, Window};
 use crate::find::Found;
 use crate::meta::OpenFile;
 use crate::sending::Sending;
+use crate::stream::Counted;
 
 /// What is taken of a peer that goes on sending after the last answer, so that it gets to read it.
 const LINGER_BYTES: u64 = 1 << 20;
@@ -57,6 +58,8 @@ pub(crate) struct Connection {
     pub(crate) is_head_begun: bool,
     /// Bytes taken since the pace was looked at last.
     pub(crate) pace_bytes: u64,
+    /// So that a file fetched in pieces counts as asked for once.
+    pub(crate) counted: Counted,
     pub(crate) share_bytes: u64,
     pub(crate) share_requests: u32,
 }
@@ -98,6 +101,7 @@ impl Connection {
             has_unread: false,
             skip_bytes: 0,
             requests: 0,
+            counted: None,
             ready: None,
             closes: false,
             sends_on: false,

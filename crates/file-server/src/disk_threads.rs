@@ -10,8 +10,11 @@ use crate::error::{Error, Result};
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// So many small jobs go before a big one that waits.
+const SMALL_IN_ROW: u32 = 16;
+
 /// A few threads with two queues: look-ups and small reads first, so that somebody who waits for a
-/// page does not wait for everybody's downloads.
+/// page does not wait for everybody's downloads; but downloads go on, too.
 #[derive(Debug)]
 pub(crate) struct DiskThreads {
     shared: Arc<Shared>,
@@ -28,12 +31,27 @@ struct Shared {
 struct Queues {
     small: VecDeque<Job>,
     big: VecDeque<Job>,
+    /// How many small jobs were taken since the last big one.
+    small_in_row: u32,
     is_over: bool,
 }
 
 impl std::fmt::Debug for Queues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} small, {} big", self.small.len(), self.big.len())
+    }
+}
+
+impl Queues {
+    fn next(&mut self) -> Option<Job> {
+        if self.small_in_row < SMALL_IN_ROW || self.big.is_empty() {
+            if let Some(job) = self.small.pop_front() {
+                self.small_in_row += 1;
+                return Some(job);
+            }
+        }
+        self.small_in_row = 0;
+        self.big.pop_front()
     }
 }
 
@@ -76,7 +94,7 @@ impl Shared {
             if queues.is_over {
                 return;
             }
-            match queues.small.pop_front().or_else(|| queues.big.pop_front()) {
+            match queues.next() {
                 Some(job) => {
                     drop(queues);
                     job();
@@ -121,5 +139,20 @@ mod tests {
         }
         release.send(()).unwrap();
         assert_eq!([told.recv().unwrap(), told.recv().unwrap()], ["small", "big"]);
+    }
+
+    #[test]
+    fn big_jobs_are_done_however_many_small_ones_come() {
+        let mut queues = Queues::default();
+        let (tell, told) = mpsc::channel();
+        for name in ["small"; 40] {
+            let tell = tell.clone();
+            queues.small.push_back(Box::new(move || tell.send(name).unwrap()));
+        }
+        queues.big.push_back(Box::new(move || tell.send("big").unwrap()));
+        std::iter::from_fn(|| queues.next()).for_each(|job| job());
+        let order: Vec<_> = told.iter().collect();
+        assert_eq!(order.iter().position(|name| *name == "big"), Some(16));
+        assert_eq!(order.len(), 41);
     }
 }

@@ -39,7 +39,10 @@ impl Service for Worker {
         self.clock.turn(hub.now());
         match event {
             Event::Deadline => {
-                if self.is_too_late(connection, hub.now()) {
+                // The one that passed may be older: a connection that has turn after turn has no
+                // occasion to say a new one.
+                let is_due = connection.deadline.is_some_and(|deadline| deadline <= hub.now());
+                if is_due && self.is_too_late(connection, hub.now()) {
                     return Next::Close;
                 }
             }
@@ -163,7 +166,13 @@ impl Worker {
             return Ok(Flow::Wait);
         }
         let remote = || hub.remote();
-        let progress = sending.step(&mut connection.socket, &self.desk, hub.now(), remote)?;
+        let progress = sending.step(
+            &mut connection.socket,
+            &self.desk,
+            hub.now(),
+            &mut connection.counted,
+            remote,
+        )?;
         sending.is_reading = progress == Progress::Reading;
         match progress {
             Progress::Sent(bytes) => {

@@ -139,12 +139,17 @@ fn direct(file: &OpenFile, source: Source) -> Option<&OwnedFd> {
     if source != Source::Direct {
         return None;
     }
-    let open = || {
-        let path = format!("/proc/self/fd/{}", file.fd.as_raw_fd());
-        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
-        fs::open(path, flags, Mode::empty()).ok()
-    };
-    file.direct.get_or_init(open).as_ref()
+    if let Some(opened) = file.direct.get() {
+        return opened.as_ref();
+    }
+    let path = format!("/proc/self/fd/{}", file.fd.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+    match fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => file.direct.get_or_init(|| Some(fd)).as_ref(),
+        Err(Errno::INVAL) => file.direct.get_or_init(|| None).as_ref(),
+        // No descriptor just now: the next window may have one.
+        Err(_) => None,
+    }
 }
 
 /// Fills the pipe, and throws away what was not `wanted` of it, counted from where the read begins.

@@ -49,10 +49,11 @@
 //! # Promises
 //! - Nothing outside of the directory is served: neither by `..`, nor by a symbolic link, nor by
 //!   one that is exchanged at the right moment. Only regular files are.
-//! - The threads that serve never read a disk. What is not in memory, names included, is left to
-//!   others, and what others do is bounded: [`Tiers::disk_threads`], [`Tiers::carriers_max`].
-//! - An answer is never padded, and never continued with another file: one that gets shorter
-//!   ends its connection, one that is replaced is sent to its end.
+//! - The threads that serve never wait for a disk. What is not in memory, names included, is left
+//!   to others, and what others do is bounded: [`Tiers::disk_threads`], [`Tiers::carriers_max`].
+//! - An answer is never continued with another file: one that gets shorter ends its connection
+//!   (of what the kernel has taken already, what was cut off becomes zeros), one that is replaced is
+//!   sent to its end.
 //! - A head that does not come, and a client that does not take what it asked for, are not waited
 //!   for longer than [`Limits`] say.
 //! - Only this machine can connect, unless [`Config::is_public`] says otherwise.

@@ -12,7 +12,7 @@ use crate::caches::HotFile;
 use crate::connection::Message;
 use crate::meta::{Meta, OpenFile};
 use crate::shared::Desk;
-use crate::stream::{Step, Stream};
+use crate::stream::{Counted, Step, Stream};
 use crate::tier::Tier;
 
 /// Where the bytes of a file are.
@@ -141,6 +141,7 @@ impl Sending {
         socket: &mut Socket,
         desk: &Desk,
         now: Instant,
+        counted: &mut Counted,
         remote: impl Fn() -> Remote<Message>,
     ) -> io::Result<Progress> {
         if self.out_at < self.out.len() {
@@ -149,7 +150,7 @@ impl Sending {
         match &mut self.body {
             Body::None => Ok(self.next_part()),
             Body::Memory(..) => self.send_out(socket, desk),
-            Body::File(stream) => match stream.step(socket, desk, now, remote)? {
+            Body::File(stream) => match stream.step(socket, desk, now, counted, remote)? {
                 Step::Sent(bytes, tier) => {
                     self.sent(bytes, tier, desk);
                     Ok(Progress::Sent(bytes))

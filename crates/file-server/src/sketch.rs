@@ -38,9 +38,6 @@ impl Sketch {
             self.halve();
         }
         let cells = self.cells(self.hasher.hash_one(key));
-        let least = |cells: &[&AtomicU8]| {
-            cells.iter().map(|cell| cell.load(Ordering::Relaxed)).min().unwrap_or(0)
-        };
         // Only the least are raised: the others count other keys already.
         let before = least(&cells);
         let after = before.saturating_add(1);
@@ -64,6 +61,10 @@ impl Sketch {
             cell.store(cell.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
         }
     }
+}
+
+fn least(cells: &[&AtomicU8]) -> u8 {
+    cells.iter().map(|cell| cell.load(Ordering::Relaxed)).min().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! A range of a file on its way to a socket.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_reactor::{Moved, Remote, Socket};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 
 use crate::connection::Message;
 use crate::disk_threads::Size;
@@ -24,6 +24,10 @@ const RESIDENT_FOR: Duration = Duration::from_millis(10);
 /// Who takes longer for a window gets the next one read only when this one is gone: then a slow
 /// client holds one carrier, not two.
 const SLOW: Duration = Duration::from_secs(1);
+
+/// The window that a connection counted last as asked for, by device, inode and place, and how often
+/// it was.
+pub(crate) type Counted = Option<((u64, u64, u64), u32)>;
 
 /// What one step came to.
 #[derive(Debug)]
@@ -51,13 +55,13 @@ pub(crate) struct Stream {
     ahead: Ahead,
     /// Up to where the page cache had it, and when it was asked.
     resident: Option<(u64, Instant)>,
-    /// The last window that was counted as asked for, and how often it was.
-    counted: Option<(u64, u32)>,
     /// The file cannot be sent by `sendfile`.
     is_unsendable: bool,
     /// Reads leave the page cache as it was, but for what the kernel reads ahead of them, which is
     /// gone again once it was read the same way.
     is_uncached: bool,
+    /// Gone when the stream is: what was not begun for it is not begun any more.
+    is_wanted: Arc<()>,
 }
 
 /// What another thread does for it.
@@ -79,9 +83,9 @@ impl Stream {
             is_slow: false,
             ahead: Ahead::Nothing,
             resident: None,
-            counted: None,
             is_unsendable: false,
             is_uncached: false,
+            is_wanted: Arc::new(()),
         }
     }
 
@@ -99,6 +103,7 @@ impl Stream {
         socket: &mut Socket,
         desk: &Desk,
         now: Instant,
+        counted: &mut Counted,
         remote: impl Fn() -> Remote<Message>,
     ) -> io::Result<Step> {
         if self.window.is_none() {
@@ -108,7 +113,7 @@ impl Stream {
                     self.is_uncached |= window.tier == Tier::Uncached;
                     desk.counts.fallbacks.add(u64::from(window.is_fallback));
                     if window.is_carried() {
-                        self.look_ahead(self.at + window.bytes, desk, now, &remote);
+                        self.look_ahead(self.at + window.bytes, desk, now, counted, &remote);
                     }
                     self.window = Some(window);
                     self.window_since = Some(now);
@@ -132,7 +137,7 @@ impl Stream {
             }
             return Ok(step);
         }
-        match self.source(self.at, desk, now) {
+        match self.source(self.at, desk, now, counted) {
             Source::PageCache => self.send_file(socket),
             source => {
                 self.ask(self.at, source, desk, remote());
@@ -147,10 +152,11 @@ impl Stream {
         from: u64,
         desk: &Desk,
         now: Instant,
+        counted: &mut Counted,
         remote: &impl Fn() -> Remote<Message>,
     ) {
         if from < self.end && !self.is_slow {
-            let source = self.source(from, desk, now);
+            let source = self.source(from, desk, now, counted);
             if source != Source::PageCache {
                 self.ask(from, source, desk, remote());
             }
@@ -162,13 +168,17 @@ impl Stream {
         desk.counts.disk_jobs.add(1);
         let carrier = desk.carriers.lend();
         let (file, end) = (Arc::clone(&self.file), window_end(from, self.end));
+        let is_wanted = Arc::downgrade(&self.is_wanted);
         desk.shared.disk.hand(Size::Big, move || {
+            if is_wanted.strong_count() == 0 {
+                return; // The client is gone.
+            }
             remote.tell(Message::Filled(fill(&file, source, from, end, carrier)));
         });
     }
 
     /// Where the window from `from` on is to come from.
-    fn source(&mut self, from: u64, desk: &Desk, now: Instant) -> Source {
+    fn source(&mut self, from: u64, desk: &Desk, now: Instant, counted: &mut Counted) -> Source {
         if self.is_uncached {
             return Source::Direct;
         }
@@ -182,14 +192,17 @@ impl Stream {
             Ok(residency) if !self.is_unsendable => residency.resident_bytes,
             _ => 0,
         };
+        let span = page_span(from, end);
+        let is_all = resident_bytes >= span && self.is_read(end);
+        let resident_bytes = if is_all { resident_bytes } else { resident_bytes.min(span - 1) };
         let mut window = tier::Window {
             file_bytes: self.file.meta.version.bytes,
-            window_bytes: page_span(from, end),
+            window_bytes: span,
             resident_bytes,
             asked: 0,
         };
         if resident_bytes < window.window_bytes {
-            window.asked = self.count(from, desk);
+            window.asked = self.count(from, desk, counted);
         }
         let source = choose(window, desk.shared.rules);
         if source == Source::PageCache {
@@ -198,25 +211,37 @@ impl Stream {
         source
     }
 
-    /// How often the window was asked for lately; each stream counts it once.
-    fn count(&mut self, from: u64, desk: &Desk) -> u32 {
-        let index = from / tier::WINDOW_BYTES;
-        match self.counted {
-            Some((counted, asked)) if counted == index => asked,
+    /// How often the window was asked for lately. Each connection counts it once in a row: who
+    /// fetches a file in pieces asks for it once.
+    fn count(&self, from: u64, desk: &Desk, counted: &mut Counted) -> u32 {
+        let version = &self.file.meta.version;
+        let window = (version.device, version.inode, from / tier::WINDOW_BYTES);
+        match *counted {
+            Some((last, asked)) if last == window => asked,
             _ => {
-                let version = &self.file.meta.version;
-                let asked = desk.shared.sketch.count((version.device, version.inode, index));
-                self.counted = Some((index, asked));
+                let asked = desk.shared.sketch.count(window);
+                *counted = Some((window, asked));
                 asked
             }
         }
+    }
+
+    /// Whether the last byte before `end` can be read without waiting: pages whose read is still
+    /// under way count as resident, and reads end in order.
+    fn is_read(&self, end: u64) -> bool {
+        let (mut byte, at) = ([0], end.saturating_sub(1));
+        let buffers = &mut [IoSliceMut::new(&mut byte)];
+        let read =
+            retry_on_intr(|| preadv2(&self.file.fd, &mut *buffers, at, ReadWriteFlags::NOWAIT));
+        // Where reads cannot be asked not to wait, residency has to do.
+        matches!(read, Ok(1) | Err(Errno::OPNOTSUPP | Errno::NOSYS))
     }
 
     fn send_file(&mut self, socket: &mut Socket) -> io::Result<Step> {
         let wanted = (window_end(self.at, self.end) - self.at).min(SHARE_BYTES);
         let mut offset = self.at;
         let count = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let sent = rustix::io::retry_on_intr(|| {
+        let sent = retry_on_intr(|| {
             rustix::fs::sendfile(&*socket, &self.file.fd, Some(&mut offset), count)
         });
         match sent {

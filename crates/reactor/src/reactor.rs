@@ -31,6 +31,8 @@ pub struct Reactor<S: Service> {
     listeners: Vec<Waiting>,
     table: Table<S::Connection>,
     gate: Gate,
+    /// Those whose sockets became ready in this turn.
+    ready: Vec<Key>,
     /// Those who asked for another turn, in that order.
     again: Vec<Key>,
     mail: Mail<S::Message>,
@@ -71,6 +73,7 @@ impl<S: Service> Reactor<S> {
             listeners: listeners.into_iter().map(waiting).collect(),
             table: Table::new(),
             gate,
+            ready: Vec::new(),
             again: Vec::new(),
             mail: Mail { sender, waker },
             letters,
@@ -114,9 +117,11 @@ impl<S: Service> Reactor<S> {
         }
         self.shared.turns.fetch_add(1, Relaxed);
         self.now = Instant::now();
+        // All are noted before the first one is driven: a connection sees both of its sockets as they
+        // are now, and no event finds a socket that came in place of the one it is about.
         for event in &*events {
             match subject(event.token().0) {
-                Subject::Connection(key, side) => self.became_ready(key, side, event),
+                Subject::Connection(key, side) => self.note(key, side, event),
                 Subject::Listener(index) => {
                     // Those of before it began to drain may still come.
                     if let Some(waiting) = self.listeners.get_mut(index) {
@@ -125,6 +130,9 @@ impl<S: Service> Reactor<S> {
                 }
                 Subject::Waker => {}
             }
+        }
+        for key in std::mem::take(&mut self.ready) {
+            self.drive(key, Event::Ready);
         }
         while let Ok((key, message)) = self.letters.try_recv() {
             self.drive(key, Event::Told(message));
@@ -155,10 +163,13 @@ impl<S: Service> Reactor<S> {
         has_ticks.then(|| self.next_tick.saturating_duration_since(self.now))
     }
 
-    fn became_ready(&mut self, key: Key, side: Side, event: &mio::event::Event) {
+    fn note(&mut self, key: Key, side: Side, event: &mio::event::Event) {
         let Some(socket) = self.table.get(key).and_then(|held| held.socket(side)) else { return };
         socket.note(event);
-        self.drive(key, Event::Ready);
+        // Both sockets of a connection may be ready: mostly their events come one after the other.
+        if self.ready.last() != Some(&key) {
+            self.ready.push(key);
+        }
     }
 
     fn drive(&mut self, key: Key, event: Event<S::Message>) {
@@ -185,6 +196,8 @@ impl<S: Service> Reactor<S> {
         if let Some(connection) = self.table.remove(key) {
             self.shared.closed.fetch_add(1, Relaxed);
             self.service.closed(connection);
+            // There is a place now, or a descriptor.
+            self.listeners.iter_mut().for_each(|waiting| waiting.is_held_back = false);
         }
     }
 

@@ -64,6 +64,13 @@ impl Socket {
         self.is_writable = false;
     }
 
+    /// A call that writes to it failed. What the peer said before it went can still be read, up to
+    /// the end or the error that comes then, whichever events are still to come.
+    pub fn has_failed(&mut self) {
+        self.is_readable = true;
+        self.has_end = true;
+    }
+
     pub(crate) fn note(&mut self, event: &mio::event::Event) {
         let has_failed = event.is_error();
         self.has_end |= event.is_read_closed() || has_failed;
@@ -106,6 +113,9 @@ impl Socket {
         let fd = &self.fd;
         let answer =
             retry_on_intr(|| sendmsg(fd, pieces, &mut SendAncillaryBuffer::default(), flags));
+        if matches!(answer, Err(errno) if errno != Errno::AGAIN) {
+            self.has_failed();
+        }
         Self::moved(answer, &mut self.is_writable)
     }
 

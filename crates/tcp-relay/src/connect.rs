@@ -1,8 +1,10 @@
 //! A connection to a target: one attempt after the other, each for a bounded time.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use haul_reactor::{Hub, Side, Socket, TcpOptions};
+use rustix::io::Errno;
 
 use crate::target::{Attempts, Using};
 
@@ -56,6 +58,8 @@ impl Connecting {
             self.using = Some(using);
             match begun.and_then(|mut socket| hub.adopt(&mut socket, Side::Far).map(|()| socket)) {
                 Ok(socket) => *far = Some(socket),
+                // No word about the target.
+                Err(error) if is_ours(&error) => self.using = None,
                 Err(_) => drop(self.over(false, now)),
             }
         }
@@ -67,4 +71,11 @@ impl Connecting {
         using.connected(is_connected, now);
         is_connected.then_some(using)
     }
+}
+
+/// Whether it is this machine that has not what a connection takes: descriptors, ports or memory.
+fn is_ours(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
+    errno.is_some_and(|errno| lacking.contains(&errno))
 }

@@ -74,6 +74,21 @@ fn only_the_part_that_is_wanted_becomes_cached() {
 }
 
 #[test]
+fn a_file_fetched_in_pieces_leaves_no_page_in_the_cache() {
+    let place = Place::new();
+    let bytes = noise(1, BIG);
+    let path = place.write_cold("big", &bytes);
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    for (number, piece) in bytes.chunks(256 << 10).enumerate() {
+        let start = number * (256 << 10);
+        let range = format!("Range: bytes={start}-{}\r\n", start + piece.len() - 1);
+        assert!(client.get("/big", &range).body == piece);
+    }
+    assert_eq!(resident(&path), 0);
+}
+
+#[test]
 fn a_file_too_long_for_memory_is_never_let_in() {
     let place = Place::new();
     let path = place.write_cold("big", &noise(1, BIG));

@@ -332,9 +332,16 @@ fn write(to: &mut Socket, bytes: &[u8]) -> Result<usize, Broken> {
 /// Lets out as much as the target takes. Whether the pipe is empty then.
 fn drain(lease: &mut Lease, to: &mut Socket) -> haul_pipe::Result<bool> {
     while lease.pending_bytes() > 0 {
-        if lease.drain(&*to, lease.pending_bytes(), false)? == Drained::TargetFull {
-            to.target_was_full();
-            return Ok(false);
+        match lease.drain(&*to, lease.pending_bytes(), false) {
+            Ok(Drained::Bytes(_)) => {}
+            Ok(Drained::TargetFull) => {
+                to.target_was_full();
+                return Ok(false);
+            }
+            Err(error) => {
+                to.has_failed();
+                return Err(error);
+            }
         }
     }
     Ok(true)

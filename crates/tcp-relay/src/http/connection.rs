@@ -207,6 +207,9 @@ impl HttpRelayed {
                     Ok(Some(_)) => return self.begin(around),
                     Err(refused) => return self.answer(refused, false, around),
                 }
+            } else if around.hub.is_draining() && self.near.is_readable() {
+                // A close with bytes unread would take back what the client has not read yet.
+                return self.say_end(around);
             } else if around.hub.is_draining() {
                 return Err(End::clean(Ended::Clean));
             }

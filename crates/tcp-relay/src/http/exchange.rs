@@ -169,6 +169,13 @@ impl HttpRelayed {
             }
             // Before the head this is what the client still gets of interim responses.
             match down.run(&mut far.socket, near, around.core, &mut share) {
+                // The failed write of the request took the error that would have told a cut from
+                // an end.
+                Ok(Progress::Done)
+                    if down.is_until_close() && exchange.request == Sending::Lost =>
+                {
+                    return Err(Trouble::Cut(Ended::Reset));
+                }
                 Ok(Progress::Done) if exchange.response == Getting::Moving => {
                     exchange.response = Getting::Done;
                     return Ok(None);

@@ -130,6 +130,11 @@ impl Half {
         self.scan(out)
     }
 
+    /// Whether only the end of the connection tells where the body ends.
+    pub(crate) fn is_until_close(&self) -> bool {
+        matches!(self.body, Body::UntilClose)
+    }
+
     /// Moves what can be moved now, up to `share`, which is lowered by what was taken.
     ///
     /// # Errors

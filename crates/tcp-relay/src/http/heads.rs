@@ -18,6 +18,8 @@ const OWN: &[&str] = &[
     "expect",
     "host",
     "keep-alive",
+    // None of HTTP's: programs started by CGI take it for their own proxy.
+    "proxy",
     "proxy-authenticate",
     "proxy-authorization",
     "proxy-connection",
@@ -27,16 +29,10 @@ const OWN: &[&str] = &[
     "upgrade",
 ];
 
-/// What clients say of where they come from.
-const FORWARDED: &[&str] = &[
-    "forwarded",
-    "x-forwarded-by",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-proto",
-    "x-real-ip",
-];
+/// What clients say of where they come from and who they are, besides all that begins with
+/// [`FORWARDED_PREFIX`]: proxies in front of a program write it, and the program believes it.
+const FORWARDED: &[&str] = &["forwarded", "x-client-ip", "x-real-ip"];
+const FORWARDED_PREFIX: &str = "x-forwarded-";
 
 /// What an old client that names no host is taken to have asked for: version 1.1 must name one.
 const NO_HOST: &str = "localhost";
@@ -70,9 +66,15 @@ impl<'a> Dropped<'a> {
 
     fn has(&self, field: Field<'_>) -> bool {
         OWN.iter().any(|name| is_alike(field.name, name))
-            || self.forwarded && FORWARDED.iter().any(|name| is_alike(field.name, name))
+            || self.forwarded && says_who(field.name)
             || self.named.iter().any(|name| name.eq_ignore_ascii_case(field.name))
     }
+}
+
+fn says_who(name: &[u8]) -> bool {
+    let prefix = name.get(..FORWARDED_PREFIX.len());
+    FORWARDED.iter().any(|said| is_alike(name, said))
+        || prefix.is_some_and(|prefix| is_alike(prefix, FORWARDED_PREFIX))
 }
 
 /// Whether a program behind the relay may take `received` for `name`: many read an underline as a
