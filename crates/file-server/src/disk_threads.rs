@@ -44,11 +44,11 @@ impl std::fmt::Debug for Queues {
 
 impl Queues {
     fn next(&mut self) -> Option<Job> {
-        if self.small_in_row < SMALL_IN_ROW || self.big.is_empty() {
-            if let Some(job) = self.small.pop_front() {
-                self.small_in_row += 1;
-                return Some(job);
-            }
+        if (self.small_in_row < SMALL_IN_ROW || self.big.is_empty())
+            && let Some(job) = self.small.pop_front()
+        {
+            self.small_in_row += 1;
+            return Some(job);
         }
         self.small_in_row = 0;
         self.big.pop_front()

@@ -25,6 +25,26 @@ fn one_too_many_waits_until_somebody_has_left() {
     assert_eq!(running.gate.open(), 2);
 }
 
+/// Four clients share one place: each gets it as soon as it is free, not at the next tick.
+#[test]
+fn a_place_is_taken_as_soon_as_it_is_free() {
+    let running = Running::start(1);
+    let since = Instant::now();
+    let address = running.address;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    echo(&mut TcpStream::connect(address).unwrap(), 1);
+                }
+            });
+        }
+    });
+    assert_eq!(running.handle.stats().accepted, 400);
+    // By ticks it would be 40 s.
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+}
+
 #[test]
 fn an_address_somebody_listens_at_is_refused_and_shared_only_on_purpose() {
     let any = "127.0.0.1:0".parse().unwrap();

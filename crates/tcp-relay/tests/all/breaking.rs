@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use haul_tcp_relay::{Config, Ended, Limits, Moving};
@@ -104,6 +105,26 @@ fn what_a_target_said_before_it_went_arrives() {
         near.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"no, thank you");
         assert_eq!(end_of(near), Err(ErrorKind::ConnectionReset), "{moving:?}");
+        assert_eq!(relay.drain().ended(Ended::Reset), 1);
+    }
+}
+
+/// The write that fails and the last words come in one turn of the relay.
+#[test]
+fn what_a_target_said_before_it_went_arrives_while_the_client_goes_on_sending() {
+    for round in 0..60 {
+        let moving = [Moving::Auto, Moving::Copy, Moving::Splice][round % 3];
+        let (relay, Pair { mut near, mut far }) = relay_and_pair(moving);
+        let mut sending = near.try_clone().unwrap();
+        let upload = thread::spawn(move || while sending.write_all(&[1; 4096]).is_ok() {});
+        far.read_exact(&mut [0; 10_000]).unwrap();
+        far.write_all(b"no, thank you").unwrap();
+        drop(far);
+        let mut answer = [0; 13];
+        near.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"no, thank you", "{moving:?}");
+        assert_eq!(end_of(near), Err(ErrorKind::ConnectionReset), "{moving:?}");
+        upload.join().unwrap();
         assert_eq!(relay.drain().ended(Ended::Reset), 1);
     }
 }

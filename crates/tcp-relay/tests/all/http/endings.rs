@@ -1,6 +1,6 @@
 //! Connections that end at every point: what is not complete never looks as if it were.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -51,6 +51,35 @@ fn a_response_that_is_cut_short_is_told_as_such() {
                 }
             }
         }
+    }
+}
+
+/// The write of the request that fails takes the error that would have told a cut from an end.
+#[test]
+fn a_response_cut_while_its_request_is_still_sent_is_told_as_such() {
+    for _ in 0..20 {
+        let address = target(|_, mut peer| {
+            peer.head().unwrap();
+            peer.send(b"HTTP/1.1 200 OK\r\n\r\nthe beginning");
+            // Closed with bytes unread: the kernel makes a reset of it.
+            assert_eq!(peer.stream().peek(&mut [0]).unwrap(), 1);
+        });
+        let relay = http([address]);
+        let mut client = client(&relay);
+        let mut sending = client.stream().try_clone().unwrap();
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n");
+        let upload = std::thread::spawn(move || {
+            loop {
+                if let Err(error) = sending.write_all(&[1; 4096]) {
+                    return error.kind();
+                }
+            }
+        });
+        // One of the two calls is told, the other finds an end. After a proper end it would be a
+        // broken pipe.
+        let read = client.rest().map_err(|error| error.kind());
+        let written = upload.join().unwrap();
+        assert!(read == Err(ErrorKind::ConnectionReset) || written == ErrorKind::ConnectionReset);
     }
 }
 

@@ -43,6 +43,19 @@ fn a_request_goes_on_with_what_the_relay_knows_of_it() {
 }
 
 #[test]
+fn who_a_client_says_it_is_reaches_no_target() {
+    let (address, seen) = answering(|_| ok(""));
+    client(&http([address])).ask(
+        "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-User: root\r\nX_Forwarded-Client_Cert: x\r\n\
+         X-Client-IP: 10.0.0.1\r\nX-Real-IP: 10.0.0.1\r\nProxy: http://evil\r\nX-Forward: on\r\n\r\n",
+    );
+    let fields = &seen.requests()[0].fields;
+    let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = ["Host", "X-Forward", "Via", "Forwarded", "X-Forwarded-For"];
+    assert_eq!(names[..5], expected);
+}
+
+#[test]
 fn what_trusted_clients_forward_is_passed_on_and_added_to() {
     let (address, seen) = answering(|_| ok(""));
     let trusting =
