@@ -206,6 +206,7 @@ impl Worker {
                 }
             }
         };
+        shared.caches.learn(what.asked, &found);
         match found {
             Found::File(file) => self.found_file(connection, what, file, hub),
             Found::WithoutSlash => {
@@ -224,8 +225,12 @@ impl Worker {
                 }))
             }
             Found::Status(status) => {
-                shared.caches.forget(what.asked);
-                Ok(self.page(connection, &Page::of_status(status), what.is_head, hub))
+                // Without a descriptor, or with a disk that fails, what is here is the best there is.
+                let kept = matches!(status, 500 | 503).then(|| shared.caches.any(what.asked));
+                Ok(match kept.flatten() {
+                    Some(source) => self.give(connection, what, &source, hub),
+                    None => self.page(connection, &Page::of_status(status), what.is_head, hub),
+                })
             }
         }
     }
@@ -237,10 +242,14 @@ impl Worker {
         hub: &Hub<'_, Message>,
     ) -> Outcome {
         let (path, accepted) = (what.asked.path.to_vec(), what.asked.accepted);
-        let finder = Arc::clone(&self.desk.shared.finder);
+        let (finder, caches) =
+            (Arc::clone(&self.desk.shared.finder), Arc::clone(&self.desk.shared.caches));
         self.wait_for(connection, hub, Size::Small, move || {
             let found = finder.find(&path, accepted, Wait::May);
-            Ready::Found(found.unwrap_or(Found::Status(503)))
+            let found = found.unwrap_or(Found::Status(503));
+            // Here, since its asker may be gone, and others believe that somebody looks.
+            caches.learn(Asked { accepted, path: &path }, &found);
+            Ready::Found(found)
         })
     }
 

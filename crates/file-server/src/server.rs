@@ -227,7 +227,7 @@ fn shared(config: &Config) -> Result<Shared> {
             is_checked: !config.is_public && matches!(config.listen, Address::Tcp(_)),
             names: config.hosts.clone(),
         },
-        caches: Caches::new(tiers, valid_ms),
+        caches: Arc::new(Caches::new(tiers, valid_ms)),
         sketch: Sketch::new(),
         rules: Rules {
             direct_bytes_min: tiers.direct_bytes_min,
