@@ -65,6 +65,13 @@ impl Finder {
         }
     }
 
+    /// What a name in the directory at a decoded path leads to, if that can be served.
+    pub(crate) fn followed(&self, decoded: &[u8], name: &[u8]) -> Option<Stat> {
+        let decoded = [decoded, name].concat();
+        let path = checked(&decoded, self.with_dotfiles).ok()?;
+        self.root.stat_at(path.below_root)
+    }
+
     fn directory(
         &self,
         path: &Path<'_>,

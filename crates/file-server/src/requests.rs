@@ -219,9 +219,9 @@ impl Worker {
             }
             Found::Directory(dir) => {
                 let (path, json) = (what.asked.path.to_vec(), what.asking.wants_json);
-                let with_dotfiles = shared.finder.with_dotfiles;
+                let finder = Arc::clone(&shared.finder);
                 Ok(self.wait_for(connection, hub, Size::Small, move || {
-                    Ready::Page(listing::answer(dir, &path, with_dotfiles, json))
+                    Ready::Page(listing::answer(&finder, dir, &path, json))
                 }))
             }
             Found::Status(status) => {
