@@ -16,6 +16,9 @@ use crate::tier::Tier;
 /// What an entry takes beside what can be counted: the maps of the cache, the allocator.
 const OVERHEAD_BYTES: usize = 512;
 
+/// How long a file that nobody asks for is kept open, beside the time it is believed to be right.
+const IDLE_MS: u64 = 10_000;
+
 /// A path as it was decoded, and the forms its asker takes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
@@ -209,6 +212,20 @@ impl Caches {
         hot.or_else(|| self.any_open(asked).map(|kept| Source::File(Arc::clone(&kept.file))))
     }
 
+    /// Closes files that nobody asked for lately, and those that have no name any more: their room
+    /// on the disk is free only then.
+    pub(crate) fn sweep(&self, now_ms: u64) {
+        let idle_ms = self.valid_ms.saturating_add(IDLE_MS);
+        for (key, kept) in self.open.iter() {
+            // Whoever asks has it looked at again.
+            let is_idle = now_ms >= kept.checked.0.load(Ordering::Relaxed).saturating_add(idle_ms);
+            if is_idle || !has_name(&kept.file) {
+                // Closed here, after the lock of the cache: that can take a while.
+                self.open.remove_if(&key, |now| Arc::ptr_eq(now, &kept));
+            }
+        }
+    }
+
     /// Files whose bytes are here, and what they take.
     pub(crate) fn hot_size(&self) -> (usize, u64) {
         (self.hot.len(), self.hot.weight())
@@ -217,6 +234,10 @@ impl Caches {
     pub(crate) fn open_size(&self) -> usize {
         self.open.len()
     }
+}
+
+fn has_name(file: &OpenFile) -> bool {
+    rustix::fs::fstat(&file.fd).is_ok_and(|stat| stat.st_nlink > 0)
 }
 
 fn is_same(a: &Meta, b: &Meta) -> bool {
@@ -274,5 +295,27 @@ mod tests {
         assert_eq!(left(false, gzip, &found(&other, false)), 0);
         assert_eq!(left(true, gzip, &found(&other, true)), 1, "others have another form");
         assert_eq!(left(true, gzip, &found(&other, false)), 0, "there are no forms any more");
+    }
+
+    #[test]
+    fn files_without_a_name_or_without_askers_are_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let caches = Caches::new(&Tiers::default(), 1000);
+        for (name, at) in [("deleted", 5000), ("idle", 0), ("asked", 5000)] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, "a").unwrap();
+            let Found::File(file) = found(&path, false) else { unreachable!() };
+            let asked = Asked { accepted: Accepted::default(), path: name.as_bytes() };
+            caches.keep_open(asked, file, at);
+        }
+        caches.sweep(10_999);
+        assert_eq!(caches.open_size(), 3);
+        std::fs::remove_file(dir.path().join("deleted")).unwrap();
+        caches.sweep(11_000);
+        let left = |name: &str| {
+            let asked = Asked { accepted: Accepted::default(), path: name.as_bytes() };
+            caches.any_open(asked).is_some()
+        };
+        assert_eq!(["deleted", "idle", "asked"].map(left), [false, false, true]);
     }
 }

@@ -193,3 +193,14 @@ fn a_small_file_that_became_a_big_one_is_not_the_small_one_again() {
     }
     assert_eq!((running.stats().cached_files, running.stats().open_files), (0, 1));
 }
+
+#[test]
+fn a_deleted_file_does_not_stay_open_although_nobody_asks_for_it() {
+    let place = Place::new();
+    let path = place.write("long", vec![1; 100_000]);
+    let running = place.serve(|config| config.tiers.valid = Duration::from_secs(3600));
+    assert_eq!(get(running.address, "/long", "").status, 200);
+    assert_eq!(running.stats().open_files, 1);
+    std::fs::remove_file(path).unwrap();
+    running.wait_until("it is closed", |stats| stats.open_files == 0);
+}
