@@ -81,6 +81,8 @@ impl Worker {
             taken += request.head_bytes;
             connection.share_requests = connection.share_requests.saturating_sub(1);
             if outcome == Outcome::Answered {
+                // Told first: one that is closed then goes on being read for a while.
+                connection.has_unread = taken < bytes.len();
                 self.next_request(connection, hub.now());
             }
             if outcome == Outcome::Sending || connection.closes || connection.share_requests == 0 {
@@ -318,9 +320,14 @@ impl Worker {
         let head_bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         let all = pieces.map(IoSlice::new);
         let all = [all[0], all[1], all[2], IoSlice::new(&file.body)];
-        let sent = match connection.socket.write(&all, false)? {
-            Moved::Bytes(sent) => sent,
-            Moved::WouldBlock => 0,
+        let sent = match connection.socket.write(&all, false) {
+            Ok(Moved::Bytes(sent)) => sent,
+            Ok(Moved::WouldBlock) => 0,
+            Err(error) => {
+                self.desk.counts.cut_short.add(1);
+                self.answered(connection, 200, 0, Tier::Memory);
+                return Err(error);
+            }
         };
         if sent < head_bytes + file.body.len() {
             let rest = Sending::rest_of(&pieces, sent, &file, &self.desk);
