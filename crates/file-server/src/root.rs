@@ -64,6 +64,11 @@ impl Root {
         }
     }
 
+    /// Whether the directory still has a name: it is opened once, and a removed one stays empty.
+    pub(crate) fn is_there(&self) -> bool {
+        fs::fstat(&self.dir).is_ok_and(|stat| stat.st_nlink > 0)
+    }
+
     /// What a name leads to, without opening it; nothing, where that is not beneath the root.
     pub(crate) fn stat_at(&self, below_root: &[u8]) -> Option<Stat> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;

@@ -261,6 +261,11 @@ impl Handle {
         self.end.ask(true);
     }
 
+    /// Whether the directory that is served was not removed.
+    pub(crate) fn has_root(&self) -> bool {
+        self.shared.finder.root.is_there()
+    }
+
     /// What it did and holds.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -246,3 +246,19 @@ fn the_admin_address_tells_counts_and_health_and_no_files() {
     assert_eq!(get(admin, "/a", "").status, 404);
     assert_eq!(Client::new(admin).ask("POST", "/metrics", "").status, 405);
 }
+
+#[test]
+fn a_removed_directory_is_told_by_its_health() {
+    let place = Place::new();
+    place.write("www/a", "a");
+    let running = place.serve(|config| {
+        config.dir = config.dir.join("www");
+        config.admin = Some("127.0.0.1:0".parse().unwrap());
+    });
+    let admin = running.admin.unwrap();
+    assert_eq!(get(admin, "/health", "").status, 200);
+    std::fs::remove_dir_all(place.path("www")).unwrap();
+    let told = get(admin, "/health", "");
+    assert_eq!(told.status, 503);
+    assert!(told.text().contains("was removed"), "{}", told.text());
+}
