@@ -233,3 +233,35 @@ fn there_are_no_more_connections_than_descriptors_and_that_is_told() {
         assert!(answer.starts_with(b"HTTP/1.1 200"));
     }
 }
+
+#[test]
+fn a_stdout_that_nobody_reads_does_not_keep_it_from_ending() {
+    let place = Place::new();
+    place.write("www/a", "a");
+    let files = Files::start(&place, &["--access-log", "-", "--valid", "1h"]);
+    let mut client = TcpStream::connect(files.address("files")).unwrap();
+    // More lines than a pipe holds.
+    for _ in 0..100 {
+        let target = format!("/a?{}", "x".repeat(1000));
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let mut byte = [0];
+        while !answer.ends_with(b"\r\n\r\na") {
+            client.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+    }
+    drop(client);
+    files.signal(Signal::TERM);
+    let mut files = files;
+    let mut said = String::new();
+    files.stderr.read_to_string(&mut said).unwrap();
+    // Only now, when it has ended, somebody reads.
+    let (code, told, _) = files.wait();
+    assert_eq!(code, Some(0), "{said}");
+    let whole = told.lines().filter(|line| line.ends_with(" 1 memory")).count();
+    let (before, _) = said.split_once(" lines of the access log were dropped").unwrap();
+    let dropped: usize = before.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((1..=100).contains(&dropped) && whole + dropped >= 99, "{whole} {dropped}");
+}
