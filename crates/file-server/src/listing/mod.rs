@@ -14,8 +14,9 @@ use crate::answer::Page;
 use crate::find::Finder;
 use page::{POLICY, page};
 
-/// More names than this are cut off, and the listing says so.
-const ENTRIES_MAX: usize = 20_000;
+/// More names than this are cut off, and the listing says so: each client that asks for one and
+/// does not read has it stay in memory.
+const ENTRIES_MAX: usize = 2_000;
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -78,3 +78,29 @@ fn a_listing_tells_nothing_of_what_is_outside_the_root() {
         assert_eq!(client.get(&format!("/sub/{name}"), "").status, 404, "{name}");
     }
 }
+
+#[test]
+fn a_long_directory_is_cut_and_says_so() {
+    let place = Place::new();
+    for number in 0..2_000 {
+        place.write(format!("www/a-file-with-a-name-of-usual-length-{number}"), "");
+    }
+    let running = place.serve(|config| {
+        config.dir = config.dir.join("www");
+        config.content.listings = true;
+    });
+    let mut client = Client::new(running.address);
+    let mut told = || {
+        let page = client.get("/", "");
+        let json = client.get("/", "Accept: application/json\r\n");
+        let json: Value = serde_json::from_slice(&json.body).unwrap();
+        assert!(page.body.len() < 1 << 19, "{}", page.body.len());
+        let rows = page.text().matches("<tr><td>").count();
+        assert_eq!((rows, json["entries"].as_array().unwrap().len()), (2_000, 2_000));
+        let says = page.text().contains("There is more: only 2000 names are shown.");
+        (says, json["is_cut"].as_bool().unwrap())
+    };
+    assert_eq!(told(), (false, false));
+    place.write("www/one-more", "");
+    assert_eq!(told(), (true, true));
+}
