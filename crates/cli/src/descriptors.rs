@@ -3,9 +3,54 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Each connection is a descriptor, and so are files and pipes: many systems give 1,024 at first
-/// and more to whoever asks.
-pub(crate) fn raise_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it is refused, connections beyond the limit wait.
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();
+/// and more to whoever asks. Says how many there may be, if that is limited.
+pub(crate) fn raise_limit() -> Option<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => maximum,
+        // Connections beyond the limit wait.
+        Err(_refused) => current,
+    }
+}
+
+/// What a server of files would like to have open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) connections: usize,
+    /// Each is open once, and once more for direct reads.
+    pub(crate) open_files: usize,
+    /// For everything else.
+    pub(crate) reserve: usize,
+}
+
+impl Wanted {
+    /// What of it fits into `limit`: files that are kept open take a quarter of it at most, and
+    /// connections what is left.
+    pub(crate) fn fitted(self, limit: u64) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let open_files = self.open_files.min(limit / 8);
+        let left = limit.saturating_sub(open_files.saturating_mul(2)).saturating_sub(self.reserve);
+        Self { open_files, connections: self.connections.min(left).max(1), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_files_and_the_rest_never_exceed_the_limit() {
+        let wanted = Wanted { connections: 10_000, open_files: 1024, reserve: 100 };
+        for (limit, connections, open_files) in [
+            (1 << 20, 10_000, 1024),
+            (12_148, 10_000, 1024),
+            (12_147, 9_999, 1024),
+            (8192, 6044, 1024),
+            (1024, 668, 128),
+            (100, 1, 12),
+        ] {
+            let fitted = Wanted { connections, open_files, ..wanted };
+            assert_eq!(wanted.fitted(limit), fitted, "{limit}");
+        }
+    }
 }

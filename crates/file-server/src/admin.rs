@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::answer::Page;
 use crate::server::Handle;
 
+const ROOT_REMOVED: &str = "The directory that is served was removed: start the server again\n";
+
 /// What is told about.
 #[derive(Debug)]
 pub(crate) struct Admin {
@@ -18,6 +20,7 @@ impl Admin {
 
     pub(crate) fn page(&self, path: &[u8]) -> Page {
         let page = match path {
+            b"/health" if !self.handle.has_root() => Page::plain(503, ROOT_REMOVED.to_owned()),
             b"/health" => Page::plain(200, "ok\n".to_owned()),
             b"/metrics" => {
                 let content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -162,7 +162,10 @@ fn not_modified(manner: &Manner<'_>, meta: &Meta) -> Sending {
 
 fn failed(manner: &Manner<'_>, meta: &Meta, status: u16, range: Option<String>) -> Sending {
     let mut answer = Page::of_status(status);
-    answer.fields.clone_from(&meta.always);
+    // How long the file stays right says nothing about a failure: others could be told it by a
+    // cache for as long.
+    let lines = meta.always.iter().filter(|line| line.0 != "Cache-Control");
+    answer.fields.extend(lines.cloned());
     if let Some(range) = range {
         answer = answer.with("Content-Range", range);
     }

@@ -8,10 +8,16 @@ use quick_cache::{Equivalent, Weighter};
 
 use crate::coding::Accepted;
 use crate::config::Tiers;
+use crate::find::Found;
 use crate::meta::{Meta, OpenFile};
+use crate::sending::Source;
+use crate::tier::Tier;
 
 /// What an entry takes beside what can be counted: the maps of the cache, the allocator.
 const OVERHEAD_BYTES: usize = 512;
+
+/// How long a file that nobody asks for is kept open, beside the time it is believed to be right.
+const IDLE_MS: u64 = 10_000;
 
 /// A path as it was decoded, and the forms its asker takes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -181,11 +187,42 @@ impl Caches {
         }
     }
 
-    /// What was here is not there any more.
-    pub(crate) fn forget(&self, asked: Asked<'_>) {
-        for asked in [asked, asked.by_anybody()] {
-            self.hot.remove(&asked);
-            self.open.remove(&asked);
+    /// What was just found on the disk: whatever is kept and is something else goes. A failure to
+    /// look says nothing about what is there.
+    pub(crate) fn learn(&self, asked: Asked<'_>, found: &Found) {
+        let now = match found {
+            Found::File(file) => Some(&file.meta),
+            Found::Status(500 | 503) => return,
+            Found::WithoutSlash | Found::Directory(_) | Found::Status(_) => None,
+        };
+        for key in [asked, asked.by_anybody()] {
+            // What the file is for others, who take other forms, may still be right.
+            let is_of_others =
+                |kept: &Meta| key != asked && kept.varies && now.is_some_and(|now| now.varies);
+            let is_stale =
+                |kept: &Meta| !is_of_others(kept) && now.is_none_or(|now| !is_same(kept, now));
+            self.hot.remove_if(&key, |file| is_stale(&file.meta));
+            self.open.remove_if(&key, |kept| is_stale(&kept.file.meta));
+        }
+    }
+
+    /// What was right when it was last looked at, for when nobody can look.
+    pub(crate) fn any(&self, asked: Asked<'_>) -> Option<Source> {
+        let hot = self.any_hot(asked).map(|file| Source::Hot(file, Tier::Memory));
+        hot.or_else(|| self.any_open(asked).map(|kept| Source::File(Arc::clone(&kept.file))))
+    }
+
+    /// Closes files that nobody asked for lately, and those that have no name any more: their room
+    /// on the disk is free only then.
+    pub(crate) fn sweep(&self, now_ms: u64) {
+        let idle_ms = self.valid_ms.saturating_add(IDLE_MS);
+        for (key, kept) in self.open.iter() {
+            // Whoever asks has it looked at again.
+            let is_idle = now_ms >= kept.checked.0.load(Ordering::Relaxed).saturating_add(idle_ms);
+            if is_idle || !has_name(&kept.file) {
+                // Closed here, after the lock of the cache: that can take a while.
+                self.open.remove_if(&key, |now| Arc::ptr_eq(now, &kept));
+            }
         }
     }
 
@@ -199,6 +236,86 @@ impl Caches {
     }
 }
 
+fn has_name(file: &OpenFile) -> bool {
+    rustix::fs::fstat(&file.fd).is_ok_and(|stat| stat.st_nlink > 0)
+}
+
 fn is_same(a: &Meta, b: &Meta) -> bool {
     a.version == b.version && a.whole == b.whole
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::coding::accepted;
+    use crate::meta::Chosen;
+
+    fn meta(path: &std::path::Path, varies: bool) -> Meta {
+        let stat = rustix::fs::stat(path).unwrap();
+        Meta::new(b"a", &stat, Chosen { coding: None, varies }, None).unwrap()
+    }
+
+    fn found(path: &std::path::Path, varies: bool) -> Found {
+        let fd = std::fs::File::open(path).unwrap().into();
+        Found::File(Arc::new(OpenFile { fd, meta: meta(path, varies), direct: OnceLock::new() }))
+    }
+
+    #[test]
+    fn what_a_look_up_saw_is_learned_whoever_asked_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, "old").unwrap();
+        let anybody = Asked { accepted: Accepted::default(), path: b"/a" };
+        let gzip = Asked { accepted: accepted([&b"gzip"[..]]), ..anybody };
+        let kept = |varies| {
+            let caches = Caches::new(&Tiers::default(), 1000);
+            caches.keep_hot(anybody, meta(&path, varies), Box::new(*b"old"), 0);
+            if varies {
+                caches.keep_hot(gzip, meta(&path, varies), Box::new(*b"old"), 0);
+            }
+            caches
+        };
+        let left = |varies, asked, found: &Found| {
+            let caches = kept(varies);
+            caches.learn(asked, found);
+            caches.hot_size().0
+        };
+        let same = [found(&path, false), found(&path, true)];
+        assert_eq!((left(false, gzip, &same[0]), left(true, gzip, &same[1])), (1, 2));
+        for status in [500, 503] {
+            assert_eq!(left(false, gzip, &Found::Status(status)), 1, "it says nothing");
+        }
+        for found in [Found::Status(404), Found::WithoutSlash] {
+            assert_eq!((left(false, gzip, &found), left(true, gzip, &found)), (0, 0));
+        }
+        let other = dir.path().join("b");
+        std::fs::write(&other, "newer").unwrap();
+        assert_eq!(left(false, gzip, &found(&other, false)), 0);
+        assert_eq!(left(true, gzip, &found(&other, true)), 1, "others have another form");
+        assert_eq!(left(true, gzip, &found(&other, false)), 0, "there are no forms any more");
+    }
+
+    #[test]
+    fn files_without_a_name_or_without_askers_are_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let caches = Caches::new(&Tiers::default(), 1000);
+        for (name, at) in [("deleted", 5000), ("idle", 0), ("asked", 5000)] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, "a").unwrap();
+            let Found::File(file) = found(&path, false) else { unreachable!() };
+            let asked = Asked { accepted: Accepted::default(), path: name.as_bytes() };
+            caches.keep_open(asked, file, at);
+        }
+        caches.sweep(10_999);
+        assert_eq!(caches.open_size(), 3);
+        std::fs::remove_file(dir.path().join("deleted")).unwrap();
+        caches.sweep(11_000);
+        let left = |name: &str| {
+            let asked = Asked { accepted: Accepted::default(), path: name.as_bytes() };
+            caches.any_open(asked).is_some()
+        };
+        assert_eq!(["deleted", "idle", "asked"].map(left), [false, false, true]);
+    }
 }

@@ -65,6 +65,13 @@ impl Finder {
         }
     }
 
+    /// What a name in the directory at a decoded path leads to, if that can be served.
+    pub(crate) fn followed(&self, decoded: &[u8], name: &[u8]) -> Option<Stat> {
+        let decoded = [decoded, name].concat();
+        let path = checked(&decoded, self.with_dotfiles).ok()?;
+        self.root.stat_at(path.below_root)
+    }
+
     fn directory(
         &self,
         path: &Path<'_>,
@@ -101,6 +108,9 @@ impl Finder {
             for coding in liked.chain(others) {
                 let sibling = [below_root, coding.suffix().as_bytes()].concat();
                 match self.root.open_at(&sibling, wait) {
+                    // One from before the last change of the file is a form of something else.
+                    // Seconds are compared: not every tool keeps what is finer.
+                    Ok(Opened::File(_, form)) if form.st_mtime < stat.st_mtime => {}
                     Ok(Opened::File(fd, stat)) => {
                         chosen.varies = true;
                         if accepted.iter().any(|it| it == coding) {
@@ -179,6 +189,26 @@ mod tests {
         }
         let without = Finder { with_precompressed: false, ..finder };
         assert_eq!(found(&without, "/a.txt", "gzip"), "plain 9 false");
+    }
+
+    #[test]
+    fn a_form_older_than_its_file_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str, seconds: u64, nanos: u32| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, vec![0; name.len()]).unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::new(seconds, nanos);
+            std::fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        };
+        at("a", 1000, 500);
+        at("a.br", 999, 900);
+        at("a.gz", 1000, 0);
+        let finder = finder(dir.path());
+        assert_eq!(found(&finder, "/a", "br, gzip"), "gzip 4 true");
+        assert_eq!(found(&finder, "/a", "br"), "plain 1 true");
+        at("a", 1001, 0);
+        assert_eq!(found(&finder, "/a", "br, gzip"), "plain 1 false");
+        assert_eq!(found(&finder, "/a.gz", "gzip"), "plain 4 false", "it is a file like others");
     }
 
     #[test]

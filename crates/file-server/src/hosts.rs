@@ -24,10 +24,13 @@ impl Hosts {
             return address.parse::<Ipv6Addr>().is_ok();
         }
         let name = host.split(':').next().unwrap_or_default();
-        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        // A dot at its end says that a name is whole.
+        let whole = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let name = &*whole(name);
+        let is = |known: &str| name == whole(known);
         name.parse::<IpAddr>().is_ok()
             || is("localhost")
-            || name.len() > 10 && name.to_ascii_lowercase().ends_with(".localhost")
+            || name.len() > 10 && name.ends_with(".localhost")
             || self.names.iter().any(|known| is(known))
     }
 }
@@ -47,6 +50,9 @@ mod tests {
             "[::1]",
             "localhost",
             "LOCALHOST:1",
+            "localhost.",
+            "localhost.:80",
+            "files.example.",
             "a.localhost:80",
             "files.example",
             "Files.Example:80",
@@ -59,6 +65,10 @@ mod tests {
             "127.0.0.1.evil.example:80",
             "notlocalhost",
             "x.files.example",
+            "evil.example.",
+            "localhost..",
+            ".localhost",
+            ".",
             "",
         ] {
             assert!(!hosts.allows(Some(host)), "{host}");

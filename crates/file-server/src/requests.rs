@@ -81,6 +81,8 @@ impl Worker {
             taken += request.head_bytes;
             connection.share_requests = connection.share_requests.saturating_sub(1);
             if outcome == Outcome::Answered {
+                // Told first: one that is closed then goes on being read for a while.
+                connection.has_unread = taken < bytes.len();
                 self.next_request(connection, hub.now());
             }
             if outcome == Outcome::Sending || connection.closes || connection.share_requests == 0 {
@@ -206,6 +208,7 @@ impl Worker {
                 }
             }
         };
+        shared.caches.learn(what.asked, &found);
         match found {
             Found::File(file) => self.found_file(connection, what, file, hub),
             Found::WithoutSlash => {
@@ -218,14 +221,18 @@ impl Worker {
             }
             Found::Directory(dir) => {
                 let (path, json) = (what.asked.path.to_vec(), what.asking.wants_json);
-                let with_dotfiles = shared.finder.with_dotfiles;
+                let finder = Arc::clone(&shared.finder);
                 Ok(self.wait_for(connection, hub, Size::Small, move || {
-                    Ready::Page(listing::answer(dir, &path, with_dotfiles, json))
+                    Ready::Page(listing::answer(&finder, dir, &path, json))
                 }))
             }
             Found::Status(status) => {
-                shared.caches.forget(what.asked);
-                Ok(self.page(connection, &Page::of_status(status), what.is_head, hub))
+                // Without a descriptor, or with a disk that fails, what is here is the best there is.
+                let kept = matches!(status, 500 | 503).then(|| shared.caches.any(what.asked));
+                Ok(match kept.flatten() {
+                    Some(source) => self.give(connection, what, &source, hub),
+                    None => self.page(connection, &Page::of_status(status), what.is_head, hub),
+                })
             }
         }
     }
@@ -237,10 +244,14 @@ impl Worker {
         hub: &Hub<'_, Message>,
     ) -> Outcome {
         let (path, accepted) = (what.asked.path.to_vec(), what.asked.accepted);
-        let finder = Arc::clone(&self.desk.shared.finder);
+        let (finder, caches) =
+            (Arc::clone(&self.desk.shared.finder), Arc::clone(&self.desk.shared.caches));
         self.wait_for(connection, hub, Size::Small, move || {
             let found = finder.find(&path, accepted, Wait::May);
-            Ready::Found(found.unwrap_or(Found::Status(503)))
+            let found = found.unwrap_or(Found::Status(503));
+            // Here, since its asker may be gone, and others believe that somebody looks.
+            caches.learn(Asked { accepted, path: &path }, &found);
+            Ready::Found(found)
         })
     }
 
@@ -309,9 +320,14 @@ impl Worker {
         let head_bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         let all = pieces.map(IoSlice::new);
         let all = [all[0], all[1], all[2], IoSlice::new(&file.body)];
-        let sent = match connection.socket.write(&all, false)? {
-            Moved::Bytes(sent) => sent,
-            Moved::WouldBlock => 0,
+        let sent = match connection.socket.write(&all, false) {
+            Ok(Moved::Bytes(sent)) => sent,
+            Ok(Moved::WouldBlock) => 0,
+            Err(error) => {
+                self.desk.counts.cut_short.add(1);
+                self.answered(connection, 200, 0, Tier::Memory);
+                return Err(error);
+            }
         };
         if sent < head_bytes + file.body.len() {
             let rest = Sending::rest_of(&pieces, sent, &file, &self.desk);

@@ -52,7 +52,9 @@ impl Root {
     /// that opens, so nobody can exchange a directory in between.
     pub(crate) fn open_at(&self, below_root: &[u8], wait: Wait) -> Result<Opened, NotOpened> {
         let name = if below_root.is_empty() { &b"."[..] } else { below_root };
-        let fd = self.open_beneath(OsStr::from_bytes(name), wait)?;
+        // NONBLOCK: a named pipe would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd = self.open_beneath(OsStr::from_bytes(name), flags, wait)?;
         let stat = fs::fstat(&fd).map_err(not_opened)?;
         match fs::FileType::from_raw_mode(stat.st_mode) {
             fs::FileType::RegularFile => Ok(Opened::File(fd, stat)),
@@ -62,9 +64,19 @@ impl Root {
         }
     }
 
-    fn open_beneath(&self, name: &OsStr, wait: Wait) -> Result<OwnedFd, NotOpened> {
-        // NONBLOCK: a named pipe would wait for its writer.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    /// Whether the directory still has a name: it is opened once, and a removed one stays empty.
+    pub(crate) fn is_there(&self) -> bool {
+        fs::fstat(&self.dir).is_ok_and(|stat| stat.st_nlink > 0)
+    }
+
+    /// What a name leads to, without opening it; nothing, where that is not beneath the root.
+    pub(crate) fn stat_at(&self, below_root: &[u8]) -> Option<Stat> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let fd = self.open_beneath(OsStr::from_bytes(below_root), flags, Wait::May).ok()?;
+        fs::fstat(&fd).ok()
+    }
+
+    fn open_beneath(&self, name: &OsStr, flags: OFlags, wait: Wait) -> Result<OwnedFd, NotOpened> {
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let resolve = match wait {
             Wait::Never => beneath | ResolveFlags::CACHED,

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_reactor::{self as reactor, Address, Gate, Listener, Reactor, TcpOptions};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::admin::Admin;
 use crate::caches::Caches;
@@ -29,6 +29,9 @@ const BACKLOG: i32 = 1024;
 
 /// How many may ask for metrics at once.
 const ADMINS_MAX: usize = 64;
+
+/// How often it is looked which files need not be open any more.
+const SWEEP_TIME: Duration = Duration::from_secs(5);
 
 /// A server that listens already, and serves once it is [run](Server::run).
 pub struct Server {
@@ -158,7 +161,9 @@ impl Server {
                 }
             }
         }
-        self.handle.end.wait(self.drain_time);
+        let shared = Arc::clone(&self.handle.shared);
+        let sweep = move || shared.caches.sweep(shared.ms(Instant::now()));
+        self.handle.end.wait(self.drain_time, sweep);
         self.handle.stop();
         if let Some(admin) = admin {
             admin.stop();
@@ -227,7 +232,7 @@ fn shared(config: &Config) -> Result<Shared> {
             is_checked: !config.is_public && matches!(config.listen, Address::Tcp(_)),
             names: config.hosts.clone(),
         },
-        caches: Caches::new(tiers, valid_ms),
+        caches: Arc::new(Caches::new(tiers, valid_ms)),
         sketch: Sketch::new(),
         rules: Rules {
             direct_bytes_min: tiers.direct_bytes_min,
@@ -254,6 +259,11 @@ impl Handle {
     pub fn stop(&self) {
         self.threads.iter().for_each(|thread| thread.reactor.stop());
         self.end.ask(true);
+    }
+
+    /// Whether the directory that is served was not removed.
+    pub(crate) fn has_root(&self) -> bool {
+        self.shared.finder.root.is_there()
     }
 
     /// What it did and holds.
@@ -289,12 +299,14 @@ impl End {
     }
 
     /// Waits until it is asked for, and then until all threads have ended, or so long. A thread
-    /// that ends unasked ends the others.
-    fn wait(&self, drain_time: Duration) {
+    /// that ends unasked ends the others. Has what is not needed swept meanwhile.
+    fn wait(&self, drain_time: Duration, sweep: impl Fn()) {
         let mut state = self.state.lock();
         let all = state.running;
         while !state.is_asked && state.running == all {
-            self.changed.wait(&mut state);
+            if self.changed.wait_for(&mut state, SWEEP_TIME).timed_out() {
+                MutexGuard::unlocked(&mut state, &sweep);
+            }
         }
         let until = Instant::now() + drain_time;
         while state.is_asked && !state.is_now && state.running > 0 {

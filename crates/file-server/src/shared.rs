@@ -21,7 +21,7 @@ use crate::tier::Rules;
 pub(crate) struct Shared {
     pub(crate) finder: Arc<Finder>,
     pub(crate) hosts: Hosts,
-    pub(crate) caches: Caches,
+    pub(crate) caches: Arc<Caches>,
     pub(crate) sketch: Sketch,
     pub(crate) rules: Rules,
     pub(crate) disk: DiskThreads,

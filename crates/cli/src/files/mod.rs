@@ -6,20 +6,23 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_file_server::{AccessLog, Error, Lines, Server};
+use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Server};
 use haul_line_log::{Keep, LineLog, Options, Outside, WhenFull};
 
 use crate::args::{AccessLogArgs, FilesServerArgs};
-use crate::descriptors;
-use crate::report::{Exit, Failure, OrFail, Result};
+use crate::descriptors::{self, Wanted};
+use crate::report::{Exit, Failure, OrFail, Result, say};
 use crate::signals::on_first;
 use stdout_lines::StdoutLines;
 
 /// Serves until a signal asks to stop.
 pub(crate) fn run(args: &FilesServerArgs) -> Result {
-    descriptors::raise_limit();
+    let descriptors = descriptors::raise_limit();
     let log = args.log.access_log.as_deref().map(|to| Log::open(to, &args.log)).transpose()?;
     let mut config = args.config();
+    if let Some(limit) = descriptors {
+        fit(&mut config, limit);
+    }
     config.access_log = log
         .as_ref()
         .map(|log| AccessLog { lines: log.lines(), format: args.log.log_format.format() });
@@ -36,6 +39,32 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     writeln!(io::stdout(), "{ready}").and_then(|()| io::stdout().flush()).ok();
     let served = server.run().or_fail(|| "the server failed".to_owned());
     served.and(log.map_or(Ok(()), Log::close))
+}
+
+/// Takes no more connections, and keeps no more files open, than there are descriptors for.
+fn fit(config: &mut Config, limit: u64) {
+    let pipes = match config.tiers.cold {
+        Cold::Splice => config.tiers.carriers_max.saturating_mul(2),
+        Cold::Copy => 0,
+    };
+    // Each thread has a listener, its queue and its wake-up; those that wait open a file or two.
+    let of_threads = config.threads.saturating_mul(pipes.saturating_add(8));
+    let of_disks = config.tiers.disk_threads.saturating_mul(4);
+    let wanted = Wanted {
+        connections: config.limits.connections,
+        open_files: config.tiers.open_files,
+        reserve: of_threads.saturating_add(of_disks).saturating_add(64),
+    };
+    let fitted = wanted.fitted(limit);
+    if fitted != wanted {
+        let Wanted { connections, open_files, .. } = fitted;
+        say(&format!(
+            "this process may open {limit} files (ulimit -Hn): it takes {connections} connections \
+             at once, and keeps {open_files} files open"
+        ));
+    }
+    config.limits.connections = fitted.connections;
+    config.tiers.open_files = fitted.open_files;
 }
 
 fn url(address: &haul_file_server::Address) -> String {

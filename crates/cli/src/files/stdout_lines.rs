@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_file_server::Lines;
 use parking_lot::{Condvar, Mutex};
@@ -16,6 +16,9 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 
 /// How long a line may wait for others to be written with.
 const LATE: Duration = Duration::from_millis(100);
+
+/// How long the end of the server may wait for whoever reads.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// A buffer, and a thread that writes it.
 pub(super) struct StdoutLines {
@@ -32,8 +35,12 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
+    /// Lines that the thread writes at the moment.
+    in_hand: u64,
     dropped: u64,
     is_over: bool,
+    /// The thread writes nothing more.
+    has_ended: bool,
 }
 
 impl StdoutLines {
@@ -45,12 +52,22 @@ impl StdoutLines {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Writes what waits, and tells what was lost.
+    /// Writes what waits, and tells what was lost. Where nobody reads, it does not wait for long,
+    /// and leaves the thread to the end of the process.
     pub(super) fn close(&self) -> Result {
-        self.shared.state.lock().is_over = true;
+        let mut state = self.shared.state.lock();
+        state.is_over = true;
         self.shared.changed.notify_all();
-        let written = self.thread.lock().take().and_then(|thread| thread.join().ok());
-        let dropped = self.shared.state.lock().dropped;
+        let until = Instant::now() + CLOSE_TIME;
+        while !state.has_ended && !self.shared.changed.wait_until(&mut state, until).timed_out() {}
+        let has_ended = state.has_ended;
+        if !has_ended {
+            state.dropped += state.in_hand + lines(&state.waiting);
+        }
+        let dropped = state.dropped;
+        drop(state);
+        let thread = self.thread.lock().take().filter(|_| has_ended);
+        let written = thread.and_then(|thread| thread.join().ok());
         if dropped > 0 {
             say(&format!("{dropped} lines of the access log were dropped"));
         }
@@ -74,8 +91,26 @@ impl Lines for StdoutLines {
     }
 }
 
+fn lines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
 impl Shared {
     fn write(&self) -> io::Result<()> {
+        let written = self.write_on();
+        let mut state = self.state.lock();
+        if written.is_err() {
+            // Nobody reads any more: the server goes on, and counts.
+            state.is_over = true;
+            state.dropped += state.in_hand + lines(&state.waiting);
+            state.waiting.clear();
+        }
+        state.has_ended = true;
+        self.changed.notify_all();
+        written
+    }
+
+    fn write_on(&self) -> io::Result<()> {
         let mut taken = Vec::new();
         loop {
             let mut state = self.state.lock();
@@ -89,13 +124,10 @@ impl Shared {
             let is_over = state.is_over;
             taken.clear();
             std::mem::swap(&mut state.waiting, &mut taken);
+            state.in_hand = lines(&taken);
             drop(state);
             let mut stdout = io::stdout().lock();
-            if let Err(error) = stdout.write_all(&taken).and_then(|()| stdout.flush()) {
-                // Nobody reads any more: the server goes on, and counts.
-                self.state.lock().is_over = true;
-                return Err(error);
-            }
+            stdout.write_all(&taken).and_then(|()| stdout.flush())?;
             if is_over {
                 return Ok(());
             }

@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 use crate::helper::{Place, noise};
 
@@ -19,12 +19,11 @@ struct Files {
 impl Files {
     fn start(place: &Place, options: &[&str]) -> Self {
         let arguments = [&["files", "www", "--listen", "127.0.0.1:0"], options].concat();
-        let mut child = place
-            .command(&arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::start_by(&mut place.command(&arguments))
+    }
+
+    fn start_by(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
@@ -175,4 +174,94 @@ fn what_keeps_it_from_starting_is_told_with_what_to_do() {
     place.run(&["files", "www", "--disk-threads", "0"]).code(2).tells(&["disk threads"]);
     place.run(&["files", "www", "--listen", "8080"]).code(2).tells(&["127.0.0.1:8080"]);
     place.run(&["files", "www", "--cache-control", "a\nb"]).code(2).tells(&["Cache-Control"]);
+}
+
+/// Lets a server open no more files than so many, from now on.
+fn limit(files: &Files, descriptors: u64) {
+    let limit = Rlimit { current: Some(descriptors), maximum: Some(descriptors) };
+    prlimit(Some(Pid::from_child(&files.child)), Resource::Nofile, limit).unwrap();
+}
+
+#[test]
+fn without_a_descriptor_left_hot_files_are_still_served() {
+    let place = Place::new();
+    place.write("www/hot", "hello");
+    place.write("www/long", noise(1, 100_000));
+    let files = Files::start(&place, &["--valid", "0s", "--disk-threads", "1"]);
+    let mut client = TcpStream::connect(files.address("files")).unwrap();
+    let mut get = |target: &str, end: &[u8]| {
+        write!(client, "GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        let mut byte = [0];
+        while !answer.ends_with(end) {
+            client.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+        String::from_utf8_lossy(&answer[..12]).into_owned()
+    };
+    let long_end = noise(1, 100_000)[99_900..].to_vec();
+    let all = |get: &mut dyn FnMut(&str, &[u8]) -> String| {
+        [get("/hot", b"\r\n\r\nhello"), get("/long", &long_end)]
+    };
+    assert_eq!(all(&mut get), ["HTTP/1.1 200", "HTTP/1.1 200"]);
+    limit(&files, 3);
+    assert_eq!(get("/other", b"503 Service Unavailable\n"), "HTTP/1.1 503");
+    for _ in 0..10 {
+        assert_eq!(all(&mut get), ["HTTP/1.1 200", "HTTP/1.1 200"]);
+    }
+}
+
+#[test]
+fn there_are_no_more_connections_than_descriptors_and_that_is_told() {
+    let place = Place::new();
+    place.write("www/a", "a");
+    let program = place.command(&["files"]).get_program().to_owned();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -n 200; exec \"$0\" \"$@\""]).arg(program);
+    shell.args(["files", "www", "--listen", "127.0.0.1:0", "--threads", "1"]);
+    shell.current_dir(place.path("."));
+    let mut files = Files::start_by(&mut shell);
+    let mut said = String::new();
+    files.stderr.read_line(&mut said).unwrap();
+    // 200, less twice 25 files, less 64 + 8 + 4 * 4 for the rest.
+    let told = "may open 200 files (ulimit -Hn): it takes 62 connections at once, and keeps 25";
+    assert!(said.contains(told), "{said}");
+    let all: Vec<_> = (0..150).map(|_| files.begin("files", "/a")).collect();
+    for mut stream in all {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200"));
+    }
+}
+
+#[test]
+fn a_stdout_that_nobody_reads_does_not_keep_it_from_ending() {
+    let place = Place::new();
+    place.write("www/a", "a");
+    let files = Files::start(&place, &["--access-log", "-", "--valid", "1h"]);
+    let mut client = TcpStream::connect(files.address("files")).unwrap();
+    // More lines than a pipe holds.
+    for _ in 0..100 {
+        let target = format!("/a?{}", "x".repeat(1000));
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let mut byte = [0];
+        while !answer.ends_with(b"\r\n\r\na") {
+            client.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+    }
+    drop(client);
+    files.signal(Signal::TERM);
+    let mut files = files;
+    let mut said = String::new();
+    files.stderr.read_to_string(&mut said).unwrap();
+    // Only now, when it has ended, somebody reads.
+    let (code, told, _) = files.wait();
+    assert_eq!(code, Some(0), "{said}");
+    let whole = told.lines().filter(|line| line.ends_with(" 1 memory")).count();
+    let (before, _) = said.split_once(" lines of the access log were dropped").unwrap();
+    let dropped: usize = before.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((1..=100).contains(&dropped) && whole + dropped >= 99, "{whole} {dropped}");
 }

@@ -6,15 +6,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{self, AtFlags, FileType};
+use rustix::fs::{self, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::answer::Page;
+use crate::find::Finder;
 use page::{POLICY, page};
 
-/// More names than this are cut off, and the listing says so.
-const ENTRIES_MAX: usize = 20_000;
+/// More names than this are cut off, and the listing says so: each client that asks for one and
+/// does not read has it stay in memory.
+const ENTRIES_MAX: usize = 2_000;
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +35,13 @@ pub(crate) struct Listing {
     pub(crate) is_cut: bool,
 }
 
-/// Reads a directory. What could not be served is not told: other kinds of files, hidden ones.
-pub(crate) fn read(dir: OwnedFd, with_dotfiles: bool) -> Result<Listing, Errno> {
+/// Reads a directory. What could not be served is not told: other kinds of files, hidden ones, and
+/// links out of the root. What a link leads to is told by `followed`.
+pub(crate) fn read(
+    dir: OwnedFd,
+    with_dotfiles: bool,
+    followed: impl Fn(&[u8]) -> Option<Stat>,
+) -> Result<Listing, Errno> {
     let mut entries = Vec::new();
     let mut is_cut = false;
     let mut names = fs::Dir::new(dir)?;
@@ -45,8 +52,11 @@ pub(crate) fn read(dir: OwnedFd, with_dotfiles: bool) -> Result<Listing, Errno> 
         if matches!(bytes, b"." | b"..") || (bytes.starts_with(b".") && !with_dotfiles) {
             continue;
         }
-        // Gone meanwhile, or a link that leads nowhere.
-        let Ok(stat) = fs::statat(names.fd()?, name, AtFlags::empty()) else { continue };
+        let stat = fs::statat(names.fd()?, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let is_link = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let stat = if stat.as_ref().is_some_and(is_link) { followed(bytes) } else { stat };
+        // Gone meanwhile, or a link that leads nowhere we go.
+        let Some(stat) = stat else { continue };
         let bytes = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Some(u64::try_from(stat.st_size).unwrap_or(0)),
             FileType::Directory => None,
@@ -65,8 +75,11 @@ pub(crate) fn read(dir: OwnedFd, with_dotfiles: bool) -> Result<Listing, Errno> 
 }
 
 /// The directory at a decoded path, as an answer.
-pub(crate) fn answer(dir: OwnedFd, path: &[u8], with_dotfiles: bool, as_json: bool) -> Page {
-    let Ok(listing) = read(dir, with_dotfiles) else { return Page::of_status(500) };
+pub(crate) fn answer(finder: &Finder, dir: OwnedFd, path: &[u8], as_json: bool) -> Page {
+    let followed = |name: &[u8]| finder.followed(path, name);
+    let Ok(listing) = read(dir, finder.with_dotfiles, followed) else {
+        return Page::of_status(500);
+    };
     let answer = if as_json {
         Page { content_type: "application/json", ..Page::plain(200, to_json(&listing)) }
     } else {
@@ -122,11 +135,12 @@ mod tests {
         symlink("a.txt", path("link")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
         let open = || OwnedFd::from(std::fs::File::open(dir.path()).unwrap());
-        let listing = read(open(), false).unwrap();
+        let followed = |name: &[u8]| fs::stat(path(str::from_utf8(name).unwrap())).ok();
+        let listing = read(open(), false, followed).unwrap();
         assert_eq!(names(&listing), ["zz", "Z", "a.txt", "b.txt", "link"]);
         assert_eq!(listing.entries[2].bytes, Some(5));
         assert!(!listing.is_cut);
-        let all = read(open(), true).unwrap();
+        let all = read(open(), true, followed).unwrap();
         assert_eq!(names(&all), [".git", "zz", ".hidden", "Z", "a.txt", "b.txt", "link"]);
     }
 

@@ -32,7 +32,9 @@ pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
     }
     page += "</tbody>\n</table>\n";
     if listing.is_cut {
-        page += "<p>There is more: this is only where it begins.</p>\n";
+        let shown = listing.entries.len();
+        writeln!(page, "<p><strong>There is more: only {shown} names are shown.</strong></p>")
+            .unwrap_or_default();
     } else if listing.entries.is_empty() {
         page += "<p>There is nothing here.</p>\n";
     }

@@ -1,6 +1,7 @@
 //! Files that change while they are served.
 
 use std::io::Read;
+use std::time::{Duration, Instant};
 
 use crate::client::{Client, get};
 use crate::helper::{Place, Running, noise};
@@ -127,4 +128,79 @@ fn a_client_that_goes_away_leaves_nothing_behind() {
         stats.cut_short == 5 && stats.connections_open == 0 && stats.carriers_lent == 0
     });
     assert_eq!(get(running.address, "/big", "Range: bytes=0-7\r\n").body, noise(1, 8));
+}
+
+/// Asks until two answers in a row are of this status: with a time of validity one asker looks, and
+/// the next one is told what that one saw.
+fn turns_into(address: std::net::SocketAddr, target: &str, status: u16) {
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut client = Client::new(address);
+    while client.get(target, "").status != status {
+        assert!(Instant::now() < until, "{target} is never {status}");
+    }
+    for _ in 0..100 {
+        assert_eq!(client.get(target, "").status, status, "{target} is an old one again");
+    }
+}
+
+#[test]
+fn what_becomes_a_directory_or_loses_its_index_is_not_served_any_more() {
+    let place = Place::new();
+    for name in ["small", "big", "dir/index.html", "long/index.html"] {
+        place.write(name, vec![1; if name.len() == 5 { 10 } else { 100_000 }]);
+    }
+    let running = place.serve(|config| {
+        config.content.listings = true;
+        config.tiers.valid = Duration::from_millis(200);
+    });
+    for target in ["/small", "/big", "/dir/", "/long/"] {
+        assert_eq!(get(running.address, target, "").body[0], 1);
+    }
+    for name in ["small", "big"] {
+        std::fs::remove_file(place.path(name)).unwrap();
+        std::fs::create_dir(place.path(name)).unwrap();
+        turns_into(running.address, &format!("/{name}"), 301);
+    }
+    for name in ["dir", "long"] {
+        std::fs::remove_file(place.path(name).join("index.html")).unwrap();
+        let mut client = Client::new(running.address);
+        let target = format!("/{name}/");
+        let until = Instant::now() + Duration::from_secs(20);
+        while !client.get(&target, "").text().starts_with("<!doctype") {
+            assert!(Instant::now() < until, "{target} is never listed");
+        }
+        for _ in 0..100 {
+            assert!(client.get(&target, "").text().starts_with("<!doctype"), "{target}");
+        }
+    }
+    assert_eq!((running.stats().cached_files, running.stats().open_files), (0, 0));
+}
+
+#[test]
+fn a_small_file_that_became_a_big_one_is_not_the_small_one_again() {
+    let place = Place::new();
+    place.write("a", "small");
+    let running = place.serve(|config| config.tiers.valid = Duration::from_millis(200));
+    let mut client = Client::new(running.address);
+    assert_eq!(client.get("/a", "").text(), "small");
+    place.write("a", vec![1; 100_000]);
+    let until = Instant::now() + Duration::from_secs(20);
+    while client.get("/a", "").body.len() != 100_000 {
+        assert!(Instant::now() < until, "it is never the new one");
+    }
+    for _ in 0..100 {
+        assert_eq!(client.get("/a", "").body.len(), 100_000);
+    }
+    assert_eq!((running.stats().cached_files, running.stats().open_files), (0, 1));
+}
+
+#[test]
+fn a_deleted_file_does_not_stay_open_although_nobody_asks_for_it() {
+    let place = Place::new();
+    let path = place.write("long", vec![1; 100_000]);
+    let running = place.serve(|config| config.tiers.valid = Duration::from_secs(3600));
+    assert_eq!(get(running.address, "/long", "").status, 200);
+    assert_eq!(running.stats().open_files, 1);
+    std::fs::remove_file(path).unwrap();
+    running.wait_until("it is closed", |stats| stats.open_files == 0);
 }

@@ -245,3 +245,20 @@ fn several_threads_serve_one_address_and_a_unix_socket_does_too() {
     assert!(answer.ends_with("\r\n\r\na"), "{answer}");
     drop(running);
 }
+
+#[test]
+fn who_sent_more_than_a_connection_may_ask_is_not_cut_off() {
+    let place = Place::new();
+    place.write("a", "12345");
+    let running = place.serve(|config| config.limits.requests = 2);
+    let request = "GET /a HTTP/1.1\r\nHost: localhost.\r\n\r\n";
+    assert_eq!(get(running.address, "/a", "").status, 200);
+    let mut client = Client::new(running.address);
+    client.say(request.repeat(4));
+    assert_eq!([client.answer("GET").status, client.answer("GET").status], [200, 200]);
+    assert_eq!(client.rest(), (Vec::new(), true));
+    // Were its connection closed, the first of these would be answered by a reset.
+    client.say(request);
+    client.say(request);
+    assert_eq!(client.rest(), (Vec::new(), true));
+}

@@ -46,3 +46,61 @@ fn a_listing_is_a_page_for_people_and_json_for_programs() {
     assert_eq!(head.field("content-length"), Some(&*page.body.len().to_string()));
     assert_eq!(client.get("/sub", "").status, 301);
 }
+
+#[test]
+fn a_listing_tells_nothing_of_what_is_outside_the_root() {
+    let place = Place::new();
+    place.write("secret", "12345");
+    place.write("www/sub/a", "123");
+    for (link, to) in [
+        ("leak", "../../secret"),
+        ("absolute", "/etc/passwd"),
+        ("up", "../.."),
+        ("magic", "/proc/self/root"),
+        ("loop", "loop"),
+        ("inside", "a"),
+        ("dir", "../sub"),
+    ] {
+        std::os::unix::fs::symlink(to, place.path("www/sub").join(link)).unwrap();
+    }
+    let running = place.serve(|config| {
+        config.dir = config.dir.join("www");
+        config.content.listings = true;
+    });
+    let mut client = Client::new(running.address);
+    let json = client.get("/sub/", "Accept: application/json\r\n");
+    let told: Value = serde_json::from_slice(&json.body).unwrap();
+    let row = |entry: &Value| (entry["name"].as_str().unwrap().to_owned(), entry["bytes"].as_u64());
+    let rows: Vec<_> = told["entries"].as_array().unwrap().iter().map(row).collect();
+    let expected = [("dir", None), ("a", Some(3)), ("inside", Some(3))];
+    assert_eq!(rows, expected.map(|(name, bytes)| (name.to_owned(), bytes)));
+    for name in ["leak", "absolute", "up/", "magic/", "loop"] {
+        assert_eq!(client.get(&format!("/sub/{name}"), "").status, 404, "{name}");
+    }
+}
+
+#[test]
+fn a_long_directory_is_cut_and_says_so() {
+    let place = Place::new();
+    for number in 0..2_000 {
+        place.write(format!("www/a-file-with-a-name-of-usual-length-{number}"), "");
+    }
+    let running = place.serve(|config| {
+        config.dir = config.dir.join("www");
+        config.content.listings = true;
+    });
+    let mut client = Client::new(running.address);
+    let mut told = || {
+        let page = client.get("/", "");
+        let json = client.get("/", "Accept: application/json\r\n");
+        let json: Value = serde_json::from_slice(&json.body).unwrap();
+        assert!(page.body.len() < 1 << 19, "{}", page.body.len());
+        let rows = page.text().matches("<tr><td>").count();
+        assert_eq!((rows, json["entries"].as_array().unwrap().len()), (2_000, 2_000));
+        let says = page.text().contains("There is more: only 2000 names are shown.");
+        (says, json["is_cut"].as_bool().unwrap())
+    };
+    assert_eq!(told(), (false, false));
+    place.write("www/one-more", "");
+    assert_eq!(told(), (true, true));
+}

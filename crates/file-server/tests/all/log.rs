@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_server::{AccessLog, Lines, LogFormat};
+use haul_file_server::{AccessLog, Address, Config, Lines, LogFormat, Server};
 use haul_line_log::{LineLog, Options, Outside};
 use parking_lot::Mutex;
 
@@ -58,6 +58,45 @@ fn each_request_is_a_line_with_its_tier() {
     let told: Vec<_> = kept.0.lock().iter().map(|line| undated(line)).collect();
     assert_eq!(told[..6], expected);
     assert!(told[6].starts_with("127.0.0.1 - - \"-\" 400 "), "{}", told[6]);
+}
+
+#[test]
+fn a_request_whose_client_is_gone_before_its_answer_is_in_the_log() {
+    let place = Place::new();
+    place.write("a", "12345");
+    let kept = Arc::new(Kept::default());
+    let lines: Arc<dyn Lines> = Arc::clone(&kept) as Arc<dyn Lines>;
+    let mut config = Config::new(place.path("."));
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    config.threads = 1;
+    config.access_log = Some(AccessLog { lines, format: LogFormat::Common });
+    let server = Server::bind(config).unwrap();
+    let Address::Tcp(address) = server.addresses().listen else { panic!("no port") };
+    // It listens, and serves nobody yet. Whichever it serves first has the file come to memory.
+    let mut stays = Client::new(address);
+    stays.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    for _ in 0..4 {
+        let mut gone = Client::new(address);
+        gone.say("GET /a?gone HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        // Closed by a reset.
+        let now = Some(std::time::Duration::ZERO);
+        rustix::net::sockopt::set_socket_linger(gone.stream(), now).unwrap();
+    }
+    let handle = server.handle();
+    let thread = std::thread::spawn(|| server.run());
+    assert_eq!(stays.answer("GET").text(), "12345");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while handle.stats().connections != 5 || handle.stats().connections_open != 1 {
+        assert!(std::time::Instant::now() < until, "{:?}", handle.stats());
+        std::thread::yield_now();
+    }
+    handle.stop();
+    thread.join().unwrap().unwrap();
+    assert_eq!((handle.stats().cut_short, handle.stats().statuses), (4, vec![(200, 5)]));
+    let told = kept.0.lock();
+    let count = |what: &str| told.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(count("\"GET /a HTTP/1.1\" 200 5 "), 1, "{told:?}");
+    assert_eq!(count("\"GET /a?gone HTTP/1.1\" 200 0 "), 4, "{told:?}");
 }
 
 #[test]
