@@ -15,6 +15,10 @@ use crate::worker::Worker;
 /// How many requests of one connection are answered before it is the next one's turn.
 const SHARE_REQUESTS: u32 = 32;
 
+/// What log and counts call a request whose connection ended before there was an answer, as other
+/// servers do. It is never sent.
+const NO_ANSWER: u16 = 499;
+
 impl Service for Worker {
     type Connection = Connection;
     type Message = Message;
@@ -75,6 +79,8 @@ impl Service for Worker {
             self.desk.counts.cut_short.add(1);
             self.log(&connection, sending.status, sending.body_bytes, sending.tier());
             self.desk.counts.answered(sending.status, sending.tier());
+        } else if matches!(connection.state, State::Waiting) || connection.ready.is_some() {
+            self.answered(&connection, NO_ANSWER, 0, Tier::None);
         }
     }
 }

@@ -129,3 +129,31 @@ fn the_combined_format_tells_who_and_from_where_and_goes_to_files() {
         ]
     );
 }
+
+#[test]
+fn a_request_that_waits_when_the_server_is_stopped_is_in_the_log() {
+    let place = Place::new();
+    for number in 0..2_000 {
+        place.write(format!("www/{number}"), "");
+    }
+    let kept = Arc::new(Kept::default());
+    let lines: Arc<dyn Lines> = Arc::clone(&kept) as Arc<dyn Lines>;
+    let running = place.serve(|config| {
+        config.dir = config.dir.join("www");
+        config.content.listings = true;
+        config.tiers.disk_threads = 1;
+        config.access_log = Some(AccessLog { lines, format: LogFormat::Common });
+    });
+    let mut clients: Vec<_> = (0..64).map(|_| Client::new(running.address)).collect();
+    for client in &mut clients {
+        client.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    // One thread lists for all of them, one after the other.
+    running.wait_until("all wait", |stats| stats.disk_jobs >= 64);
+    running.handle().stop();
+    running.ended();
+    let told = kept.0.lock();
+    assert_eq!(told.len(), 64);
+    let is_known = |line: &String| line.contains("\" 200 ") || line.ends_with("\" 499 0 -\n");
+    assert!(told.iter().all(is_known), "{told:?}");
+}
