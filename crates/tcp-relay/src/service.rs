@@ -41,6 +41,7 @@ impl Service for Relaying {
         let peer = from.peer.map(|peer| peer.ip());
         if self.proxy_in.as_ref().is_some_and(|trusted| !trusted.has(peer)) {
             self.core.counters.ended(Ended::BadProxy);
+            socket.reset();
             return None;
         }
         let is_headed = self.proxy_in.is_some();
