@@ -29,6 +29,9 @@ pub(crate) enum Progress {
     NoTarget,
 }
 
+/// How soon a full queue is looked at again; deadlines are no more exact.
+const RETRY_TIME: Duration = Duration::from_millis(100);
+
 impl Connecting {
     /// Nothing is tried yet. Each attempt may take `time_max`.
     pub(crate) fn new(attempts: Attempts, tcp: TcpOptions, time_max: Duration) -> Self {
@@ -52,17 +55,32 @@ impl Connecting {
                 }
                 *far = None;
             }
-            let Some(using) = self.attempts.next_target() else { return Progress::NoTarget };
-            self.deadline = Some(now + self.time_max);
+            let Some(using) = self.next(now) else { return Progress::NoTarget };
             let begun = hub.connect(using.address(), &self.tcp);
             self.using = Some(using);
             match begun.and_then(|mut socket| hub.adopt(&mut socket, Side::Far).map(|()| socket)) {
                 Ok(socket) => *far = Some(socket),
+                // The queue of a unix socket is full, and nothing tells when it is not.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Progress::Waiting(now + RETRY_TIME);
+                }
                 // No word about the target.
                 Err(error) if is_ours(&error) => self.using = None,
                 Err(_) => drop(self.over(false, now)),
             }
         }
+    }
+
+    /// The target to connect to: once more the one whose queue was full, while its time lasts.
+    fn next(&mut self, now: Instant) -> Option<Using> {
+        if self.deadline.is_some_and(|deadline| now < deadline)
+            && let Some(using) = self.using.take()
+        {
+            return Some(using);
+        }
+        self.over(false, now);
+        self.deadline = Some(now + self.time_max);
+        self.attempts.next_target()
     }
 
     /// An attempt is over. What was connected to, if it succeeded.

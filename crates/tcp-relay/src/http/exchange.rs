@@ -227,7 +227,8 @@ impl HttpRelayed {
             (response.status, response.head_bytes, response.framing);
         around.core.counters.http.response(status);
         let mut head = Vec::new();
-        if status == 101 && !(exchange.is_websocket && heads::is_websocket(&response)) {
+        let may_leave = exchange.is_websocket && exchange.request == Sending::Done;
+        if status == 101 && !(may_leave && heads::is_websocket(&response)) {
             return Err(Trouble::Answer(BAD_GATEWAY));
         }
         if !response.is_interim() && status != 101 {

@@ -137,7 +137,9 @@ fn connections_may_end_once_it_drains_and_are_cut_off_when_they_do_not() {
     let (mut ends, mut stays) = (pair(), pair());
     relay.handle.drain();
     // Nothing is accepted any more, and what goes on, goes on.
+    let mut late = 0;
     while TcpStream::connect(relay.tcp()).is_ok() {
+        late += 1;
         thread::yield_now();
     }
     ends.0.write_all(b"more").unwrap();
@@ -150,5 +152,7 @@ fn connections_may_end_once_it_drains_and_are_cut_off_when_they_do_not() {
         let error = end.read(&mut [0; 1]).map_err(|error| error.kind());
         assert_eq!(error, Err(ErrorKind::ConnectionReset));
     }
-    assert_eq!(relay.drain().ended(Ended::Drained), 1);
+    // Those who came just before it began to drain are not answered by the target.
+    let drained = relay.drain().ended(Ended::Drained);
+    assert!((1..=1 + late).contains(&drained), "{drained} of {late}");
 }

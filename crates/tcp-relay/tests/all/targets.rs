@@ -1,7 +1,8 @@
 //! Targets that are slow, gone, and back.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use haul_tcp_relay::{Address, Balance, CheckOptions, Config, Ended, Limits};
@@ -44,6 +45,29 @@ fn a_target_that_refuses_or_is_silent_is_passed_over() {
         assert_eq!(counts, [(0, 1), (1, 0)]);
         assert_eq!(stats.ended(Ended::Clean), 1);
     }
+}
+
+/// A full queue of a unix socket is told at once, and is no refusal.
+#[test]
+fn clients_wait_for_a_unix_target_whose_queue_is_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("target");
+    let target = UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&target, 0).unwrap();
+    let relay = Relay::start(config([Address::Unix(path)]));
+    let mut clients: Vec<_> = (0..6).map(|_| relay.connect()).collect();
+    relay.until(|stats| stats.accepted == 6);
+    for _ in 0..6 {
+        target.accept().unwrap().0.write_all(b"!").unwrap();
+    }
+    for near in &mut clients {
+        let mut greeting = [0];
+        near.read_exact(&mut greeting).unwrap();
+        assert_eq!(&greeting, b"!");
+    }
+    drop(clients);
+    let stats = relay.drain();
+    assert_eq!((stats.targets[0].connected, stats.targets[0].failed), (6, 0));
 }
 
 #[test]
