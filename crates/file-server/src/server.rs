@@ -251,8 +251,9 @@ impl Handle {
     /// Takes on nobody any more, and ends the server when what was begun is done, or the drain time
     /// is over.
     pub fn drain(&self) {
-        self.threads.iter().for_each(|thread| thread.reactor.drain());
+        // First: a thread without connections ends at once, and must not seem to have done so unasked.
         self.end.ask(false);
+        self.threads.iter().for_each(|thread| thread.reactor.drain());
     }
 
     /// Ends the server now, and closes what is under way.
