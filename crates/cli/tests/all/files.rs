@@ -110,7 +110,9 @@ fn an_answer_under_way_is_finished_and_a_second_signal_ends_at_once() {
     assert_eq!(files.wait().0, Some(0));
 
     let mut files = Files::start(&place, &[]);
-    let _stuck = files.begin("files", "/big");
+    let mut stuck = files.begin("files", "/big");
+    // Under way, or there would be nothing to finish.
+    stuck.read_exact(&mut first).unwrap();
     files.signal(Signal::TERM);
     files.stderr.read_line(&mut said).unwrap();
     files.signal(Signal::TERM);
