@@ -213,6 +213,22 @@ fn draining_finishes_answers_and_ends_idle_connections() {
     running.ended();
 }
 
+/// Those of them that have no connection end at once.
+#[test]
+fn a_thread_that_has_drained_cuts_off_no_answer_of_another() {
+    let place = Place::new();
+    let bytes = noise(1, 12 << 20);
+    place.write("big", &bytes);
+    for _ in 0..40 {
+        let running = place.serve(|config| config.threads = 4);
+        let mut client = Client::new(running.address);
+        client.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(client.head().status, 200);
+        running.handle().drain();
+        assert!(client.read_exact(bytes.len()) == bytes);
+    }
+}
+
 #[test]
 fn draining_does_not_wait_longer_than_it_may() {
     let place = Place::new();
