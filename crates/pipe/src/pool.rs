@@ -20,10 +20,10 @@ pub struct PoolOptions {
 }
 
 impl Default for PoolOptions {
-    /// 256 KiB: four times what a pipe has by itself, so that a burst of a fast socket fits in;
-    /// what a slow reader pins in a pipe is bounded by it.
+    /// 1 MiB, the most that everybody may have: what waits in a fast socket goes through in one
+    /// burst, and what a slow reader pins in a pipe is bounded by it.
     fn default() -> Self {
-        Self { pipe_bytes: 256 << 10, pipes_max: 256 }
+        Self { pipe_bytes: 1 << 20, pipes_max: 256 }
     }
 }
 
@@ -85,14 +85,15 @@ impl PipePool {
         Self(Arc::new(Shared { options, state: Mutex::default() }))
     }
 
-    /// Lends an empty pipe. It comes back when the lease is dropped, if it is empty then.
+    /// Lends an empty pipe. It comes back when the lease is dropped, if it is empty then. One that
+    /// could not be made as large as was asked for is tried to be enlarged first.
     ///
     /// # Errors
     /// When all are lent, or the kernel makes no more (descriptors, memory).
     pub fn lease(&self) -> Result<Lease, NoPipe> {
         let mut state = self.0.state.lock();
         let pipe = match state.free.pop() {
-            Some(pipe) => Ok(pipe),
+            Some(pipe) => Ok(self.0.enlarged(pipe)),
             None if state.stats.leased >= self.0.options.pipes_max => {
                 Err(NoPipe::Exhausted(self.0.options.pipes_max))
             }
@@ -121,6 +122,15 @@ impl Shared {
         stats.made += 1;
         stats.undersized += u64::from(capacity_bytes < self.options.pipe_bytes);
         Ok(Pipe { reader, writer, capacity_bytes })
+    }
+
+    /// Others may have given up theirs since it was made.
+    fn enlarged(&self, mut pipe: Pipe) -> Pipe {
+        if pipe.capacity_bytes < self.options.pipe_bytes {
+            let enlarged = fcntl_setpipe_size(&pipe.writer, self.options.pipe_bytes);
+            pipe.capacity_bytes = enlarged.unwrap_or(pipe.capacity_bytes);
+        }
+        pipe
     }
 
     /// Takes back a pipe with `pending_bytes` inside.

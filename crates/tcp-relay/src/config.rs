@@ -60,7 +60,7 @@ pub struct Limits {
     /// How long connections may go on when the relay is told to stop. 30 s.
     pub drain_time_max: Duration,
     /// How many bytes one direction of one connection may take before it is the others' turn.
-    /// 256 KiB.
+    /// 1 MiB.
     pub share_bytes: usize,
 }
 
@@ -73,7 +73,7 @@ impl Default for Limits {
             half_closed_time_max: Some(Duration::from_mins(10)),
             proxy_time_max: Duration::from_secs(5),
             drain_time_max: Duration::from_secs(30),
-            share_bytes: 256 << 10,
+            share_bytes: 1 << 20,
         }
     }
 }

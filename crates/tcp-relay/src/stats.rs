@@ -47,7 +47,7 @@ pub(crate) struct Counters {
     pub(crate) up: MovedCounters,
     /// From the targets.
     pub(crate) down: MovedCounters,
-    /// Bursts that were copied because there was no pipe.
+    /// Bursts that were copied because there was no pipe, or none that is worth it.
     pub(crate) no_pipe: Counter,
     /// Directions that turned to copies because splices are refused.
     pub(crate) splice_refused: Counter,
@@ -144,7 +144,7 @@ pub struct Stats {
     pub up: Moved,
     /// From the targets.
     pub down: Moved,
-    /// Bursts that were copied because there was no pipe.
+    /// Bursts that were copied because there was no pipe, or none that is worth it.
     pub no_pipe: u64,
     /// Directions that turned to copies because splices are refused.
     pub splice_refused: u64,

@@ -111,7 +111,7 @@ pub(crate) struct RelayArgs {
     #[arg(long = "move", value_name = "HOW", default_value = "auto", help_heading = "Moving")]
     pub(crate) moving: MoveArg,
     /// The size of a pipe
-    #[arg(long, value_name = "SIZE", default_value = "256KiB", help_heading = "Moving")]
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Moving")]
     #[arg(hide_short_help = true, value_parser = parse_bytes)]
     pub(crate) pipe_size: u64,
     /// How many pipes each thread may have; without one, bytes are copied
@@ -119,7 +119,7 @@ pub(crate) struct RelayArgs {
     #[arg(hide_short_help = true)]
     pub(crate) pipes: usize,
     /// How many bytes one direction of a connection moves before it is the others' turn
-    #[arg(long, value_name = "SIZE", default_value = "256KiB", help_heading = "Moving")]
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Moving")]
     #[arg(hide_short_help = true, value_parser = parse_bytes)]
     pub(crate) share: u64,
 }

@@ -1,6 +1,8 @@
 //! Who has a pipe, and what becomes of it.
 
 use haul_pipe::{NoPipe, PoolStats};
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_uid;
 
 use crate::*;
 
@@ -105,6 +107,32 @@ fn a_pipe_that_cannot_be_so_large_is_smaller_and_works() {
     lease.fill(&from, ALL).unwrap();
     lease.drain(&to, ALL, false).unwrap();
     assert_eq!(read_now(&mut out), b"all the same");
+}
+
+/// A user without privileges has a limit for all of its pipes; so a thread of root becomes a user
+/// that nobody else is.
+#[test]
+fn pipes_that_were_made_too_small_grow_once_others_are_given_up() {
+    let thread = std::thread::spawn(|| {
+        if geteuid().is_root() {
+            set_thread_uid(Uid::from_raw(1_000_000_000 + std::process::id())).unwrap();
+        }
+        let asked_for = PoolOptions { pipe_bytes: 1 << 20, pipes_max: 4096 };
+        let (others, pool) = (PipePool::new(asked_for), PipePool::new(asked_for));
+        let mut large = Vec::new();
+        while others.stats().undersized == 0 {
+            large.push(others.lease().unwrap());
+        }
+        let small = pool.lease().unwrap();
+        let small_bytes = small.capacity_bytes();
+        assert!(small_bytes < 1 << 20, "{small_bytes}");
+        drop(small);
+        assert_eq!(pool.lease().unwrap().capacity_bytes(), small_bytes);
+        drop((large, others));
+        assert_eq!(pool.lease().unwrap().capacity_bytes(), 1 << 20);
+        assert_eq!((pool.stats().made, pool.stats().undersized), (1, 1));
+    });
+    thread.join().unwrap();
 }
 
 #[test]

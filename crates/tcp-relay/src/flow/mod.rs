@@ -263,7 +263,8 @@ impl Flow {
         to: &mut Socket,
         core: &mut Core,
     ) -> Result<usize, Broken> {
-        let Ok(mut lease) = core.pool.lease() else {
+        let large_enough = |lease: &Lease| lease.capacity_bytes() >= SCRATCH_BYTES;
+        let Some(mut lease) = core.pool.lease().ok().filter(large_enough) else {
             core.counters.no_pipe.add(1);
             return self.copy(from, to, core);
         };

@@ -150,12 +150,16 @@ fn what_was_put_goes_first_and_a_known_length_is_taken_exactly() {
 }
 
 #[test]
-fn without_a_pipe_bytes_are_copied() {
-    let mut way = Way::new(Moving::Splice, 0);
-    way.client.write_all(&[3; 10_000]).unwrap();
-    assert_eq!(way.run().0.unwrap(), Stop::SourceEmpty);
-    assert_eq!(way.read_target(), [3; 10_000]);
-    assert!(way.core.counters.no_pipe.get() > 0);
+fn without_a_pipe_that_is_worth_it_bytes_are_copied() {
+    let too_small = PoolOptions { pipe_bytes: SCRATCH_BYTES / 2, pipes_max: 1 };
+    for pool in [PoolOptions { pipes_max: 0, ..PoolOptions::default() }, too_small] {
+        let mut way = Way::new(Moving::Splice, 0);
+        way.core.pool = PipePool::new(pool);
+        way.client.write_all(&[3; 10_000]).unwrap();
+        assert_eq!(way.run().0.unwrap(), Stop::SourceEmpty, "{pool:?}");
+        assert_eq!(way.read_target(), [3; 10_000], "{pool:?}");
+        assert!(way.core.counters.no_pipe.get() > 0, "{pool:?}");
+    }
 }
 
 #[test]
