@@ -81,14 +81,18 @@ pub(super) const COPY: Way = way(Family::Haul, "copy", "copy");
 pub(super) const SPLICE: Way = way(Family::Haul, "splice", "splice");
 
 const SPLICE_BOTH: &str = "    option splice-request\n    option splice-response\n";
+/// The same through pipes as large as ours; a later `global` counts.
+const SPLICE_LARGE: &str = "    option splice-request\n    option splice-response\n\
+                            global\n    tune.pipesize 1048576\n";
 
 /// Everybody, in all settings that may be their best.
-const WAYS: [Way; 12] = [
+const WAYS: [Way; 13] = [
     AUTO,
     COPY,
     SPLICE,
     way(Family::HaproxySplice, "splice-auto", "    option splice-auto\n"),
     way(Family::HaproxySplice, "splice-request, -response", SPLICE_BOTH),
+    way(Family::HaproxySplice, "the same, pipes of 1 MiB", SPLICE_LARGE),
     way(Family::HaproxyCopy, "no splice", ""),
     way(Family::Nginx, "proxy_buffer_size 16k", "16k"),
     way(Family::Nginx, "proxy_buffer_size 64k", "64k"),
