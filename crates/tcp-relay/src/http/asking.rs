@@ -34,7 +34,7 @@ impl HttpRelayed {
     /// The target ended a connection that had been used before, which it may do at any time: the
     /// request may be asked again, if that does no harm.
     pub(super) fn ask_again<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
-        let Stage::Exchange(exchange) = replace(&mut self.stage, Stage::Accepted) else {
+        let Stage::Exchange(exchange) = replace(&mut self.stage, Stage::Between) else {
             return Err(End::cut(Ended::Reset));
         };
         self.far = None;
@@ -78,7 +78,7 @@ impl HttpRelayed {
             }
         };
         let Stage::Connecting { far: Some(socket), exchange, head, .. } =
-            replace(&mut self.stage, Stage::Accepted)
+            replace(&mut self.stage, Stage::Between)
         else {
             return Err(End::cut(Ended::Reset));
         };

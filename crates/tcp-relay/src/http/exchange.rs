@@ -241,7 +241,7 @@ impl HttpRelayed {
         down.inbox.skip(head_bytes);
         if status == 101 {
             around.core.counters.http.tunnels.add(1);
-            self.begin_tunnel(head, around.hub.now());
+            self.begin_tunnel(head, around);
         } else if is_interim {
             // Version 1.0 knows none.
             if exchange.going.version == Version::Http11 {
