@@ -37,6 +37,8 @@ pub struct Socket {
     has_mark: bool,
     /// The kernel told that the peer will send no more: there is no other edge to wait for.
     has_end: bool,
+    /// The kernel told that nobody will read what is written.
+    is_gone: bool,
     /// Known to the poll of the thread; never changes back.
     pub(crate) is_registered: bool,
 }
@@ -51,6 +53,7 @@ impl Socket {
             reads_all: false,
             has_mark: false,
             has_end: false,
+            is_gone: false,
             is_registered: false,
         }
     }
@@ -73,6 +76,18 @@ impl Socket {
     /// A write may find room, or an error.
     pub fn is_writable(&self) -> bool {
         self.is_writable
+    }
+
+    /// The peer sends no more; what it sent before may be unread. Of TCP nobody knows yet whether it
+    /// still reads.
+    pub fn has_end(&self) -> bool {
+        self.has_end
+    }
+
+    /// The peer reads no more: it reset the connection, or closed a unix socket, or had ended and
+    /// was told an end. What it sent before may be unread.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// There are urgent bytes. Other calls than those here may stop before them and find nothing, or
@@ -102,6 +117,7 @@ impl Socket {
         let has_failed = event.is_error();
         self.has_end |= event.is_read_closed() || has_failed;
         self.has_mark |= event.is_priority();
+        self.is_gone |= event.is_write_closed() || has_failed;
         self.is_readable |= event.is_readable() || self.has_end;
         self.is_writable |= event.is_writable() || event.is_write_closed() || has_failed;
     }

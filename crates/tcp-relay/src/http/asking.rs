@@ -8,6 +8,7 @@ use haul_reactor::Next;
 use super::connection::{Around, End, Far, HttpRelayed, Stage, Step};
 use super::exchange::Exchange;
 use super::half::Half;
+use super::linger::NO_TARGET;
 use crate::connect::{Connecting, Progress};
 use crate::flow::{Direction, Flow};
 use crate::proxy;
@@ -69,13 +70,13 @@ impl HttpRelayed {
             return Ok(None);
         };
         let is_head = exchange.is_head();
+        if self.near.is_gone() {
+            return Err(End::cut(Ended::Reset));
+        }
         let using = match connecting.go_on(far, around.hub) {
             Progress::Waiting(deadline) => return Ok(Some(Next::Wait(Some(deadline)))),
             Progress::Connected(using) => using,
-            Progress::NoTarget => {
-                let none = Refused::new(503, "no server behind could be connected to");
-                return self.answer(none, is_head, around);
-            }
+            Progress::NoTarget => return self.answer(NO_TARGET, is_head, around),
         };
         let Stage::Connecting { far: Some(socket), exchange, head, .. } =
             replace(&mut self.stage, Stage::Between)

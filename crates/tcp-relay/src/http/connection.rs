@@ -184,7 +184,7 @@ impl HttpRelayed {
                 }
             } else if around.hub.is_draining() && self.near.is_readable() {
                 // A close with bytes unread would take back what the client has not read yet.
-                return self.say_end(around);
+                return self.say_end(Ended::Clean, around);
             } else if around.hub.is_draining() {
                 return Err(End::clean(Ended::Clean));
             }

@@ -1,14 +1,15 @@
 //! Connections that left HTTP end as relayed ones do.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use haul_tcp_relay::Ended;
+use haul_tcp_relay::{Address, Ended, HeadLimits, HttpOptions};
 
-use super::{Http, Peer, client, http, target};
+use super::{Http, Peer, client, http, http_with, target};
 
 const ASKED: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -83,4 +84,30 @@ fn one_side_of_a_tunnel_may_end_before_the_other() {
     drop(near);
     let stats = relay.drain();
     assert_eq!((stats.ended(Ended::Clean), stats.http.tunnels), (1, 1));
+}
+
+/// A target that leaves HTTP before it has heard the whole request has not understood it: what
+/// would follow is the rest of the request.
+#[test]
+fn an_agreement_that_comes_before_the_request_is_with_the_target_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("target");
+    let listener = UnixListener::bind(&path).unwrap();
+    let far = thread::spawn(move || {
+        let mut far = listener.accept().unwrap().0;
+        far.read_exact(&mut [0]).unwrap();
+        far.write_all(AGREED.as_bytes()).unwrap();
+        far
+    });
+    let head_limits = HeadLimits { head_bytes_max: 1 << 20, ..HeadLimits::default() };
+    let options = HttpOptions { head_limits, ..HttpOptions::default() };
+    let relay = http_with([Address::Unix(path)], options, |_| {});
+    let mut near = client(&relay);
+    // More than the socket takes that nobody reads from.
+    let long = format!("\r\nX-Long: {}\r\n\r\n", "x".repeat(400 << 10));
+    let asked = ASKED.replace("\r\n\r\n", &long);
+    assert_eq!(near.ask(asked).status(), 502);
+    assert_eq!(near.rest().unwrap(), b"");
+    drop(far.join().unwrap());
+    assert_eq!(relay.drain().http.tunnels, 0);
 }
