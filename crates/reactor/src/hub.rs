@@ -53,11 +53,11 @@ impl<M> Hub<'_, M> {
     /// The kernel's: no memory, or too many watched descriptors.
     pub fn adopt(&self, socket: &mut Socket, side: Side) -> io::Result<()> {
         let (fd, token) = (socket.as_raw_fd(), Token(self.key.token(side)));
-        let both = Interest::READABLE | Interest::WRITABLE;
+        let all = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
         if socket.is_registered {
-            return self.registry.reregister(&mut SourceFd(&fd), token, both);
+            return self.registry.reregister(&mut SourceFd(&fd), token, all);
         }
-        self.registry.register(&mut SourceFd(&fd), token, both)?;
+        self.registry.register(&mut SourceFd(&fd), token, all)?;
         socket.is_registered = true;
         Ok(())
     }

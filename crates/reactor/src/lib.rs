@@ -84,8 +84,9 @@
 //!
 //! # Cost
 //! A ready socket is driven after one `epoll_wait` for all that are ready. A socket is registered
-//! once, for everything, when it comes; later there are no calls about readiness. A read that did
-//! not fill its buffer is not repeated to find that out. An idle connection costs its descriptors
+//! once, for everything, when it comes; later there are no calls about readiness. A read of
+//! TCP that did not fill its buffer is not repeated to find that out; of a unix socket it is, since
+//! it stops behind each message with a descriptor. An idle connection costs its descriptors
 //! and nothing in time; deadlines are looked at ten times a second, in one array.
 //!
 //! # What it is not

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::fs::{FileType, lstat};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
-use socket2::{Protocol, Socket as RawSocket, TcpKeepalive, Type};
+use socket2::{Protocol, SockRef, Socket as RawSocket, TcpKeepalive, Type};
 
 use crate::address::Address;
 use crate::socket::Socket;
@@ -33,6 +33,8 @@ impl TcpOptions {
     pub(crate) fn apply(&self, socket: &RawSocket) -> io::Result<()> {
         // What is written is meant to be sent; who has more to say says so.
         socket.set_tcp_nodelay(true)?;
+        // No byte is left out of the stream because it is urgent.
+        socket.set_out_of_band_inline(true)?;
         if let Some(time) = self.keepalive {
             socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(time).with_interval(time))?;
         }
@@ -111,12 +113,24 @@ impl Listener {
             match acceptfrom_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((fd, from)) => {
                     let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-                    return Ok(Some((Socket::new(fd), from)));
+                    return Ok(Some((self.accepted(fd), from)));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
                 // The peer went while it waited.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// TCP has all options from its listener.
+    fn accepted(&self, fd: OwnedFd) -> Socket {
+        match self.address {
+            Address::Tcp(_) => Socket::tcp(fd),
+            Address::Unix(_) => {
+                // Without it an urgent byte is left out; nobody is to be sent away for that.
+                SockRef::from(&fd).set_out_of_band_inline(true).ok();
+                Socket::new(fd)
             }
         }
     }
@@ -154,12 +168,14 @@ pub(crate) fn connect(address: &Address, tcp: &TcpOptions) -> io::Result<Socket>
     let is_tcp = matches!(address, Address::Tcp(_));
     let protocol = is_tcp.then_some(Protocol::TCP);
     let socket = RawSocket::new(domain, Type::STREAM.nonblocking().cloexec(), protocol)?;
-    if is_tcp {
-        tcp.apply(&socket)?;
+    match is_tcp {
+        true => tcp.apply(&socket)?,
+        false => socket.set_out_of_band_inline(true)?,
     }
     match socket.connect(&for_kernel) {
         Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
-        _ => Ok(Socket::connecting(socket.into())),
+        _ if is_tcp => Ok(Socket::tcp(socket.into()).connecting()),
+        _ => Ok(Socket::new(socket.into()).connecting()),
     }
 }
 

@@ -22,13 +22,23 @@ pub enum Moved {
 /// The kernel tells each change once, so a socket remembers: it counts as ready until a call finds
 /// that it is not. Whoever moves bytes by other calls than those here says so with
 /// [`Self::source_was_empty`] and [`Self::target_was_full`].
+///
+/// Urgent bytes arrive in their place, like all others. Descriptors that come with the bytes of a
+/// unix socket are closed by the kernel.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
     is_readable: bool,
     is_writable: bool,
+    /// A read that does not fill its buffer has taken all there was. With a unix socket it may have
+    /// stopped behind a message that came with a descriptor.
+    reads_all: bool,
+    /// There are urgent bytes, at which a read stops, too.
+    has_mark: bool,
     /// The kernel told that the peer will send no more: there is no other edge to wait for.
     has_end: bool,
+    /// The kernel told that nobody will read what is written.
+    is_gone: bool,
     /// Known to the poll of the thread; never changes back.
     pub(crate) is_registered: bool,
 }
@@ -36,12 +46,26 @@ pub struct Socket {
 impl Socket {
     /// Of a descriptor that does not block. It counts as ready until a call says otherwise.
     pub fn new(fd: OwnedFd) -> Self {
-        Self { fd, is_readable: true, is_writable: true, has_end: false, is_registered: false }
+        Self {
+            fd,
+            is_readable: true,
+            is_writable: true,
+            reads_all: false,
+            has_mark: false,
+            has_end: false,
+            is_gone: false,
+            is_registered: false,
+        }
+    }
+
+    /// The same, of TCP.
+    pub(crate) fn tcp(fd: OwnedFd) -> Self {
+        Self { reads_all: true, ..Self::new(fd) }
     }
 
     /// Of one that connects: not ready until the kernel says so.
-    pub(crate) fn connecting(fd: OwnedFd) -> Self {
-        Self { is_readable: false, is_writable: false, ..Self::new(fd) }
+    pub(crate) fn connecting(self) -> Self {
+        Self { is_readable: false, is_writable: false, ..self }
     }
 
     /// A read may find something, or the end, or an error.
@@ -52,6 +76,24 @@ impl Socket {
     /// A write may find room, or an error.
     pub fn is_writable(&self) -> bool {
         self.is_writable
+    }
+
+    /// The peer sends no more; what it sent before may be unread. Of TCP nobody knows yet whether it
+    /// still reads.
+    pub fn has_end(&self) -> bool {
+        self.has_end
+    }
+
+    /// The peer reads no more: it reset the connection, or closed a unix socket, or had ended and
+    /// was told an end. What it sent before may be unread.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    /// There are urgent bytes. Other calls than those here may stop before them and find nothing, or
+    /// an end: [`Self::read`] goes past them.
+    pub fn has_mark(&self) -> bool {
+        self.has_mark
     }
 
     /// Somebody else's call found nothing to read.
@@ -74,6 +116,8 @@ impl Socket {
     pub(crate) fn note(&mut self, event: &mio::event::Event) {
         let has_failed = event.is_error();
         self.has_end |= event.is_read_closed() || has_failed;
+        self.has_mark |= event.is_priority();
+        self.is_gone |= event.is_write_closed() || has_failed;
         self.is_readable |= event.is_readable() || self.has_end;
         self.is_writable |= event.is_writable() || event.is_write_closed() || has_failed;
     }
@@ -85,10 +129,12 @@ impl Socket {
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Moved> {
         let fd = &self.fd;
         let answer = retry_on_intr(|| recv(fd, &mut *buffer, RecvFlags::empty()));
-        if matches!(answer, Ok((bytes, _)) if bytes < buffer.len()) && !self.has_end {
+        let is_short = matches!(answer, Ok((bytes, _)) if bytes < buffer.len());
+        if is_short && self.reads_all && !self.has_mark && !self.has_end {
             // That was all: whatever comes next, the end too, is another edge.
             self.is_readable = false;
         }
+        self.has_mark &= answer.is_ok();
         Self::moved(answer.map(|(bytes, _all)| bytes), &mut self.is_readable)
     }
 

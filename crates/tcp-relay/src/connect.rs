@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use haul_reactor::{Hub, Side, Socket, TcpOptions};
 use rustix::io::Errno;
 
-use crate::target::{Attempts, Using};
+use crate::target::{Attempts, Using, is_ours};
 
 /// The attempts to connect, until one succeeds.
 #[derive(Debug)]
@@ -65,7 +65,9 @@ impl Connecting {
                     return Progress::Waiting(now + RETRY_TIME);
                 }
                 // No word about the target.
-                Err(error) if is_ours(&error) => self.using = None,
+                Err(error) if Errno::from_io_error(&error).is_some_and(is_ours) => {
+                    self.using = None
+                }
                 Err(_) => drop(self.over(false, now)),
             }
         }
@@ -89,11 +91,4 @@ impl Connecting {
         using.connected(is_connected, now);
         is_connected.then_some(using)
     }
-}
-
-/// Whether it is this machine that has not what a connection takes: descriptors, ports or memory.
-fn is_ours(error: &io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
-    errno.is_some_and(|errno| lacking.contains(&errno))
 }

@@ -63,9 +63,11 @@
 //! # Inside
 //! `flow.rs` is one direction, and knows nothing of connections: `Flow::run` moves what can be moved
 //! from a socket to another one, `Flow::expect` bounds it to a length that is known, `Flow::put`
-//! lets bytes go first. `Core` is what flows of a thread share. `connect.rs` tries the targets of
-//! `target/` one after the other. `relayed.rs` makes a connection of these, `service.rs` serves
-//! them to the reactor, together with what `http/` makes of flows and of the heads between them; `server.rs` has the threads.
+//! lets bytes go first. `Core` is what flows of a thread share. `pair.rs` is two flows between two
+//! sockets, and how they end. `opening.rs` finds out who the client is, `connect.rs` tries the
+//! targets of `target/` one after the other. `relayed.rs` makes a connection of these; `http/` makes
+//! one of flows and of the heads between them, and of a pair when client and target have left HTTP.
+//! `service.rs` serves both to the reactor; `server.rs` has the threads.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[HAProxyPipe\] when to splice, and that ends wait for what is in
@@ -79,6 +81,8 @@ mod error;
 mod flow;
 mod http;
 mod metrics;
+mod opening;
+mod pair;
 pub mod proxy;
 mod relayed;
 mod server;

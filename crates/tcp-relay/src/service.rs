@@ -48,7 +48,7 @@ impl Service for Relaying {
         let (shared, core, now) = (&self.shared, &self.core, hub.now());
         Some(match shared.http {
             None => {
-                let relayed = Relayed::new(socket, is_headed, shared, core, now);
+                let relayed = Relayed::new(socket, is_headed, shared, now);
                 Carried::Bytes(Box::new(relayed))
             }
             Some(_) => {

@@ -271,10 +271,9 @@ impl Flow {
         let room = self.room(lease.capacity_bytes());
         let bytes = match lease.fill(&*from, room) {
             Ok(Filled::Bytes(bytes)) => bytes,
-            Ok(Filled::End) => {
-                self.has_ended = true;
-                return Ok(0);
-            }
+            // Before urgent bytes a splice finds nothing, or an end: a read knows better.
+            Ok(Filled::End) => return self.copy(from, to, core),
+            Ok(_) if from.has_mark() => return self.copy(from, to, core),
             Ok(Filled::SourceEmpty | Filled::PipeFull) => {
                 from.source_was_empty();
                 return Ok(0);

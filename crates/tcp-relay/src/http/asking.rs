@@ -8,6 +8,7 @@ use haul_reactor::Next;
 use super::connection::{Around, End, Far, HttpRelayed, Stage, Step};
 use super::exchange::Exchange;
 use super::half::Half;
+use super::linger::NO_TARGET;
 use crate::connect::{Connecting, Progress};
 use crate::flow::{Direction, Flow};
 use crate::proxy;
@@ -34,7 +35,7 @@ impl HttpRelayed {
     /// The target ended a connection that had been used before, which it may do at any time: the
     /// request may be asked again, if that does no harm.
     pub(super) fn ask_again<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
-        let Stage::Exchange(exchange) = replace(&mut self.stage, Stage::Accepted) else {
+        let Stage::Exchange(exchange) = replace(&mut self.stage, Stage::Between) else {
             return Err(End::cut(Ended::Reset));
         };
         self.far = None;
@@ -69,16 +70,16 @@ impl HttpRelayed {
             return Ok(None);
         };
         let is_head = exchange.is_head();
+        if self.near.is_gone() {
+            return Err(End::cut(Ended::Reset));
+        }
         let using = match connecting.go_on(far, around.hub) {
             Progress::Waiting(deadline) => return Ok(Some(Next::Wait(Some(deadline)))),
             Progress::Connected(using) => using,
-            Progress::NoTarget => {
-                let none = Refused::new(503, "no server behind could be connected to");
-                return self.answer(none, is_head, around);
-            }
+            Progress::NoTarget => return self.answer(NO_TARGET, is_head, around),
         };
         let Stage::Connecting { far: Some(socket), exchange, head, .. } =
-            replace(&mut self.stage, Stage::Accepted)
+            replace(&mut self.stage, Stage::Between)
         else {
             return Err(End::cut(Ended::Reset));
         };

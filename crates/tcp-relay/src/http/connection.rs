@@ -14,9 +14,10 @@ use super::options::HttpOptions;
 use super::peer::Peer;
 use crate::connect::Connecting;
 use crate::flow::{Core, Direction, Flow};
-use crate::proxy::{self, Ends, Read};
+use crate::opening::{Opened, Opening};
+use crate::pair::Pair;
+use crate::proxy::Ends;
 use crate::relayed::Shared;
-use crate::sockets::ends_of;
 use crate::stats::Ended;
 use crate::target::Using;
 
@@ -59,10 +60,8 @@ pub(crate) struct Client {
 
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Nothing was done yet.
-    Accepted,
-    /// A PROXY header must come first; what of it has come.
-    Header { bytes: Vec<u8>, deadline: Instant },
+    /// It is not known who the client is.
+    Opening(Opening),
     /// The head of a request is awaited since then; its first byte came then.
     Request { since: Instant, begun: Option<Instant> },
     /// A request is understood, and wants a target; its head as it goes there.
@@ -70,9 +69,11 @@ pub(super) enum Stage {
     /// A request is under way.
     Exchange(Exchange),
     /// It is no HTTP any more.
-    Tunnel,
+    Tunnel(Pair),
     /// All is said but the end.
     Lingering(Lingering),
+    /// One stage is made of another.
+    Between,
 }
 
 /// How a connection ends.
@@ -99,8 +100,7 @@ impl End {
 pub(super) type Step = Result<Option<Next>, End>;
 
 impl HttpRelayed {
-    /// A connection that was accepted just now. With `is_headed` a PROXY header says who the
-    /// client is; otherwise its socket does.
+    /// A connection that was accepted just now.
     pub(crate) fn new(
         near: Socket,
         is_headed: bool,
@@ -108,18 +108,12 @@ impl HttpRelayed {
         core: &Core,
         now: Instant,
     ) -> Self {
-        let stage = if is_headed {
-            let deadline = now + shared.limits.proxy_time_max;
-            Stage::Header { bytes: Vec::new(), deadline }
-        } else {
-            Stage::Accepted
-        };
         Self {
             near,
             far: None,
             up: Half::new(Flow::new(Direction::Up, core)),
             down: Half::new(Flow::new(Direction::Down, core)),
-            stage,
+            stage: Stage::Opening(Opening::new(is_headed, &shared.limits, now)),
             client: Client { ends: Ends::Unknown, address: None, peer: Peer::new(None) },
             moved_at: now,
             end: None,
@@ -130,16 +124,13 @@ impl HttpRelayed {
     pub(crate) fn go_on<M>(&mut self, around: &mut Around<'_, '_, M>) -> Next {
         let end = loop {
             let step = match &self.stage {
-                Stage::Accepted => {
-                    let ends = ends_of(&self.near);
-                    self.is_known(ends, &[], around)
-                }
-                Stage::Header { .. } => self.read_header(around),
+                Stage::Opening(_) => self.open(around.hub.now()),
                 Stage::Request { .. } => self.read_request(around),
                 Stage::Connecting { .. } => self.connect(around),
                 Stage::Exchange(_) => self.exchange(around),
-                Stage::Tunnel => self.tunnel(around),
+                Stage::Tunnel(_) => self.tunnel(around),
                 Stage::Lingering(_) => self.linger(around),
+                Stage::Between => Err(End::cut(Ended::Reset)),
             };
             match step {
                 Ok(None) => {}
@@ -163,34 +154,18 @@ impl HttpRelayed {
         end.how
     }
 
-    fn read_header<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
-        let Stage::Header { bytes, deadline } = &mut self.stage else { return Ok(None) };
-        let mut buffer = [0; 512];
-        loop {
-            match proxy::read(bytes) {
-                Ok(Read::Partial) => {}
-                Ok(Read::Whole { ends, header_bytes }) => {
-                    let early = bytes.split_off(header_bytes);
-                    return self.is_known(ends, &early, around);
-                }
-                Err(_) => return Err(End::cut(Ended::BadProxy)),
+    fn open(&mut self, now: Instant) -> Step {
+        let Stage::Opening(opening) = &mut self.stage else { return Ok(None) };
+        match opening.go_on(&mut self.near, now) {
+            Ok(Opened::Waiting(deadline)) => Ok(Some(Next::Wait(Some(deadline)))),
+            Ok(Opened::Known { ends, early }) => {
+                let address = ends.client();
+                self.client = Client { ends, address, peer: Peer::new(address) };
+                self.up.inbox.push(&early);
+                self.await_request(now)
             }
-            match self.near.read(&mut buffer) {
-                Ok(Moved::Bytes(0)) | Err(_) => return Err(End::cut(Ended::BadProxy)),
-                Ok(Moved::Bytes(more)) => bytes.extend_from_slice(&buffer[..more]),
-                Ok(Moved::WouldBlock) if around.hub.now() < *deadline => {
-                    return Ok(Some(Next::Wait(Some(*deadline))));
-                }
-                Ok(Moved::WouldBlock) => return Err(End::cut(Ended::BadProxy)),
-            }
+            Err(_) => Err(End::cut(Ended::BadProxy)),
         }
-    }
-
-    fn is_known<M>(&mut self, ends: Ends, early: &[u8], around: &Around<'_, '_, M>) -> Step {
-        let address = ends.client();
-        self.client = Client { ends, address, peer: Peer::new(address) };
-        self.up.inbox.push(early);
-        self.await_request(around.hub.now())
     }
 
     pub(super) fn await_request(&mut self, now: Instant) -> Step {
@@ -209,7 +184,7 @@ impl HttpRelayed {
                 }
             } else if around.hub.is_draining() && self.near.is_readable() {
                 // A close with bytes unread would take back what the client has not read yet.
-                return self.say_end(around);
+                return self.say_end(Ended::Clean, around);
             } else if around.hub.is_draining() {
                 return Err(End::clean(Ended::Clean));
             }

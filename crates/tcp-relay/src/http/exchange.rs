@@ -1,7 +1,5 @@
 //! One request and its response: both are moved at once, as a target may answer early.
 
-use std::time::Duration;
-
 use haul_http1::{Asked, Framing, Refused, Request, Response, Version, parse_response};
 use haul_reactor::{Moved, Next};
 
@@ -22,15 +20,17 @@ pub(crate) struct Exchange {
     pub(super) is_repeatable: bool,
     /// Its head, while it can be sent again: to a target that may have ended the connection before.
     pub(super) again: Option<Vec<u8>>,
-    request: Sending,
-    response: Getting,
+    pub(super) request: Sending,
+    pub(super) response: Getting,
+    /// A client that had said its end was asked whether it still waits.
+    pub(super) was_asked: bool,
     /// Whether the target keeps its connection.
     far_is_kept: bool,
 }
 
 /// How far the request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sending {
+pub(super) enum Sending {
     Moving,
     /// All of it is with the target.
     Done,
@@ -40,7 +40,7 @@ enum Sending {
 
 /// How far the response is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Getting {
+pub(super) enum Getting {
     /// The client was told nothing but interim responses.
     Awaited,
     Moving,
@@ -71,6 +71,7 @@ impl Exchange {
             again: None,
             request: Sending::Moving,
             response: Getting::Awaited,
+            was_asked: false,
             far_is_kept: false,
         }
     }
@@ -99,6 +100,10 @@ impl HttpRelayed {
     pub(super) fn exchange<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
         let Stage::Exchange(exchange) = &self.stage else { return Ok(None) };
         let is_head = exchange.is_head();
+        // Nobody waits for it any more.
+        if self.near.is_gone() {
+            return Err(End::cut(Ended::Reset));
+        }
         let before = self.moved_bytes();
         let stops = match self.send(around).and_then(|up| Ok([up, self.get(around)?])) {
             Ok(stops) => stops,
@@ -112,15 +117,7 @@ impl HttpRelayed {
         match &self.stage {
             Stage::Exchange(Exchange { response: Getting::Done, .. }) => self.done(around),
             Stage::Exchange(_) if stops.contains(&Some(Stop::ShareUsed)) => Ok(Some(Next::Again)),
-            Stage::Exchange(exchange) => {
-                let (time_max, late) = exchange.patience(stops, around.options);
-                let deadline = self.moved_at + time_max;
-                match (around.hub.now() < deadline, late) {
-                    (true, _) => Ok(Some(Next::Wait(Some(deadline)))),
-                    (false, Some(refused)) => self.answer(refused, is_head, around),
-                    (false, None) => Err(End::cut(Ended::Idle)),
-                }
-            }
+            Stage::Exchange(_) => self.wait(stops, around),
             _ => Ok(None),
         }
     }
@@ -190,11 +187,7 @@ impl HttpRelayed {
             if share == 0 {
                 return Ok(Some(Stop::ShareUsed));
             }
-            let Self { near, far: Some(far), down, .. } = self else { return Ok(None) };
-            // Nobody waits for it any more. A client that said its end may still wait.
-            if near.is_readable() && near.peek().is_err() {
-                return Err(Trouble::Cut(Ended::Reset));
-            }
+            let Self { far: Some(far), down, .. } = self else { return Ok(None) };
             if !far.socket.is_readable() {
                 return Ok(Some(Stop::SourceEmpty));
             }
@@ -241,7 +234,7 @@ impl HttpRelayed {
         down.inbox.skip(head_bytes);
         if status == 101 {
             around.core.counters.http.tunnels.add(1);
-            self.begin_tunnel(head, around.hub.now());
+            self.begin_tunnel(head, around);
         } else if is_interim {
             // Version 1.0 knows none.
             if exchange.going.version == Version::Http11 {
@@ -273,31 +266,13 @@ impl HttpRelayed {
                 far.socket.reset();
             }
         }
-        if keeps_near { self.await_request(around.hub.now()) } else { self.say_end(around) }
+        match keeps_near {
+            true => self.await_request(around.hub.now()),
+            false => self.say_end(Ended::Clean, around),
+        }
     }
 }
 
 const BAD_GATEWAY: Refused = Refused::new(502, "the server behind answered in a way that is wrong");
 const BAD_GATEWAY_CUT: Refused =
     Refused::new(502, "the server behind ended the connection within its answer");
-
-impl Exchange {
-    /// How long nothing may move, and what the client is told then.
-    fn patience(
-        &self,
-        [up, _down]: [Option<Stop>; 2],
-        options: &HttpOptions,
-    ) -> (Duration, Option<Refused>) {
-        match (self.response, self.request) {
-            (Getting::Awaited, Sending::Moving) if up == Some(Stop::SourceEmpty) => {
-                let late = Refused::new(408, "the body of the request took too long");
-                (options.body_time_max, Some(late))
-            }
-            (Getting::Awaited, _) => {
-                let late = Refused::new(504, "the server behind took too long to answer");
-                (options.response_time_max, Some(late))
-            }
-            _ => (options.body_time_max, None),
-        }
-    }
-}

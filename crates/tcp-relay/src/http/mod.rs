@@ -16,6 +16,7 @@ mod linger;
 mod options;
 mod peer;
 mod tunnel;
+mod waiting;
 
 pub(crate) use connection::{Around, HttpRelayed};
 pub(crate) use counters::HttpCounters;

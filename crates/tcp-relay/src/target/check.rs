@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::net::{connect, socket_with, sockopt};
 
+use super::is_ours;
 use super::table::Targets;
 
 /// The thread; dropped, it makes no more checks.
@@ -30,7 +31,9 @@ impl Checker {
         thread::Builder::new().name("checks".into()).spawn(move || {
             loop {
                 for (index, success) in round(&targets, time_max).into_iter().enumerate() {
-                    targets.checked(index, success);
+                    if let Some(success) = success {
+                        targets.checked(index, success);
+                    }
                 }
                 if stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
                     return;
@@ -45,21 +48,30 @@ impl Checker {
 enum Check {
     Pending(OwnedFd),
     Over(bool),
+    /// This machine could not ask.
+    NotMade,
 }
 
-/// Connects to all targets at once. Which of them answered in time.
-fn round(targets: &Targets, time_max: Duration) -> Vec<bool> {
+/// Connects to all targets at once. Which of them answered in time, if that can be told.
+fn round(targets: &Targets, time_max: Duration) -> Vec<Option<bool>> {
     let deadline = Instant::now() + time_max;
     let mut checks: Vec<_> = targets.addresses().map(begin).collect();
-    loop {
+    let mut can_wait = true;
+    while can_wait {
         let left = deadline.saturating_duration_since(Instant::now());
         let is_pending = |check: &&mut Check| matches!(check, Check::Pending(_));
         let mut pending: Vec<_> = checks.iter_mut().filter(is_pending).collect();
-        if pending.is_empty() || left.is_zero() || !wait(&mut pending, left) {
+        if pending.is_empty() || left.is_zero() {
             break;
         }
+        can_wait = wait(&mut pending, left);
     }
-    checks.into_iter().map(|check| matches!(check, Check::Over(true))).collect()
+    let outcome = |check| match check {
+        Check::Over(success) => Some(success),
+        Check::Pending(_too_late) => can_wait.then_some(false),
+        Check::NotMade => None,
+    };
+    checks.into_iter().map(outcome).collect()
 }
 
 /// Waits until one of them is over. Whether that can be told.
@@ -68,7 +80,7 @@ fn wait(pending: &mut [&mut Check], left: Duration) -> bool {
         .iter()
         .filter_map(|check| match check {
             Check::Pending(socket) => Some(PollFd::new(socket, PollFlags::OUT)),
-            Check::Over(_) => None,
+            Check::Over(_) | Check::NotMade => None,
         })
         .collect();
     let timeout = Timespec::try_from(left).ok();
@@ -86,7 +98,7 @@ fn wait(pending: &mut [&mut Check], left: Duration) -> bool {
 }
 
 fn begin(address: &Address) -> Check {
-    let begun = || {
+    let begun = || -> rustix::io::Result<Check> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = |family| socket_with(family, SocketType::STREAM, flags, None);
         let (socket, connected) = match address {
@@ -110,13 +122,13 @@ fn begin(address: &Address) -> Check {
             other => other.map(|()| Check::Over(true)),
         }
     };
-    begun().unwrap_or(Check::Over(false))
+    begun().unwrap_or_else(|errno| if is_ours(errno) { Check::NotMade } else { Check::Over(false) })
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     use super::super::{Balance, CheckOptions};
     use super::*;
@@ -135,6 +147,20 @@ mod tests {
             Address::Unix(dir.path().join("nobody")),
         ];
         let targets = Targets::new(addresses, Balance::default(), CheckOptions::default());
-        assert_eq!(round(&targets, Duration::from_secs(5)), [true, false, true, false]);
+        let answers = [true, false, true, false].map(Some);
+        assert_eq!(round(&targets, Duration::from_secs(5)), answers);
+    }
+
+    /// Nothing was asked, so nothing is known.
+    #[test]
+    fn a_check_that_cannot_be_made_says_nothing_of_its_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let unix = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&unix, 0).unwrap();
+        let _first = UnixStream::connect(&path).unwrap();
+        let full = Address::Unix(path);
+        let targets = Targets::new(vec![full], Balance::default(), CheckOptions::default());
+        assert_eq!(round(&targets, Duration::from_secs(5)), [None]);
     }
 }

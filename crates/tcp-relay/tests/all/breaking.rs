@@ -111,10 +111,14 @@ fn what_a_target_said_before_it_went_arrives() {
 
 /// The write that fails and the last words come in one turn of the relay.
 #[test]
-fn what_a_target_said_before_it_went_arrives_while_the_client_goes_on_sending() {
-    for round in 0..60 {
+fn what_either_side_said_before_it_went_arrives_while_the_other_goes_on_sending() {
+    for round in 0..120 {
         let moving = [Moving::Auto, Moving::Copy, Moving::Splice][round % 3];
-        let (relay, Pair { mut near, mut far }) = relay_and_pair(moving);
+        let (relay, mut pair) = relay_and_pair(moving);
+        if round % 2 == 0 {
+            std::mem::swap(&mut pair.near, &mut pair.far);
+        }
+        let Pair { mut near, mut far } = pair;
         let mut sending = near.try_clone().unwrap();
         let upload = thread::spawn(move || {
             loop {

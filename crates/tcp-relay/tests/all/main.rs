@@ -13,6 +13,7 @@ mod endpoint;
 mod fair;
 mod hostile;
 mod http;
+mod marks;
 mod proxy;
 mod streams;
 mod targets;

@@ -2,22 +2,25 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 use std::time::Duration;
 
 use haul_tcp_relay::{Address, Balance, CheckOptions, Config, Ended, Limits};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::world::{Relay, config, listener, nowhere};
 
 /// An address that neither accepts nor refuses: its queue is full.
-struct Deaf {
+pub(crate) struct Deaf {
     _listener: TcpListener,
     _queue: Vec<TcpStream>,
-    address: Address,
+    pub(crate) address: Address,
 }
 
 impl Deaf {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (listener, address) = listener();
         let at = listener.local_addr().unwrap();
         rustix::net::listen(&listener, 0).unwrap();
@@ -113,6 +116,57 @@ fn a_target_that_fails_clients_is_left_out_for_a_while() {
     let stats = relay.drain();
     let [gone, there] = &stats.targets[..] else { panic!("two targets") };
     assert_eq!((gone.failed, gone.is_up, there.connected, there.is_up), (2, false, 20, true));
+}
+
+/// Runs the test of this name in a process of its own, in which it finds this variable. Whether this
+/// is that process.
+fn is_alone(name: &str) -> bool {
+    const ALONE: &str = "HAUL_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut test = Command::new(std::env::current_exe().unwrap());
+    let ran = test.args(["--exact", name, "--nocapture"]).env(ALONE, "1").status().unwrap();
+    assert!(ran.success(), "{name}");
+    false
+}
+
+/// Takes descriptors until so many are left.
+fn leave(descriptors: usize) -> Vec<OwnedFd> {
+    let mut taken = Vec::new();
+    while let Ok(descriptor) = std::io::stdin().as_fd().try_clone_to_owned() {
+        taken.push(descriptor);
+    }
+    taken.truncate(taken.len() - descriptors);
+    taken
+}
+
+#[test]
+fn running_out_of_descriptors_leaves_no_target_out() {
+    if !is_alone("targets::running_out_of_descriptors_leaves_no_target_out") {
+        return;
+    }
+    let limit = Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let (target, address) = listener();
+    let checks = CheckOptions { eject_after: 1, ..CheckOptions::default() };
+    let relay = Relay::start(Config { checks, ..config([address]) });
+    // What it needs once and keeps.
+    drop((relay.connect(), target.accept().unwrap()));
+    relay.until(|stats| stats.ended(Ended::Clean) == 1);
+    for round in 1..=5 {
+        // The client's own, and what accepts it: none for the target.
+        let taken = leave(2);
+        let mut near = relay.connect();
+        assert_eq!(near.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        drop(taken);
+        assert_eq!(relay.until(|stats| stats.active == 0).ended(Ended::NoTarget), round);
+    }
+    let seen = &relay.stats().targets[0];
+    assert_eq!((seen.is_up, seen.connected, seen.failed, seen.active), (true, 1, 0, 0));
+    let mut near = relay.connect();
+    target.accept().unwrap().0.write_all(b"!").unwrap();
+    near.read_exact(&mut [0]).unwrap();
 }
 
 #[test]

@@ -220,6 +220,7 @@ fn no_target_is_503_and_the_next_target_is_tried() {
     let mut client_ = client(&relay);
     assert_eq!(client_.ask(GET).status(), 503);
     assert_eq!(client_.rest().unwrap(), b"");
+    relay.until(|stats| stats.ended(Ended::NoTarget) == 1);
     let (address, _) = answering(|_| ok("second"));
     let relay = http([nowhere(), address]);
     for _ in 0..4 {
@@ -264,15 +265,31 @@ fn a_relay_that_drains_ends_after_the_exchanges_under_way() {
 }
 
 #[test]
-fn a_target_learns_that_nobody_waits_for_its_answer() {
-    let address = target(|_, mut peer| {
-        peer.request().unwrap();
-        assert!(peer.rest().is_err(), "it is told by a reset");
+fn a_relay_that_drains_brings_a_response_under_way_to_its_end() {
+    const BYTES: usize = 4_000_000;
+    let (go, wait) = std::sync::mpsc::channel();
+    let wait = Mutex::new(wait);
+    let address = target(move |_, mut peer| {
+        while let Ok(Some(_)) = peer.request() {
+            let response = ok(noise(1, BYTES));
+            let (first, second) = response.split_at(BYTES / 2);
+            peer.send(first);
+            wait.lock().unwrap().recv().unwrap();
+            peer.send(second);
+        }
     });
     let relay = http([address]);
-    let mut client = client(&relay);
+    let (mut idle, mut client) = (client(&relay), client(&relay));
     client.send(GET);
-    relay.until(|stats| stats.targets[0].active == 1);
-    client.reset();
-    relay.until(|stats| stats.ended(Ended::Reset) == 1 && stats.targets[0].active == 0);
+    let head = client.head().unwrap();
+    assert!(head.all("connection").is_empty(), "it was to be kept");
+    let mut body = client.body(1000).unwrap();
+    relay.handle.drain();
+    assert_eq!(idle.rest().unwrap(), b"", "the end has begun");
+    go.send(()).unwrap();
+    body.extend(client.body(BYTES - 1000).unwrap());
+    assert!(body == noise(1, BYTES));
+    assert_eq!(client.rest().unwrap(), b"");
+    let stats = relay.drain();
+    assert_eq!((stats.active, stats.ended(Ended::Clean)), (0, 2));
 }

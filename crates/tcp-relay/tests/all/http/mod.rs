@@ -6,6 +6,8 @@ mod endings;
 mod exchanges;
 mod hostile;
 mod late;
+mod leaving;
+mod tunnels;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
