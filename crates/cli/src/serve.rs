@@ -1,6 +1,5 @@
 //! `haul serve`.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use haul_file_store::Store;
@@ -10,6 +9,7 @@ use tokio::runtime;
 use crate::args::ServeArgs;
 use crate::credentials;
 use crate::opening::{Missing, open};
+use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result};
 use crate::signals::Signals;
 
@@ -50,12 +50,8 @@ async fn serve(config: Config, store: Arc<Store>) -> Result {
         Failure::new("cannot start the server").because(error).exit(Exit::NotStarted)
     })?;
     let addresses = server.addresses();
-    let ready = format!(
-        "haul is ready: S3 on http://{}, admin on http://{}",
-        addresses.listen, addresses.admin
-    );
-    // A server whose stdout nobody reads still serves.
-    writeln!(io::stdout(), "{ready}").and_then(|()| io::stdout().flush()).ok();
+    let (listen, admin) = (addresses.listen, addresses.admin);
+    ready::tell(&format!("S3 on http://{listen}, admin on http://{admin}"));
     let stop = async {
         signals.first("the requests in flight").await;
     };

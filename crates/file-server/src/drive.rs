@@ -255,10 +255,7 @@ impl Worker {
     }
 
     fn log(&mut self, connection: &Connection, status: u16, bytes: u64, tier: Tier) {
-        let Some(log) = self.desk.shared.access_log.as_ref().filter(|_| self.admin.is_none())
-        else {
-            return;
-        };
+        let Some(log) = &self.desk.shared.access_log else { return };
         let end = Ended { peer: connection.peer, date: &self.clock.log_date, status, bytes, tier };
         connection.begun.end(&mut self.line, &end);
         log.lines.append(&self.line);

@@ -145,10 +145,6 @@ impl Worker {
             return Ok(self.page(connection, &page, is_head, hub));
         }
         let (path, query) = split(request.target.path().as_bytes());
-        if let Some(admin) = self.admin.clone() {
-            let page = admin.page(path);
-            return Ok(self.page(connection, &page, is_head, hub));
-        }
         // A target with a host may have no path.
         let path = if path.is_empty() { b"/" } else { path };
         let mut space = std::mem::take(&mut self.space);

@@ -9,6 +9,7 @@ use haul_tcp_relay::Server;
 
 use crate::args::RelayArgs;
 use crate::descriptors;
+use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result};
 
 /// Relays until a signal asks to stop, and tells what was done.
@@ -24,12 +25,11 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
         let texts: Vec<_> = addresses.iter().map(|address| format!("{address}")).collect();
         texts.join(", ")
     };
-    let mut ready = format!("haul is ready: {} to {}", list(&addresses.listen), list(&args.to));
-    if let Some(admin) = addresses.admin {
-        ready = format!("{ready}, admin on http://{admin}");
+    let mut ready = format!("{} to {}", list(&addresses.listen), list(&args.to));
+    if let Some(admin) = &addresses.admin {
+        ready += &format!(", admin on {}", ready::url(admin));
     }
-    // A relay whose stdout nobody reads still relays.
-    writeln!(io::stdout(), "{ready}").and_then(|()| io::stdout().flush()).ok();
+    ready::tell(&ready);
     let stats = server.run().or_fail(|| "the relay failed".to_owned())?;
     let told = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };
     io::stdout().write_all(told.as_bytes()).ok();
