@@ -29,6 +29,8 @@ pub struct Socket {
     is_writable: bool,
     /// The kernel told that the peer will send no more: there is no other edge to wait for.
     has_end: bool,
+    /// The kernel told that the peer hears nothing any more.
+    is_gone: bool,
     /// Known to the poll of the thread; never changes back.
     pub(crate) is_registered: bool,
 }
@@ -36,7 +38,14 @@ pub struct Socket {
 impl Socket {
     /// Of a descriptor that does not block. It counts as ready until a call says otherwise.
     pub fn new(fd: OwnedFd) -> Self {
-        Self { fd, is_readable: true, is_writable: true, has_end: false, is_registered: false }
+        Self {
+            fd,
+            is_readable: true,
+            is_writable: true,
+            has_end: false,
+            is_gone: false,
+            is_registered: false,
+        }
     }
 
     /// Of one that connects: not ready until the kernel says so.
@@ -52,6 +61,12 @@ impl Socket {
     /// A write may find room, or an error.
     pub fn is_writable(&self) -> bool {
         self.is_writable
+    }
+
+    /// The peer has reset the connection, or both sides have ended theirs: whatever is still written
+    /// reaches nobody. A peer that only ended its own side may still listen, and is not gone.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// Somebody else's call found nothing to read.
@@ -74,6 +89,7 @@ impl Socket {
     pub(crate) fn note(&mut self, event: &mio::event::Event) {
         let has_failed = event.is_error();
         self.has_end |= event.is_read_closed() || has_failed;
+        self.is_gone |= event.is_write_closed() || has_failed;
         self.is_readable |= event.is_readable() || self.has_end;
         self.is_writable |= event.is_writable() || event.is_write_closed() || has_failed;
     }
