@@ -14,10 +14,13 @@ use crate::admin::Telling;
 use crate::caches::Caches;
 use crate::carrier::Carriers;
 use crate::config::{Config, Tiers};
+use crate::connection::Done;
 use crate::disk_threads::DiskThreads;
 use crate::error::{Error, Result};
 use crate::find::Finder;
+use crate::flights::Flights;
 use crate::hosts::Hosts;
+use crate::listing::Listings;
 use crate::metrics::{Counts, Stats};
 use crate::root::Root;
 use crate::shared::{Desk, Shared};
@@ -157,7 +160,11 @@ impl Server {
             }
         }
         let shared = Arc::clone(&self.handle.shared);
-        let sweep = move || shared.caches.sweep(shared.ms(Instant::now()));
+        let sweep = move || {
+            let now_ms = shared.ms(Instant::now());
+            shared.caches.sweep(now_ms);
+            shared.listings.sweep(now_ms);
+        };
         self.handle.end.wait(self.drain_time, sweep);
         self.handle.stop();
         let ended = threads.into_iter().map(joined).fold(Ok(()), Result::and);
@@ -226,13 +233,15 @@ fn shared(config: &Config) -> Result<Shared> {
             names: config.hosts.clone(),
         },
         caches: Arc::new(Caches::new(tiers, valid_ms)),
+        listings: Arc::new(Listings::new(valid_ms)),
+        together: Flights::new(Done::Failed(503)),
         sketch: Sketch::new(),
         rules: Rules {
             direct_bytes_min: tiers.direct_bytes_min,
             promote_asked: tiers.promote_asked,
             promote_bytes_max,
         },
-        disk: DiskThreads::start(tiers.disk_threads)?,
+        disk: DiskThreads::start(tiers.disk_threads, tiers.disk_queue_max)?,
         limits: config.limits.clone(),
         access_log: config.access_log.clone(),
         hot_bytes_max: if tiers.cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
@@ -285,6 +294,11 @@ impl Handle {
         stats.cached_files = cached_files as u64;
         stats.cached_bytes = cached_bytes;
         stats.open_files = self.shared.caches.open_size() as u64;
+        stats.listings_bytes = self.shared.listings.alive_bytes();
+        let disk = self.shared.disk.stats();
+        stats.disk_jobs_waiting = disk.waiting as u64;
+        stats.disk_jobs_refused = disk.refused;
+        stats.disk_jobs_dropped = disk.dropped;
         stats
     }
 }
