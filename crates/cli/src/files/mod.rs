@@ -12,7 +12,7 @@ use crate::args::{AccessLogArgs, FilesServerArgs};
 use crate::descriptors::{self, Wanted};
 use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result, say};
-use crate::signals::on_first;
+use crate::signals::on_end;
 use stdout_lines::StdoutLines;
 
 /// Serves until a signal asks to stop.
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     let server = Server::bind(config).map_err(not_started)?;
     let handle = server.handle();
     // Caught before anybody can know that it runs.
-    on_first("the answers under way", move |_signal| handle.drain())?;
+    on_end("the answers under way", move |_signal| handle.drain())?;
     let addresses = server.addresses();
     let mut ready = format!("files on {}", ready::url(&addresses.listen));
     if let Some(admin) = &addresses.admin {

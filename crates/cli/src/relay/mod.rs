@@ -1,16 +1,16 @@
 //! `haul relay`.
 
 mod report;
-mod signals;
 
 use std::io::{self, Write};
 
-use haul_tcp_relay::Server;
+use haul_tcp_relay::{Handle, Server};
 
 use crate::args::RelayArgs;
 use crate::descriptors;
 use crate::ready;
-use crate::report::{Exit, Failure, OrFail, Result};
+use crate::report::{Exit, Failure, OrFail, Result, say};
+use crate::signals::{Signal, ending, on_each};
 
 /// Relays until a signal asks to stop, and tells what was done.
 pub(crate) fn run(args: &RelayArgs) -> Result {
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
         Failure::new("cannot start the relay").because(error).exit(Exit::NotStarted)
     })?;
     // Caught before anybody can know that it runs.
-    signals::catch(server.handle())?;
+    catch_signals(server.handle())?;
     let addresses = server.addresses();
     let list = |addresses: &[_]| {
         let texts: Vec<_> = addresses.iter().map(|address| format!("{address}")).collect();
@@ -34,4 +34,14 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     let told = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };
     io::stdout().write_all(told.as_bytes()).ok();
     Ok(())
+}
+
+/// SIGUSR1 has it told what was done so far; the others end the relay.
+fn catch_signals(relay: Handle) -> Result {
+    let drained = relay.clone();
+    let mut end = ending("the connections there are", move |_signal| drained.drain());
+    on_each(&[Signal::Interrupt, Signal::Terminate, Signal::User], move |signal| match signal {
+        Signal::User => say(report::text(&relay.stats()).trim_end()),
+        _ => end(signal),
+    })
 }
