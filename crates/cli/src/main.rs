@@ -16,6 +16,7 @@ mod output;
 mod patch;
 mod probe;
 mod progress;
+mod ready;
 mod relay;
 mod report;
 mod serve;

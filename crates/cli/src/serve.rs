@@ -1,17 +1,18 @@
 //! `haul serve`.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use haul_file_store::Store;
 use haul_s3_server::{Config, Limits, Server};
 use tokio::runtime;
+use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
 use crate::credentials;
 use crate::opening::{Missing, open};
+use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result};
-use crate::signals::Signals;
+use crate::signals::on_end;
 
 /// Serves until a signal asks to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result {
@@ -45,19 +46,15 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
 
 async fn serve(config: Config, store: Arc<Store>) -> Result {
     // Caught before anybody can know that it runs.
-    let signals = Signals::catch()?;
+    let (asked, stop) = oneshot::channel();
+    // Nobody hears it when the server is gone already.
+    on_end("the requests in flight", move |_signal| asked.send(()).unwrap_or_default())?;
     let server = Server::bind(config, store).await.map_err(|error| {
         Failure::new("cannot start the server").because(error).exit(Exit::NotStarted)
     })?;
     let addresses = server.addresses();
-    let ready = format!(
-        "haul is ready: S3 on http://{}, admin on http://{}",
-        addresses.listen, addresses.admin
-    );
-    // A server whose stdout nobody reads still serves.
-    writeln!(io::stdout(), "{ready}").and_then(|()| io::stdout().flush()).ok();
-    let stop = async {
-        signals.first("the requests in flight").await;
-    };
+    let (listen, admin) = (addresses.listen, addresses.admin);
+    ready::tell(&format!("S3 on http://{listen}, admin on http://{admin}"));
+    let stop = async { stop.await.unwrap_or_default() };
     server.run(stop).await.or_fail(|| "the server failed".to_owned())
 }

@@ -1,33 +1,28 @@
-//! The admin address: metrics and health. Nothing can be changed there.
+//! What the admin address tells: metrics and health.
 
 use std::sync::Arc;
 
-use crate::answer::Page;
+use haul_admin_endpoint::Told;
+
 use crate::server::Handle;
 
-const ROOT_REMOVED: &str = "The directory that is served was removed: start the server again\n";
+/// A server, as its admin address sees it.
+pub(crate) struct Telling(pub(crate) Arc<Handle>);
 
-/// What is told about.
-#[derive(Debug)]
-pub(crate) struct Admin {
-    handle: Arc<Handle>,
-}
-
-impl Admin {
-    pub(crate) fn new(handle: Arc<Handle>) -> Self {
-        Self { handle }
+impl Told for Telling {
+    fn metrics(&self) -> String {
+        self.0.stats().to_prometheus()
     }
 
-    pub(crate) fn page(&self, path: &[u8]) -> Page {
-        let page = match path {
-            b"/health" if !self.handle.has_root() => Page::plain(503, ROOT_REMOVED.to_owned()),
-            b"/health" => Page::plain(200, "ok\n".to_owned()),
-            b"/metrics" => {
-                let content_type = "text/plain; version=0.0.4; charset=utf-8";
-                Page { content_type, ..Page::plain(200, self.handle.stats().to_prometheus()) }
-            }
-            _ => Page::plain(404, "There are /metrics and /health\n".to_owned()),
-        };
-        page.with("Cache-Control", "no-store")
+    fn trouble(&self) -> Option<&'static str> {
+        if self.0.is_ending() {
+            return Some("It is told to stop");
+        }
+        let why = "The directory that is served was removed: start the server again";
+        (!self.0.has_root()).then_some(why)
+    }
+
+    fn answers_to(&self, host: Option<&str>) -> bool {
+        self.0.answers_to(host)
     }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use haul_http1::{Date, HeadWriter, words};
 
 use crate::asking::Asking;
 use crate::conditions::{Verdict, judge};
+use crate::listing::Listed;
 use crate::meta::{Lines, Meta};
 use crate::range::{Wanted, wanted};
 use crate::sending::{Part, Sending, Source};
@@ -57,7 +59,9 @@ pub(crate) struct Page {
 impl Page {
     /// The status in words, for people.
     pub(crate) fn of_status(status: u16) -> Self {
-        Self::plain(status, format!("{status} {}\n", words(status)))
+        let page = Self::plain(status, format!("{status} {}\n", words(status)));
+        // There is too much to do, or too little to do it with: soon that may be otherwise.
+        if status == 503 { page.with("Retry-After", "1") } else { page }
     }
 
     pub(crate) fn plain(status: u16, text: String) -> Self {
@@ -72,7 +76,24 @@ impl Page {
 
 /// A page, or only the head of it.
 pub(crate) fn page(manner: &Manner<'_>, page: &Page) -> Sending {
-    let mut out = Vec::with_capacity(256 + page.text.len());
+    let mut out = page_head(manner, page);
+    let head_bytes = out.len();
+    if !manner.is_head && page.status != 204 {
+        out.extend_from_slice(page.text.as_bytes());
+    }
+    Sending::new(page.status, out, head_bytes)
+}
+
+/// A listing, whose bytes all who asked for it have in common, or only the head of it.
+pub(crate) fn listing(manner: &Manner<'_>, listed: &Arc<Listed>) -> Sending {
+    let out = page_head(manner, &listed.page);
+    let head_bytes = out.len();
+    let sending = Sending::new(listed.page.status, out, head_bytes);
+    if manner.is_head { sending } else { sending.with_listing(Arc::clone(listed)) }
+}
+
+fn page_head(manner: &Manner<'_>, page: &Page) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256 + page.text.len().min(1024));
     let mut head = manner.begin(&mut out, page.status);
     says(&mut head, &page.fields);
     if page.status != 204 {
@@ -82,11 +103,7 @@ pub(crate) fn page(manner: &Manner<'_>, page: &Page) -> Sending {
     }
     // Nothing from outside is said without being escaped.
     head.end().unwrap_or_default();
-    let head_bytes = out.len();
-    if !manner.is_head && page.status != 204 {
-        out.extend_from_slice(page.text.as_bytes());
-    }
-    Sending::new(page.status, out, head_bytes)
+    out
 }
 
 /// A file, or what of it the request asks for.

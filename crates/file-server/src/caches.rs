@@ -33,6 +33,16 @@ pub(crate) struct Asked<'a> {
     pub(crate) path: &'a [u8],
 }
 
+impl Key {
+    pub(crate) fn of(asked: Asked<'_>) -> Self {
+        Self { accepted: asked.accepted, path: asked.path.into() }
+    }
+
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        Asked { accepted: self.accepted, path: &self.path }
+    }
+}
+
 impl Asked<'_> {
     /// Under which a file is kept that is the same for everybody.
     fn by_anybody(self) -> Self {
@@ -40,9 +50,8 @@ impl Asked<'_> {
     }
 
     /// Under which a file is kept that was found for this.
-    fn key_for(self, meta: &Meta) -> Key {
-        let key = if meta.varies { self } else { self.by_anybody() };
-        Key { accepted: key.accepted, path: key.path.into() }
+    pub(crate) fn key_for(self, meta: &Meta) -> Key {
+        Key::of(if meta.varies { self } else { self.by_anybody() })
     }
 }
 
@@ -135,16 +144,17 @@ impl Caches {
         file.or_else(|| self.hot.get(&asked).filter(|file| file.meta.varies))
     }
 
+    /// Keeps a file in memory, which was found in this state at `found_ms`.
     pub(crate) fn keep_hot(
         &self,
         asked: Asked<'_>,
         meta: Meta,
         body: Box<[u8]>,
-        now_ms: u64,
+        found_ms: u64,
     ) -> Arc<HotFile> {
         self.unless_it_varies(asked, &meta);
         let key = asked.key_for(&meta);
-        let file = Arc::new(HotFile { meta, body, checked: Checked::at(now_ms) });
+        let file = Arc::new(HotFile { meta, body, checked: Checked::at(found_ms) });
         self.hot.insert(key, Arc::clone(&file));
         file
     }

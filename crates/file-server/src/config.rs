@@ -75,6 +75,9 @@ pub struct Tiers {
     pub promote_bytes_max: Option<u64>,
     /// How many threads read what is not in memory. 4.
     pub disk_threads: usize,
+    /// How many look-ups and small reads may wait for them; a request beyond that is answered with
+    /// 503. 4,096.
+    pub disk_queue_max: usize,
     /// How what is not in memory gets to the client. By copying.
     pub cold: Cold,
     /// How many buffers of 2 MiB, or pipes of 1 MiB, there may be for each thread that serves; a
@@ -93,6 +96,7 @@ impl Default for Tiers {
             promote_asked: 3,
             promote_bytes_max: None,
             disk_threads: 4,
+            disk_queue_max: 4096,
             cold: Cold::default(),
             carriers_max: 64,
         }
@@ -178,6 +182,7 @@ impl Config {
             ((1..=1024).contains(&self.threads), "threads must lie between 1 and 1,024"),
             (tiers.cache_object_bytes_max <= 16 << 20, "an object of the cache is 16 MiB at most"),
             ((1..=1024).contains(&tiers.disk_threads), "disk threads must lie between 1 and 1,024"),
+            (tiers.disk_queue_max >= 1, "the disk queue needs room for one"),
             (tiers.promote_asked >= 1, "nothing is promoted before it was asked for once"),
             (self.limits.connections >= 1, "a server needs at least one connection"),
             (self.limits.requests >= 1, "a connection needs at least one request"),
@@ -227,6 +232,7 @@ mod tests {
             ("Cache-Control", |c| c.content.cache_control = Some("a\r\nX: y".to_owned())),
             ("threads", |c| c.threads = 0),
             ("disk threads", |c| c.tiers.disk_threads = 0),
+            ("disk queue", |c| c.tiers.disk_queue_max = 0),
             ("16 MiB", |c| c.tiers.cache_object_bytes_max = 1 << 30),
             ("promoted", |c| c.tiers.promote_asked = 0),
             ("one connection", |c| c.limits.connections = 0),

@@ -8,10 +8,10 @@ use std::time::Instant;
 use haul_reactor::{self as reactor, Moved, Side, Socket};
 
 use crate::access_log::Begun;
-use crate::answer::Page;
+use crate::caches::HotFile;
 use crate::fill::{Broken, Window};
 use crate::find::Found;
-use crate::meta::OpenFile;
+use crate::listing::Listed;
 use crate::sending::Sending;
 use crate::stream::Counted;
 
@@ -29,8 +29,16 @@ pub(crate) enum Message {
 /// What a request had to wait for.
 pub(crate) enum Ready {
     Found(Found),
-    Loaded(Arc<OpenFile>, Result<Box<[u8]>, Broken>),
-    Page(Page),
+    Done(Done),
+}
+
+/// What was done once for all who waited for it.
+#[derive(Debug, Clone)]
+pub(crate) enum Done {
+    Loaded(Arc<HotFile>),
+    Listed(Arc<Listed>),
+    /// It was not: an answer with this status.
+    Failed(u16),
 }
 
 /// A client.
@@ -67,8 +75,11 @@ pub(crate) struct Connection {
 pub(crate) enum State {
     /// Of a request; the rest of its head is awaited.
     Reading,
-    /// For another thread, with the head of a request at the front of `input`.
-    Waiting,
+    /// For another thread, with the head of a request at the front of `input`. What nobody holds
+    /// the asker of is not done any more.
+    Waiting {
+        _asker: Arc<()>,
+    },
     Sending(Box<Sending>),
     /// Until the peer has read its last answer.
     Lingering,
@@ -127,7 +138,7 @@ impl Connection {
     pub(crate) fn told(&mut self, message: Message) {
         match message {
             Message::Ready(ready) => {
-                if matches!(self.state, State::Waiting) {
+                if matches!(self.state, State::Waiting { .. }) {
                     self.ready = Some(ready);
                     self.state = State::Reading;
                     self.has_unread = true;

@@ -57,7 +57,11 @@ impl Service for Worker {
         loop {
             let flow = match &connection.state {
                 State::Reading => self.read(connection, hub),
-                State::Waiting => Ok(Flow::Wait),
+                // Nothing more is done for who hears no answer.
+                State::Waiting { .. } | State::Sending(_) if connection.socket.is_gone() => {
+                    Ok(Flow::Close)
+                }
+                State::Waiting { .. } => Ok(Flow::Wait),
                 State::Sending(_) => self.send(connection, hub),
                 State::Lingering => connection.linger(),
             };
@@ -79,7 +83,7 @@ impl Service for Worker {
             self.desk.counts.cut_short.add(1);
             self.log(&connection, sending.status, sending.body_bytes, sending.tier());
             self.desk.counts.answered(sending.status, sending.tier());
-        } else if matches!(connection.state, State::Waiting) || connection.ready.is_some() {
+        } else if matches!(connection.state, State::Waiting { .. }) || connection.ready.is_some() {
             self.answered(&connection, NO_ANSWER, 0, Tier::None);
         }
     }
@@ -101,7 +105,7 @@ impl Worker {
                 }
                 self.desk.counts.too_slow.add(1);
             }
-            State::Waiting => {
+            State::Waiting { .. } => {
                 connection.deadline = None;
                 return false;
             }
@@ -209,13 +213,6 @@ impl Worker {
         connection.deadline = Some(now + self.desk.shared.limits.send_time);
     }
 
-    /// A request waits for another thread.
-    pub(crate) fn begin_waiting(&self, connection: &mut Connection) {
-        self.desk.counts.disk_jobs.add(1);
-        connection.state = State::Waiting;
-        connection.deadline = None;
-    }
-
     /// The last answer is with the kernel: another request may come, or the peer reads and goes.
     pub(crate) fn next_request(&self, connection: &mut Connection, now: Instant) {
         let limits = &self.desk.shared.limits;
@@ -255,10 +252,7 @@ impl Worker {
     }
 
     fn log(&mut self, connection: &Connection, status: u16, bytes: u64, tier: Tier) {
-        let Some(log) = self.desk.shared.access_log.as_ref().filter(|_| self.admin.is_none())
-        else {
-            return;
-        };
+        let Some(log) = &self.desk.shared.access_log else { return };
         let end = Ended { peer: connection.peer, date: &self.clock.log_date, status, bytes, tier };
         connection.begun.end(&mut self.line, &end);
         log.lines.append(&self.line);

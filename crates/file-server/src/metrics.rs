@@ -92,6 +92,12 @@ pub struct Stats {
     pub cut_short: u64,
     /// Look-ups and reads handed to the threads that may wait.
     pub disk_jobs: u64,
+    /// Those that wait now.
+    pub disk_jobs_waiting: u64,
+    /// Those that were not taken on, since too many waited.
+    pub disk_jobs_refused: u64,
+    /// Those that were not done, since their clients were gone.
+    pub disk_jobs_dropped: u64,
     /// Windows that were to be read directly, and were not.
     pub fallbacks: u64,
     /// Files in the application's cache, and the bytes they take.
@@ -100,6 +106,8 @@ pub struct Stats {
     pub cached_bytes: u64,
     /// Files kept open.
     pub open_files: u64,
+    /// The bytes of listings, kept or on their way to clients.
+    pub listings_bytes: u64,
     /// Buffers, or pipes, made so far.
     pub carriers_made: u64,
     /// Those with bytes in them now, or about to.
@@ -172,7 +180,7 @@ impl Stats {
         text
     }
 
-    fn singles(&self) -> [(&'static str, &'static str, &'static str, u64); 12] {
+    fn singles(&self) -> [(&'static str, &'static str, &'static str, u64); 16] {
         let (counter, gauge) = ("counter", "gauge");
         [
             ("connections_total", counter, "Connections taken.", self.connections),
@@ -180,10 +188,14 @@ impl Stats {
             ("slow_closed_total", counter, "Connections closed for slowness.", self.too_slow),
             ("cut_short_total", counter, "Answers that ended early.", self.cut_short),
             ("disk_jobs_total", counter, "Look-ups and reads that may wait.", self.disk_jobs),
+            ("disk_jobs_waiting", gauge, "Those that wait.", self.disk_jobs_waiting),
+            ("disk_jobs_refused_total", counter, "Too many waited.", self.disk_jobs_refused),
+            ("disk_jobs_dropped_total", counter, "Nobody waited.", self.disk_jobs_dropped),
             ("fallbacks_total", counter, "Direct reads that were not.", self.fallbacks),
             ("cached_files", gauge, "Files in the application's cache.", self.cached_files),
             ("cached_bytes", gauge, "Memory they take.", self.cached_bytes),
             ("open_files", gauge, "Files kept open.", self.open_files),
+            ("listings_bytes", gauge, "Memory of listings.", self.listings_bytes),
             ("carriers_made_total", counter, "Buffers or pipes made.", self.carriers_made),
             ("carriers_lent", gauge, "Buffers or pipes in use.", self.carriers_lent),
             ("carriers_refused_total", counter, "How often there was none.", self.carriers_refused),

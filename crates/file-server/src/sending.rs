@@ -10,6 +10,7 @@ use haul_reactor::{Moved, Remote, Socket};
 
 use crate::caches::HotFile;
 use crate::connection::Message;
+use crate::listing::Listed;
 use crate::meta::{Meta, OpenFile};
 use crate::shared::Desk;
 use crate::stream::{Counted, Step, Stream};
@@ -33,18 +34,25 @@ impl Source {
 
     fn body(&self, range: Range<u64>) -> Body {
         match self {
-            Self::Hot(file, tier) => Body::Memory(Arc::clone(file), range, *tier),
+            Self::Hot(file, tier) => Body::Memory(InMemory::File(Arc::clone(file)), range, *tier),
             Self::File(file) => Body::File(Box::new(Stream::new(Arc::clone(file), range))),
         }
     }
 }
 
-/// Bytes of a file.
+/// What is sent after the head.
 #[derive(Debug)]
 enum Body {
     None,
-    Memory(Arc<HotFile>, Range<u64>, Tier),
+    Memory(InMemory, Range<u64>, Tier),
     File(Box<Stream>),
+}
+
+/// Bytes that several clients may be sent at once.
+#[derive(Debug)]
+enum InMemory {
+    File(Arc<HotFile>),
+    Listing(Arc<Listed>),
 }
 
 /// A range of a file, with what stands before it.
@@ -108,6 +116,13 @@ impl Sending {
         if !range.is_empty() {
             self.body = source.body(range);
         }
+        self
+    }
+
+    /// And then this listing.
+    pub(crate) fn with_listing(mut self, listed: Arc<Listed>) -> Self {
+        let range = 0..listed.page.text.len() as u64;
+        self.body = Body::Memory(InMemory::Listing(listed), range, Tier::None);
         self
     }
 
@@ -179,7 +194,7 @@ impl Sending {
     fn send_out(&mut self, socket: &mut Socket, desk: &Desk) -> io::Result<Progress> {
         let first = &self.out[self.out_at..];
         let (then, tier) = match &self.body {
-            Body::Memory(file, range, tier) => (memory(file, range), *tier),
+            Body::Memory(held, range, tier) => (held.bytes(range), *tier),
             Body::None | Body::File(_) => (&[][..], Tier::None),
         };
         let more = matches!(self.body, Body::File(_)) || !self.parts.is_empty();
@@ -229,8 +244,14 @@ impl Sending {
     }
 }
 
-fn memory<'a>(file: &'a HotFile, range: &Range<u64>) -> &'a [u8] {
-    // A file in memory is as long as memory can be.
-    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-    file.body.get(at(range.start)..at(range.end)).unwrap_or_default()
+impl InMemory {
+    fn bytes(&self, range: &Range<u64>) -> &[u8] {
+        let all = match self {
+            Self::File(file) => &*file.body,
+            Self::Listing(listed) => listed.page.text.as_bytes(),
+        };
+        // What is in memory is as long as memory can be.
+        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        all.get(at(range.start)..at(range.end)).unwrap_or_default()
+    }
 }

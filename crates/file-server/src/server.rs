@@ -6,17 +6,21 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use haul_admin_endpoint::Admin;
 use haul_reactor::{self as reactor, Address, Gate, Listener, Reactor, TcpOptions};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::admin::Admin;
+use crate::admin::Telling;
 use crate::caches::Caches;
 use crate::carrier::Carriers;
 use crate::config::{Config, Tiers};
+use crate::connection::Done;
 use crate::disk_threads::DiskThreads;
 use crate::error::{Error, Result};
 use crate::find::Finder;
+use crate::flights::Flights;
 use crate::hosts::Hosts;
+use crate::listing::Listings;
 use crate::metrics::{Counts, Stats};
 use crate::root::Root;
 use crate::shared::{Desk, Shared};
@@ -27,16 +31,13 @@ use crate::worker::Worker;
 /// Peers that wait to be taken on, for each thread.
 const BACKLOG: i32 = 1024;
 
-/// How many may ask for metrics at once.
-const ADMINS_MAX: usize = 64;
-
 /// How often it is looked which files need not be open any more.
 const SWEEP_TIME: Duration = Duration::from_secs(5);
 
 /// A server that listens already, and serves once it is [run](Server::run).
 pub struct Server {
     workers: Vec<Reactor<Worker>>,
-    admin: Option<Reactor<Worker>>,
+    admin: Option<Admin>,
     addresses: Addresses,
     handle: Arc<Handle>,
     thread_name: String,
@@ -94,7 +95,7 @@ impl Server {
         let shared = Arc::new(shared(&config)?);
         let gate = Gate::new(config.limits.connections);
         let first = listen(&config.listen)?;
-        let addresses = Addresses { listen: first.address().clone(), admin: None };
+        let listens = first.address().clone();
         let mut listeners = vec![first];
         for _ in 1..config.threads {
             let another = listeners[0].another();
@@ -104,30 +105,29 @@ impl Server {
         for listener in listeners {
             let desk = desk(&shared, &config.tiers);
             let (counts, carriers) = (Arc::clone(&desk.counts), desk.carriers.clone());
-            let worker = Worker::new(desk, None, seed());
+            let worker = Worker::new(desk, seed());
             let reactor =
                 Reactor::new(worker, vec![listener], gate.clone()).map_err(Error::Thread)?;
             threads.push(PerThread { reactor: reactor.handle(), counts, carriers });
             workers.push(reactor);
         }
-        let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads, end: End::default() });
-        let mut server = Self {
+        let handle = Arc::new(Handle { shared, threads, end: End::default() });
+        let admin = config.admin.map(|address| {
+            Admin::bind(&address, Telling(Arc::clone(&handle)))
+                .map_err(|source| not_listening(&address, source))
+        });
+        let admin = admin.transpose()?;
+        Ok(Self {
             workers,
-            admin: None,
-            addresses,
+            addresses: Addresses {
+                listen: listens,
+                admin: admin.as_ref().map(|admin| admin.address().clone()),
+            },
+            admin,
             handle,
-            thread_name: config.thread_name.clone(),
+            thread_name: config.thread_name,
             drain_time: config.limits.drain_time,
-        };
-        if let Some(address) = &config.admin {
-            let listener = listen(address)?;
-            server.addresses.admin = Some(listener.address().clone());
-            let admin = Arc::new(Admin::new(Arc::clone(&server.handle)));
-            let worker = Worker::new(desk(&shared, &config.tiers), Some(admin), seed());
-            let reactor = Reactor::new(worker, vec![listener], Gate::new(ADMINS_MAX));
-            server.admin = Some(reactor.map_err(Error::Thread)?);
-        }
-        Ok(server)
+        })
     }
 
     /// Where it listens: ports of 0 have become free ones.
@@ -148,12 +148,10 @@ impl Server {
     /// # Errors
     /// When threads cannot be started, or the kernel does not say any more what is ready.
     pub fn run(self) -> Result<()> {
-        let admin = self.admin.as_ref().map(Reactor::handle);
-        let admin_thread = self.admin.map(|it| start("files-admin", it, None)).transpose()?;
         let mut threads = Vec::new();
         for worker in self.workers {
             self.handle.end.state.lock().running += 1;
-            match start(&self.thread_name, worker, Some(Arc::clone(&self.handle))) {
+            match start(&self.thread_name, worker, Arc::clone(&self.handle)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     self.handle.stop();
@@ -162,27 +160,29 @@ impl Server {
             }
         }
         let shared = Arc::clone(&self.handle.shared);
-        let sweep = move || shared.caches.sweep(shared.ms(Instant::now()));
+        let sweep = move || {
+            let now_ms = shared.ms(Instant::now());
+            shared.caches.sweep(now_ms);
+            shared.listings.sweep(now_ms);
+        };
         self.handle.end.wait(self.drain_time, sweep);
         self.handle.stop();
-        if let Some(admin) = admin {
-            admin.stop();
-        }
-        threads.into_iter().chain(admin_thread).map(joined).fold(Ok(()), Result::and)
+        let ended = threads.into_iter().map(joined).fold(Ok(()), Result::and);
+        // To the very end it tells that this is the end.
+        drop(self.admin);
+        ended
     }
 }
 
-/// Runs a thread, whose end is told to `tell`.
+/// Runs a thread, whose end is told to `handle`.
 fn start(
     name: &str,
     reactor: Reactor<Worker>,
-    tell: Option<Arc<Handle>>,
+    handle: Arc<Handle>,
 ) -> Result<JoinHandle<io::Result<()>>> {
     let run = move || {
         let ended = reactor.run().map(drop);
-        if let Some(handle) = tell {
-            handle.end.one_ended();
-        }
+        handle.end.one_ended();
         ended
     };
     thread::Builder::new().name(name.to_owned()).spawn(run).map_err(Error::Thread)
@@ -233,13 +233,15 @@ fn shared(config: &Config) -> Result<Shared> {
             names: config.hosts.clone(),
         },
         caches: Arc::new(Caches::new(tiers, valid_ms)),
+        listings: Arc::new(Listings::new(valid_ms)),
+        together: Flights::new(Done::Failed(503)),
         sketch: Sketch::new(),
         rules: Rules {
             direct_bytes_min: tiers.direct_bytes_min,
             promote_asked: tiers.promote_asked,
             promote_bytes_max,
         },
-        disk: DiskThreads::start(tiers.disk_threads)?,
+        disk: DiskThreads::start(tiers.disk_threads, tiers.disk_queue_max)?,
         limits: config.limits.clone(),
         access_log: config.access_log.clone(),
         hot_bytes_max: if tiers.cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
@@ -267,6 +269,16 @@ impl Handle {
         self.shared.finder.root.is_there()
     }
 
+    /// Whether it was told to drain or to stop.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.end.state.lock().is_asked
+    }
+
+    /// Whether a request for this host is answered.
+    pub(crate) fn answers_to(&self, host: Option<&str>) -> bool {
+        self.shared.hosts.allows(host)
+    }
+
     /// What it did and holds.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -282,6 +294,11 @@ impl Handle {
         stats.cached_files = cached_files as u64;
         stats.cached_bytes = cached_bytes;
         stats.open_files = self.shared.caches.open_size() as u64;
+        stats.listings_bytes = self.shared.listings.alive_bytes();
+        let disk = self.shared.disk.stats();
+        stats.disk_jobs_waiting = disk.waiting as u64;
+        stats.disk_jobs_refused = disk.refused;
+        stats.disk_jobs_dropped = disk.dropped;
         stats
     }
 }

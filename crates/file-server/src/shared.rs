@@ -6,12 +6,16 @@ use std::time::{Instant, SystemTime};
 use haul_http1::Date;
 
 use crate::access_log::{AccessLog, log_date};
-use crate::caches::Caches;
+use crate::caches::{Caches, Key};
 use crate::carrier::Carriers;
 use crate::config::Limits;
+use crate::connection::Done;
 use crate::disk_threads::DiskThreads;
 use crate::find::Finder;
+use crate::flights::Flights;
 use crate::hosts::Hosts;
+use crate::listing::{ListingKey, Listings};
+use crate::meta::Version;
 use crate::metrics::Counts;
 use crate::sketch::Sketch;
 use crate::tier::Rules;
@@ -22,6 +26,9 @@ pub(crate) struct Shared {
     pub(crate) finder: Arc<Finder>,
     pub(crate) hosts: Hosts,
     pub(crate) caches: Arc<Caches>,
+    pub(crate) listings: Arc<Listings>,
+    /// What is being read for all who wait for it.
+    pub(crate) together: Arc<Flights<Work, Done>>,
     pub(crate) sketch: Sketch,
     pub(crate) rules: Rules,
     pub(crate) disk: DiskThreads,
@@ -38,6 +45,15 @@ impl Shared {
         let since = now.saturating_duration_since(self.started);
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// What may be done for several requests at once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Work {
+    /// A file in this state is read into the cache.
+    Load(Key, Version),
+    /// A directory in this state is listed.
+    List(ListingKey, Version),
 }
 
 /// One for each thread that serves.

@@ -8,7 +8,6 @@ use haul_reactor::{Moved, Remote, Socket};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 
 use crate::connection::Message;
-use crate::disk_threads::Size;
 use crate::fill::{Broken, Window, fill};
 use crate::meta::OpenFile;
 use crate::shared::Desk;
@@ -168,11 +167,7 @@ impl Stream {
         desk.counts.disk_jobs.add(1);
         let carrier = desk.carriers.lend();
         let (file, end) = (Arc::clone(&self.file), window_end(from, self.end));
-        let is_wanted = Arc::downgrade(&self.is_wanted);
-        desk.shared.disk.hand(Size::Big, move || {
-            if is_wanted.strong_count() == 0 {
-                return; // The client is gone.
-            }
+        desk.shared.disk.hand_big(Arc::downgrade(&self.is_wanted), move || {
             remote.tell(Message::Filled(fill(&file, source, from, end, carrier)));
         });
     }

@@ -1,12 +1,10 @@
 //! What a thread that serves has, beside its connections.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_http1::HeadLimits;
 use haul_reactor::Hub;
 
-use crate::admin::Admin;
 use crate::answer::Manner;
 use crate::connection::{Connection, Message};
 use crate::shared::{Clock, Desk};
@@ -19,8 +17,6 @@ pub(crate) struct Worker {
     pub(crate) desk: Desk,
     pub(crate) clock: Clock,
     pub(crate) head_limits: HeadLimits,
-    /// It tells about the others, and serves no files.
-    pub(crate) admin: Option<Arc<Admin>>,
     /// For what is received, and understood at once.
     pub(crate) buffer: Vec<u8>,
     /// For paths that were escaped.
@@ -32,12 +28,11 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// `seed` is random: nobody may guess what parts the parts of an answer.
-    pub(crate) fn new(desk: Desk, admin: Option<Arc<Admin>>, seed: u64) -> Self {
+    pub(crate) fn new(desk: Desk, seed: u64) -> Self {
         Self {
             desk,
             clock: Clock::new(),
             head_limits: HeadLimits::default(),
-            admin,
             buffer: vec![0; BUFFER_BYTES],
             space: Vec::new(),
             line: Vec::new(),

@@ -1,6 +1,5 @@
 //! The choices a relay leaves to its owner.
 
-use std::net::SocketAddr;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ pub struct Config {
     /// How targets are checked.
     pub checks: CheckOptions,
     /// Where metrics and health are told; nowhere.
-    pub admin: Option<SocketAddr>,
+    pub admin: Option<Address>,
     /// Each connection begins with a PROXY header, which these may send; none does.
     pub proxy_in: Option<Trusted>,
     /// The PROXY header targets get; none.

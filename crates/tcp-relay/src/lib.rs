@@ -73,7 +73,6 @@
 //! Keys refer to `docs/sources.md`: \[HAProxyPipe\] when to splice, and that ends wait for what is in
 //! the pipe; \[RFC7239\] who a client is told to be; \[ProxyProtocol\]; \[Thaler98\] which target is a client's.
 
-mod admin;
 mod choice;
 mod config;
 mod connect;

@@ -1,17 +1,16 @@
 //! The threads of a relay, how they begin and how they end.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use haul_admin_endpoint::{Admin, Told};
 use haul_pipe::PipePool;
 use haul_reactor::{Address, Gate, Handle as ThreadHandle, Listener, Reactor};
 
-use crate::admin::{Admin, Told};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::flow::Core;
@@ -42,7 +41,7 @@ pub struct Addresses {
     /// In the order of the configuration.
     pub listen: Vec<Address>,
     /// For metrics and health.
-    pub admin: Option<SocketAddr>,
+    pub admin: Option<Address>,
 }
 
 /// A relay, as other threads see it.
@@ -110,11 +109,14 @@ impl Server {
             targets,
             is_ending: AtomicBool::new(false),
         });
-        let admin = admin(config.admin, &seen)?;
+        let admin = config.admin.map(|address| admin(&address, &seen)).transpose()?;
         let checker = Checker::start(Arc::clone(&seen.targets), config.limits.connect_time_max);
         let (sender, news) = channel();
         Ok(Self {
-            addresses: Addresses { listen: addresses, admin: admin.as_ref().map(Admin::address) },
+            addresses: Addresses {
+                listen: addresses,
+                admin: admin.as_ref().map(|admin| admin.address().clone()),
+            },
             handle: Handle { news: sender, seen },
             news,
             threads: reactors.iter().map(Reactor::handle).collect(),
@@ -226,12 +228,9 @@ fn another(first: &[Listener]) -> Result<Vec<Listener>> {
     first.iter().map(another).collect()
 }
 
-fn admin(address: Option<SocketAddr>, seen: &Arc<Seen>) -> Result<Option<Admin>> {
-    let Some(address) = address else { return Ok(None) };
-    match Admin::start(address, Arc::clone(seen)) {
-        Ok(admin) => Ok(Some(admin)),
-        Err(source) => Err(Error::Listen { address: address.to_string(), source }),
-    }
+fn admin(address: &Address, seen: &Arc<Seen>) -> Result<Admin> {
+    Admin::bind(address, Telling(Arc::clone(seen)))
+        .map_err(|source| Error::Listen { address: address.to_string(), source })
 }
 
 impl Seen {
@@ -246,16 +245,19 @@ impl Seen {
     }
 }
 
-impl Told for Arc<Seen> {
+/// What the admin address tells of it.
+struct Telling(Arc<Seen>);
+
+impl Told for Telling {
     fn metrics(&self) -> String {
-        metrics::text(&self.stats())
+        metrics::text(&self.0.stats())
     }
 
     fn trouble(&self) -> Option<&'static str> {
-        if self.is_ending.load(Relaxed) {
+        if self.0.is_ending.load(Relaxed) {
             return Some("It is told to stop");
         }
-        let is_any_up = self.targets.is_any_up(Instant::now());
+        let is_any_up = self.0.targets.is_any_up(Instant::now());
         (!is_any_up).then_some("No target is up")
     }
 }

@@ -96,6 +96,9 @@ struct TierArgs {
     /// How many threads read what is not in memory
     #[arg(long, value_name = "N", default_value_t = 4, hide_short_help = true)]
     disk_threads: usize,
+    /// How many look-ups and small reads may wait for them; a request beyond that is answered with 503
+    #[arg(long, value_name = "N", default_value_t = 4096, hide_short_help = true)]
+    disk_queue: usize,
     /// How what is not in memory gets to the client
     #[arg(long, value_name = "WAY", default_value = "copy", hide_short_help = true)]
     cold: ColdArg,
@@ -218,6 +221,7 @@ impl FilesServerArgs {
                 promote_asked: tiers.promote_after,
                 promote_bytes_max: tiers.promote_max,
                 disk_threads: tiers.disk_threads,
+                disk_queue_max: tiers.disk_queue,
                 cold: tiers.cold.into(),
                 carriers_max: tiers.carriers,
             },

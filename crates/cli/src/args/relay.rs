@@ -1,6 +1,5 @@
 //! The part of the table for `haul relay`.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -9,7 +8,6 @@ use haul_tcp_relay::{
     Address, Balance, CheckOptions, Config, Limits, Moving, PoolOptions, TcpOptions,
 };
 
-use super::parse_address;
 use super::relay_http::HttpArgs;
 use crate::units::{parse_bytes, parse_time};
 
@@ -24,8 +22,8 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "ADDRESS", required = true, help_heading = "Relay")]
     pub(crate) to: Vec<Address>,
     /// The address of the metrics and the health check
-    #[arg(long, value_name = "ADDRESS", help_heading = "Relay", value_parser = parse_address)]
-    pub(crate) admin: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS", help_heading = "Relay")]
+    pub(crate) admin: Option<Address>,
     /// How many threads move bytes [default: one a core]
     #[arg(long, value_name = "N", help_heading = "Relay")]
     pub(crate) threads: Option<usize>,
@@ -160,7 +158,7 @@ impl RelayArgs {
     /// The configuration of the library.
     pub(crate) fn config(&self) -> Config {
         let mut config = Config::new(self.listen.clone(), self.to.clone());
-        config.admin = self.admin;
+        config.admin = self.admin.clone();
         config.threads = self.threads.unwrap_or(config.threads);
         config.balance = match self.balance {
             BalanceArg::RoundRobin => Balance::RoundRobin,

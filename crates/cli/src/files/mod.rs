@@ -2,7 +2,6 @@
 
 mod stdout_lines;
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,8 +10,9 @@ use haul_line_log::{Keep, LineLog, Options, Outside, WhenFull};
 
 use crate::args::{AccessLogArgs, FilesServerArgs};
 use crate::descriptors::{self, Wanted};
+use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result, say};
-use crate::signals::on_first;
+use crate::signals::on_end;
 use stdout_lines::StdoutLines;
 
 /// Serves until a signal asks to stop.
@@ -29,14 +29,13 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     let server = Server::bind(config).map_err(not_started)?;
     let handle = server.handle();
     // Caught before anybody can know that it runs.
-    on_first("the answers under way", move |_signal| handle.drain())?;
+    on_end("the answers under way", move |_signal| handle.drain())?;
     let addresses = server.addresses();
-    let mut ready = format!("haul is ready: files on {}", url(&addresses.listen));
+    let mut ready = format!("files on {}", ready::url(&addresses.listen));
     if let Some(admin) = &addresses.admin {
-        ready += &format!(", admin on {}", url(admin));
+        ready += &format!(", admin on {}", ready::url(admin));
     }
-    // A server whose stdout nobody reads still serves.
-    writeln!(io::stdout(), "{ready}").and_then(|()| io::stdout().flush()).ok();
+    ready::tell(&ready);
     let served = server.run().or_fail(|| "the server failed".to_owned());
     served.and(log.map_or(Ok(()), Log::close))
 }
@@ -50,10 +49,11 @@ fn fit(config: &mut Config, limit: u64) {
     // Each thread has a listener, its queue and its wake-up; those that wait open a file or two.
     let of_threads = config.threads.saturating_mul(pipes.saturating_add(8));
     let of_disks = config.tiers.disk_threads.saturating_mul(4);
+    let of_admin = if config.admin.is_some() { haul_admin_endpoint::CONNECTIONS_MAX } else { 0 };
     let wanted = Wanted {
         connections: config.limits.connections,
         open_files: config.tiers.open_files,
-        reserve: of_threads.saturating_add(of_disks).saturating_add(64),
+        reserve: of_threads.saturating_add(of_disks).saturating_add(of_admin).saturating_add(64),
     };
     let fitted = wanted.fitted(limit);
     if fitted != wanted {
@@ -65,13 +65,6 @@ fn fit(config: &mut Config, limit: u64) {
     }
     config.limits.connections = fitted.connections;
     config.tiers.open_files = fitted.open_files;
-}
-
-fn url(address: &haul_file_server::Address) -> String {
-    match address {
-        haul_file_server::Address::Tcp(address) => format!("http://{address}"),
-        haul_file_server::Address::Unix(_) => address.to_string(),
-    }
 }
 
 fn not_started(error: Error) -> Failure {

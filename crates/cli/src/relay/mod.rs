@@ -1,15 +1,16 @@
 //! `haul relay`.
 
 mod report;
-mod signals;
 
 use std::io::{self, Write};
 
-use haul_tcp_relay::Server;
+use haul_tcp_relay::{Handle, Server};
 
 use crate::args::RelayArgs;
 use crate::descriptors;
-use crate::report::{Exit, Failure, OrFail, Result};
+use crate::ready;
+use crate::report::{Exit, Failure, OrFail, Result, say};
+use crate::signals::{Signal, ending, on_each};
 
 /// Relays until a signal asks to stop, and tells what was done.
 pub(crate) fn run(args: &RelayArgs) -> Result {
@@ -18,20 +19,29 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
         Failure::new("cannot start the relay").because(error).exit(Exit::NotStarted)
     })?;
     // Caught before anybody can know that it runs.
-    signals::catch(server.handle())?;
+    catch_signals(server.handle())?;
     let addresses = server.addresses();
     let list = |addresses: &[_]| {
         let texts: Vec<_> = addresses.iter().map(|address| format!("{address}")).collect();
         texts.join(", ")
     };
-    let mut ready = format!("haul is ready: {} to {}", list(&addresses.listen), list(&args.to));
-    if let Some(admin) = addresses.admin {
-        ready = format!("{ready}, admin on http://{admin}");
+    let mut ready = format!("{} to {}", list(&addresses.listen), list(&args.to));
+    if let Some(admin) = &addresses.admin {
+        ready += &format!(", admin on {}", ready::url(admin));
     }
-    // A relay whose stdout nobody reads still relays.
-    writeln!(io::stdout(), "{ready}").and_then(|()| io::stdout().flush()).ok();
+    ready::tell(&ready);
     let stats = server.run().or_fail(|| "the relay failed".to_owned())?;
     let told = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };
     io::stdout().write_all(told.as_bytes()).ok();
     Ok(())
+}
+
+/// SIGUSR1 has it told what was done so far; the others end the relay.
+fn catch_signals(relay: Handle) -> Result {
+    let drained = relay.clone();
+    let mut end = ending("the connections there are", move |_signal| drained.drain());
+    on_each(&[Signal::Interrupt, Signal::Terminate, Signal::User], move |signal| match signal {
+        Signal::User => say(report::text(&relay.stats()).trim_end()),
+        _ => end(signal),
+    })
 }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -69,6 +70,30 @@ fn send((near, far): &mut (TcpStream, TcpStream), bytes: usize) {
         far.read_exact(&mut got).unwrap();
     });
     assert!(sent == got);
+}
+
+#[test]
+fn its_counts_and_its_health_are_told_on_either_kind_of_address() {
+    let place = Place::new();
+    let path = place.path("admin");
+    let unix = format!("unix:{}", path.display());
+    let ask = "GET /health HTTP/1.0\r\n\r\n";
+    for admin in ["127.0.0.1:0", &unix] {
+        let relay = Relay::start(&place, &["--admin", admin]);
+        let (_, told) = relay.serving.line.trim_end().split_once(", admin on ").unwrap();
+        let mut answer = String::new();
+        if let Some(address) = told.strip_prefix("http://") {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.write_all(ask.as_bytes()).unwrap();
+            client.read_to_string(&mut answer).unwrap();
+        } else {
+            assert_eq!(told, unix);
+            let mut client = UnixStream::connect(&path).unwrap();
+            client.write_all(ask.as_bytes()).unwrap();
+            client.read_to_string(&mut answer).unwrap();
+        }
+        assert!(answer.ends_with("\r\n\r\nok\n"), "{answer}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is in a directory, as a page or as JSON.
 
 mod page;
+mod shared;
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -13,10 +14,11 @@ use serde_json::{Value, json};
 use crate::answer::Page;
 use crate::find::Finder;
 use page::{POLICY, page};
+pub(crate) use shared::{Listed, ListingKey, Listings};
 
-/// More names than this are cut off, and the listing says so: each client that asks for one and
-/// does not read has it stay in memory.
-const ENTRIES_MAX: usize = 2_000;
+/// More names than this are cut off, and the listing says so: each of them may be a read of the disk
+/// that others wait for, and a megabyte or two is what browsers still show at once.
+const ENTRIES_MAX: usize = 10_000;
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,12 +76,10 @@ pub(crate) fn read(
     Ok(Listing { entries, is_cut })
 }
 
-/// The directory at a decoded path, as an answer.
-pub(crate) fn answer(finder: &Finder, dir: OwnedFd, path: &[u8], as_json: bool) -> Page {
+/// The directory at a decoded path, as a page.
+fn read_page(finder: &Finder, dir: OwnedFd, path: &[u8], as_json: bool) -> Result<Page, Errno> {
     let followed = |name: &[u8]| finder.followed(path, name);
-    let Ok(listing) = read(dir, finder.with_dotfiles, followed) else {
-        return Page::of_status(500);
-    };
+    let listing = read(dir, finder.with_dotfiles, followed)?;
     let answer = if as_json {
         Page { content_type: "application/json", ..Page::plain(200, to_json(&listing)) }
     } else {
@@ -87,7 +87,7 @@ pub(crate) fn answer(finder: &Finder, dir: OwnedFd, path: &[u8], as_json: bool) 
         Page { content_type, ..Page::plain(200, page(path, &listing)) }
             .with("Content-Security-Policy", POLICY)
     };
-    answer.with("Vary", "Accept").with("Cache-Control", "no-cache")
+    Ok(answer.with("Vary", "Accept").with("Cache-Control", "no-cache"))
 }
 
 /// The same for programs. Names that are no text have what is none replaced.

@@ -1,7 +1,7 @@
 //! What is answered to which request.
 
 use crate::client::{Client, get};
-use crate::helper::Place;
+use crate::helper::{Place, noise};
 
 #[test]
 fn a_file_is_sent_with_what_there_is_to_say_about_it() {
@@ -245,6 +245,33 @@ fn the_admin_address_tells_counts_and_health_and_no_files() {
     }
     assert_eq!(get(admin, "/a", "").status, 404);
     assert_eq!(Client::new(admin).ask("POST", "/metrics", "").status, 405);
+}
+
+#[test]
+fn who_asks_for_its_health_while_it_drains_is_told_so() {
+    let place = Place::new();
+    place.write("a", noise(1, 32 << 20));
+    let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
+    let mut admin = Client::new(running.admin.unwrap());
+    assert_eq!(admin.get("/health", "").status, 200);
+    let mut stays = Client::new(running.address);
+    stays.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(stays.head().status, 200);
+    running.handle().drain();
+    let told = admin.get("/health", "");
+    assert_eq!((told.status, told.text()), (503, "It is told to stop\n"));
+    assert!(admin.get("/metrics", "").text().contains("haul_files_connections 1\n"));
+    assert!(stays.rest().0 == noise(1, 32 << 20), "what was begun is finished");
+    running.ended();
+}
+
+#[test]
+fn pages_from_elsewhere_do_not_get_the_counts_by_a_name_of_theirs() {
+    let place = Place::new();
+    let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
+    let mut admin = Client::new(running.admin.unwrap());
+    admin.say("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    assert_eq!(admin.answer("GET").status, 421);
 }
 
 #[test]

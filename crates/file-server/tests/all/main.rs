@@ -16,4 +16,5 @@ mod listing;
 mod log;
 mod ranges;
 mod slow;
+mod stuck;
 mod tiers;

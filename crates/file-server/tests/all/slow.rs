@@ -71,8 +71,10 @@ fn who_takes_it_steadily_is_served_however_long_it_takes() {
     let place = Place::new();
     let bytes = noise(1, 48 << 20);
     place.write_cold("cold", &bytes);
+    // Each period is long enough for a client that gets no turn of a busy machine for a while.
+    let period = Duration::from_secs(3);
     let running = place.serve(|config| {
-        config.limits.send_time = SOON;
+        config.limits.send_time = period;
         config.limits.send_rate_min = 1;
     });
     let mut client = Client::new(running.address);
@@ -82,7 +84,7 @@ fn who_takes_it_steadily_is_served_however_long_it_takes() {
     let mut taken = Vec::new();
     while taken.len() < bytes.len() {
         // Slower than it could be, and faster than the least rate: the whole takes many periods.
-        let due = SOON.mul_f64(8.0 * taken.len() as f64 / bytes.len() as f64);
+        let due = period.mul_f64(3.0 * taken.len() as f64 / bytes.len() as f64);
         while since.elapsed() < due {
             std::thread::yield_now();
         }

@@ -14,6 +14,7 @@ use haul_reactor::{
 
 mod accepting;
 mod driving;
+mod gone;
 mod stopping;
 
 /// Does what the first byte of each message says.

@@ -8,8 +8,12 @@ use haul_tcp_relay::{CheckOptions, Config};
 use crate::world::{Relay, anywhere, config, listener};
 
 fn get(relay: &Relay, path: &str) -> String {
-    let mut client = TcpStream::connect(relay.admin.unwrap()).unwrap();
-    client.write_all(format!("GET {path} HTTP/1.1\r\nHost: relay\r\n\r\n").as_bytes()).unwrap();
+    let mut client = TcpStream::connect(relay.admin()).unwrap();
+    client
+        .write_all(
+            format!("GET {path} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n").as_bytes(),
+        )
+        .unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).unwrap();
     answer
@@ -18,9 +22,9 @@ fn get(relay: &Relay, path: &str) -> String {
 #[test]
 fn metrics_count_what_was_relayed_and_health_follows_the_targets() {
     let (target, address) = listener();
-    let admin = Some("127.0.0.1:0".parse().unwrap());
+    let admin = || Some("127.0.0.1:0".parse().unwrap());
     let checks = CheckOptions { eject_after: 1, ..CheckOptions::default() };
-    let relay = Relay::start(Config { admin, checks, ..config([address]) });
+    let relay = Relay::start(Config { admin: admin(), checks, ..config([address]) });
     let mut near = relay.connect();
     near.write_all(b"hello").unwrap();
     let mut far = target.accept().unwrap().0;
@@ -36,7 +40,7 @@ fn metrics_count_what_was_relayed_and_health_follows_the_targets() {
 
     // While it drains, nobody should send it more.
     let (other, address) = listener();
-    let ending = Relay::start(Config { admin, ..config([address]) });
+    let ending = Relay::start(Config { admin: admin(), ..config([address]) });
     let stays = (ending.connect(), other.accept().unwrap());
     ending.handle.drain();
     assert!(get(&ending, "/health").starts_with("HTTP/1.1 503 "));

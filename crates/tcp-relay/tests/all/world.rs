@@ -10,7 +10,7 @@ use haul_tcp_relay::{Address, Config, Error, Handle, Server, Stats};
 pub(crate) struct Relay {
     pub(crate) handle: Handle,
     pub(crate) addresses: Vec<Address>,
-    pub(crate) admin: Option<SocketAddr>,
+    pub(crate) admin: Option<Address>,
     thread: Option<JoinHandle<Result<Stats, Error>>>,
 }
 
@@ -46,6 +46,11 @@ impl Relay {
 
     pub(crate) fn tcp(&self) -> SocketAddr {
         let Address::Tcp(address) = self.addresses[0] else { panic!("not TCP") };
+        address
+    }
+
+    pub(crate) fn admin(&self) -> SocketAddr {
+        let Some(Address::Tcp(address)) = self.admin else { panic!("not TCP") };
         address
     }
 

@@ -37,6 +37,7 @@ const HOUSE: &[(&str, Place, &str)] = &[
     ("haul-pipe", Floor(2), "parking_lot rustix thiserror | proptest tempfile"),
     ("haul-reactor", Floor(2), "mio rustix socket2 thiserror | tempfile"),
     ("haul-http1", Floor(2), "httparse httpdate memchr thiserror | proptest"),
+    ("haul-admin-endpoint", Floor(3), "| tempfile"),
     (
         "haul-file-store",
         Floor(3),

@@ -1,0 +1,309 @@
+//! What was asked for, found here or where that takes time, and given.
+
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use haul_reactor::{Hub, Moved};
+
+use crate::answer::{self, Page};
+use crate::asking::Asking;
+use crate::caches::{Asked, Caches, HotFile, Key};
+use crate::connection::{Connection, Done, Message, Ready, State};
+use crate::disk_threads::Full;
+use crate::fill::load;
+use crate::find::{Found, NotKnown};
+use crate::listing::Listed;
+use crate::meta::{OpenFile, Version};
+use crate::path::encoded;
+use crate::requests::Outcome;
+use crate::root::Wait;
+use crate::sending::{Sending, Source};
+use crate::shared::Work;
+use crate::tier::Tier;
+use crate::worker::Worker;
+
+/// A request for a file.
+pub(crate) struct What<'a> {
+    pub(crate) asking: &'a Asking<'a>,
+    pub(crate) asked: Asked<'a>,
+    pub(crate) query: Option<&'a [u8]>,
+    pub(crate) is_head: bool,
+}
+
+impl Worker {
+    /// Finds what was asked for: here, or where it takes time.
+    pub(crate) fn look(
+        &mut self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        ready: Option<Ready>,
+        hub: &mut Hub<'_, Message>,
+    ) -> io::Result<Outcome> {
+        let shared = Arc::clone(&self.desk.shared);
+        let now_ms = self.ms(hub);
+        let found = match ready {
+            Some(Ready::Found(found)) => found,
+            Some(Ready::Done(done)) => return Ok(self.give_done(connection, what, done, hub)),
+            None => {
+                if let Some(file) = shared.caches.hot(what.asked, now_ms) {
+                    return self.give_hot(connection, what, file, hub);
+                }
+                if let Some(file) = shared.caches.open(what.asked, now_ms) {
+                    return Ok(self.give(connection, what, &Source::File(file), hub));
+                }
+                match shared.finder.find(what.asked.path, what.asked.accepted, Wait::Never) {
+                    Ok(found) => found,
+                    Err(NotKnown) => return Ok(self.find_elsewhere(connection, what, hub)),
+                }
+            }
+        };
+        shared.caches.learn(what.asked, &found);
+        match found {
+            Found::File(file) => self.found_file(connection, what, file, hub),
+            Found::WithoutSlash => {
+                let mut to = encoded(what.asked.path) + "/";
+                if let Some(query) = what.query {
+                    to = format!("{to}?{}", String::from_utf8_lossy(query));
+                }
+                let page = Page::of_status(301).with("Location", to);
+                Ok(self.page(connection, &page, what.is_head, hub))
+            }
+            Found::Directory(dir) => Ok(self.list(connection, what, dir, hub)),
+            Found::Status(status) => Ok(self.fail(connection, what, status, hub)),
+        }
+    }
+
+    /// Gives what was done for this request, and maybe for others, too.
+    fn give_done(
+        &self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        done: Done,
+        hub: &Hub<'_, Message>,
+    ) -> Outcome {
+        match done {
+            Done::Loaded(file) => self.give(connection, what, &Source::Hot(file, Tier::Read), hub),
+            Done::Listed(listed) => self.give_listing(connection, what, &listed, hub),
+            Done::Failed(status) => self.fail(connection, what, status, hub),
+        }
+    }
+
+    /// Without a descriptor, with a disk that fails or is asked for too much, what is here is the
+    /// best there is.
+    fn fail(
+        &self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        status: u16,
+        hub: &Hub<'_, Message>,
+    ) -> Outcome {
+        let kept = matches!(status, 500 | 503).then(|| self.desk.shared.caches.any(what.asked));
+        match kept.flatten() {
+            Some(source) => self.give(connection, what, &source, hub),
+            None => self.page(connection, &Page::of_status(status), what.is_head, hub),
+        }
+    }
+
+    fn find_elsewhere(
+        &self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        hub: &Hub<'_, Message>,
+    ) -> Outcome {
+        let key = Key::of(what.asked);
+        let shared = &self.desk.shared;
+        let (finder, caches) = (Arc::clone(&shared.finder), Arc::clone(&shared.caches));
+        let asker = Arc::new(());
+        // Others believe what is kept as long as somebody looks, so that is done in any case.
+        let is_kept = caches.any(what.asked).is_some();
+        let wanted = (!is_kept).then(|| Arc::downgrade(&asker));
+        let remote = hub.remote();
+        let handed = shared.disk.hand_small(wanted, move || {
+            let found = finder.find(key.asked().path, key.asked().accepted, Wait::May);
+            let found = found.unwrap_or(Found::Status(503));
+            // Here, since its asker may be gone.
+            caches.learn(key.asked(), &found);
+            remote.tell(Message::Ready(Ready::Found(found)));
+        });
+        match handed {
+            Ok(()) => {
+                self.desk.counts.disk_jobs.add(1);
+                wait(connection, asker)
+            }
+            Err(Full) => self.fail(connection, what, 503, hub),
+        }
+    }
+
+    fn found_file(
+        &mut self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        file: Arc<OpenFile>,
+        hub: &mut Hub<'_, Message>,
+    ) -> io::Result<Outcome> {
+        let shared = Arc::clone(&self.desk.shared);
+        if let Some(hot) = shared.caches.hot_in_state(what.asked, &file.meta) {
+            return self.give_hot(connection, what, hot, hub);
+        }
+        let (now_ms, bytes) = (self.ms(hub), file.meta.version.bytes);
+        if what.is_head || shared.hot_bytes_max == 0 || bytes > shared.hot_bytes_max {
+            let file = shared.caches.keep_open(what.asked, file, now_ms);
+            return Ok(self.give(connection, what, &Source::File(file), hub));
+        }
+        let resident = haul_disk::resident(&file.fd, 0, bytes);
+        if resident.is_ok_and(|there| there.resident_bytes >= bytes) {
+            let loaded = load_hot(&shared.caches, what.asked, file, now_ms);
+            return Ok(match loaded {
+                Some(hot) => self.give(connection, what, &Source::Hot(hot, Tier::Resident), hub),
+                None => self.fail(connection, what, 500, hub),
+            });
+        }
+        let work = Work::Load(what.asked.key_for(&file.meta), file.meta.version);
+        let (key, caches) = (Key::of(what.asked), Arc::clone(&shared.caches));
+        Ok(self.wait_for(connection, hub, work, move || {
+            let loaded = load_hot(&caches, key.asked(), file, now_ms);
+            loaded.map_or(Done::Failed(500), Done::Loaded)
+        }))
+    }
+
+    /// A directory as it is now, which somebody may have read already, or be reading.
+    fn list(
+        &self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        dir: OwnedFd,
+        hub: &Hub<'_, Message>,
+    ) -> Outcome {
+        let Ok(stat) = rustix::fs::fstat(&dir) else {
+            return self.fail(connection, what, 500, hub);
+        };
+        let shared = &self.desk.shared;
+        let (now_ms, version) = (self.ms(hub), Version::of(&stat));
+        let key = shared.listings.key(what.asked.path, what.asking.wants_json);
+        if let Some(listed) = shared.listings.kept(&key, version, now_ms) {
+            return self.give_listing(connection, what, &listed, hub);
+        }
+        let (finder, listings) = (Arc::clone(&shared.finder), Arc::clone(&shared.listings));
+        let work = Work::List(key.clone(), version);
+        self.wait_for(connection, hub, work, move || {
+            match listings.make(&finder, dir, key, version, now_ms) {
+                Ok(listed) => Done::Listed(listed),
+                Err(status) => Done::Failed(status),
+            }
+        })
+    }
+
+    /// The shortest way: everything is in memory, and nothing special is asked for.
+    fn give_hot(
+        &mut self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        file: Arc<HotFile>,
+        hub: &mut Hub<'_, Message>,
+    ) -> io::Result<Outcome> {
+        if what.is_head || what.asking.is_conditional || what.asking.range.is_some() {
+            return Ok(self.give(connection, what, &Source::Hot(file, Tier::Memory), hub));
+        }
+        let told = self.manner(connection, false).connection();
+        let pieces = [&*self.clock.ok, told, &*file.meta.whole];
+        let head_bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let all = pieces.map(IoSlice::new);
+        let all = [all[0], all[1], all[2], IoSlice::new(&file.body)];
+        let sent = match connection.socket.write(&all, false) {
+            Ok(Moved::Bytes(sent)) => sent,
+            Ok(Moved::WouldBlock) => 0,
+            Err(error) => {
+                self.desk.counts.cut_short.add(1);
+                self.answered(connection, 200, 0, Tier::Memory);
+                return Err(error);
+            }
+        };
+        if sent < head_bytes + file.body.len() {
+            let rest = Sending::rest_of(&pieces, sent, &file, &self.desk);
+            self.begin_sending(connection, rest, hub.now());
+            return Ok(Outcome::Sending);
+        }
+        let body_bytes = file.body.len() as u64;
+        self.desk.counts.sent(Tier::Memory, body_bytes);
+        self.answered(connection, 200, body_bytes, Tier::Memory);
+        Ok(Outcome::Answered)
+    }
+
+    fn give(
+        &self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        source: &Source,
+        hub: &Hub<'_, Message>,
+    ) -> Outcome {
+        let manner = self.manner(connection, what.is_head);
+        let sending = answer::file(&manner, what.asking, source, || self.boundary());
+        self.begin_sending(connection, sending, hub.now());
+        Outcome::Sending
+    }
+
+    pub(crate) fn page(
+        &self,
+        connection: &mut Connection,
+        page: &Page,
+        is_head: bool,
+        hub: &Hub<'_, Message>,
+    ) -> Outcome {
+        let sending = answer::page(&self.manner(connection, is_head), page);
+        self.begin_sending(connection, sending, hub.now());
+        Outcome::Sending
+    }
+
+    fn give_listing(
+        &self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        listed: &Arc<Listed>,
+        hub: &Hub<'_, Message>,
+    ) -> Outcome {
+        let sending = answer::listing(&self.manner(connection, what.is_head), listed);
+        self.begin_sending(connection, sending, hub.now());
+        Outcome::Sending
+    }
+
+    /// Has something done by a thread that may wait, once for all who ask for it meanwhile, and the
+    /// request understood anew afterwards.
+    fn wait_for(
+        &self,
+        connection: &mut Connection,
+        hub: &Hub<'_, Message>,
+        work: Work,
+        job: impl FnOnce() -> Done + Send + 'static,
+    ) -> Outcome {
+        let (shared, remote) = (&self.desk.shared, hub.remote());
+        let tell = move |done| remote.tell(Message::Ready(Ready::Done(done)));
+        let (asker, landing) = shared.together.join(work, tell);
+        if let Some(landing) = landing {
+            let wanted = Some(Arc::downgrade(&asker));
+            let handed = shared.disk.hand_small(wanted, move || landing.land(&job()));
+            // Refused, it was dropped, and all who wait for it have been told.
+            self.desk.counts.disk_jobs.add(u64::from(handed.is_ok()));
+        }
+        wait(connection, asker)
+    }
+}
+
+fn wait(connection: &mut Connection, asker: Arc<()>) -> Outcome {
+    connection.state = State::Waiting { _asker: asker };
+    connection.deadline = None;
+    Outcome::Waiting
+}
+
+/// Reads a small file, found at `found_ms`, into the cache.
+fn load_hot(
+    caches: &Caches,
+    asked: Asked<'_>,
+    file: Arc<OpenFile>,
+    found_ms: u64,
+) -> Option<Arc<HotFile>> {
+    let body = load(&file).ok()?;
+    // Nobody else has it: it was found for one request.
+    let file = Arc::into_inner(file)?;
+    Some(caches.keep_hot(asked, file.meta, body, found_ms))
+}

@@ -1,0 +1,178 @@
+//! What happens while the disk does not answer.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use haul_file_server::{Config, Tier};
+use rustix::net::sockopt::set_socket_linger;
+
+use crate::client::{Client, get};
+use crate::helper::{Place, noise, resident};
+
+/// Marks a file or directory so that the kernel asks before it is read, and answers nothing: only
+/// its end lets readers go on. It knows no more of fanotify(7) than it needs.
+const HOLD: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fanotify_mark.argtypes = [ctypes.c_int, ctypes.c_uint, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p]
+FAN_CLOEXEC, FAN_CLASS_CONTENT, FAN_MARK_ADD, AT_FDCWD = 0x1, 0x4, 0x1, -100
+FAN_ACCESS_PERM, FAN_ONDIR = 0x20000, 0x40000000
+group = libc.fanotify_init(FAN_CLOEXEC | FAN_CLASS_CONTENT, os.O_RDONLY)
+path = os.fsencode(sys.argv[1])
+if group < 0 or libc.fanotify_mark(group, FAN_MARK_ADD, FAN_ACCESS_PERM | FAN_ONDIR, AT_FDCWD, path) < 0:
+    print(os.strerror(ctypes.get_errno()), flush=True)
+else:
+    print("held", flush=True)
+    sys.stdin.read()
+"#;
+
+/// A file or directory whose reads do not come back before this is dropped.
+struct Stuck(Child);
+
+impl Stuck {
+    fn at(path: &Path) -> Option<Self> {
+        let child = Command::new("python3")
+            .args(["-c", HOLD])
+            .arg(path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let Ok(mut child) = child else {
+            haul_test_image::skip("there is no python3");
+            return None;
+        };
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        if said.trim() == "held" {
+            return Some(Self(child));
+        }
+        child.wait().unwrap();
+        haul_test_image::skip(&format!("reads cannot be held up: {}", said.trim()));
+        None
+    }
+}
+
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+/// One thread for the disk, and what was seen is believed.
+fn one_disk_thread(config: &mut Config) {
+    config.tiers.disk_threads = 1;
+    config.tiers.valid = Duration::from_hours(1);
+    config.content.listings = true;
+    // Other forms of a file would have to be looked for.
+    config.content.precompressed = false;
+}
+
+fn ask(address: std::net::SocketAddr, target: &str) -> Client {
+    let mut client = Client::new(address);
+    client.say(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    client
+}
+
+/// Goes away, and lets the server know.
+fn reset(client: Client) {
+    set_socket_linger(client.stream(), Some(Duration::ZERO)).unwrap();
+    drop(client);
+}
+
+#[test]
+fn reads_for_clients_who_are_gone_are_not_done() {
+    let place = Place::new();
+    let stuck = place.write_cold("stuck", &noise(1, 10_000));
+    let names: Vec<_> = (0..10).map(|number| format!("cold-{number}")).collect();
+    let cold = |name: &String| place.write_cold(name, &noise(2, 10_000));
+    let paths: Vec<_> = names.iter().map(cold).collect();
+    let Some(held) = Stuck::at(&stuck) else { return };
+    let running = place.serve(one_disk_thread);
+    let mut first = ask(running.address, "/stuck");
+    running.wait_until("it is read", |stats| stats.disk_jobs == 1 && stats.disk_jobs_waiting == 0);
+    let mut waiting: Vec<_> =
+        names.iter().map(|name| ask(running.address, &format!("/{name}"))).collect();
+    running.wait_until("they wait", |stats| stats.disk_jobs_waiting == 10);
+    let mut stays = waiting.pop().unwrap();
+    waiting.into_iter().for_each(reset);
+    running.wait_until("they are gone", |stats| stats.connections_open == 2);
+    drop(held);
+    assert_eq!(first.answer("GET").body, noise(1, 10_000));
+    assert_eq!(stays.answer("GET").body, noise(2, 10_000));
+    let stats = running.stats();
+    assert_eq!((stats.disk_jobs_dropped, stats.cached_files), (9, 2));
+    assert!(paths[..9].iter().all(|path| resident(path) == 0), "somebody read them");
+    assert!(stats.statuses.contains(&(499, 9)), "{stats:?}");
+}
+
+#[test]
+fn who_asks_while_too_many_wait_is_told_to_come_again() {
+    let place = Place::new();
+    let stuck = place.write_cold("stuck", &noise(1, 10_000));
+    for name in ["a", "b", "c"] {
+        place.write_cold(name, name.as_bytes());
+    }
+    let Some(held) = Stuck::at(&stuck) else { return };
+    let running = place.serve(|config| {
+        one_disk_thread(config);
+        config.tiers.disk_queue_max = 2;
+    });
+    let mut first = ask(running.address, "/stuck");
+    running.wait_until("it is read", |stats| stats.disk_jobs == 1 && stats.disk_jobs_waiting == 0);
+    let mut waiting = ["/a", "/b"].map(|target| ask(running.address, target));
+    running.wait_until("they wait", |stats| stats.disk_jobs_waiting == 2);
+    let mut refused = Client::new(running.address);
+    for target in ["/c", "/"] {
+        let answer = refused.get(target, "");
+        assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")), "{target}");
+    }
+    assert_eq!(running.stats().disk_jobs_refused, 2);
+    drop(held);
+    assert_eq!(first.answer("GET").body, noise(1, 10_000));
+    let taken = waiting.each_mut().map(|client| client.answer("GET").body);
+    assert_eq!(taken, [b"a".to_vec(), b"b".to_vec()]);
+    assert_eq!(refused.get("/c", "").text(), "c", "there is room again");
+}
+
+#[test]
+fn a_read_that_has_begun_is_finished_for_the_next_who_asks() {
+    let place = Place::new();
+    let stuck = place.write_cold("stuck", &noise(1, 10_000));
+    let Some(held) = Stuck::at(&stuck) else { return };
+    let running = place.serve(one_disk_thread);
+    let goes = ask(running.address, "/stuck");
+    running.wait_until("it is read", |stats| stats.disk_jobs == 1 && stats.disk_jobs_waiting == 0);
+    reset(goes);
+    running.wait_until("it is gone", |stats| stats.connections_open == 0);
+    drop(held);
+    running.wait_until("it is kept", |stats| stats.cached_files == 1);
+    assert_eq!(get(running.address, "/stuck", "").body, noise(1, 10_000));
+    let stats = running.after(2);
+    assert_eq!((stats.disk_jobs, stats.tier(Tier::Memory).0), (1, 1));
+}
+
+#[test]
+fn many_who_ask_for_the_same_have_it_read_once() {
+    let place = Place::new();
+    let file = place.write_cold("file", &noise(1, 10_000));
+    place.write("dir/name", "");
+    place.write("hot", "hot");
+    // The kernel knows from now on that there is none.
+    assert!(!place.path("dir/index.html").exists());
+    for (target, held) in [("/file", file), ("/dir/", place.path("dir"))] {
+        let Some(held) = Stuck::at(&held) else { return };
+        let running = place.serve(one_disk_thread);
+        let mut clients: Vec<_> = (0..20).map(|_| ask(running.address, target)).collect();
+        running.wait_until("all are there", |stats| stats.connections == 20);
+        reset(clients.remove(0));
+        running.wait_until("one went", |stats| stats.connections_open == 19);
+        assert_eq!(get(running.address, "/hot", "").text(), "hot");
+        drop(held);
+        let bodies: Vec<_> = clients.iter_mut().map(|client| client.answer("GET").body).collect();
+        assert!(!bodies[0].is_empty() && bodies.iter().all(|body| *body == bodies[0]), "{target}");
+        assert_eq!(running.stats().disk_jobs, 1, "{target}");
+    }
+}
