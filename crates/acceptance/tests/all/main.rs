@@ -15,4 +15,7 @@ mod random;
 mod rclone;
 mod readme;
 mod relay;
+mod running;
 mod server;
+mod ssh;
+mod sshd;

@@ -15,6 +15,27 @@ const MARK: &str = "<!-- session -->";
 /// What the README's commands listen on.
 const PORTS: [u16; 4] = [9000, 9001, 9080, 9081];
 
+/// What its lines print, beside much that differs from machine to machine, one behind the other.
+const PRINTED: [&str; 17] = [
+    "haul is ready: S3 on http://127.0.0.1:9000, admin on http://127.0.0.1:9001\n",
+    "hello, disk\n",
+    "<Key>2026/greeting.txt</Key>",
+    "image/jpeg {'camera': 'old'}",
+    "['2026/cat.jpg', '2026/greeting.txt']\n",
+    "2026/greeting.txt\n",
+    "GNU GENERAL PUBLIC LICENSE\n",
+    "haul-data",
+    "a service begins\n",
+    "# Redundant: 12 B (12 B) in 1 files\n",
+    "rm ",
+    "pictures/greeting.txt: OK\n",
+    "haul is ready: files on http://127.0.0.1:9080\nhello",
+    "haul is ready: 127.0.0.1:9081 to 127.0.0.1:9080\nhello, disk\n",
+    "1 connection in ",
+    "  ended: 1 properly\n",
+    "  127.0.0.1:9080 is up: 1 connection, 0 failed, 0 now\n",
+];
+
 /// Stops at the first line that fails, says which, and leaves no server behind.
 const CAREFULLY: &str = r#"
 set -e
@@ -71,6 +92,17 @@ fn the_session_of_the_readme_works_as_written() {
     let output = shell.current_dir(dir.path()).output().unwrap();
     println!("{}", program::said(&output));
     program::assert_success(&output);
+    assert_in_order(&String::from_utf8_lossy(&output.stdout), &PRINTED);
+    let listing = std::fs::read_to_string(dir.path().join("listing.html")).unwrap();
+    assert!(listing.contains("greeting.txt"), "{listing}");
+}
+
+/// Fails unless each of these stands somewhere behind the one before.
+fn assert_in_order(mut text: &str, expected: &[&str]) {
+    for one in expected {
+        let Some((_, rest)) = text.split_once(one) else { panic!("no {one:?} in:\n{text}") };
+        text = rest;
+    }
 }
 
 #[test]

@@ -1,51 +1,15 @@
 //! `haul relay` between programs that know nothing of it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use haul_test_image::skip;
 
 use crate::program;
 use crate::random::Random;
-
-/// A program that serves; it is killed when dropped.
-struct Running {
-    child: Child,
-    line: String,
-}
-
-impl Running {
-    /// Starts it, and waits for its first line.
-    fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-        let mut line = String::new();
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        lines.read_line(&mut line).unwrap();
-        // Nobody reads what else it says, and it must not wait for a reader.
-        thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Self { child, line }
-    }
-
-    fn relay(listen: &str, to: &str) -> Self {
-        Self::start(program::command().args(["relay", "--listen", listen, "--to", to]))
-    }
-
-    /// The port a relay listens on.
-    fn address(&self) -> &str {
-        let rest = self.line.strip_prefix("haul is ready: ").expect("the relay is ready");
-        rest.split(' ').next().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
+use crate::running::Running;
 
 fn is_there(program: &str) -> bool {
     let version = Command::new(program).arg("-V").output();
@@ -92,8 +56,8 @@ fn socat_gets_back_what_it_sent_over_tcp_and_unix_sockets() {
     let socket = format!("unix:{}", dir.path().join("relay").display());
     let target = echo(6);
     // One relay behind the other: TCP to a unix socket to TCP.
-    let inner = Running::relay(&socket, &target);
-    let outer = Running::relay("127.0.0.1:0", &socket);
+    let inner = Running::relay(&socket, &target, &[]);
+    let outer = Running::relay("127.0.0.1:0", &socket, &[]);
     assert!(inner.line.contains(" to 127.0.0.1:"));
     let by_tcp = format!("TCP:{}", outer.address());
     let by_unix = format!("UNIX-CONNECT:{}", &socket["unix:".len()..]);
@@ -103,40 +67,6 @@ fn socat_gets_back_what_it_sent_over_tcp_and_unix_sockets() {
             assert_echoed(Command::new("socat").args(["-t", "60", "-", by]), &bytes);
         }
     }
-}
-
-#[test]
-fn curl_fetches_and_resumes_through_a_relay() {
-    if !is_there("curl") {
-        return skip("there is no curl");
-    }
-    let mut random = Random::from_environment();
-    let dir = tempfile::tempdir().unwrap();
-    let bytes = random.bytes(8_000_000);
-    std::fs::write(dir.path().join("file"), &bytes).unwrap();
-    let files = Running::start(
-        program::command().args(["files", "--listen", "127.0.0.1:0"]).arg(dir.path()),
-    );
-    let (_, url) = files.line.trim().split_once("http://").unwrap();
-    let relay = Running::relay("127.0.0.1:0", url.trim_end_matches('/'));
-    let url = format!("http://{}/file", relay.address());
-    let copy = dir.path().join("copy");
-    std::fs::write(&copy, &bytes[..3_000_000]).unwrap();
-    let curl = |more: &[&str]| {
-        let mut command = Command::new("curl");
-        command.args(["-sS", "--fail", "--noproxy", "*"]).args(more).arg(&url);
-        let output = command.output().unwrap();
-        program::assert_success(&output);
-        output.stdout
-    };
-    assert!(curl(&[]) == bytes);
-    assert!(curl(&["--range", "1000-4999"]) == bytes[1000..5000]);
-    curl(&["--continue-at", "-", "--output", text(&copy)]);
-    assert!(std::fs::read(&copy).unwrap() == bytes);
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 /// Both ends in Python: bytes each way at once, and the SHA-256 of what was sent and of what came.
@@ -176,7 +106,7 @@ fn python_sees_the_same_sums_at_both_ends() {
         return skip("there is no python3");
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let relay = Running::relay("127.0.0.1:0", &listener.local_addr().unwrap().to_string());
+    let relay = Running::relay("127.0.0.1:0", &listener.local_addr().unwrap().to_string(), &[]);
     // The script has the listener as its stdin.
     let stdin = std::os::fd::OwnedFd::from(listener);
     let mut python = Command::new("python3");

@@ -14,7 +14,8 @@ Examples:
   haul dups ~/Pictures                      find files of equal content
   records | haul patch disk.img             write records into a big file, sorted
   haul sum ~/Pictures > pictures.b3         sums of all files, to be checked later
-  haul relay --listen ADDRESS --to ADDRESS  connections passed on
+  haul files /srv/www                       files over HTTP
+  haul relay --listen [::]:80 --to unix:/a  connections passed on
 
 Exit codes:
   0  everything went well

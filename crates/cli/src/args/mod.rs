@@ -11,6 +11,8 @@ mod bench_read;
 mod bench_write;
 mod cache;
 mod disk_kind;
+#[cfg(test)]
+mod documented;
 mod dups;
 mod dups_action;
 mod examples;
