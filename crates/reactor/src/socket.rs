@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::set_tcp_nodelay;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
 use socket2::SockRef;
 
@@ -37,11 +38,7 @@ pub struct Socket {
     has_mark: bool,
     /// The kernel told that the peer will send no more: there is no other edge to wait for.
     has_end: bool,
-<<<<<<< HEAD
     /// The kernel told that nobody will read what is written.
-=======
-    /// The kernel told that the peer hears nothing any more.
->>>>>>> work-files
     is_gone: bool,
     /// Known to the poll of the thread; never changes back.
     pub(crate) is_registered: bool,
@@ -54,23 +51,17 @@ impl Socket {
             fd,
             is_readable: true,
             is_writable: true,
-<<<<<<< HEAD
             reads_all: false,
             has_mark: false,
-=======
->>>>>>> work-files
             has_end: false,
             is_gone: false,
             is_registered: false,
         }
-<<<<<<< HEAD
     }
 
     /// The same, of TCP.
     pub(crate) fn tcp(fd: OwnedFd) -> Self {
         Self { reads_all: true, ..Self::new(fd) }
-=======
->>>>>>> work-files
     }
 
     /// Of one that connects: not ready until the kernel says so.
@@ -88,7 +79,6 @@ impl Socket {
         self.is_writable
     }
 
-<<<<<<< HEAD
     /// The peer sends no more; what it sent before may be unread. Of TCP nobody knows yet whether it
     /// still reads.
     pub fn has_end(&self) -> bool {
@@ -97,23 +87,16 @@ impl Socket {
 
     /// The peer reads no more: it reset the connection, or closed a unix socket, or had ended and
     /// was told an end. What it sent before may be unread.
-=======
-    /// The peer has reset the connection, or both sides have ended theirs: whatever is still written
-    /// reaches nobody. A peer that only ended its own side may still listen, and is not gone.
->>>>>>> work-files
     pub fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-<<<<<<< HEAD
     /// There are urgent bytes. Other calls than those here may stop before them and find nothing, or
     /// an end: [`Self::read`] goes past them.
     pub fn has_mark(&self) -> bool {
         self.has_mark
     }
 
-=======
->>>>>>> work-files
     /// Somebody else's call found nothing to read.
     pub fn source_was_empty(&mut self) {
         self.is_readable = false;
@@ -134,10 +117,7 @@ impl Socket {
     pub(crate) fn note(&mut self, event: &mio::event::Event) {
         let has_failed = event.is_error();
         self.has_end |= event.is_read_closed() || has_failed;
-<<<<<<< HEAD
         self.has_mark |= event.is_priority();
-=======
->>>>>>> work-files
         self.is_gone |= event.is_write_closed() || has_failed;
         self.is_readable |= event.is_readable() || self.has_end;
         self.is_writable |= event.is_writable() || event.is_write_closed() || has_failed;
@@ -195,6 +175,13 @@ impl Socket {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Sends the last bytes of what was written with `more`, since nothing follows at once after all.
+    /// Otherwise they may wait some tenths of a second.
+    pub fn push(&mut self) {
+        // To ask a socket once more not to wait has it send; one of another kind never waits.
+        set_tcp_nodelay(&self.fd, true).unwrap_or_default();
     }
 
     /// Says to the peer that nothing more will come.

@@ -87,6 +87,8 @@ pub(crate) struct Flow {
     choice: Choice,
     held: Held,
     has_ended: bool,
+    /// The kernel was told that more would follow.
+    is_held_back: bool,
     /// How many bytes are still to be taken; none: all there are.
     left: Option<u64>,
     /// How many were taken, and how many handed on.
@@ -102,6 +104,7 @@ impl Flow {
             choice,
             held: Held::Nothing,
             has_ended: false,
+            is_held_back: false,
             left: None,
             moved_bytes: 0,
         }
@@ -157,8 +160,29 @@ impl Flow {
         core: &mut Core,
         share: &mut usize,
     ) -> Result<Stop, Broken> {
+        let stop = self.run_on(from, to, core, share);
+        if !matches!(stop, Ok(Stop::TargetFull | Stop::ShareUsed)) {
+            self.push(to);
+        }
+        stop
+    }
+
+    /// Nothing follows at once: the kernel is to hold back nothing.
+    fn push(&mut self, to: &mut Socket) {
+        if std::mem::take(&mut self.is_held_back) {
+            to.push();
+        }
+    }
+
+    fn run_on(
+        &mut self,
+        from: &mut Socket,
+        to: &mut Socket,
+        core: &mut Core,
+        share: &mut usize,
+    ) -> Result<Stop, Broken> {
         loop {
-            if !self.hand_on(to, core)? {
+            if !self.let_out(to, core)? {
                 return Ok(Stop::TargetFull);
             }
             if self.has_ended {
@@ -187,6 +211,14 @@ impl Flow {
 
     /// Hands on what is held. Whether nothing is held then.
     pub(crate) fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
+        let is_all = self.let_out(to, core)?;
+        if is_all {
+            self.push(to);
+        }
+        Ok(is_all)
+    }
+
+    fn let_out(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
         match &mut self.held {
             Held::Nothing => return Ok(true),
             Held::Memory(bytes, sent) => {
@@ -199,7 +231,7 @@ impl Flow {
             }
             Held::Pipe(lease) => {
                 let before = lease.pending_bytes();
-                let drained = drain(lease, to);
+                let drained = drain(lease, to, self.is_held_back);
                 self.moved_bytes += (before - lease.pending_bytes()) as u64;
                 match drained {
                     Ok(true) => {}
@@ -223,7 +255,7 @@ impl Flow {
             read += lease.read(&mut bytes[read..]).map_err(|_closed| Broken::Source)?;
         }
         self.held = Held::Memory(bytes, 0);
-        self.hand_on(to, core)
+        self.let_out(to, core)
     }
 
     /// The most that may be taken at once.
@@ -285,8 +317,11 @@ impl Flow {
             Err(_) => return Err(Broken::Source),
         };
         self.taken(Way::Splice, bytes, bytes == room, core);
+        // While much comes, segments are sent when they are full: the last bytes of a burst go with
+        // the next one. There are fewer of them, by up to one for each burst.
+        self.is_held_back = bytes >= SCRATCH_BYTES;
         self.held = Held::Pipe(lease);
-        self.hand_on(to, core)?;
+        self.let_out(to, core)?;
         Ok(bytes)
     }
 
@@ -330,9 +365,9 @@ fn write(to: &mut Socket, bytes: &[u8]) -> Result<usize, Broken> {
 }
 
 /// Lets out as much as the target takes. Whether the pipe is empty then.
-fn drain(lease: &mut Lease, to: &mut Socket) -> haul_pipe::Result<bool> {
+fn drain(lease: &mut Lease, to: &mut Socket, more: bool) -> haul_pipe::Result<bool> {
     while lease.pending_bytes() > 0 {
-        match lease.drain(&*to, lease.pending_bytes(), false) {
+        match lease.drain(&*to, lease.pending_bytes(), more) {
             Ok(Drained::Bytes(_)) => {}
             Ok(Drained::TargetFull) => {
                 to.target_was_full();
