@@ -15,6 +15,7 @@ use haul_reactor::{
 mod accepting;
 mod driving;
 mod gone;
+mod pushing;
 mod stopping;
 
 /// Does what the first byte of each message says.

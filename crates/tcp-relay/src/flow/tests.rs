@@ -1,9 +1,8 @@
 //! One direction between two sockets, turn by turn.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
 
 use haul_pipe::{PipePool, PoolOptions};
 use haul_reactor::Socket;
@@ -163,36 +162,21 @@ fn without_a_pipe_that_is_worth_it_bytes_are_copied() {
     }
 }
 
-/// What the kernel holds back comes a fifth of a second later; here twenty times in a row.
 #[test]
-fn the_last_bytes_of_a_burst_do_not_wait_for_a_next_one() {
-    let connect = || {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (near, listener.accept().unwrap().0)
-    };
-    let ((mut client, from), (to, mut server)) = (connect(), connect());
-    for socket in [&from, &to] {
-        socket.set_nonblocking(true).unwrap();
-        socket.set_nodelay(true).unwrap();
-    }
-    let core = &mut Core::new(PipePool::new(PoolOptions::default()), Moving::Splice);
-    let mut flow = Flow::new(Direction::Up, core);
-    let burst = vec![5; 3 * SCRATCH_BYTES];
-    let begun = Instant::now();
-    for _ in 0..20 {
-        client.write_all(&burst).unwrap();
-        let mut taken = 0;
-        while taken < burst.len() {
-            let mut share = burst.len();
-            let sockets = [&from, &to].map(|socket| Socket::new(rustix::io::dup(socket).unwrap()));
-            let [mut from, mut to] = sockets;
-            flow.run(&mut from, &mut to, core, &mut share).unwrap();
-            taken += burst.len() - share;
-        }
-        server.read_exact(&mut vec![0; burst.len()]).unwrap();
-    }
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+fn nothing_is_held_back_once_nothing_follows() {
+    let burst = [5; SCRATCH_BYTES];
+    let mut way = Way::new(Moving::Splice, 1);
+    way.client.write_all(&burst).unwrap();
+    assert_eq!(way.run().0.unwrap(), Stop::ShareUsed);
+    assert!(way.flow.is_held_back);
+    assert_eq!(way.run().0.unwrap(), Stop::SourceEmpty);
+    assert!(!way.flow.is_held_back);
+
+    let mut way = Way::new(Moving::Splice, 1);
+    way.flow.expect(Some(burst.len() as u64));
+    way.client.write_all(&burst).unwrap();
+    assert_eq!(way.run().0.unwrap(), Stop::Complete);
+    assert!(!way.flow.is_held_back);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A relay, and what is at its ends.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
@@ -77,13 +77,21 @@ impl Relay {
     /// both ends are there.
     pub(crate) fn stall(&self, target: &TcpListener) -> [TcpStream; 2] {
         let mut near = self.connect();
-        let far = target.accept().unwrap().0;
+        let mut far = target.accept().unwrap().0;
         near.set_nonblocking(true).unwrap();
-        let mut looks = 0;
+        let (mut looks, mut looks_without) = (0, 0);
         // The pipe of a burst is not it: thousands of looks find it lent.
         while looks < 5000 {
-            let is_stalled = near.write(&[1; 65_536]).is_err() && self.stats().pipes.leased == 1;
-            looks = if is_stalled { looks + 1 } else { 0 };
+            let is_full = near.write(&[1; 65_536]).is_err();
+            let is_lent = self.stats().pipes.leased == 1;
+            looks = if is_full && is_lent { looks + 1 } else { 0 };
+            looks_without = if is_full && !is_lent { looks_without + 1 } else { 0 };
+            if looks_without == 5000 {
+                // There was room for just the last burst: there will be less for another one.
+                let read = far.read(&mut vec![0; 1 << 20]).unwrap();
+                assert!(read > 0, "bytes wait everywhere");
+                looks_without = 0;
+            }
             std::thread::yield_now();
         }
         [near, far]
