@@ -79,6 +79,7 @@ mod ring;
 mod share;
 mod subdir;
 mod sys;
+mod unconfirmed;
 mod units;
 mod writeback;
 
@@ -100,6 +101,7 @@ pub use residency::{Residency, evict, resident, warm};
 pub use ring::{ReadRing, RingDone, RingRead};
 pub use share::{Shared, share_blocks};
 pub use subdir::Subdir;
+pub use unconfirmed::unconfirmed;
 pub use units::{PAGE_BYTES, align_down, align_up};
 pub use writeback::{
     Amount, DeviceShare, DirtyLimits, DirtySettings, DiskFacts, DiskKind, GroupMemory, JournalInfo,

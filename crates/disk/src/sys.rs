@@ -200,6 +200,15 @@ pub(crate) fn fcntl(fd: BorrowedFd<'_>, command: i32, argument: i32) -> io::Resu
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
+/// How much of what was written to a socket its peer has not confirmed (`SIOCOUTQ`).
+pub(crate) fn unconfirmed(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
+    let mut bytes = 0;
+    // SAFETY: the kernel writes one number to a live one of this size; what is no socket or
+    // terminal is refused. The descriptor is open for as long as it is borrowed.
+    let answer = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, ptr::from_mut(&mut bytes)) };
+    if answer == 0 { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The kernel's `struct file_dedupe_range` with one `struct file_dedupe_range_info`.
 #[repr(C)]
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ use crate::caches::HotFile;
 use crate::fill::{Broken, Window};
 use crate::find::Found;
 use crate::listing::Listed;
+use crate::pace::Pace;
 use crate::sending::Sending;
 use crate::stream::Counted;
 
@@ -64,8 +65,8 @@ pub(crate) struct Connection {
     pub(crate) begun: Begun,
     pub(crate) deadline: Option<Instant>,
     pub(crate) is_head_begun: bool,
-    /// Bytes taken since the pace was looked at last.
-    pub(crate) pace_bytes: u64,
+    /// Of the answer that is being sent.
+    pub(crate) pace: Pace,
     /// So that a file fetched in pieces counts as asked for once.
     pub(crate) counted: Counted,
     pub(crate) share_bytes: u64,
@@ -121,7 +122,7 @@ impl Connection {
             begun: Begun::default(),
             deadline: Some(deadline),
             is_head_begun: true,
-            pace_bytes: 0,
+            pace: Pace::default(),
             share_bytes: 0,
             share_requests: 0,
         }

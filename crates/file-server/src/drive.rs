@@ -7,6 +7,7 @@ use haul_reactor::{Accepted, Event, Hub, Moved, Next, Service, Socket};
 
 use crate::access_log::Ended;
 use crate::connection::{Connection, Flow, Message, State};
+use crate::pace::Pace;
 use crate::sending::{Progress, Sending};
 use crate::stream::SHARE_BYTES;
 use crate::tier::Tier;
@@ -97,9 +98,9 @@ impl Worker {
         match &connection.state {
             State::Sending(sending) => {
                 let wanted = least.saturating_mul(period.as_secs().max(1));
+                let held = haul_disk::unconfirmed(&connection.socket).ok();
                 // What the disk has not given yet nobody can take.
-                if connection.pace_bytes >= wanted || sending.is_reading {
-                    connection.pace_bytes = 0;
+                if connection.pace.is_enough(held, wanted) || sending.is_reading {
                     connection.deadline = Some(now + period);
                     return false;
                 }
@@ -187,7 +188,7 @@ impl Worker {
         match progress {
             Progress::Sent(bytes) => {
                 connection.share_bytes = connection.share_bytes.saturating_sub(bytes);
-                connection.pace_bytes += bytes;
+                connection.pace.handed(bytes);
                 Ok(Flow::Go)
             }
             Progress::Full => Ok(Flow::Go),
@@ -209,7 +210,7 @@ impl Worker {
         now: Instant,
     ) {
         connection.state = State::Sending(Box::new(sending));
-        connection.pace_bytes = 0;
+        connection.pace = Pace::default();
         connection.deadline = Some(now + self.desk.shared.limits.send_time);
     }
 

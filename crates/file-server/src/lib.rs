@@ -96,6 +96,7 @@ mod listing;
 mod look;
 mod meta;
 mod metrics;
+mod pace;
 mod path;
 mod range;
 mod requests;

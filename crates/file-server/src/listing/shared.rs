@@ -115,8 +115,9 @@ impl Listings {
             return Err(503);
         }
         let page = listing::read_page(finder, dir, &key.path, key.as_json);
-        let page = page.map_err(|_errno| 500_u16)?;
-        let bytes = page.text.capacity() as u64;
+        let mut page = page.map_err(|_errno| 500_u16)?;
+        page.text.shrink_to_fit();
+        let bytes = page.text.len() as u64;
         self.alive_bytes.fetch_add(bytes, Relaxed);
         let alive_bytes = Arc::clone(&self.alive_bytes);
         let listed = Arc::new(Listed { page, bytes, alive_bytes });

@@ -121,6 +121,32 @@ fn a_listing_is_shared_until_the_directory_changes() {
 }
 
 #[test]
+fn clients_who_do_not_read_a_listing_share_its_memory() {
+    let place = Place::new();
+    for number in 0..5_000 {
+        place.write(format!("www/{}-{number}", "a-long-name-".repeat(20)), "");
+    }
+    let running = place.serve(|config| {
+        config.dir = config.dir.join("www");
+        config.content.listings = true;
+        config.tiers.valid = Duration::from_hours(1);
+    });
+    let mut stuck: Vec<_> = (0..30).map(|_| Client::new(running.address)).collect();
+    for client in &mut stuck {
+        client.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    let mut lengths = stuck.iter_mut().map(|client| {
+        let head = client.head();
+        head.field("content-length").unwrap().parse::<u64>().unwrap()
+    });
+    let bytes = lengths.next().unwrap();
+    assert!(bytes > 2 << 20 && lengths.all(|other| other == bytes), "{bytes}");
+    assert_eq!(running.stats().listings_bytes, bytes);
+    let mut last = stuck.pop().unwrap();
+    assert!(last.read_exact(usize::try_from(bytes).unwrap()).ends_with(b"</table>\n"));
+}
+
+#[test]
 fn a_long_directory_is_cut_and_says_so() {
     let place = Place::new();
     for number in 0..10_000 {

@@ -95,6 +95,32 @@ fn who_takes_it_steadily_is_served_however_long_it_takes() {
 }
 
 #[test]
+fn who_is_slow_behind_full_buffers_of_the_kernel_is_served_on() {
+    let place = Place::new();
+    place.write("big", noise(1, 64 << 20));
+    let period = Duration::from_secs(3);
+    let running = place.serve(|config| {
+        config.limits.send_time = period;
+        config.limits.send_rate_min = 1 << 10;
+    });
+    let mut client = Client::new(running.address);
+    client.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(client.head().status, 200);
+    let since = std::time::Instant::now();
+    // A hundred times faster than it must be, and yet so slow that there is room for nothing more
+    // for many seconds: megabytes wait in the kernel.
+    while since.elapsed() < period * 4 {
+        client.read_exact(32 << 10);
+        let next = since.elapsed() + Duration::from_millis(250);
+        while since.elapsed() < next {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(running.stats().too_slow, 0);
+    assert_eq!(running.stats().connections_open, 1);
+}
+
+#[test]
 fn downloads_that_are_stuck_do_not_keep_others_waiting() {
     let place = Place::new();
     place.write_cold("cold", &noise(1, 16 << 20));
