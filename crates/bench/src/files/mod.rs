@@ -29,6 +29,7 @@ use crate::net::congestion::Congestion;
 use crate::net::cores::Pinned;
 use crate::net::nginx::Nginx;
 use crate::net::place::Place;
+use crate::net::programs::ours;
 use crate::net::window::Load;
 use crate::report::Report;
 use crate::watch::Watcher;
@@ -161,6 +162,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let version = nginx.as_ref().and_then(|nginx| nginx.version.clone());
     report.host.versions.extend(version.map(|version| ("nginx".to_owned(), version)));
     report.notes.push(note(options));
+    report.notes.extend(ours(options.program.as_deref()));
     if nginx.is_none() {
         report.notes.push("nginx was not found on PATH, and so not measured.".to_owned());
     }

@@ -206,6 +206,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::net::contest::tests::check_documented;
     use crate::net::usage::Used;
 
     /// A line of two rounds: so much done, in so many milliseconds of CPU.
@@ -270,6 +271,19 @@ mod tests {
         let mut failed = lines.clone();
         failed.iter_mut().filter(|l| l.way == Way::Direct).for_each(|l| l.not = Some("no".into()));
         assert!(!super::ratios(&failed).contains_key("cold_cpu_per_gb_vs_nginx_directio"));
+    }
+
+    #[test]
+    fn the_page_names_ratios_that_are_there() {
+        let hot = [1 << 10, 4 << 10, 16 << 10].map(Claim::Hot);
+        let others = [Claim::Warm, Claim::Cold, Claim::Rest, Claim::Beside];
+        let mut lines = Vec::new();
+        for claim in hot.into_iter().chain(others) {
+            let all = [Way::Haul, Way::HaulSplice].into_iter().chain(Way::RIVALS);
+            let ways = all.filter(|way| way.takes_part(claim));
+            lines.extend(ways.map(|way| line(claim, way, false, 1000, 100)));
+        }
+        check_documented("Files", &ratios(&lines));
     }
 
     #[test]

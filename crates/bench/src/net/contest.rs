@@ -40,8 +40,44 @@ pub(crate) fn short(bytes: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    /// Fails unless each ratio the page names below that heading is there; `…` stands for anything.
+    pub(crate) fn check_documented(heading: &str, ratios: &BTreeMap<String, f64>) {
+        let page = include_str!("../../../../docs/network-bench.md");
+        let section = page.split("\n## ").find(|section| section.starts_with(heading)).unwrap();
+        let (_, table) = section.split_once("\n| ratio |").unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let names: Vec<_> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+        assert!(names.len() >= 10, "{names:?}");
+        for name in names {
+            assert!(ratios.keys().any(|key| is_meant(key, name)), "{name} is no ratio: {ratios:?}");
+        }
+    }
+
+    fn is_meant(key: &str, name: &str) -> bool {
+        let Some((begin, rest)) = name.split_once('…') else { return key == name };
+        let Some(behind) = key.strip_prefix(begin) else { return false };
+        let ends = behind.char_indices().map(|(at, _)| at).chain([behind.len()]);
+        ends.into_iter().any(|at| is_meant(&behind[at..], rest))
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_name_may_be_anything() {
+        for (name, expected) in [
+            ("a_1_vs_b", true),
+            ("a_…", true),
+            ("…_vs_b", true),
+            ("…_1_…_b", true),
+            ("a_1_vs", false),
+            ("…_2_…", false),
+        ] {
+            assert_eq!(is_meant("a_1_vs_b", name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn a_rivals_failure_is_told_and_ours_ends_all() {

@@ -24,6 +24,7 @@ use crate::host::{Host, load};
 use crate::net::congestion::Congestion;
 use crate::net::cores::Pinned;
 use crate::net::place::Place;
+use crate::net::programs::ours;
 use crate::net::window::Load;
 use crate::report::Report;
 use crate::watch::Watcher;
@@ -151,6 +152,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let relays = Relays::find(options, cores, dir)?;
     report.host.versions.extend(relays.versions(&options.path));
     report.notes.push(note(options));
+    report.notes.extend(ours(options.program.as_deref()));
     let missing = relays.missing();
     if !missing.is_empty() {
         report.notes.push(format!("Not there, and so not measured: {}.", missing.join(", ")));
