@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use haul_test_image::skip;
 
@@ -16,12 +17,14 @@ use crate::running::Running;
 use crate::sshd::{self, Keys};
 
 /// Of what goes each way by ssh, and each way without.
-const BYTES: usize = 50_000_000;
+const BYTES: usize = 30_000_000;
+/// Between keys, so that typing does not keep the cores from everything else.
+const PAUSE: Duration = Duration::from_millis(3);
 /// So many keys are typed, or more: until all is over.
 const KEYS: usize = 400;
-/// So many must be echoed before the plain transfers are over. Idle it is a thousand; if keys came
-/// after bulk it would be one or two.
-const KEYS_BESIDE: usize = 20;
+/// So many must be echoed before the transfers are over; if keys came after bulk it would be one or
+/// two.
+const KEYS_BESIDE: usize = 10;
 
 /// Transfers that are not over.
 struct UnderWay {
@@ -69,6 +72,7 @@ impl Typist {
     fn type_beside(mut self, under_way: &UnderWay) -> [usize; 3] {
         let mut typed = [0; 3];
         loop {
+            thread::sleep(PAUSE);
             self.key();
             let (plain, by_ssh) = (under_way.plain.load(Relaxed), under_way.by_ssh.load(Relaxed));
             let [all, beside_plain, beside_ssh] = &mut typed;

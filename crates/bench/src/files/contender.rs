@@ -14,6 +14,7 @@ use crate::net::server::{Server, Start, free_address};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Haul,
+    HaulSplice,
     Sendfile,
     SendfileAtOnce,
     Copy,
@@ -25,13 +26,20 @@ impl Way {
     pub(super) const RIVALS: [Self; 5] =
         [Self::Sendfile, Self::SendfileAtOnce, Self::Copy, Self::Threads, Self::Direct];
 
+    const OURS: [Self; 2] = [Self::Haul, Self::HaulSplice];
+
+    pub(super) fn is_ours(self) -> bool {
+        Self::OURS.contains(&self)
+    }
+
     pub(super) fn server(self) -> &'static str {
-        if self == Self::Haul { "haul" } else { "nginx" }
+        if self.is_ours() { "haul" } else { "nginx" }
     }
 
     pub(super) fn setting(self) -> &'static str {
         match self {
-            Self::Haul => "default",
+            Self::Haul => "--cold copy",
+            Self::HaulSplice => "--cold splice",
             Self::Sendfile => "sendfile, tcp_nopush",
             Self::SendfileAtOnce => "sendfile",
             Self::Copy => "sendfile off",
@@ -44,6 +52,7 @@ impl Way {
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::Haul => "haul",
+            Self::HaulSplice => "haul_splice",
             Self::Sendfile => "nginx_sendfile",
             Self::SendfileAtOnce => "nginx_sendfile_at_once",
             Self::Copy => "nginx_copy",
@@ -58,13 +67,15 @@ impl Way {
             (Self::Haul | Self::Sendfile, _) => true,
             (Self::SendfileAtOnce | Self::Copy, claim) => matches!(claim, Claim::Hot(_)),
             (Self::Threads, claim) => !matches!(claim, Claim::Hot(_)),
-            (Self::Direct, claim) => matches!(claim, Claim::Cold | Claim::Rest | Claim::Beside),
+            (Self::Direct | Self::HaulSplice, claim) => {
+                matches!(claim, Claim::Cold | Claim::Rest | Claim::Beside)
+            }
         }
     }
 
     fn directives(self) -> &'static str {
         match self {
-            Self::Haul => "",
+            Self::Haul | Self::HaulSplice => "",
             Self::Sendfile => "sendfile on;\ntcp_nopush on;\n",
             Self::SendfileAtOnce => "sendfile on;\ntcp_nopush off;\n",
             Self::Copy => "sendfile off;\n",
@@ -100,7 +111,7 @@ pub(super) struct Servers {
 impl Servers {
     /// Everybody who is there.
     pub(super) fn ways(&self) -> Vec<Way> {
-        let ours = self.haul.iter().map(|_| Way::Haul);
+        let ours = Way::OURS.into_iter().filter(|_| self.haul.is_some());
         let rivals = Way::RIVALS.into_iter().filter(|_| self.nginx.is_some());
         ours.chain(rivals).collect()
     }
@@ -109,16 +120,17 @@ impl Servers {
     pub(super) fn start(&self, way: Way, dir: &Path) -> Result<Option<Server>> {
         let address = free_address()?;
         match (way, &self.haul, &self.nginx) {
-            (Way::Haul, Some(program), _) => {
+            (Way::Haul | Way::HaulSplice, Some(program), _) => {
                 let mut command = Command::new(program);
                 command.arg("files").arg(&self.root).args(["--threads", "1"]);
+                command.args(way.setting().split(' '));
                 command.args(["--requests", "1000000000", "--listen"]);
                 command.arg(address.to_string());
                 let (name, cores) = (way.server(), self.cores);
                 let start = Start { name, command, address, cores, dir, forks: false };
                 Server::start(start).map(Some)
             }
-            (Way::Haul, None, _) | (_, _, None) => Ok(None),
+            (Way::Haul | Way::HaulSplice, None, _) | (_, _, None) => Ok(None),
             (way, _, Some(nginx)) => {
                 let body = site(way, address, &self.root);
                 nginx.start("nginx", Part::Http, &body, (address, self.cores), dir).map(Some)
@@ -147,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_claim_has_ours_and_sendfile_and_only_cold_ones_directio() {
+    fn every_claim_has_ours_and_sendfile_and_only_cold_ones_directio_and_splice() {
         let claims = [Claim::Hot(1024), Claim::Warm, Claim::Cold, Claim::Rest, Claim::Beside];
         let of = |way: Way| claims.map(|claim| way.takes_part(claim));
         assert_eq!(of(Way::Haul), [true; 5]);
@@ -155,5 +167,6 @@ mod tests {
         assert_eq!(of(Way::Copy), [true, false, false, false, false]);
         assert_eq!(of(Way::Threads), [false, true, true, true, true]);
         assert_eq!(of(Way::Direct), [false, false, true, true, true]);
+        assert_eq!(of(Way::HaulSplice), of(Way::Direct));
     }
 }

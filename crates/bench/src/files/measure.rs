@@ -10,8 +10,9 @@ use super::contender::{Servers, Way};
 use super::rows::Line;
 use super::site::{Pages, Site};
 use super::{Claim, Options, Part};
-use crate::error::{Error, Result, chain};
+use crate::error::{Error, Result};
 use crate::memory_limit::MemoryLimit;
+use crate::net::contest::{first_again, told};
 use crate::net::sample::Sample;
 use crate::net::server::Server;
 use crate::net::window::Load;
@@ -48,6 +49,12 @@ struct Contender {
     lengths: Lengths,
     /// Why it is not measured.
     not: Option<String>,
+}
+
+impl Contender {
+    fn told<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
+        told(result, self.way.is_ours(), &mut self.not)
+    }
 }
 
 impl<'a> Bench<'a> {
@@ -113,7 +120,7 @@ impl<'a> Bench<'a> {
             let lengths = Lengths::of(&self.site);
             let mut contender = Contender { way, server: None, lengths, not: None };
             if start {
-                contender.server = told(self.start(way), way, &mut contender.not)?;
+                contender.server = contender.told(self.start(way))?;
             }
             contenders.push(contender);
         }
@@ -130,32 +137,29 @@ impl<'a> Bench<'a> {
 
     /// One claim by all who take part, the first of them twice.
     fn claim(&mut self, claim: Claim, contenders: &mut [Contender]) -> Result<Vec<Line>> {
-        let take_part = |(at, one): (usize, &Contender)| one.way.takes_part(claim).then_some(at);
-        let mut who: Vec<_> = contenders.iter().enumerate().filter_map(take_part).collect();
-        let mut lines: Vec<_> =
-            who.iter().map(|at| Line::new(claim, contenders[*at].way, false)).collect();
-        if let Some(first) = who.first().copied() {
-            who.insert(1, first);
-            lines.insert(1, Line::new(claim, contenders[first].way, true));
-        }
-        for at in &who {
-            let contender = &mut contenders[*at];
+        let who = first_again(
+            (0..contenders.len()).filter(|which| contenders[*which].way.takes_part(claim)),
+        );
+        let line = |&(which, again): &(usize, bool)| Line::new(claim, contenders[which].way, again);
+        let mut lines: Vec<_> = who.iter().map(line).collect();
+        for (which, _) in &who {
+            let contender = &mut contenders[*which];
             let prepared = self.prepare(claim, contender);
-            told(prepared, contender.way, &mut contender.not)?;
+            contender.told(prepared)?;
         }
         for turn in turns(self.options.rounds, who.len()) {
             self.watcher.check()?;
-            let contender = &mut contenders[who[turn.which]];
+            let contender = &mut contenders[who[turn.which].0];
             let what = format!("{}: {}", claim.name(), contender.way.setting());
             self.watcher.step(turn.done, turn.of, &what);
             if contender.not.is_none() {
                 let sample = self.one(claim, contender);
-                let sample = told(sample, contender.way, &mut contender.not)?;
+                let sample = contender.told(sample)?;
                 lines[turn.which].samples.0.extend(sample);
             }
         }
-        for (line, at) in lines.iter_mut().zip(who) {
-            line.not.clone_from(&contenders[at].not);
+        for (line, (which, _)) in lines.iter_mut().zip(who) {
+            line.not.clone_from(&contenders[which].not);
         }
         Ok(lines)
     }
@@ -221,7 +225,7 @@ impl<'a> Bench<'a> {
         let mut slowest = f64::INFINITY;
         for contender in &mut contenders {
             let rate = self.capacity(contender);
-            let rate = told(rate, contender.way, &mut contender.not)?;
+            let rate = contender.told(rate)?;
             slowest = rate.into_iter().fold(slowest, f64::min);
         }
         let per_second = slowest * RATE;
@@ -229,31 +233,30 @@ impl<'a> Bench<'a> {
             return Ok(Vec::new());
         }
         self.notes.push(format!("Latency was measured at {per_second:.0} requests a second."));
-        let mut who: Vec<_> = (0..contenders.len()).collect();
-        who.insert(1, 0);
+        let who = first_again(0..contenders.len());
         let line = |claim| {
             let line =
-                |(at, which): (usize, &usize)| Line::new(claim, contenders[*which].way, at == 1);
-            who.iter().enumerate().map(line).collect::<Vec<_>>()
+                |&(which, again): &(usize, bool)| Line::new(claim, contenders[which].way, again);
+            who.iter().map(line).collect::<Vec<_>>()
         };
         let (mut rest, mut beside) = (line(Claim::Rest), line(Claim::Beside));
         for turn in turns(self.options.rounds, who.len()) {
             self.watcher.check()?;
-            let contender = &mut contenders[who[turn.which]];
+            let contender = &mut contenders[who[turn.which].0];
             let what = format!("latency: {}", contender.way.setting());
             self.watcher.step(turn.done, turn.of, &what);
             if contender.not.is_some() {
                 continue;
             }
             let both = self.latency(contender, per_second);
-            if let Some((at_rest, loaded)) = told(both, contender.way, &mut contender.not)? {
+            if let Some((at_rest, loaded)) = contender.told(both)? {
                 rest[turn.which].samples.0.push(at_rest);
                 beside[turn.which].samples.0.push(loaded);
             }
         }
-        for (at, which) in who.iter().enumerate() {
-            rest[at].not.clone_from(&contenders[*which].not);
-            beside[at].not.clone_from(&contenders[*which].not);
+        for (at, (which, _)) in who.into_iter().enumerate() {
+            rest[at].not.clone_from(&contenders[which].not);
+            beside[at].not.clone_from(&contenders[which].not);
         }
         rest.append(&mut beside);
         Ok(rest)
@@ -299,18 +302,5 @@ impl<'a> Bench<'a> {
         let rest = measured(0, &mut contender.lengths)?;
         let beside = measured(DOWNLOADS, &mut contender.lengths)?;
         Ok((rest, beside))
-    }
-}
-
-/// A failure of ours ends the bench, and that it was told to stop; a rival's is a word in its rows.
-fn told<T>(result: Result<T>, way: Way, not: &mut Option<String>) -> Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(Error::Cancelled) => Err(Error::Cancelled),
-        Err(error) if way == Way::Haul => Err(error),
-        Err(error) => {
-            *not = Some(chain(&error));
-            Ok(None)
-        }
     }
 }

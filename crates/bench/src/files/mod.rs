@@ -23,12 +23,13 @@ use std::time::Duration;
 
 use haul_disk::probe;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{Host, load};
-use crate::log::Scratch;
 use crate::net::congestion::Congestion;
-use crate::net::cores::{Cores, Pinned};
+use crate::net::cores::Pinned;
 use crate::net::nginx::Nginx;
+use crate::net::place::Place;
+use crate::net::programs::ours;
 use crate::net::window::Load;
 use crate::report::Report;
 use crate::watch::Watcher;
@@ -153,29 +154,25 @@ impl Options {
 /// fails, or a server sent something else than was asked for. A rival that cannot start is told in
 /// its rows.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let cores = Cores::here()?;
-    // Servers take what is relative for relative to where they are.
-    let dir = &options.dir;
-    let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
-    let options = &Options { dir, ..options.clone() };
-    let storage = probe(&options.dir)?;
+    let place = Place::new(&options.dir, "files")?;
+    let (cores, dir) = (place.cores, place.scratch.path());
+    let storage = probe(dir)?;
     let mut report = Report::new("files", Host::here().with_storage("", &storage), COLUMNS, BAR);
     let nginx = Nginx::find(&options.path);
     let version = nginx.as_ref().and_then(|nginx| nginx.version.clone());
     report.host.versions.extend(version.map(|version| ("nginx".to_owned(), version)));
     report.notes.push(note(options));
+    report.notes.extend(ours(options.program.as_deref()));
     if nginx.is_none() {
         report.notes.push("nginx was not found on PATH, and so not measured.".to_owned());
     }
     report.notes.extend(load());
     let congestion = Congestion::set(options.congestion.as_deref())?;
     report.notes.push(congestion.note.clone());
-    let name = format!("haul-bench-files.{}", std::process::id());
-    let scratch = Scratch::new(&options.dir, &name)?;
     let _pinned = Pinned::to(cores.load)?;
-    let root = scratch.path().join("site");
+    let root = dir.join("site");
     let servers = Servers { haul: options.program.clone(), nginx, cores, root };
-    let mut bench = Bench::new(options, watcher, servers, scratch.path())?;
+    let mut bench = Bench::new(options, watcher, servers, dir)?;
     let lines = bench.all()?;
     report.notes.append(&mut bench.notes);
     report.rows = lines.iter().map(Line::row).collect();

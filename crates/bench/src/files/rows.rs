@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Claim;
 use super::contender::Way;
+use crate::net::contest::short;
 use crate::net::sample::{Figure, Sample, Samples};
 use crate::report::{Column, Row, Value};
 use crate::stats::Spread;
@@ -41,15 +42,6 @@ pub(super) struct Line {
     pub(super) samples: Samples,
     /// Why there are none.
     pub(super) not: Option<String>,
-}
-
-/// A length as part of the name of a ratio: `4k`.
-fn short(bytes: u64) -> String {
-    if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) {
-        format!("{}k", bytes >> 10)
-    } else {
-        bytes.to_string()
-    }
 }
 
 impl Claim {
@@ -131,7 +123,7 @@ impl Line {
 
 /// Ours by the rival's, for each claim and rival: `hot_4k_requests_vs_nginx` by the best of nginx's
 /// settings, `cold_cpu_per_gb_vs_nginx_directio`, `hot_p99_during_cold_vs_nginx_sendfile` and their
-/// like; and how far two measurements of one server lie apart, `…_noise`.
+/// like; and how far two measurements of one server lie apart, `…_noise`. What came by pipes by what was copied, both ours: `cold_cpu_per_gb_splice_vs_copy`.
 pub(super) fn ratios(lines: &[Line]) -> BTreeMap<String, f64> {
     let mut ratios = BTreeMap::new();
     let mut keep = |key: String, ratio: Option<f64>| {
@@ -147,7 +139,7 @@ pub(super) fn ratios(lines: &[Line]) -> BTreeMap<String, f64> {
             continue;
         }
         let rivals: Vec<_> =
-            of_claim().filter(|line| line.way != Way::Haul && line.not.is_none()).collect();
+            of_claim().filter(|line| !line.way.is_ours() && line.not.is_none()).collect();
         if let Claim::Hot(_) = first.claim {
             let best = rivals.iter().filter(|line| !line.again);
             let best = best.max_by(|a, b| {
@@ -162,6 +154,14 @@ pub(super) fn ratios(lines: &[Line]) -> BTreeMap<String, f64> {
             for (name, figure) in figures(first.claim) {
                 let ratio = first.samples.ratio(&rival.samples, figure);
                 keep(format!("{name}_vs_{}", rival.way.key()), ratio);
+            }
+        }
+        for spliced in of_claim().filter(|line| line.way == Way::HaulSplice) {
+            for (name, figure) in figures(first.claim) {
+                keep(
+                    format!("{name}_splice_vs_copy"),
+                    spliced.samples.ratio(&first.samples, figure),
+                );
             }
         }
     }
@@ -206,6 +206,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::net::contest::tests::check_documented;
     use crate::net::usage::Used;
 
     /// A line of two rounds: so much done, in so many milliseconds of CPU.
@@ -246,7 +247,9 @@ mod tests {
     fn each_goal_has_its_ratio() {
         let mut lines = Vec::new();
         for claim in [Claim::Cold, Claim::Warm, Claim::Rest, Claim::Beside] {
-            for (way, ms) in [(Way::Haul, 100), (Way::Sendfile, 200), (Way::Direct, 500)] {
+            for (way, ms) in
+                [(Way::Haul, 100), (Way::HaulSplice, 150), (Way::Sendfile, 200), (Way::Direct, 500)]
+            {
                 if way.takes_part(claim) {
                     lines.push(line(claim, way, false, 1000, ms));
                 }
@@ -260,12 +263,27 @@ mod tests {
             ("warm_cpu_per_gb_vs_nginx_sendfile", 0.5),
             ("hot_p99_during_cold_vs_nginx_sendfile", 0.5),
             ("hot_p99_during_cold_vs_rest", 1.0),
+            ("cold_cpu_per_gb_splice_vs_copy", 1.5),
+            ("hot_p99_during_cold_splice_vs_copy", 1.5),
         ] {
             assert!((ratios[key] - expected).abs() < 0.002, "{key}: {}", ratios[key]);
         }
         let mut failed = lines.clone();
         failed.iter_mut().filter(|l| l.way == Way::Direct).for_each(|l| l.not = Some("no".into()));
         assert!(!super::ratios(&failed).contains_key("cold_cpu_per_gb_vs_nginx_directio"));
+    }
+
+    #[test]
+    fn the_page_names_ratios_that_are_there() {
+        let hot = [1 << 10, 4 << 10, 16 << 10].map(Claim::Hot);
+        let others = [Claim::Warm, Claim::Cold, Claim::Rest, Claim::Beside];
+        let mut lines = Vec::new();
+        for claim in hot.into_iter().chain(others) {
+            let all = [Way::Haul, Way::HaulSplice].into_iter().chain(Way::RIVALS);
+            let ways = all.filter(|way| way.takes_part(claim));
+            lines.extend(ways.map(|way| line(claim, way, false, 1000, 100)));
+        }
+        check_documented("Files", &ratios(&lines));
     }
 
     #[test]

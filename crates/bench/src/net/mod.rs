@@ -4,8 +4,10 @@
 pub(crate) mod answer;
 pub(crate) mod congestion;
 pub(crate) mod content;
+pub(crate) mod contest;
 pub(crate) mod cores;
 pub(crate) mod nginx;
+pub(crate) mod place;
 pub(crate) mod poller;
 pub(crate) mod proc_facts;
 pub(crate) mod programs;

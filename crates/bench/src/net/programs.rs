@@ -16,6 +16,13 @@ pub(crate) fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
     dirs.map(|dir| dir.join(name)).find(|program| program.is_file())
 }
 
+/// Which program is ours, for the report: it need not be the one that measures.
+pub(crate) fn ours(program: Option<&Path>) -> Option<String> {
+    let program = program?;
+    let version = version(&says(program, &["--version"])).unwrap_or_else(|| "unknown".to_owned());
+    Some(format!("Ours is {}, version {version}; the load is this program.", program.display()))
+}
+
 /// All a program says when it is asked `words`.
 pub(crate) fn says(program: &Path, words: &[&str]) -> String {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();

@@ -72,6 +72,12 @@ pub(super) struct Way {
     told: &'static str,
 }
 
+impl Way {
+    pub(super) fn is_ours(self) -> bool {
+        self.family == Family::Haul
+    }
+}
+
 const fn way(family: Family, setting: &'static str, told: &'static str) -> Way {
     Way { family, setting, told, forks: false }
 }
@@ -81,12 +87,14 @@ pub(super) const COPY: Way = way(Family::Haul, "copy", "copy");
 pub(super) const SPLICE: Way = way(Family::Haul, "splice", "splice");
 
 const SPLICE_BOTH: &str = "    option splice-request\n    option splice-response\n";
-/// The same through pipes as large as ours; a later `global` counts.
+/// The same through pipes as large as ours: of what is told as a whole the last counts.
 const SPLICE_LARGE: &str = "    option splice-request\n    option splice-response\n\
                             global\n    tune.pipesize 1048576\n";
 
+const BUFFERS: &str = "global\n    tune.bufsize 65536\n";
+
 /// Everybody, in all settings that may be their best.
-const WAYS: [Way; 13] = [
+const WAYS: [Way; 14] = [
     AUTO,
     COPY,
     SPLICE,
@@ -94,6 +102,7 @@ const WAYS: [Way; 13] = [
     way(Family::HaproxySplice, "splice-request, -response", SPLICE_BOTH),
     way(Family::HaproxySplice, "the same, pipes of 1 MiB", SPLICE_LARGE),
     way(Family::HaproxyCopy, "no splice", ""),
+    way(Family::HaproxyCopy, "no splice, tune.bufsize 65536", BUFFERS),
     way(Family::Nginx, "proxy_buffer_size 16k", "16k"),
     way(Family::Nginx, "proxy_buffer_size 64k", "64k"),
     way(Family::Go, "io.Copy", ""),
@@ -255,11 +264,11 @@ fn with_dir_of(program: &Path, path: &OsStr) -> OsString {
 
 /// haproxy on one thread. Its pipes may be as many as its connections: by default a quarter would
 /// have to copy.
-fn haproxy(splice: &str, listen: SocketAddr, to: SocketAddr) -> String {
+fn haproxy(told: &str, listen: SocketAddr, to: SocketAddr) -> String {
     format!(
         "global\n    nbthread 1\n    maxconn 2000\n    maxpipes 2000\n    tune.pipesize 262144\n\
          defaults\n    mode tcp\n    timeout connect 5s\n    timeout client 600s\n    \
-         timeout server 600s\n{splice}frontend near\n    bind {listen}\n    default_backend far\n\
+         timeout server 600s\n{told}frontend near\n    bind {listen}\n    default_backend far\n\
          backend far\n    server far {to}\n"
     )
 }
@@ -286,6 +295,8 @@ mod tests {
                     let text = haproxy(way.told, near, far);
                     let splices = way.family == Family::HaproxySplice;
                     assert_eq!(text.contains("option splice-"), splices, "{text}");
+                    let is_asked = way.setting.contains("tune.bufsize 65536");
+                    assert_eq!(text.contains("tune.bufsize 65536"), is_asked, "{text}");
                     for line in
                         ["nbthread 1", "mode tcp", "bind 127.0.0.1:1", "server far 127.0.0.1:2"]
                     {

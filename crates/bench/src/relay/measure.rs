@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::Options;
 use super::bulk::{bulk, ring};
-use super::contender::{Family, Relays, Way};
+use super::contender::{Relays, Way};
 use super::exchange::{Ends, Talk, Until};
 use super::pipes::{Costs, costs};
 use super::rows::Line;
 use super::traffic::Traffic;
-use crate::error::{Error, Result, chain};
+use crate::error::{Error, Result};
+use crate::net::contest::{first_again, told};
 use crate::net::sample::Sample;
 use crate::net::server::Server;
 use crate::net::usage::Meter;
@@ -56,7 +57,7 @@ impl<'a> Bench<'a> {
             let dir = dir.join(format!("relay-{number}"));
             fs::create_dir(&dir).map_err(Error::other(format!("make {}", dir.display())))?;
             let mut not = None;
-            let server = told(relays.start(way, to, &dir), way, &mut not)?;
+            let server = told(relays.start(way, to, &dir), way.is_ours(), &mut not)?;
             contenders.push(Contender { way, server, not });
         }
         let (ring, dir) = (ring()?, dir.to_path_buf());
@@ -65,30 +66,24 @@ impl<'a> Bench<'a> {
 
     /// One kind of traffic through all of them, the first of them twice.
     pub(super) fn traffic(&mut self, traffic: Traffic) -> Result<Vec<Line>> {
-        let mut who: Vec<_> = (0..self.contenders.len()).collect();
-        let mut lines: Vec<_> = self
-            .contenders
-            .iter()
-            .map(|contender| Line::new(traffic, contender.way, false))
-            .collect();
-        if let Some(first) = who.first().copied() {
-            who.insert(1, first);
-            lines.insert(1, Line::new(traffic, self.contenders[first].way, true));
-        }
+        let who = first_again(0..self.contenders.len());
+        let line =
+            |&(which, again): &(usize, bool)| Line::new(traffic, self.contenders[which].way, again);
+        let mut lines: Vec<_> = who.iter().map(line).collect();
         for turn in turns(self.options.rounds, who.len()) {
             self.watcher.check()?;
-            let Contender { way, server, not } = &self.contenders[who[turn.which]];
+            let Contender { way, server, not } = &self.contenders[who[turn.which].0];
             let Some(server) = server.as_ref().filter(|_| not.is_none()) else { continue };
             let name = way.family.program();
             let what = format!("{}: {name}, {}", traffic.name(), way.setting);
             self.watcher.step(turn.done, turn.of, &what);
             let sample = self.one(traffic, server, *way);
-            let contender = &mut self.contenders[who[turn.which]];
-            let sample = told(sample, contender.way, &mut contender.not)?;
+            let contender = &mut self.contenders[who[turn.which].0];
+            let sample = told(sample, contender.way.is_ours(), &mut contender.not)?;
             lines[turn.which].samples.0.extend(sample);
         }
-        for (line, at) in lines.iter_mut().zip(who) {
-            line.not.clone_from(&self.contenders[at].not);
+        for (line, (which, _)) in lines.iter_mut().zip(who) {
+            line.not.clone_from(&self.contenders[which].not);
         }
         Ok(lines)
     }
@@ -124,22 +119,9 @@ impl<'a> Bench<'a> {
                 (_, why) => Err(Error::Missing(why.clone().unwrap_or_default())),
             };
             let mut not = None;
-            let counted = told(counted, way, &mut not)?;
+            let counted = told(counted, way.is_ours(), &mut not)?;
             all.push((way, counted.ok_or_else(|| not.unwrap_or_default())));
         }
         Ok(all)
-    }
-}
-
-/// A failure of ours ends the bench, and that it was told to stop; a rival's is a word in its rows.
-fn told<T>(result: Result<T>, way: Way, not: &mut Option<String>) -> Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(Error::Cancelled) => Err(Error::Cancelled),
-        Err(error) if way.family == Family::Haul => Err(error),
-        Err(error) => {
-            *not = Some(chain(&error));
-            Ok(None)
-        }
     }
 }

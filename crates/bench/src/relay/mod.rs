@@ -19,11 +19,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{Host, load};
-use crate::log::Scratch;
 use crate::net::congestion::Congestion;
-use crate::net::cores::{Cores, Pinned};
+use crate::net::cores::Pinned;
+use crate::net::place::Place;
+use crate::net::programs::ours;
 use crate::net::window::Load;
 use crate::report::Report;
 use crate::watch::Watcher;
@@ -144,18 +145,14 @@ impl Options {
 /// [`crate::Error::Missing`] where there is only one core; when ours fails, or other bytes came
 /// through a relay than were sent. A rival that cannot start is told in its rows.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let cores = Cores::here()?;
-    // Relays take what is relative for relative to where they are.
-    let dir = &options.dir;
-    let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
-    let options = &Options { dir, ..options.clone() };
+    let place = Place::new(&options.dir, "relay")?;
+    let (cores, dir) = (place.cores, place.scratch.path());
     let mut report = Report::new("relay", Host::here(), COLUMNS, BAR);
-    let name = format!("haul-bench-relay.{}", std::process::id());
-    let scratch = Scratch::new(&options.dir, &name)?;
     watcher.step(0, 1, "starting the relays");
-    let relays = Relays::find(options, cores, scratch.path())?;
+    let relays = Relays::find(options, cores, dir)?;
     report.host.versions.extend(relays.versions(&options.path));
     report.notes.push(note(options));
+    report.notes.extend(ours(options.program.as_deref()));
     let missing = relays.missing();
     if !missing.is_empty() {
         report.notes.push(format!("Not there, and so not measured: {}.", missing.join(", ")));
@@ -164,7 +161,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let congestion = Congestion::set(options.congestion.as_deref())?;
     report.notes.push(congestion.note.clone());
     let _pinned = Pinned::to(cores.load)?;
-    let mut bench = Bench::new(options, watcher, &relays, scratch.path())?;
+    let mut bench = Bench::new(options, watcher, &relays, dir)?;
     let mut lines = Vec::new();
     for traffic in options.traffic() {
         lines.extend(bench.traffic(traffic)?);

@@ -195,6 +195,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::net::contest::tests::check_documented;
     use crate::net::usage::Used;
 
     fn line(traffic: Traffic, way: Way, again: bool, ms: u64) -> Line {
@@ -254,6 +255,20 @@ mod tests {
         }
         assert!((found["adaptive_message_64_p50_vs_best_own"] - 1.5).abs() < 0.01);
         assert_eq!(found.len(), 4, "{found:?}");
+    }
+
+    #[test]
+    fn the_page_names_ratios_that_are_there() {
+        let options = super::super::Options::new("d");
+        let rivals = FAMILIES.map(|family| rival(family, ""));
+        let mut lines = Vec::new();
+        for traffic in options.traffic() {
+            let ways = [AUTO, COPY, SPLICE].into_iter().chain(rivals);
+            lines.extend(ways.map(|way| line(traffic, way, false, 100)));
+        }
+        let mut ratios = ratios(&lines);
+        ratios.extend(costs_ratios(AUTO, Costs { pipes: Some(0.0), descriptors: 2.0 }));
+        check_documented("Relays", &ratios);
     }
 
     #[test]

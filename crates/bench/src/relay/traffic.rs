@@ -1,5 +1,7 @@
 //! What goes through a relay. Pure.
 
+use crate::net::contest::short;
+
 /// A kind of traffic, which is a row for each relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Traffic {
@@ -32,16 +34,6 @@ pub(super) const READ_MAX: u64 = 4096;
 const CHAT: Exchange = Exchange { connections: 64, ask_bytes: 16, answer_bytes: 16, kept: true };
 const FILES: Exchange =
     Exchange { connections: 4, ask_bytes: 64, answer_bytes: 8 << 20, kept: false };
-
-/// A number of bytes as part of a name: `64`, `4k`, `1m`.
-pub(super) fn short(bytes: u64) -> String {
-    match bytes {
-        0 => "0".to_owned(),
-        bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
-        bytes if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
-        bytes => bytes.to_string(),
-    }
-}
 
 impl Traffic {
     /// For people.
@@ -99,12 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_have_short_names() {
-        for (bytes, expected) in
-            [(0, "0"), (64, "64"), (1000, "1000"), (16 << 10, "16k"), (3 << 20, "3m")]
-        {
-            assert_eq!(short(bytes), expected);
-        }
+    fn traffic_has_a_name_for_people_and_one_for_ratios() {
         assert_eq!(Traffic::Messages { bytes: 4096 }.key(), "message_4k");
         assert_eq!(Traffic::Bulk { flows: 16 }.name(), "16 flows");
     }

@@ -76,7 +76,7 @@ fn check(rival: &str, ways: usize) {
 
 #[test]
 fn all_bytes_come_through_haproxy() {
-    check("haproxy", 3);
+    check("haproxy", 4);
 }
 
 #[test]
