@@ -62,6 +62,17 @@ impl<M> Hub<'_, M> {
         Ok(())
     }
 
+    /// Has nobody driven when this socket becomes ready, so that it can be kept for another
+    /// connection while this one goes on.
+    ///
+    /// # Errors
+    /// When it was not adopted.
+    pub fn disown(&self, socket: &mut Socket) -> io::Result<()> {
+        self.registry.deregister(&mut SourceFd(&socket.as_raw_fd()))?;
+        socket.is_registered = false;
+        Ok(())
+    }
+
     /// Begins to connect. The socket becomes writable when that has succeeded or failed:
     /// [`Socket::connected`] tells. It is not adopted yet.
     ///

@@ -8,7 +8,7 @@
 //!   until they would block.
 //! - [`Socket`] remembers whether it is ready, [`Listener`] and [`Address`] are TCP or unix.
 //! - [`Hub`] is what a connection may ask for while it is driven: time, another socket, a
-//!   [`Remote`] for other threads.
+//!   [`Remote`] for other threads. A socket can be left to another connection.
 //! - [`Handle`] stops a reactor, gracefully or at once.
 //!
 //! # Example

@@ -159,7 +159,8 @@ impl<S: Service> Reactor<S> {
             return Some(Duration::ZERO);
         }
         let is_held_back = self.listeners.iter().any(|waiting| waiting.is_held_back);
-        let has_ticks = self.table.has_deadlines() || is_held_back;
+        let is_due = self.service.due().is_some();
+        let has_ticks = self.table.has_deadlines() || is_held_back || is_due;
         has_ticks.then(|| self.next_tick.saturating_duration_since(self.now))
     }
 
@@ -205,6 +206,9 @@ impl<S: Service> Reactor<S> {
         self.next_tick = self.now + TICK;
         for waiting in &mut self.listeners {
             waiting.is_held_back = false;
+        }
+        if self.service.due().is_some_and(|due| due <= self.now) {
+            self.service.overdue(self.now);
         }
         for key in self.table.late(self.now) {
             self.table.set_deadline(key, None);

@@ -83,6 +83,14 @@ pub trait Service {
         hub: &mut Hub<'_, Self::Message>,
     ) -> Next;
 
+    /// When it wants to be driven itself, by [`Self::overdue`]; `None`: never. It is asked each turn.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    /// That moment has passed.
+    fn overdue(&mut self, _now: Instant) {}
+
     /// A connection is over. Its sockets are closed when it is dropped.
     fn closed(&mut self, connection: Self::Connection) {
         drop(connection);

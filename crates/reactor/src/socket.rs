@@ -40,7 +40,7 @@ pub struct Socket {
     has_end: bool,
     /// The kernel told that nobody will read what is written.
     is_gone: bool,
-    /// Known to the poll of the thread; never changes back.
+    /// Known to the poll of the thread.
     pub(crate) is_registered: bool,
 }
 

@@ -14,6 +14,7 @@ use haul_reactor::{Address, Gate, Handle as ThreadHandle, Listener, Reactor};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::flow::Core;
+use crate::http::Spares;
 use crate::metrics;
 use crate::relayed::Shared;
 use crate::service::Relaying;
@@ -99,8 +100,9 @@ impl Server {
             };
             let core = Core::new(PipePool::new(config.pool), config.moving);
             threads.push((Arc::clone(&core.counters), core.pool.clone()));
-            let service =
-                Relaying { shared: Arc::clone(&shared), core, proxy_in: config.proxy_in.clone() };
+            let spares = Spares::new(shared.http.as_ref());
+            let (shared, proxy_in) = (Arc::clone(&shared), config.proxy_in.clone());
+            let service = Relaying { shared, core, proxy_in, spares };
             reactors.push(Reactor::new(service, own, gate.clone()).map_err(Error::Start)?);
         }
         let seen = Arc::new(Seen {

@@ -1,11 +1,12 @@
 //! What a thread of the relay does with its connections.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use haul_reactor::{Accepted, Connection, Event, Hub, Next, Service, Side, Socket};
 
 use crate::flow::Core;
-use crate::http::{Around, HttpRelayed};
+use crate::http::{Around, HttpRelayed, Spares};
 use crate::proxy::Trusted;
 use crate::relayed::{Relayed, Shared};
 use crate::stats::Ended;
@@ -16,6 +17,7 @@ pub(crate) struct Relaying {
     pub(crate) shared: Arc<Shared>,
     pub(crate) core: Core,
     pub(crate) proxy_in: Option<Trusted>,
+    pub(crate) spares: Spares,
 }
 
 /// A connection, in one of the two ways.
@@ -62,17 +64,25 @@ impl Service for Relaying {
         match (connection, &self.shared.http) {
             (Carried::Bytes(relayed), _) => relayed.go_on(&self.shared, &mut self.core, hub),
             (Carried::Http(relayed), Some(options)) => {
-                let (shared, core) = (&*self.shared, &mut self.core);
-                relayed.go_on(&mut Around { shared, options, core, hub })
+                let (shared, core, spares) = (&*self.shared, &mut self.core, &mut self.spares);
+                relayed.go_on(&mut Around { shared, options, core, spares, hub })
             }
             (Carried::Http(_), None) => Next::Close,
         }
     }
 
+    fn due(&self) -> Option<Instant> {
+        self.spares.due()
+    }
+
+    fn overdue(&mut self, now: Instant) {
+        self.spares.sweep(now);
+    }
+
     fn closed(&mut self, connection: Carried) {
         self.core.counters.ended(match connection {
             Carried::Bytes(relayed) => relayed.close(),
-            Carried::Http(relayed) => relayed.close(),
+            Carried::Http(relayed) => relayed.close(&mut self.spares),
         });
     }
 }

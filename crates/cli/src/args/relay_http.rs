@@ -43,6 +43,13 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
     pub(crate) keep_alive_time: Duration,
+    /// How many connections to each target a thread keeps for whichever client asks next; 0: none
+    ///
+    /// Only requests that may be sent twice go over them. A client keeps the connection it uses, and
+    /// leaves it when it has asked nothing for a second.
+    #[arg(long, value_name = "COUNT", default_value = "32", help_heading = "HTTP")]
+    #[arg(hide_short_help = true, requires = "http")]
+    pub(crate) spare_connections: usize,
     /// How long a target may take to answer
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
     #[arg(requires = "http", value_parser = parse_time)]
@@ -67,6 +74,7 @@ impl HttpArgs {
             keep_alive_time_max: self.keep_alive_time,
             response_time_max: self.response_time,
             body_time_max: self.body_time,
+            spares_max: self.spare_connections,
             ..HttpOptions::default()
         })
     }

@@ -81,3 +81,44 @@ fn a_message_of_another_thread_reaches_its_connection_and_no_later_one() {
     let told = running.driven.iter().find(|(_, event)| matches!(event, Event::Told(_)));
     assert_eq!(told.unwrap(), (2, Event::Told(44)));
 }
+
+/// Wants to be driven without any connection.
+struct Clock {
+    due: Option<Instant>,
+    driven: Sender<Instant>,
+}
+
+impl Service for Clock {
+    type Connection = Peer;
+    type Message = ();
+
+    fn accepted(&mut self, _: Socket, _: Accepted, _: &mut Hub<'_, ()>) -> Option<Peer> {
+        None
+    }
+
+    fn drive(&mut self, _: &mut Peer, _: Event<()>, _: &mut Hub<'_, ()>) -> Next {
+        Next::Close
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn overdue(&mut self, now: Instant) {
+        self.due = None;
+        self.driven.send(now).unwrap();
+    }
+}
+
+#[test]
+fn a_service_is_driven_when_it_is_due_and_once() {
+    let (driven, when) = channel();
+    let due = Instant::now() + Duration::from_millis(1);
+    let reactor = Reactor::new(Clock { due: Some(due), driven }, vec![], Gate::new(1)).unwrap();
+    let handle = reactor.handle();
+    let thread = std::thread::spawn(|| reactor.run().map(drop));
+    assert!(when.recv().unwrap() >= due);
+    handle.stop();
+    thread.join().unwrap().unwrap();
+    assert!(when.recv().is_err(), "once");
+}

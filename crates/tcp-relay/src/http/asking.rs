@@ -3,7 +3,7 @@
 use std::mem::replace;
 
 use haul_http1::Refused;
-use haul_reactor::Next;
+use haul_reactor::{Next, Side};
 
 use super::connection::{Around, End, Far, HttpRelayed, Stage, Step};
 use super::exchange::Exchange;
@@ -13,6 +13,7 @@ use crate::connect::{Connecting, Progress};
 use crate::flow::{Direction, Flow};
 use crate::proxy;
 use crate::stats::Ended;
+use crate::target::Attempts;
 
 impl HttpRelayed {
     /// Sends the head of a request on its way.
@@ -20,16 +21,25 @@ impl HttpRelayed {
         &mut self,
         mut exchange: Exchange,
         head: Vec<u8>,
-        around: &Around<'_, '_, M>,
+        around: &mut Around<'_, '_, M>,
     ) -> Step {
         if self.far.is_none() {
-            return self.begin_to_connect(exchange, head, around);
+            let mut attempts = self.attempts(around);
+            self.far = spare(&mut attempts, &exchange, around);
+            self.down = Half::new(Flow::new(Direction::Down, around.core));
+            if self.far.is_none() {
+                return self.begin_to_connect(attempts, exchange, head, around);
+            }
         }
         around.core.counters.http.reused.add(1);
         exchange.again = exchange.is_repeatable.then(|| head.clone());
         self.up.flow.put(head);
         self.stage = Stage::Exchange(exchange);
         Ok(None)
+    }
+
+    fn attempts<M>(&self, around: &Around<'_, '_, M>) -> Attempts {
+        around.shared.targets.attempts(self.client.address, around.hub.now())
     }
 
     /// The target ended a connection that had been used before, which it may do at any time: the
@@ -43,7 +53,7 @@ impl HttpRelayed {
         match exchange.again.clone() {
             Some(head) => {
                 around.core.counters.http.asked_again.add(1);
-                self.begin_to_connect(exchange.anew(), head, around)
+                self.begin_to_connect(self.attempts(around), exchange.anew(), head, around)
             }
             None => {
                 let silent = "the server behind ended the connection without an answer";
@@ -54,12 +64,12 @@ impl HttpRelayed {
 
     fn begin_to_connect<M>(
         &mut self,
+        attempts: Attempts,
         exchange: Exchange,
         head: Vec<u8>,
         around: &Around<'_, '_, M>,
     ) -> Step {
-        let (shared, now) = (around.shared, around.hub.now());
-        let attempts = shared.targets.attempts(self.client.address, now);
+        let shared = around.shared;
         let connecting = Connecting::new(attempts, shared.tcp, shared.limits.connect_time_max);
         self.stage = Stage::Connecting { connecting, far: None, exchange, head };
         Ok(None)
@@ -88,10 +98,26 @@ impl HttpRelayed {
             around.shared.proxy_out.map_or_else(Vec::new, |form| proxy::write(form, ends));
         first.extend_from_slice(&head);
         self.up.flow.put(first);
-        self.far = Some(Far { socket, _using: using });
+        let is_private = around.shared.proxy_out.is_some();
+        self.far = Some(Far { socket, using, is_private });
         self.down = Half::new(Flow::new(Direction::Down, around.core));
         self.moved_at = around.hub.now();
         self.stage = Stage::Exchange(exchange);
         Ok(None)
     }
+}
+
+/// A connection to the next target that no client uses, for a request that can be sent again: the
+/// target may end such a connection just now.
+fn spare<M>(
+    attempts: &mut Attempts,
+    exchange: &Exchange,
+    around: &mut Around<'_, '_, M>,
+) -> Option<Far> {
+    if !exchange.is_repeatable || exchange.is_private {
+        return None;
+    }
+    let mut socket = around.spares.take(attempts.first()?)?;
+    around.hub.adopt(&mut socket, Side::Far).ok()?;
+    Some(Far { socket, using: attempts.next_target()?, is_private: false })
 }

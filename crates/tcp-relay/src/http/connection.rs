@@ -1,7 +1,7 @@
 //! A client's connection: who it is, its requests one after the other, its end.
 
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haul_http1::{Refused, Request, parse_request};
 use haul_reactor::{Connection, Hub, Moved, Next, Side, Socket};
@@ -12,6 +12,7 @@ use super::heads;
 use super::linger::Lingering;
 use super::options::HttpOptions;
 use super::peer::Peer;
+use super::spares::{Spares, is_quiet};
 use crate::connect::Connecting;
 use crate::flow::{Core, Direction, Flow};
 use crate::opening::{Opened, Opening};
@@ -26,6 +27,7 @@ pub(crate) struct Around<'a, 'h, M> {
     pub(crate) shared: &'a Shared,
     pub(crate) options: &'a HttpOptions,
     pub(crate) core: &'a mut Core,
+    pub(crate) spares: &'a mut Spares,
     pub(crate) hub: &'a Hub<'h, M>,
 }
 
@@ -47,7 +49,9 @@ pub(crate) struct HttpRelayed {
 #[derive(Debug)]
 pub(crate) struct Far {
     pub(super) socket: Socket,
-    pub(super) _using: Using,
+    pub(super) using: Using,
+    /// It is this client's alone: its target takes whatever comes over it for the client's.
+    pub(super) is_private: bool,
 }
 
 /// Who the client is.
@@ -99,6 +103,9 @@ impl End {
 /// What to do next, or how the connection ended. `None`: the next stage begins.
 pub(super) type Step = Result<Option<Next>, End>;
 
+/// How long a client that asks nothing keeps its target's connection to itself.
+const FAR_TIME: Duration = Duration::from_secs(1);
+
 impl HttpRelayed {
     /// A connection that was accepted just now.
     pub(crate) fn new(
@@ -142,8 +149,14 @@ impl HttpRelayed {
         Next::Close
     }
 
-    /// Closes both sockets. Both peers see that they were cut off, if they were.
-    pub(crate) fn close(self) -> Ended {
+    /// Closes both sockets. Both peers see that they were cut off, if they were. What no request is
+    /// under way on is kept for others.
+    pub(crate) fn close(mut self, spares: &mut Spares) -> Ended {
+        if matches!(self.stage, Stage::Request { .. })
+            && let Some(far) = self.far.take_if(|far| !far.is_private)
+        {
+            spares.put(far.using.index(), far.socket, self.moved_at);
+        }
         let end = self.end.unwrap_or(End::cut(Ended::Drained));
         if end.is_cut {
             self.near.reset();
@@ -201,10 +214,16 @@ impl HttpRelayed {
         let Stage::Request { since, begun } = &mut self.stage else { return Ok(None) };
         if self.up.inbox.is_empty() {
             let deadline = *since + around.options.keep_alive_time_max;
-            return match now < deadline {
-                true => Ok(Some(Next::Wait(Some(deadline)))),
-                false => Err(End::clean(Ended::Idle)),
-            };
+            let far_until = *since + FAR_TIME;
+            if now >= deadline {
+                return Err(End::clean(Ended::Idle));
+            }
+            if now >= far_until {
+                self.spare_far(around);
+            }
+            let has_shared = self.far.as_ref().is_some_and(|far| !far.is_private);
+            let next = if has_shared { far_until.min(deadline) } else { deadline };
+            return Ok(Some(Next::Wait(Some(next))));
         }
         let deadline = *begun.get_or_insert(now) + around.options.head_time_max;
         if now < deadline {
@@ -215,11 +234,17 @@ impl HttpRelayed {
 
     /// Lets go of a target's connection that is not asked anything, and says something or ends.
     fn watch_far(&mut self) {
-        let is_quiet = |far: &mut Far| {
-            !far.socket.is_readable() || matches!(far.socket.peek(), Ok(Moved::WouldBlock))
-        };
-        if !self.far.as_mut().is_some_and(is_quiet) {
+        let is_usable = |far: &mut Far| !far.socket.is_readable() || is_quiet(&mut far.socket);
+        if !self.far.as_mut().is_some_and(is_usable) {
             self.far = None;
+        }
+    }
+
+    /// Leaves the target's connection to others.
+    pub(super) fn spare_far<M>(&mut self, around: &mut Around<'_, '_, M>) {
+        let Some(mut far) = self.far.take_if(|far| !far.is_private) else { return };
+        if !around.hub.is_draining() && around.hub.disown(&mut far.socket).is_ok() {
+            around.spares.put(far.using.index(), far.socket, around.hub.now());
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Exchange {
     is_websocket: bool,
     /// It has no body, and asking twice is as good as asking once.
     pub(super) is_repeatable: bool,
+    /// Its sender proves who it is to the target once, for all that comes over the connection.
+    pub(super) is_private: bool,
     /// Its head, while it can be sent again: to a target that may have ended the connection before.
     pub(super) again: Option<Vec<u8>>,
     pub(super) request: Sending,
@@ -68,6 +70,7 @@ impl Exchange {
             },
             is_websocket: heads::wants_websocket(request, options),
             is_repeatable: is_safe_twice && request.framing.is_empty(),
+            is_private: heads::authenticates_connection(request),
             again: None,
             request: Sending::Moving,
             response: Getting::Awaited,
@@ -259,6 +262,9 @@ impl HttpRelayed {
         let is_whole = exchange.request == Sending::Done;
         let keeps_near = is_whole && exchange.going.keep_alive;
         let keeps_far = is_whole && exchange.far_is_kept && self.down.inbox.is_empty();
+        if let Some(far) = &mut self.far {
+            far.is_private |= exchange.is_private;
+        }
         if !keeps_far {
             let far = self.far.take();
             // A request that was cut short must not look whole.
@@ -266,10 +272,11 @@ impl HttpRelayed {
                 far.socket.reset();
             }
         }
-        match keeps_near {
-            true => self.await_request(around.hub.now()),
-            false => self.say_end(Ended::Clean, around),
+        if keeps_near {
+            return self.await_request(around.hub.now());
         }
+        self.spare_far(around);
+        self.say_end(Ended::Clean, around)
     }
 }
 

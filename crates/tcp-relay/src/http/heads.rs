@@ -96,6 +96,16 @@ pub(crate) fn wants_websocket(request: &Request<'_>, options: &HttpOptions) -> b
         && request.fields.first("upgrade").is_some_and(wanted)
 }
 
+/// Whether a request proves who its sender is in a way that holds for the whole connection.
+pub(crate) fn authenticates_connection(request: &Request<'_>) -> bool {
+    const SCHEMES: [&[u8]; 3] = [b"ntlm", b"nego", b"kerberos"];
+    let is_one = |value: &[u8], scheme: &[u8]| {
+        value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    let mut proofs = request.fields.all("authorization");
+    proofs.any(|value| SCHEMES.iter().any(|scheme| is_one(value, scheme)))
+}
+
 /// Whether a target's 101 begins what was asked for.
 pub(crate) fn is_websocket(response: &Response<'_>) -> bool {
     let is_named = |value: &[u8]| value.eq_ignore_ascii_case(b"websocket");

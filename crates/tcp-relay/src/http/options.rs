@@ -27,6 +27,10 @@ pub struct HttpOptions {
     pub keep_alive_time_max: Duration,
     /// How long a target may take for the head of a response; then it is 504. 1 min.
     pub response_time_max: Duration,
+    /// How many connections to each target a thread keeps that no client uses. 32.
+    pub spares_max: usize,
+    /// How long. 15 s.
+    pub spare_time_max: Duration,
     /// How long the bodies of an exchange may stand still. 1 min.
     pub body_time_max: Duration,
 }
@@ -44,6 +48,8 @@ impl Default for HttpOptions {
             keep_alive_time_max: Duration::from_mins(1),
             response_time_max: Duration::from_mins(1),
             body_time_max: Duration::from_mins(1),
+            spares_max: 32,
+            spare_time_max: Duration::from_secs(15),
         }
     }
 }

@@ -127,8 +127,10 @@ fn begin(address: &Address) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{SocketAddr, TcpListener};
     use std::os::unix::net::{UnixListener, UnixStream};
+
+    use rustix::net::{bind, getsockname};
 
     use super::super::{Balance, CheckOptions};
     use super::*;
@@ -136,7 +138,12 @@ mod tests {
     #[test]
     fn who_listens_answers_and_who_does_not_is_noticed() {
         let listening = TcpListener::bind("127.0.0.1:0").unwrap();
-        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // Taken, so that nobody else can listen there.
+        let silent =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let silent = silent.unwrap();
+        bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let gone = SocketAddr::try_from(getsockname(&silent).unwrap()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let _unix = UnixListener::bind(&path).unwrap();

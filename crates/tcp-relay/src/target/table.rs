@@ -116,6 +116,11 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
+    /// The number of the next target.
+    pub(crate) fn first(&self) -> Option<usize> {
+        self.left.last().copied()
+    }
+
     /// The next target, which counts as used from now on; none when all were tried.
     pub(crate) fn next_target(&mut self) -> Option<Using> {
         let index = self.left.pop()?;
@@ -132,6 +137,11 @@ pub(crate) struct Using {
 }
 
 impl Using {
+    /// Its number.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
     /// Where it is.
     pub(crate) fn address(&self) -> &Address {
         &self.target().address

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
 use haul_tcp_relay::{Address, Config, Error, Handle, Server, Stats};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 /// A relay that runs; it is stopped when this is dropped.
 pub(crate) struct Relay {
@@ -31,9 +32,13 @@ pub(crate) fn listener() -> (TcpListener, Address) {
     (listener, address)
 }
 
-/// An address at which nobody listens.
+/// An address at which nobody listens, and nobody can while this process runs: it is taken.
 pub(crate) fn nowhere() -> Address {
-    listener().1
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+    std::mem::forget(socket);
+    Address::Tcp(address)
 }
 
 impl Relay {

@@ -17,7 +17,10 @@ const OLD_GET: &str = "GET / HTTP/1.0\r\n\r\n";
 /// No time is over soon.
 fn patient() -> HttpOptions {
     let long = Duration::from_hours(1);
-    HttpOptions { response_time_max: long, body_time_max: long, ..HttpOptions::default() }
+    let options =
+        HttpOptions { response_time_max: long, body_time_max: long, ..HttpOptions::default() };
+    // What is given back is closed.
+    HttpOptions { spares_max: 0, ..options }
 }
 
 /// A relay, and each connection of its target once a request has come over it.

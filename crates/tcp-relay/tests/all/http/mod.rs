@@ -7,6 +7,7 @@ mod exchanges;
 mod hostile;
 mod late;
 mod leaving;
+mod sharing;
 mod tunnels;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
