@@ -56,6 +56,8 @@ pub(crate) struct Stream {
     resident: Option<(u64, Instant)>,
     /// The file cannot be sent by `sendfile`.
     is_unsendable: bool,
+    /// The kernel waits until segments are full.
+    is_corked: bool,
     /// Reads leave the page cache as it was, but for what the kernel reads ahead of them, which is
     /// gone again once it was read the same way.
     is_uncached: bool,
@@ -83,6 +85,7 @@ impl Stream {
             ahead: Ahead::Nothing,
             resident: None,
             is_unsendable: false,
+            is_corked: false,
             is_uncached: false,
             is_wanted: Arc::new(()),
         }
@@ -139,6 +142,7 @@ impl Stream {
         match self.source(self.at, desk, now, counted) {
             Source::PageCache => self.send_file(socket),
             source => {
+                self.cork(socket, false);
                 self.ask(self.at, source, desk, remote());
                 Ok(Step::Reading)
             }
@@ -232,10 +236,20 @@ impl Stream {
         matches!(read, Ok(1) | Err(Errno::OPNOTSUPP | Errno::NOSYS))
     }
 
+    /// Has the kernel hold back what fills no segment, for as long as more follows at once: each
+    /// `sendfile` would end with a short one.
+    fn cork(&mut self, socket: &mut Socket, follows: bool) {
+        if follows != self.is_corked {
+            self.is_corked = follows;
+            socket.cork(follows);
+        }
+    }
+
     fn send_file(&mut self, socket: &mut Socket) -> io::Result<Step> {
         let wanted = (window_end(self.at, self.end) - self.at).min(SHARE_BYTES);
         let mut offset = self.at;
         let count = usize::try_from(wanted).unwrap_or(usize::MAX);
+        self.cork(socket, self.at + wanted < self.end);
         let sent = retry_on_intr(|| {
             rustix::fs::sendfile(&*socket, &self.file.fd, Some(&mut offset), count)
         });

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::sockopt::set_tcp_nodelay;
+use rustix::net::sockopt::{set_tcp_cork, set_tcp_nodelay};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
 use socket2::SockRef;
 
@@ -175,6 +175,14 @@ impl Socket {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Has the kernel hold back what fills no segment, or send it and hold back no more: for what is
+    /// moved by other calls than those here. What is held back goes after a fifth of a second at the
+    /// latest.
+    pub fn cork(&mut self, is_corked: bool) {
+        // It saves packets. A socket of another kind has none.
+        set_tcp_cork(&self.fd, is_corked).unwrap_or_default();
     }
 
     /// Sends the last bytes of what was written with `more`, since nothing follows at once after all.

@@ -1,6 +1,6 @@
 //! Where bytes come from, and what that does to the page cache.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_file_server::{Cold, Tier};
 
@@ -23,6 +23,22 @@ fn a_cold_download_takes_no_page_of_the_cache() {
         assert_eq!((stats.fallbacks, stats.carriers_refused), (0, 0));
         assert!(stats.carriers_made <= 2, "two that take turns: {stats:?}");
     }
+}
+
+/// What the kernel holds back comes a fifth of a second later; here twenty times in a row.
+#[test]
+fn the_last_bytes_of_what_is_in_memory_do_not_wait() {
+    let place = Place::new();
+    let bytes = noise(2, (3 << 20) + 100);
+    place.write("big", &bytes);
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    let begun = Instant::now();
+    for _ in 0..20 {
+        assert!(client.get("/big", "").body == bytes);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(running.after(20).tier(Tier::Resident).0, 20);
 }
 
 #[test]
