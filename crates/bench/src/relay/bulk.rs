@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use super::exchange::{Ends, SILENCE_MAX, WAIT_MAX, drop_strays, silence};
+use super::exchange::{Ends, drop_strays};
 use crate::error::{Error, Result};
 use crate::net::content::Content;
 use crate::net::poller::{Poller, Want};
@@ -119,15 +119,7 @@ impl<'a> Flows<'a> {
     }
 
     fn step(&mut self) -> Result<()> {
-        let mut ready = Vec::new();
-        self.poller.wait(WAIT_MAX, &mut ready)?;
-        self.ends.watcher.check()?;
-        if !ready.is_empty() {
-            self.last = Instant::now();
-        } else if self.last.elapsed() > SILENCE_MAX {
-            return Err(silence());
-        }
-        for token in ready {
+        for token in self.ends.ready(&mut self.poller, &mut self.last)? {
             let at = usize::try_from(token / 2).unwrap_or(usize::MAX);
             match token {
                 LISTENER => self.accept()?,

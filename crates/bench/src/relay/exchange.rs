@@ -15,8 +15,8 @@ use crate::stats::Latencies;
 use crate::watch::Watcher;
 
 /// A relay through which nothing comes for so long has failed.
-pub(super) const SILENCE_MAX: Duration = Duration::from_secs(30);
-pub(super) const WAIT_MAX: Duration = Duration::from_millis(100);
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_millis(100);
 const LISTENER: u64 = u64::MAX;
 
 /// The two ends of a relay.
@@ -25,6 +25,23 @@ pub(super) struct Ends<'a> {
     pub(super) relay: SocketAddr,
     pub(super) backend: &'a TcpListener,
     pub(super) watcher: &'a dyn Watcher,
+}
+
+impl Ends<'_> {
+    /// Who is ready, by token; nobody, for a moment, is no failure. `last` is when somebody was.
+    pub(super) fn ready(&self, poller: &mut Poller, last: &mut Instant) -> Result<Vec<u64>> {
+        let mut ready = Vec::new();
+        poller.wait(WAIT_MAX, &mut ready)?;
+        self.watcher.check()?;
+        if !ready.is_empty() {
+            *last = Instant::now();
+        } else if last.elapsed() > SILENCE_MAX {
+            let why = format!("nothing came through the relay for {SILENCE_MAX:?}");
+            let why = io::Error::new(ErrorKind::TimedOut, why);
+            return Err(Error::other("wait for an answer")(why));
+        }
+        Ok(ready)
+    }
 }
 
 /// When it is over.
@@ -70,11 +87,6 @@ pub(super) fn drop_strays(listener: &TcpListener) -> Result<()> {
             Err(error) => return Err(Error::other("accept a connection")(error)),
         }
     }
-}
-
-pub(super) fn silence() -> Error {
-    let why = format!("nothing came through the relay for {SILENCE_MAX:?}");
-    Error::other("wait for an answer")(io::Error::new(ErrorKind::TimedOut, why))
 }
 
 impl<'a> Talk<'a> {
@@ -137,15 +149,7 @@ impl<'a> Talk<'a> {
     }
 
     fn step(&mut self) -> Result<()> {
-        let mut ready = Vec::new();
-        self.poller.wait(WAIT_MAX, &mut ready)?;
-        self.ends.watcher.check()?;
-        if !ready.is_empty() {
-            self.last = Instant::now();
-        } else if self.last.elapsed() > SILENCE_MAX {
-            return Err(silence());
-        }
-        for token in ready {
+        for token in self.ends.ready(&mut self.poller, &mut self.last)? {
             let at = usize::try_from(token / 2).unwrap_or(usize::MAX);
             match token {
                 LISTENER => self.accept()?,
