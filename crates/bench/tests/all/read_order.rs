@@ -40,7 +40,8 @@ fn in_the_order_of_the_disk_the_arm_moves_far_less_than_in_any_other() {
     for key in ["service_s", "travel_cylinders", "seeks"] {
         let of = |row| number(&report, row, key);
         assert!(of(physical) < of(inode) / 2.0 && of(physical) < of(unsorted) / 2.0, "{key}");
-        assert!(of(inode) < of(unsorted) * 1.1, "{key}");
+        // What a directory gives first is by chance, anew for each file system.
+        assert!(of(inode) < of(unsorted) * 1.3, "{key}");
     }
     // The same files, whatever the order: the same bytes but for metadata.
     let bytes = |row| number(&report, row, "read_bytes");

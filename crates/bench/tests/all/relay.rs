@@ -76,7 +76,7 @@ fn check(rival: &str, ways: usize) {
 
 #[test]
 fn all_bytes_come_through_haproxy() {
-    check("haproxy", 4);
+    check("haproxy", 5);
 }
 
 #[test]
