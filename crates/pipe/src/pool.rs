@@ -45,7 +45,7 @@ pub struct PoolStats {
     pub made: u64,
     /// Pipes closed because something was still inside.
     pub closed: u64,
-    /// Pipes that are smaller than was asked for.
+    /// Pipes that were made smaller than was asked for.
     pub undersized: u64,
     /// How often somebody asked and got none.
     pub refused: u64,

@@ -113,4 +113,4 @@ pub use hub::{Hub, Remote};
 pub use listener::{Listener, TcpOptions};
 pub use reactor::Reactor;
 pub use service::{Accepted, Connection, Event, Next, Service, Side};
-pub use socket::{Moved, Socket};
+pub use socket::{Moved, Socket, is_to_itself};

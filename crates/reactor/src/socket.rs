@@ -1,12 +1,16 @@
 //! A stream socket that does not block and knows whether it is ready.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{set_tcp_cork, set_tcp_nodelay};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
+use rustix::net::{
+    RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, getpeername, getsockname, recv, sendmsg,
+    shutdown,
+};
 use socket2::SockRef;
 
 /// What a call on a socket came to.
@@ -40,6 +44,8 @@ pub struct Socket {
     has_end: bool,
     /// The kernel told that nobody will read what is written.
     is_gone: bool,
+    /// The kernel told an error of the connection.
+    is_broken: bool,
     /// Known to the poll of the thread.
     pub(crate) is_registered: bool,
 }
@@ -55,6 +61,7 @@ impl Socket {
             has_mark: false,
             has_end: false,
             is_gone: false,
+            is_broken: false,
             is_registered: false,
         }
     }
@@ -91,6 +98,12 @@ impl Socket {
         self.is_gone
     }
 
+    /// The connection was reset, or its peer cannot be reached any more. What came before may be
+    /// unread.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// There are urgent bytes. Other calls than those here may stop before them and find nothing, or
     /// an end: [`Self::read`] goes past them.
     pub fn has_mark(&self) -> bool {
@@ -119,6 +132,7 @@ impl Socket {
         self.has_end |= event.is_read_closed() || has_failed;
         self.has_mark |= event.is_priority();
         self.is_gone |= event.is_write_closed() || has_failed;
+        self.is_broken |= has_failed;
         self.is_readable |= event.is_readable() || self.has_end;
         self.is_writable |= event.is_writable() || event.is_write_closed() || has_failed;
     }
@@ -205,7 +219,11 @@ impl Socket {
     /// # Errors
     /// Why it does not.
     pub fn connected(&self) -> io::Result<()> {
-        SockRef::from(&self.fd).take_error()?.map_or(Ok(()), Err)
+        SockRef::from(&self.fd).take_error()?.map_or(Ok(()), Err)?;
+        match is_to_itself(&self.fd) {
+            true => Err(io::ErrorKind::ConnectionRefused.into()),
+            false => Ok(()),
+        }
     }
 
     /// Closes it so that the peer gets a reset in place of a clean end. For a unix socket there is
@@ -214,6 +232,14 @@ impl Socket {
         // Without it the peer takes what was cut short for whole; there is nothing else to do.
         SockRef::from(&self.fd).set_linger(Some(Duration::ZERO)).ok();
     }
+}
+
+/// Whether a socket is connected to itself: TCP does so when nobody listens at an address of this
+/// machine, and the port it gives to whoever connects there happens to be that one.
+pub fn is_to_itself(socket: impl AsFd) -> bool {
+    let near = getsockname(&socket).ok().and_then(|address| SocketAddr::try_from(address).ok());
+    let far = getpeername(&socket).ok().flatten();
+    near.is_some() && near == far.and_then(|address| SocketAddr::try_from(address).ok())
 }
 
 impl AsFd for Socket {

@@ -53,7 +53,8 @@ impl Connecting {
                 if let Some(using) = self.over(is_connected, now) {
                     return Progress::Connected(using);
                 }
-                *far = None;
+                // A port that is connected to itself must be free again for whom it belongs to.
+                far.take().map(Socket::reset).unwrap_or_default();
             }
             let Some(using) = self.next(now) else { return Progress::NoTarget };
             let begun = hub.connect(using.address(), &self.tcp);

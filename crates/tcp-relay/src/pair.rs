@@ -46,13 +46,18 @@ impl Pair {
     ) -> Result<Next, Ended> {
         let (before, had_lost) = (self.moved_bytes(), self.lost);
         let up = self.run(Direction::Up, [&mut *near, &mut *far], limits, core)?;
-        let down = self.run(Direction::Down, [far, near], limits, core)?;
+        let down = self.run(Direction::Down, [&mut *far, &mut *near], limits, core)?;
         if self.moved_bytes() != before {
             self.moved_at = now;
         }
         // The last words may have come since the other direction was run.
         if self.lost != had_lost {
             return Ok(Next::Again);
+        }
+        // What was said before a reset is delivered if it is taken at once.
+        let is_stuck = |stop, source: &Socket| stop == Some(Stop::TargetFull) && source.is_broken();
+        if is_stuck(up, near) || is_stuck(down, far) {
+            return Err(Ended::Reset);
         }
         let is_full = |stop| matches!(stop, Some(Stop::TargetFull | Stop::ShareUsed));
         if self.lost.is_some() && !is_full(up) && !is_full(down) {

@@ -47,7 +47,7 @@ pub(crate) struct Counters {
     pub(crate) up: MovedCounters,
     /// From the targets.
     pub(crate) down: MovedCounters,
-    /// Bursts that were copied because there was no pipe, or none that is worth it.
+    /// How often there was no pipe, or none that is worth it, so that whatever came was copied.
     pub(crate) no_pipe: Counter,
     /// Directions that turned to copies because splices are refused.
     pub(crate) splice_refused: Counter,
@@ -144,7 +144,7 @@ pub struct Stats {
     pub up: Moved,
     /// From the targets.
     pub down: Moved,
-    /// Bursts that were copied because there was no pipe, or none that is worth it.
+    /// How often there was no pipe, or none that is worth it, so that whatever came was copied.
     pub no_pipe: u64,
     /// Directions that turned to copies because splices are refused.
     pub splice_refused: u64,
@@ -177,9 +177,9 @@ impl Stats {
         for (sum, counter) in self.ended.iter_mut().zip(&counters.ended) {
             *sum += counter.get();
         }
-        // Read after those that ended, so that the difference is never below zero.
         self.accepted += counters.accepted.get();
-        self.active = self.accepted - self.ended.iter().sum::<u64>();
+        // They go on counting meanwhile.
+        self.active = self.accepted.saturating_sub(self.ended.iter().sum());
         self.pipes.made += pipes.made;
         self.pipes.closed += pipes.closed;
         self.pipes.undersized += pipes.undersized;

@@ -15,6 +15,7 @@ use haul_reactor::{
 mod accepting;
 mod driving;
 mod gone;
+mod itself;
 mod pushing;
 mod stopping;
 

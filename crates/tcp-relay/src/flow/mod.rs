@@ -374,7 +374,9 @@ fn drain(lease: &mut Lease, to: &mut Socket, more: bool) -> haul_pipe::Result<bo
                 return Ok(false);
             }
             Err(error) => {
-                to.has_failed();
+                if !error.is_refusal() {
+                    to.has_failed();
+                }
                 return Err(error);
             }
         }

@@ -26,6 +26,8 @@ pub(crate) struct Exchange {
     pub(super) response: Getting,
     /// A client that had said its end was asked whether it still waits.
     pub(super) was_asked: bool,
+    /// What the kernel still had for whoever is slow, when nothing had moved for long.
+    pub(super) unconfirmed_bytes: Option<u64>,
     /// Whether the target keeps its connection.
     far_is_kept: bool,
 }
@@ -75,6 +77,7 @@ impl Exchange {
             request: Sending::Moving,
             response: Getting::Awaited,
             was_asked: false,
+            unconfirmed_bytes: None,
             far_is_kept: false,
         }
     }

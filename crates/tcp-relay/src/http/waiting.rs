@@ -30,9 +30,13 @@ impl HttpRelayed {
         let Stage::Exchange(exchange) = &self.stage else { return Ok(None) };
         let now = around.hub.now();
         let (time_max, late) = exchange.patience(stops, around.options);
-        let deadline = self.moved_at + time_max;
+        let is_head = exchange.is_head();
+        let mut deadline = self.moved_at + time_max;
+        if now >= deadline && self.has_taken(stops) {
+            self.moved_at = now;
+            deadline = now + time_max;
+        }
         if now >= deadline {
-            let is_head = exchange.is_head();
             return match late {
                 Some(refused) => self.answer(refused, is_head, around),
                 None => Err(End::cut(Ended::Idle)),
@@ -47,6 +51,19 @@ impl HttpRelayed {
             None => deadline,
         };
         Ok(Some(Next::Wait(Some(next))))
+    }
+
+    /// Whether who is slow has taken something since this was asked last: the kernel keeps megabytes
+    /// for it, and says that there is room when there is much. The first time nobody knows.
+    fn has_taken(&mut self, [up, down]: [Option<Stop>; 2]) -> bool {
+        let Stage::Exchange(exchange) = &mut self.stage else { return false };
+        let slow = match (&self.far, up, down) {
+            (_, _, Some(Stop::TargetFull)) => &self.near,
+            (Some(far), Some(Stop::TargetFull), _) => &far.socket,
+            _ => return false,
+        };
+        let unconfirmed = haul_disk::unconfirmed(slow).unwrap_or(0);
+        exchange.unconfirmed_bytes.replace(unconfirmed) != Some(unconfirmed)
     }
 
     /// From when on it is doubtful that the client still waits, and it can be asked.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_reactor::Address;
+use haul_reactor::{Address, is_to_itself};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -90,7 +90,8 @@ fn wait(pending: &mut [&mut Check], left: Duration) -> bool {
     let ready: Vec<_> = polls.iter().map(|poll| !poll.revents().is_empty()).collect();
     for (check, _) in pending.iter_mut().zip(ready).filter(|(_, is_ready)| *is_ready) {
         if let Check::Pending(socket) = &**check {
-            let success = matches!(sockopt::socket_error(socket), Ok(Ok(())));
+            let is_connected = matches!(sockopt::socket_error(socket), Ok(Ok(())));
+            let success = is_connected && !is_to_itself(socket);
             **check = Check::Over(success);
         }
     }
@@ -119,7 +120,7 @@ fn begin(address: &Address) -> Check {
         };
         match connected {
             Err(Errno::INPROGRESS) => Ok(Check::Pending(socket)),
-            other => other.map(|()| Check::Over(true)),
+            other => other.map(|()| Check::Over(!is_to_itself(&socket))),
         }
     };
     begun().unwrap_or_else(|errno| if is_ours(errno) { Check::NotMade } else { Check::Over(false) })

@@ -92,6 +92,27 @@ fn a_reset_at_any_point_resets_the_other_side() {
     }
 }
 
+/// Nobody reads any more from a client whose target takes nothing.
+#[test]
+fn a_client_that_resets_while_its_target_takes_nothing_is_noticed() {
+    for moving in [Moving::Copy, Moving::Splice] {
+        let (target, address) = listener();
+        let limits = Limits { idle_time_max: Some(Duration::from_secs(10)), ..Limits::default() };
+        let relay = Relay::start(Config { moving, limits, ..config([address]) });
+        let mut near = relay.connect();
+        let _far = target.accept().unwrap().0;
+        near.set_nonblocking(true).unwrap();
+        let mut refused = 0;
+        while refused < 2000 {
+            refused = if near.write(&[1; 65_536]).is_ok() { 0 } else { refused + 1 };
+            thread::yield_now();
+        }
+        reset(near);
+        let stats = relay.until(|stats| stats.active == 0);
+        assert_eq!(stats.ended(Ended::Reset), 1, "{moving:?}: {stats:?}");
+    }
+}
+
 #[test]
 fn what_a_target_said_before_it_went_arrives() {
     for moving in [Moving::Copy, Moving::Splice] {

@@ -1,10 +1,11 @@
 //! Who takes too long.
 
+use std::thread;
 use std::time::Duration;
 
 use haul_tcp_relay::{Ended, HttpOptions};
 
-use super::{Http, answering, client, http_with, ok, target};
+use super::{Http, answering, client, http_with, noise, ok, target};
 
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_hours(1);
@@ -76,4 +77,26 @@ fn a_response_that_stands_still_is_cut_off() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(client.response().is_err());
     relay.until(|stats| stats.ended(Ended::Idle) == 1);
+}
+
+/// The kernel takes megabytes for it, and has room for more only after a while.
+#[test]
+fn a_client_that_reads_slowly_and_steadily_is_not_cut_off() {
+    let body = noise(7, 12 << 20);
+    let (address, _) = answering({
+        let body = body.clone();
+        move |_| ok(&body)
+    });
+    let options = HttpOptions { body_time_max: Duration::from_secs(2), ..patient() };
+    let relay = http_with([address], options, |_| {});
+    let mut client = client(&relay);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.head().unwrap().status(), 200);
+    let mut got = Vec::new();
+    for _ in 0..40 {
+        got.extend(client.body(40_000).unwrap());
+        thread::sleep(Duration::from_millis(150));
+    }
+    got.extend(client.body(body.len() - got.len()).unwrap());
+    assert!(got == body);
 }
