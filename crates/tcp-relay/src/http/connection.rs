@@ -186,10 +186,15 @@ impl HttpRelayed {
         Ok(None)
     }
 
+    /// Whether nothing of a request has come: one empty line before it is not of it \[RFC9112\].
+    fn is_asked_nothing(&self) -> bool {
+        b"\r\n".starts_with(self.up.inbox.bytes())
+    }
+
     fn read_request<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
         let now = around.hub.now();
         loop {
-            if !self.up.inbox.is_empty() {
+            if !self.is_asked_nothing() {
                 match parse_request(self.up.inbox.bytes(), &around.options.head_limits) {
                     Ok(None) => {}
                     Ok(Some(_)) => return self.begin(around),
@@ -211,8 +216,9 @@ impl HttpRelayed {
             }
         }
         self.watch_far();
+        let is_asked_nothing = self.is_asked_nothing();
         let Stage::Request { since, begun } = &mut self.stage else { return Ok(None) };
-        if self.up.inbox.is_empty() {
+        if is_asked_nothing {
             let deadline = *since + around.options.keep_alive_time_max;
             let far_until = *since + FAR_TIME;
             if now >= deadline {
