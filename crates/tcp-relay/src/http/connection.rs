@@ -131,7 +131,7 @@ impl HttpRelayed {
     pub(crate) fn go_on<M>(&mut self, around: &mut Around<'_, '_, M>) -> Next {
         let end = loop {
             let step = match &self.stage {
-                Stage::Opening(_) => self.open(around.hub.now()),
+                Stage::Opening(_) => self.open(around),
                 Stage::Request { .. } => self.read_request(around),
                 Stage::Connecting { .. } => self.connect(around),
                 Stage::Exchange(_) => self.exchange(around),
@@ -167,14 +167,18 @@ impl HttpRelayed {
         end.how
     }
 
-    fn open(&mut self, now: Instant) -> Step {
+    fn open<M>(&mut self, around: &Around<'_, '_, M>) -> Step {
         let Stage::Opening(opening) = &mut self.stage else { return Ok(None) };
+        let now = around.hub.now();
         match opening.go_on(&mut self.near, now) {
             Ok(Opened::Waiting(deadline)) => Ok(Some(Next::Wait(Some(deadline)))),
             Ok(Opened::Known { ends, early }) => {
                 let address = ends.client();
                 self.client = Client { ends, address, peer: Peer::new(address) };
-                self.up.inbox.push(&early);
+                if !early.is_empty() {
+                    self.up.flow.copied(early.len(), around.core);
+                    self.up.inbox.push(&early);
+                }
                 self.await_request(now)
             }
             Err(_) => Err(End::cut(Ended::BadProxy)),
