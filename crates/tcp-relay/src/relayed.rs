@@ -11,7 +11,7 @@ use haul_reactor::{Connection, Hub, Next, Side, Socket, TcpOptions};
 
 use crate::config::Limits;
 use crate::connect::{Connecting, Progress};
-use crate::flow::Core;
+use crate::flow::{Core, Direction, Flow};
 use crate::http::HttpOptions;
 use crate::opening::{Opened, Opening};
 use crate::pair::Pair;
@@ -64,7 +64,7 @@ impl Relayed {
     pub(crate) fn go_on<M>(&mut self, shared: &Shared, core: &mut Core, hub: &Hub<'_, M>) -> Next {
         let how = loop {
             let step = match &mut self.stage {
-                Stage::Opening(_) => self.open(shared, hub),
+                Stage::Opening(_) => self.open(shared, core, hub),
                 Stage::Connecting(..) => self.connect(core, hub),
                 Stage::Relaying { pair, .. } => match self.far.as_mut() {
                     Some(far) => {
@@ -93,11 +93,14 @@ impl Relayed {
         how
     }
 
-    fn open<M>(&mut self, shared: &Shared, hub: &Hub<'_, M>) -> Step {
+    fn open<M>(&mut self, shared: &Shared, core: &Core, hub: &Hub<'_, M>) -> Step {
         let Stage::Opening(opening) = &mut self.stage else { return Ok(None) };
         match opening.go_on(&mut self.near, hub.now()) {
             Ok(Opened::Waiting(deadline)) => Ok(Some(Next::Wait(Some(deadline)))),
             Ok(Opened::Known { ends, early }) => {
+                if !early.is_empty() {
+                    Flow::new(Direction::Up, core).copied(early.len(), core);
+                }
                 self.stage = begin(&ends, &early, shared, hub.now());
                 Ok(None)
             }

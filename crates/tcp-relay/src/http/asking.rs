@@ -117,7 +117,7 @@ fn spare<M>(
     if !exchange.is_repeatable || exchange.is_private {
         return None;
     }
-    let mut socket = around.spares.take(attempts.first()?)?;
+    let mut socket = around.spares.take(attempts.first()?, around.hub.now())?;
     around.hub.adopt(&mut socket, Side::Far).ok()?;
     Some(Far { socket, using: attempts.next_target()?, is_private: false })
 }

@@ -131,7 +131,7 @@ impl HttpRelayed {
     pub(crate) fn go_on<M>(&mut self, around: &mut Around<'_, '_, M>) -> Next {
         let end = loop {
             let step = match &self.stage {
-                Stage::Opening(_) => self.open(around.hub.now()),
+                Stage::Opening(_) => self.open(around),
                 Stage::Request { .. } => self.read_request(around),
                 Stage::Connecting { .. } => self.connect(around),
                 Stage::Exchange(_) => self.exchange(around),
@@ -167,14 +167,18 @@ impl HttpRelayed {
         end.how
     }
 
-    fn open(&mut self, now: Instant) -> Step {
+    fn open<M>(&mut self, around: &Around<'_, '_, M>) -> Step {
         let Stage::Opening(opening) = &mut self.stage else { return Ok(None) };
+        let now = around.hub.now();
         match opening.go_on(&mut self.near, now) {
             Ok(Opened::Waiting(deadline)) => Ok(Some(Next::Wait(Some(deadline)))),
             Ok(Opened::Known { ends, early }) => {
                 let address = ends.client();
                 self.client = Client { ends, address, peer: Peer::new(address) };
-                self.up.inbox.push(&early);
+                if !early.is_empty() {
+                    self.up.flow.copied(early.len(), around.core);
+                    self.up.inbox.push(&early);
+                }
                 self.await_request(now)
             }
             Err(_) => Err(End::cut(Ended::BadProxy)),
@@ -186,10 +190,15 @@ impl HttpRelayed {
         Ok(None)
     }
 
+    /// Whether nothing of a request has come: one empty line before it is not of it \[RFC9112\].
+    fn is_asked_nothing(&self) -> bool {
+        b"\r\n".starts_with(self.up.inbox.bytes())
+    }
+
     fn read_request<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
         let now = around.hub.now();
         loop {
-            if !self.up.inbox.is_empty() {
+            if !self.is_asked_nothing() {
                 match parse_request(self.up.inbox.bytes(), &around.options.head_limits) {
                     Ok(None) => {}
                     Ok(Some(_)) => return self.begin(around),
@@ -211,8 +220,9 @@ impl HttpRelayed {
             }
         }
         self.watch_far();
+        let is_asked_nothing = self.is_asked_nothing();
         let Stage::Request { since, begun } = &mut self.stage else { return Ok(None) };
-        if self.up.inbox.is_empty() {
+        if is_asked_nothing {
             let deadline = *since + around.options.keep_alive_time_max;
             let far_until = *since + FAR_TIME;
             if now >= deadline {

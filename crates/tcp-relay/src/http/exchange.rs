@@ -18,7 +18,9 @@ pub(crate) struct Exchange {
     is_websocket: bool,
     /// It has no body, and asking twice is as good as asking once.
     pub(super) is_repeatable: bool,
-    /// Its sender proves who it is to the target once, for all that comes over the connection.
+    /// What comes over the connection behind it may be this client's words: its sender proves who it
+    /// is once, for all that follows, or the target takes a body that it does not read for the next
+    /// request.
     pub(super) is_private: bool,
     /// Its head, while it can be sent again: to a target that may have ended the connection before.
     pub(super) again: Option<Vec<u8>>,
@@ -72,7 +74,7 @@ impl Exchange {
             },
             is_websocket: heads::wants_websocket(request, options),
             is_repeatable: is_safe_twice && request.framing.is_empty(),
-            is_private: heads::authenticates_connection(request),
+            is_private: heads::authenticates_connection(request) || !request.framing.is_empty(),
             again: None,
             request: Sending::Moving,
             response: Getting::Awaited,

@@ -16,8 +16,10 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Puts bytes behind those it has.
+    /// Puts bytes behind those it has, in the place of those that were taken.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
@@ -59,5 +61,27 @@ impl Inbox {
         if self.taken == self.bytes.len() {
             *self = Self::default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A piece of the next message is always there.
+    #[test]
+    fn what_was_taken_is_not_kept() {
+        let mut inbox = Inbox::default();
+        inbox.push(b"<");
+        for _ in 0..1000 {
+            inbox.push(&[b'x'; 99]);
+            inbox.push(b"><");
+            assert_eq!((inbox.bytes()[0], inbox.bytes().len()), (b'<', 102));
+            inbox.skip(101);
+            assert_eq!(inbox.bytes(), b"<");
+        }
+        assert!(inbox.bytes.capacity() < 1000, "{}", inbox.bytes.capacity());
+        inbox.skip(1);
+        assert_eq!(inbox.bytes.capacity(), 0);
     }
 }

@@ -29,6 +29,12 @@ struct Spare {
     since: Instant,
 }
 
+impl Spare {
+    fn is_good(&mut self, now: Instant, time_max: Duration) -> bool {
+        now < self.since + time_max && is_quiet(&mut self.socket)
+    }
+}
+
 impl Spares {
     /// None so far, and never more than the options say.
     pub(crate) fn new(options: Option<&HttpOptions>) -> Self {
@@ -57,11 +63,11 @@ impl Spares {
         self.due.get_or_insert(since + SWEEP_TIME);
     }
 
-    /// The youngest connection to a target over which nothing has come.
-    pub(crate) fn take(&mut self, target: usize) -> Option<Socket> {
+    /// The youngest connection to a target over which nothing has come, unless it is too old.
+    pub(crate) fn take(&mut self, target: usize, now: Instant) -> Option<Socket> {
         let spares = self.of.get_mut(target)?;
         while let Some(mut spare) = spares.pop() {
-            if is_quiet(&mut spare.socket) {
+            if spare.is_good(now, self.time_max) {
                 return Some(spare.socket);
             }
         }
@@ -77,7 +83,7 @@ impl Spares {
     pub(crate) fn sweep(&mut self, now: Instant) {
         let time_max = self.time_max;
         for spares in &mut self.of {
-            spares.retain_mut(|spare| now < spare.since + time_max && is_quiet(&mut spare.socket));
+            spares.retain_mut(|spare| spare.is_good(now, time_max));
         }
         let has_any = self.of.iter().any(|spares| !spares.is_empty());
         self.due = has_any.then(|| now + SWEEP_TIME);
@@ -121,9 +127,9 @@ mod tests {
         assert!(is_ended(theirs.remove(0)), "three are enough");
         drop(theirs.pop());
         theirs[0].write_all(b"nobody asked").unwrap();
-        assert!(spares.take(4).is_none() && spares.take(6).is_none());
-        let taken = spares.take(5).unwrap();
-        assert!(spares.take(5).is_none(), "one has ended, the other one says something");
+        assert!(spares.take(4, now).is_none() && spares.take(6, now).is_none());
+        let taken = spares.take(5, now).unwrap();
+        assert!(spares.take(5, now).is_none(), "one has ended, the other one says something");
         drop(taken);
         assert!(is_ended(youngest));
     }
@@ -141,9 +147,12 @@ mod tests {
         spares.put(1, ended, later);
         drop(ended_peer);
         assert!(spares.due().is_some_and(|due| due > now));
+        let (another, another_peer) = spare();
+        spares.put(2, another, now);
+        assert!(spares.take(2, later).is_none() && is_ended(another_peer), "no sweep came first");
         spares.sweep(later);
         assert!(is_ended(old_peer));
-        assert_eq!(spares.of.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(spares.of.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 0]);
         spares.sweep(later + options.spare_time_max);
         assert!(is_ended(quiet_peer));
         assert_eq!(spares.due(), None);

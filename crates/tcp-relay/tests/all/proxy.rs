@@ -71,7 +71,11 @@ fn a_header_is_passed_on_in_either_version_however_it_is_cut() {
             let (told, rest) = header_and_rest(target.accept().unwrap().0);
             assert_eq!((&told, rest.as_slice()), (&ends, b"and the first words".as_slice()));
         }
-        assert_eq!(relay.drain().ended(Ended::BadProxy), 0);
+        let stats = relay.drain();
+        assert_eq!(stats.ended(Ended::BadProxy), 0);
+        // Words that came with the header count as those behind it do.
+        let words_bytes = bytes.len() * b"and the first words".len();
+        assert_eq!(stats.up.bytes_copied, words_bytes as u64);
     }
 }
 

@@ -371,10 +371,13 @@ fn a_client_that_a_proxy_names_is_told_to_targets_in_both_ways() {
         config.proxy_out = Some(Version::V1);
     });
     let mut client = client(&relay);
-    client.send(line);
-    for _ in 0..3 {
-        assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").body, b"192.0.2.7");
+    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_eq!(client.ask([line, request].concat()).body, b"192.0.2.7");
+    for _ in 0..2 {
+        assert_eq!(client.ask(request).body, b"192.0.2.7");
     }
+    // Also what came with the header is counted.
+    assert_eq!(relay.stats().up.bytes_copied, 3 * request.len() as u64);
 }
 
 #[test]

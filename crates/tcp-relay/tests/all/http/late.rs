@@ -35,6 +35,33 @@ fn a_head_that_takes_too_long_is_408() {
     assert_eq!(relay.stats().targets[0].connected, 0);
 }
 
+/// Old clients send an empty line behind a body.
+#[test]
+fn an_empty_line_behind_a_request_is_not_the_beginning_of_another_one() {
+    let (address, _) = answering(|_| ok("here"));
+    let relay = http_with([address], HttpOptions { head_time_max: SHORT, ..patient() }, |_| {});
+    let mut client = client(&relay);
+    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    for _ in 0..2 {
+        assert_eq!(client.ask([request, "\r\n"].concat()).body, b"here");
+        // The connection is left to others, as nothing is asked.
+        relay.until(|stats| (stats.targets[0].connected, stats.targets[0].active) == (1, 0));
+    }
+    // There may be one.
+    client.send("\r\n");
+    assert_eq!(client.response().unwrap().status(), 400);
+}
+
+#[test]
+fn a_relay_that_drains_does_not_wait_behind_an_empty_line() {
+    let (address, _) = answering(|_| ok("here"));
+    let relay = http_with([address], patient(), |_| {});
+    let mut client = client(&relay);
+    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n\r\n").body, b"here");
+    assert_eq!(relay.drain().ended(Ended::Clean), 1);
+    assert_eq!(client.rest().unwrap(), b"");
+}
+
 #[test]
 fn who_says_nothing_is_let_go_without_a_word() {
     let (address, _) = answering(|_| ok("first"));

@@ -84,6 +84,55 @@ fn a_connection_over_which_a_client_proved_who_it_is_stays_with_it() {
     }
 }
 
+/// Who reads no body takes it for the next request, and answers that.
+#[test]
+fn a_body_that_a_target_leaves_unread_asks_nothing_for_the_next_client() {
+    let (to_target, from_test) = channel::<()>();
+    let from_test = Mutex::new(from_test);
+    let address = target(move |_, mut peer| {
+        while let Ok(head) = peer.head() {
+            let Some(path) = head.line.split(' ').nth(1) else { break };
+            if path == "/within" {
+                // Its answer comes when the next client has asked.
+                from_test.lock().unwrap().recv().ok();
+            }
+            if peer.try_send(ok(path)).is_err() {
+                break;
+            }
+        }
+    });
+    let relay = http([address]);
+    let within = "GET /within HTTP/1.1\r\nHost: a\r\n\r\n";
+    let length = within.len();
+    let first =
+        format!("GET /first HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{within}");
+    assert_eq!(ask_once(&relay, &first), b"/first");
+    let mut next = client(&relay);
+    next.send("GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+    relay.until(|stats| stats.http.reused == 1 || stats.targets[0].connected == 2);
+    drop(to_target);
+    assert_eq!(next.response().unwrap().body, b"/next");
+}
+
+#[test]
+fn a_connection_over_which_a_body_went_stays_with_its_client() {
+    const CHUNKED: &str =
+        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+    let get = POST.replace("POST", "GET");
+    for request in [POST, CHUNKED, &get] {
+        let (address, seen) = answering(|_| ok("here"));
+        let relay = http([address]);
+        let mut own = client(&relay);
+        for request in [GET, request, GET] {
+            assert_eq!(own.ask(request).body, b"here");
+        }
+        drop(own);
+        relay.until(|stats| stats.ended(Ended::Clean) == 1);
+        ask_once(&relay, GET);
+        assert_eq!(number_of(&seen), ["0", "0", "0", "1"], "{request}");
+    }
+}
+
 #[test]
 fn a_connection_that_began_with_the_name_of_a_client_stays_with_it() {
     let address = target(|number, mut peer| {
