@@ -3,7 +3,8 @@
 use std::mem::replace;
 
 use haul_http1::Refused;
-use haul_reactor::{Next, Side};
+use haul_reactor::{Next, Side, Socket};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::connection::{Around, End, Far, HttpRelayed, Stage, Step};
 use super::exchange::Exchange;
@@ -75,6 +76,14 @@ impl HttpRelayed {
         Ok(None)
     }
 
+    fn connect_anew<M>(&mut self, around: &Around<'_, '_, M>) -> Step {
+        let Stage::Connecting { exchange, head, .. } = replace(&mut self.stage, Stage::Between)
+        else {
+            return Err(End::cut(Ended::Reset));
+        };
+        self.begin_to_connect(self.attempts(around), exchange, head, around)
+    }
+
     pub(super) fn connect<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
         let Stage::Connecting { connecting, far, exchange, .. } = &mut self.stage else {
             return Ok(None);
@@ -86,6 +95,10 @@ impl HttpRelayed {
         let using = match connecting.go_on(far, around.hub) {
             Progress::Waiting(deadline) => return Ok(Some(Next::Wait(Some(deadline)))),
             Progress::Connected(using) => using,
+            // The descriptors may be with connections that nobody uses.
+            Progress::NoTarget if has_no_descriptor(&self.near) && around.spares.clear() => {
+                return self.connect_anew(around);
+            }
             Progress::NoTarget => return self.answer(NO_TARGET, is_head, around),
         };
         let Stage::Connecting { far: Some(socket), exchange, head, .. } =
@@ -105,6 +118,11 @@ impl HttpRelayed {
         self.stage = Stage::Exchange(exchange);
         Ok(None)
     }
+}
+
+/// Whether this process may have no more of them: not even another one of this socket.
+fn has_no_descriptor(socket: &Socket) -> bool {
+    matches!(fcntl_dupfd_cloexec(socket, 0), Err(Errno::MFILE))
 }
 
 /// A connection to the next target that no client uses, for a request that can be sent again: the

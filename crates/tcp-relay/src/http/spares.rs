@@ -74,6 +74,14 @@ impl Spares {
         None
     }
 
+    /// Lets go of all. Whether there were any.
+    pub(crate) fn clear(&mut self) -> bool {
+        let had_any = self.of.iter().any(|spares| !spares.is_empty());
+        self.of.clear();
+        self.due = None;
+        had_any
+    }
+
     /// When [`Self::sweep`] has something to do.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due

@@ -120,7 +120,7 @@ fn a_target_that_fails_clients_is_left_out_for_a_while() {
 
 /// Runs the test of this name in a process of its own, in which it finds this variable. Whether this
 /// is that process.
-fn is_alone(name: &str) -> bool {
+pub(crate) fn is_alone(name: &str) -> bool {
     const ALONE: &str = "HAUL_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
         return true;
@@ -131,8 +131,14 @@ fn is_alone(name: &str) -> bool {
     false
 }
 
+/// So that few have to be taken until none is left.
+pub(crate) fn have_few_descriptors() {
+    let limit = Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
+
 /// Takes descriptors until so many are left.
-fn leave(descriptors: usize) -> Vec<OwnedFd> {
+pub(crate) fn leave(descriptors: usize) -> Vec<OwnedFd> {
     let mut taken = Vec::new();
     while let Ok(descriptor) = std::io::stdin().as_fd().try_clone_to_owned() {
         taken.push(descriptor);
@@ -146,8 +152,7 @@ fn running_out_of_descriptors_leaves_no_target_out() {
     if !is_alone("targets::running_out_of_descriptors_leaves_no_target_out") {
         return;
     }
-    let limit = Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) };
-    setrlimit(Resource::Nofile, limit).unwrap();
+    have_few_descriptors();
     let (target, address) = listener();
     let checks = CheckOptions { eject_after: 1, ..CheckOptions::default() };
     let relay = Relay::start(Config { checks, ..config([address]) });

@@ -5,6 +5,8 @@ use std::sync::{Barrier, Mutex};
 
 use haul_tcp_relay::{Ended, HttpOptions, Stats};
 
+use crate::targets::{have_few_descriptors, is_alone, leave};
+
 use super::{Http, Peer, Seen, answering, client, http, http_with, ok, target};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -203,4 +205,33 @@ fn so_many_are_kept_and_no_more() {
         let stats = relay.until(|stats| (stats.active, stats.targets[0].active) == (0, 0));
         assert_eq!(stats.targets[0].connected, connected);
     }
+}
+
+#[test]
+fn connections_that_nobody_uses_make_room_for_one_that_somebody_needs() {
+    const NAME: &str =
+        "http::sharing::connections_that_nobody_uses_make_room_for_one_that_somebody_needs";
+    if !is_alone(NAME) {
+        return;
+    }
+    have_few_descriptors();
+    let both = Barrier::new(2);
+    let (address, _) = answering(move |request| {
+        if request.line.starts_with("GET") {
+            both.wait();
+        }
+        ok("here")
+    });
+    let relay = http([address]);
+    let mut clients = [client(&relay), client(&relay)];
+    clients.iter_mut().for_each(|client| client.send(GET));
+    clients.iter_mut().for_each(|client| assert_eq!(client.response().unwrap().body, b"here"));
+    drop(clients);
+    relay.until(|stats| (stats.active, stats.targets[0].active) == (0, 0));
+    // The client's own, and what accepts it: none for the target. There, one is taken, too.
+    let taken = leave(2);
+    assert_eq!(ask_once(&relay, POST), b"here");
+    drop(taken);
+    let seen = &relay.stats().targets[0];
+    assert_eq!((seen.connected, seen.failed), (3, 0));
 }
