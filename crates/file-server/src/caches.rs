@@ -73,6 +73,9 @@ impl Checked {
     /// Whether that is less than `valid_ms` ago. Otherwise whoever is told `false` is to look, and
     /// the others are told `true` as long as that may take.
     pub(crate) fn is_fresh(&self, now_ms: u64, valid_ms: u64) -> bool {
+        if valid_ms == 0 {
+            return false;
+        }
         let at = self.0.load(Ordering::Relaxed);
         if now_ms < at.saturating_add(valid_ms) {
             return true;
@@ -270,6 +273,19 @@ mod tests {
     fn found(path: &std::path::Path, varies: bool) -> Found {
         let fd = std::fs::File::open(path).unwrap().into();
         Found::File(Arc::new(OpenFile { fd, meta: meta(path, varies), direct: OnceLock::new() }))
+    }
+
+    #[test]
+    fn one_looks_when_the_time_is_over_and_everybody_when_there_is_none() {
+        let checked = Checked::at(0);
+        assert_eq!([9, 10, 10, 19].map(|now| checked.is_fresh(now, 10)), [true, false, true, true]);
+        // Many at once: had one of them to look for the others, those would be told what was.
+        let checked = Checked::at(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert!((0..100_000).all(|now| !checked.is_fresh(now, 0))));
+            }
+        });
     }
 
     #[test]

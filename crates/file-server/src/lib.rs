@@ -100,6 +100,7 @@ mod pace;
 mod path;
 mod range;
 mod requests;
+mod resident;
 mod root;
 mod sending;
 mod server;

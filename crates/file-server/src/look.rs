@@ -17,6 +17,7 @@ use crate::listing::Listed;
 use crate::meta::{OpenFile, Version};
 use crate::path::encoded;
 use crate::requests::Outcome;
+use crate::resident::load_at_once;
 use crate::root::Wait;
 use crate::sending::{Sending, Source};
 use crate::shared::Work;
@@ -151,10 +152,8 @@ impl Worker {
             let file = shared.caches.keep_open(what.asked, file, now_ms);
             return Ok(self.give(connection, what, &Source::File(file), hub));
         }
-        let resident = haul_disk::resident(&file.fd, 0, bytes);
-        if resident.is_ok_and(|there| there.resident_bytes >= bytes) {
-            let loaded = load_hot(&shared.caches, what.asked, file, now_ms);
-            return Ok(match loaded {
+        if let Some(body) = load_at_once(&file) {
+            return Ok(match keep_hot(&shared.caches, what.asked, file, body, now_ms) {
                 Some(hot) => self.give(connection, what, &Source::Hot(hot, Tier::Resident), hub),
                 None => self.fail(connection, what, 500, hub),
             });
@@ -162,8 +161,9 @@ impl Worker {
         let work = Work::Load(what.asked.key_for(&file.meta), file.meta.version);
         let (key, caches) = (Key::of(what.asked), Arc::clone(&shared.caches));
         Ok(self.wait_for(connection, hub, work, move || {
-            let loaded = load_hot(&caches, key.asked(), file, now_ms);
-            loaded.map_or(Done::Failed(500), Done::Loaded)
+            let loaded = load(&file).ok();
+            let kept = loaded.and_then(|body| keep_hot(&caches, key.asked(), file, body, now_ms));
+            kept.map_or(Done::Failed(500), Done::Loaded)
         }))
     }
 
@@ -295,14 +295,14 @@ fn wait(connection: &mut Connection, asker: Arc<()>) -> Outcome {
     Outcome::Waiting
 }
 
-/// Reads a small file, found at `found_ms`, into the cache.
-fn load_hot(
+/// Puts a small file into the cache, which was found at `found_ms`.
+fn keep_hot(
     caches: &Caches,
     asked: Asked<'_>,
     file: Arc<OpenFile>,
+    body: Box<[u8]>,
     found_ms: u64,
 ) -> Option<Arc<HotFile>> {
-    let body = load(&file).ok()?;
     // Nobody else has it: it was found for one request.
     let file = Arc::into_inner(file)?;
     Some(caches.keep_hot(asked, file.meta, body, found_ms))

@@ -1,15 +1,16 @@
 //! A range of a file on its way to a socket.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_reactor::{Moved, Remote, Socket};
-use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::connection::Message;
 use crate::fill::{Broken, Window, fill};
 use crate::meta::OpenFile;
+use crate::resident;
 use crate::shared::Desk;
 use crate::tier::{self, Source, Tier, choose, window_end};
 
@@ -186,17 +187,15 @@ impl Stream {
         if self.resident.as_ref().is_some_and(is_known) {
             return Source::PageCache;
         }
-        // Where the kernel does not tell, nothing is there: then nobody waits.
-        let resident_bytes = match haul_disk::resident(&self.file.fd, from, end - from) {
-            Ok(residency) if !self.is_unsendable => residency.resident_bytes,
-            _ => 0,
+        let seed = u64::from(now.saturating_duration_since(desk.shared.started).subsec_nanos());
+        let resident_bytes = if self.is_unsendable {
+            0
+        } else {
+            resident::resident_bytes(&self.file.fd, from, end, seed)
         };
-        let span = page_span(from, end);
-        let is_all = resident_bytes >= span && self.is_read(end);
-        let resident_bytes = if is_all { resident_bytes } else { resident_bytes.min(span - 1) };
         let mut window = tier::Window {
             file_bytes: self.file.meta.version.bytes,
-            window_bytes: span,
+            window_bytes: resident::page_span(from, end),
             resident_bytes,
             asked: 0,
         };
@@ -223,17 +222,6 @@ impl Stream {
                 asked
             }
         }
-    }
-
-    /// Whether the last byte before `end` can be read without waiting: pages whose read is still
-    /// under way count as resident, and reads end in order.
-    fn is_read(&self, end: u64) -> bool {
-        let (mut byte, at) = ([0], end.saturating_sub(1));
-        let buffers = &mut [IoSliceMut::new(&mut byte)];
-        let read =
-            retry_on_intr(|| preadv2(&self.file.fd, &mut *buffers, at, ReadWriteFlags::NOWAIT));
-        // Where reads cannot be asked not to wait, residency has to do.
-        matches!(read, Ok(1) | Err(Errno::OPNOTSUPP | Errno::NOSYS))
     }
 
     /// Has the kernel hold back what fills no segment, for as long as more follows at once: each
@@ -271,12 +259,6 @@ impl Stream {
             Err(errno) => Err(errno.into()),
         }
     }
-}
-
-/// The bytes of the pages that a range lies in: residency is told in whole pages.
-pub(crate) fn page_span(from: u64, end: u64) -> u64 {
-    let page_bytes = rustix::param::page_size() as u64;
-    end.next_multiple_of(page_bytes) - from / page_bytes * page_bytes
 }
 
 impl Broken {

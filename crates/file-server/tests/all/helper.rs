@@ -1,12 +1,16 @@
 //! A directory, a server of it on a thread, and the seed of what is random.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use haul_file_server::{Address, Config, Handle, Server, Stats};
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_uid;
 use tempfile::TempDir;
 
 /// A directory on a disk: the usual temporary one may well be in memory.
@@ -37,13 +41,33 @@ impl Place {
 
     /// One thread that serves this directory, changed from the defaults by `change`.
     pub(crate) fn serve(&self, change: impl FnOnce(&mut Config)) -> Running {
+        Running::start(self.config(change))
+    }
+
+    /// The same, as a user to whom nothing belongs. Only root can have that.
+    pub(crate) fn serve_as_nobody(&self) -> Option<Running> {
+        if !geteuid().is_root() {
+            haul_test_image::skip("only root can be somebody else");
+            return None;
+        }
+        let config = self.config(|_| {});
+        std::fs::set_permissions(self.path(""), Permissions::from_mode(0o755)).unwrap();
+        // A user is one of a thread, and of those that it starts.
+        let started = std::thread::spawn(|| {
+            set_thread_uid(Uid::from_raw(65534)).unwrap();
+            Running::start(config)
+        });
+        Some(started.join().unwrap())
+    }
+
+    fn config(&self, change: impl FnOnce(&mut Config)) -> Config {
         let mut config = Config::new(self.0.path());
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.threads = 1;
         // A test changes files faster than people do.
         config.tiers.valid = Duration::ZERO;
         change(&mut config);
-        Running::start(config)
+        config
     }
 }
 

@@ -136,6 +136,27 @@ fn what_is_in_memory_is_sent_from_there() {
     assert_eq!((stats.disk_jobs, stats.carriers_made), (2, 0), "nobody waited for a disk");
 }
 
+/// The kernel does not say what is in memory of a file that is not ours.
+#[test]
+fn what_is_in_memory_is_sent_from_there_although_it_belongs_to_somebody_else() {
+    let place = Place::new();
+    let bytes = noise(1, BIG);
+    let path = place.write("big", &bytes);
+    place.write("small", "12345");
+    let Some(running) = place.serve_as_nobody() else { return };
+    assert!(get(running.address, "/big", "").body == bytes);
+    assert_eq!(get(running.address, "/small", "").text(), "12345");
+    let stats = running.after(2);
+    assert_eq!(stats.tier(Tier::Resident), (2, BIG as u64 + 5), "{stats:?}");
+    assert_eq!((stats.disk_jobs, stats.carriers_made), (2, 0), "but for encoded forms");
+    evict(&path);
+    assert!(get(running.address, "/big", "").body == bytes);
+    let stats = running.after(3);
+    assert_eq!(stats.tier(Tier::Direct), (1, BIG as u64), "{stats:?}");
+    // What was tried to be read at once may be there now.
+    assert!(resident(&path) <= BIG as u64 / 64, "{}", resident(&path));
+}
+
 #[test]
 fn a_file_that_is_partly_in_memory_is_sent_from_both() {
     let place = Place::new();
