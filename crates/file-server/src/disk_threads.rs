@@ -1,8 +1,9 @@
 //! Threads that may wait for a disk, so that the one that serves everybody never does.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -24,7 +25,6 @@ const SWEEP_MIN: usize = 256;
 pub(crate) struct DiskThreads {
     shared: Arc<Shared>,
     small_max: usize,
-    threads: Vec<JoinHandle<()>>,
 }
 
 /// There are enough jobs.
@@ -108,12 +108,12 @@ impl DiskThreads {
     /// So many threads, for which so many small jobs may wait.
     pub(crate) fn start(count: usize, small_max: usize) -> Result<Self> {
         let shared = Arc::new(Shared::default());
-        let mut started = Self { shared, small_max, threads: Vec::new() };
+        let started = Self { shared, small_max };
         for _ in 0..count.max(1) {
             let shared = Arc::clone(&started.shared);
             let thread = thread::Builder::new().name("files-disk".to_owned());
             // Those that run already end when `started` is dropped.
-            started.threads.push(thread.spawn(move || shared.work()).map_err(Error::Thread)?);
+            thread.spawn(move || shared.work()).map_err(Error::Thread)?;
         }
         Ok(started)
     }
@@ -173,7 +173,9 @@ impl Shared {
                     queues.dropped += u64::from(!is_wanted);
                     drop(queues);
                     if is_wanted {
-                        (job.work)();
+                        // Those who wait for it are told by what it drops, if at all; the others
+                        // still need this thread.
+                        drop(catch_unwind(AssertUnwindSafe(job.work)));
                     } else {
                         drop(job);
                     }
@@ -186,17 +188,14 @@ impl Shared {
 }
 
 impl Drop for DiskThreads {
-    /// Waits for what is under way; what was not begun is dropped.
+    /// Drops what was not begun, and leaves what is under way to itself: nobody waits for it any
+    /// more, and a disk that hangs must not keep the server from ending.
     fn drop(&mut self) {
-        self.shared.queues.lock().is_over = true;
-        self.shared.work.notify_all();
-        for thread in self.threads.drain(..) {
-            // Had a job panicked, its connection has waited in vain, and is closed with the rest.
-            drop(thread.join());
-        }
         let mut queues = self.shared.queues.lock();
+        queues.is_over = true;
         let left = (std::mem::take(&mut queues.small), std::mem::take(&mut queues.big));
         drop(queues);
+        self.shared.work.notify_all();
         drop(left);
     }
 }
@@ -283,6 +282,26 @@ mod tests {
         drop(release);
         told.recv().unwrap();
         assert_eq!(hand(), Ok(()));
+    }
+
+    #[test]
+    fn the_end_waits_for_no_job_and_drops_those_that_were_not_begun() {
+        let (threads, release) = busy(10);
+        let (tell, told) = mpsc::channel();
+        threads.hand_small(None, move || tell.send(()).unwrap()).unwrap();
+        drop(threads);
+        assert_eq!(told.recv(), Err(mpsc::RecvError));
+        // Until here it was under way.
+        release.send(()).unwrap();
+    }
+
+    #[test]
+    fn a_job_that_panics_takes_no_thread_with_it() {
+        let threads = DiskThreads::start(1, 10).unwrap();
+        let (tell, told) = mpsc::channel();
+        threads.hand_small(None, || std::panic::resume_unwind(Box::new("as tested"))).unwrap();
+        threads.hand_small(None, move || tell.send(()).unwrap()).unwrap();
+        assert_eq!(told.recv(), Ok(()));
     }
 
     #[test]

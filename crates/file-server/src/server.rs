@@ -181,11 +181,19 @@ fn start(
     handle: Arc<Handle>,
 ) -> Result<JoinHandle<io::Result<()>>> {
     let run = move || {
-        let ended = reactor.run().map(drop);
-        handle.end.one_ended();
-        ended
+        let _told = OneEnds(&handle.end);
+        reactor.run().map(drop)
     };
     thread::Builder::new().name(name.to_owned()).spawn(run).map_err(Error::Thread)
+}
+
+/// Tells the end of a thread, even of one that panics: the others do not go on without it.
+struct OneEnds<'a>(&'a End);
+
+impl Drop for OneEnds<'_> {
+    fn drop(&mut self) {
+        self.0.one_ended();
+    }
 }
 
 fn joined(thread: JoinHandle<io::Result<()>>) -> Result<()> {

@@ -37,6 +37,8 @@ pub struct Reactor<S: Service> {
     again: Vec<Key>,
     mail: Mail<S::Message>,
     letters: Receiver<(Key, S::Message)>,
+    /// More than one turn takes: the kernel has told of them already.
+    may_have_letters: bool,
     shared: Arc<Shared>,
     is_draining: bool,
     now: Instant,
@@ -77,6 +79,7 @@ impl<S: Service> Reactor<S> {
             again: Vec::new(),
             mail: Mail { sender, waker },
             letters,
+            may_have_letters: false,
             shared: Arc::default(),
             is_draining: false,
             now,
@@ -134,7 +137,11 @@ impl<S: Service> Reactor<S> {
         for key in std::mem::take(&mut self.ready) {
             self.drive(key, Event::Ready);
         }
-        while let Ok((key, message)) = self.letters.try_recv() {
+        // Those that are there now: what is sent because of them comes in the next turn, so that
+        // who keeps being told something does not keep the others waiting.
+        let letters: Vec<_> = self.letters.try_iter().take(EVENTS_PER_TURN).collect();
+        self.may_have_letters = letters.len() == EVENTS_PER_TURN;
+        for (key, message) in letters {
             self.drive(key, Event::Told(message));
         }
         for key in std::mem::take(&mut self.again) {
@@ -155,7 +162,8 @@ impl<S: Service> Reactor<S> {
     /// How long this turn may wait for the kernel.
     fn patience(&self) -> Option<Duration> {
         let may_accept = |waiting: &Waiting| waiting.may_have_more && !waiting.is_held_back;
-        if !self.again.is_empty() || self.listeners.iter().any(may_accept) {
+        let has_more = self.may_have_letters || !self.again.is_empty();
+        if has_more || self.listeners.iter().any(may_accept) {
             return Some(Duration::ZERO);
         }
         let is_held_back = self.listeners.iter().any(|waiting| waiting.is_held_back);

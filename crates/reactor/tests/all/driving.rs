@@ -63,6 +63,30 @@ fn those_who_use_up_their_share_take_turns() {
 }
 
 #[test]
+fn who_is_told_something_again_and_again_keeps_nobody_waiting() {
+    let running = Running::start(10);
+    let mut told = running.connect();
+    echo(&mut told, 1);
+    running.remotes.recv().unwrap().tell(FOR_EVER);
+    echo(&mut running.connect(), 2);
+}
+
+#[test]
+fn of_more_messages_than_one_turn_takes_none_is_forgotten() {
+    let running = Running::start(10);
+    let mut stream = running.connect();
+    echo(&mut stream, 1);
+    let remote = running.remotes.recv().unwrap();
+    let told: Vec<u8> = (0..5000_u32).map(|number| (number % 250) as u8).collect();
+    told.iter().for_each(|message| remote.tell(*message));
+    let came = running.driven.iter().filter_map(|(_, event)| match event {
+        Event::Told(message) => Some(message),
+        _ => None,
+    });
+    assert_eq!(came.take(5000).collect::<Vec<_>>(), told);
+}
+
+#[test]
 fn a_message_of_another_thread_reaches_its_connection_and_no_later_one() {
     let running = Running::start(10);
     let mut first = running.connect();

@@ -19,6 +19,9 @@ mod itself;
 mod pushing;
 mod stopping;
 
+/// Whoever is told this tells it to itself again.
+const FOR_EVER: u8 = 255;
+
 /// Does what the first byte of each message says.
 struct Obedient {
     remotes: Sender<Remote<u8>>,
@@ -49,6 +52,9 @@ impl Service for Obedient {
 
     fn drive(&mut self, peer: &mut Peer, event: Event<u8>, hub: &mut Hub<'_, u8>) -> Next {
         let (is_again, is_drain) = (event == Event::Again, event == Event::Drain);
+        if event == Event::Told(FOR_EVER) {
+            hub.remote().tell(FOR_EVER);
+        }
         if event == Event::Deadline {
             peer.deadline = None;
         }
