@@ -13,9 +13,14 @@ pub(crate) fn raise_limit() -> Option<u64> {
     }
 }
 
+/// A socket, and a file that is open twice.
+const PER_CONNECTION: usize = 3;
+
 /// What a server of files would like to have open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
+    /// Each is a socket and, while a file is sent that is not kept open, that file, which may be
+    /// open once more for direct reads.
     pub(crate) connections: usize,
     /// Each is open once, and once more for direct reads.
     pub(crate) open_files: usize,
@@ -30,7 +35,8 @@ impl Wanted {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let open_files = self.open_files.min(limit / 8);
         let left = limit.saturating_sub(open_files.saturating_mul(2)).saturating_sub(self.reserve);
-        Self { open_files, connections: self.connections.min(left).max(1), ..self }
+        let connections = self.connections.min(left / PER_CONNECTION).max(1);
+        Self { open_files, connections, ..self }
     }
 }
 
@@ -43,10 +49,10 @@ mod tests {
         let wanted = Wanted { connections: 10_000, open_files: 1024, reserve: 100 };
         for (limit, connections, open_files) in [
             (1 << 20, 10_000, 1024),
-            (12_148, 10_000, 1024),
-            (12_147, 9_999, 1024),
-            (8192, 6044, 1024),
-            (1024, 668, 128),
+            (32_148, 10_000, 1024),
+            (32_147, 9_999, 1024),
+            (8192, 2014, 1024),
+            (1024, 222, 128),
             (100, 1, 12),
         ] {
             let fitted = Wanted { connections, open_files, ..wanted };

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use haul_file_store::Error as StoreError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::PIPE_BUF;
 
 /// The result of a subcommand.
 pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
@@ -122,6 +124,21 @@ pub(crate) fn exit_code(result: Result) -> ExitCode {
 /// One message on stderr. When even that is gone there is nobody left to tell.
 pub(crate) fn say(text: &str) {
     writeln!(io::stderr(), "haul: {text}").ok();
+}
+
+/// The same, for threads that must go on: what stderr has no room for is lost. It takes no lock,
+/// which somebody who waits for room may hold.
+pub(crate) fn say_if_room(text: &str) {
+    let stderr = io::stderr();
+    // What is to be written at once never waits where there is room for anything.
+    for piece in format!("haul: {text}\n").as_bytes().chunks(PIPE_BUF) {
+        let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];
+        let now = Timespec::default();
+        let has_room = poll(&mut ready, Some(&now)).is_ok_and(|count| count > 0);
+        if !has_room || rustix::io::write(&stderr, piece).is_err() {
+            return;
+        }
+    }
 }
 
 /// `what`, then every error of the chain, each once: some errors repeat their source.

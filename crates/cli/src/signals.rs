@@ -12,7 +12,7 @@ use std::{io, thread};
 use tokio::runtime;
 use tokio::signal::unix::{self, SignalKind, signal};
 
-use crate::report::{Exit, OrFail, Result, say};
+use crate::report::{Exit, OrFail, Result, say_if_room};
 
 /// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,14 +82,15 @@ async fn next(caught: &mut [(Signal, unix::Signal)]) -> Signal {
     .await
 }
 
-/// What the signals that end a program do: the first says that `work` is finished now, and does
-/// `act`; a second one ends the process.
+/// What the signals that end a program do: the first does `act`, and says that `work` is
+/// finished now; a second one ends the process.
 pub(crate) fn ending(work: &'static str, act: impl FnOnce(Signal)) -> impl FnMut(Signal) {
     let mut act = Some(act);
     move |signal| match act.take() {
         Some(act) => {
-            say(&format!("finishing {work}; once more ends at once"));
             act(signal);
+            // The second one is heard even if nobody reads this.
+            say_if_room(&format!("finishing {work}; once more ends at once"));
         }
         // Nothing is lost: stores and benches are always ready for the end of their process.
         None => signal.end(),

@@ -342,3 +342,21 @@ impl End {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_has_ended_too() {
+        let end = End::default();
+        end.state.lock().running = 2;
+        let panicking = || {
+            let _told = OneEnds(&end);
+            std::panic::resume_unwind(Box::new("as tested"))
+        };
+        let joined = thread::scope(|scope| scope.spawn::<_, ()>(panicking).join());
+        assert!(joined.is_err());
+        assert_eq!(end.state.lock().running, 1);
+    }
+}

@@ -9,7 +9,7 @@ use haul_file_server::Lines;
 use parking_lot::{Condvar, Mutex};
 
 use crate::output::unwritten;
-use crate::report::{Result, say};
+use crate::report::{Result, say_if_room};
 
 /// Lines that wait; more are dropped, and counted.
 const WAITING_BYTES_MAX: usize = 8 << 20;
@@ -69,7 +69,7 @@ impl StdoutLines {
         let thread = self.thread.lock().take().filter(|_| has_ended);
         let written = thread.and_then(|thread| thread.join().ok());
         if dropped > 0 {
-            say(&format!("{dropped} lines of the access log were dropped"));
+            say_if_room(&format!("{dropped} lines of the access log were dropped"));
         }
         written.unwrap_or(Ok(())).map_err(unwritten)
     }

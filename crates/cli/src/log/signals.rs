@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_line_log::LineLog;
 
 use super::input::Stop;
-use crate::report::{Result, chain, say};
+use crate::report::{Result, chain, say_if_room};
 use crate::signals::{Signal, on_each};
 
 const ALL: [Signal; 5] =
@@ -19,12 +19,12 @@ pub(super) fn catch(log: Arc<LineLog>, stop: Stop) -> Result {
         Signal::Hangup | Signal::Alarm | Signal::User => drop(log.rotate()),
         Signal::Interrupt if !is_interrupted => {
             is_interrupted = true;
-            say("reading on to the end of the input; once more ends it");
+            say_if_room("reading on to the end of the input; once more ends it");
         }
         Signal::Interrupt | Signal::Terminate if stop.is_asked() => {
             // Whoever brings lines and waits for a full disk is let go.
             if let Err(error) = log.close() {
-                say(&chain("the log is not complete", Some(&error)));
+                say_if_room(&chain("the log is not complete", Some(&error)));
             }
             signal.end();
         }

@@ -9,7 +9,7 @@ use haul_tcp_relay::{Handle, Server};
 use crate::args::RelayArgs;
 use crate::descriptors;
 use crate::ready;
-use crate::report::{Exit, Failure, OrFail, Result, say};
+use crate::report::{Exit, Failure, OrFail, Result, say_if_room};
 use crate::signals::{Signal, ending, on_each};
 
 /// Relays until a signal asks to stop, and tells what was done.
@@ -41,7 +41,7 @@ fn catch_signals(relay: Handle) -> Result {
     let drained = relay.clone();
     let mut end = ending("the connections there are", move |_signal| drained.drain());
     on_each(&[Signal::Interrupt, Signal::Terminate, Signal::User], move |signal| match signal {
-        Signal::User => say(report::text(&relay.stats()).trim_end()),
+        Signal::User => say_if_room(report::text(&relay.stats()).trim_end()),
         _ => end(signal),
     })
 }

@@ -16,6 +16,9 @@ use crate::meta::Version;
 /// further one is made beyond that.
 const BYTES_MAX: u64 = 64 << 20;
 
+/// What is set aside for one that is being made: few are longer.
+const MADE_BYTES: u64 = 2 << 20;
+
 /// What those may take that are kept for the next one who asks.
 const KEPT_BYTES: u64 = 16 << 20;
 
@@ -35,8 +38,30 @@ pub(crate) struct ListingKey {
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) page: Page,
+    taken: Taken,
+}
+
+/// A part of what all may take, until it is dropped.
+#[derive(Debug)]
+struct Taken {
     bytes: u64,
     alive_bytes: Arc<AtomicU64>,
+}
+
+impl Taken {
+    /// So much, where there is room for it.
+    fn take(alive_bytes: &Arc<AtomicU64>, bytes: u64) -> Option<Self> {
+        let alive_before = alive_bytes.fetch_add(bytes, Relaxed);
+        // Given back, where there is none.
+        let taken = Self { bytes, alive_bytes: Arc::clone(alive_bytes) };
+        (alive_before + bytes <= BYTES_MAX).then_some(taken)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.alive_bytes.fetch_sub(self.bytes, Relaxed);
+    }
 }
 
 /// A listing that was made a short while ago.
@@ -55,7 +80,7 @@ struct ByBytes;
 
 impl Weighter<ListingKey, Arc<Kept>> for ByBytes {
     fn weight(&self, _: &ListingKey, kept: &Arc<Kept>) -> u64 {
-        kept.listed.bytes
+        kept.listed.taken.bytes
     }
 }
 
@@ -111,16 +136,14 @@ impl Listings {
         version: Version,
         now_ms: u64,
     ) -> Result<Arc<Listed>, u16> {
-        if self.alive_bytes() >= BYTES_MAX {
-            return Err(503);
-        }
+        let set_aside = Taken::take(&self.alive_bytes, MADE_BYTES).ok_or(503_u16)?;
         let page = listing::read_page(finder, dir, &key.path, key.as_json);
         let mut page = page.map_err(|_errno| 500_u16)?;
         page.text.shrink_to_fit();
         let bytes = page.text.len() as u64;
-        self.alive_bytes.fetch_add(bytes, Relaxed);
-        let alive_bytes = Arc::clone(&self.alive_bytes);
-        let listed = Arc::new(Listed { page, bytes, alive_bytes });
+        drop(set_aside);
+        let taken = Taken::take(&self.alive_bytes, bytes).ok_or(503_u16)?;
+        let listed = Arc::new(Listed { page, taken });
         if self.valid_ms > 0 {
             let kept = Kept { listed: Arc::clone(&listed), version, seen_ms: now_ms };
             self.kept.insert(key, Arc::new(kept));
@@ -136,12 +159,6 @@ impl Listings {
     /// What they take now.
     pub(crate) fn alive_bytes(&self) -> u64 {
         self.alive_bytes.load(Relaxed)
-    }
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        self.alive_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -217,5 +234,18 @@ mod tests {
         assert_eq!(listings.alive_bytes(), 0);
         listings.alive_bytes.store(BYTES_MAX, Relaxed);
         assert_eq!(make().map(drop), Err(503), "there are enough");
+    }
+
+    #[test]
+    fn those_that_are_being_made_count_and_never_exceed_the_limit_together() {
+        let alive_bytes = Arc::default();
+        let making: Vec<_> =
+            std::iter::from_fn(|| Taken::take(&alive_bytes, MADE_BYTES)).take(100).collect();
+        assert_eq!(making.len() as u64, BYTES_MAX / MADE_BYTES);
+        assert_eq!(alive_bytes.load(Relaxed), BYTES_MAX, "what was refused was given back");
+        drop(making);
+        assert_eq!(alive_bytes.load(Relaxed), 0);
+        assert!(Taken::take(&alive_bytes, BYTES_MAX + 1).is_none(), "longer than was thought");
+        assert_eq!(alive_bytes.load(Relaxed), 0);
     }
 }
