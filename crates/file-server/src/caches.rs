@@ -63,11 +63,15 @@ impl Equivalent<Key> for Asked<'_> {
 
 /// When something was last seen to be as it is on the disk, in milliseconds of the server.
 #[derive(Debug)]
-pub(crate) struct Checked(AtomicU64);
+pub(crate) struct Checked {
+    at: AtomicU64,
+    /// The time before that: of the latest one it is known only that somebody was told to look.
+    before: AtomicU64,
+}
 
 impl Checked {
     pub(crate) fn at(now_ms: u64) -> Self {
-        Self(AtomicU64::new(now_ms))
+        Self { at: AtomicU64::new(now_ms), before: AtomicU64::new(now_ms) }
     }
 
     /// Whether that is less than `valid_ms` ago. Otherwise whoever is told `false` is to look, and
@@ -76,12 +80,21 @@ impl Checked {
         if valid_ms == 0 {
             return false;
         }
-        let at = self.0.load(Ordering::Relaxed);
+        let at = self.at.load(Ordering::Relaxed);
         if now_ms < at.saturating_add(valid_ms) {
             return true;
         }
-        let claimed = self.0.compare_exchange(at, now_ms, Ordering::Relaxed, Ordering::Relaxed);
+        let claimed = self.at.compare_exchange(at, now_ms, Ordering::Relaxed, Ordering::Relaxed);
+        if claimed.is_ok() {
+            self.before.store(at, Ordering::Relaxed);
+        }
         claimed.is_err()
+    }
+
+    /// Whether it was fresh until lately, for who was told to look: within as long again.
+    fn was_fresh(&self, now_ms: u64, valid_ms: u64) -> bool {
+        let before = self.before.load(Ordering::Relaxed);
+        now_ms < before.saturating_add(valid_ms.saturating_mul(2))
     }
 }
 
@@ -225,13 +238,29 @@ impl Caches {
         hot.or_else(|| self.any_open(asked).map(|kept| Source::File(Arc::clone(&kept.file))))
     }
 
+    /// The same, for who was told to look and cannot at once, if it was fresh until lately.
+    pub(crate) fn any_lately(&self, asked: Asked<'_>, now_ms: u64) -> Option<Source> {
+        if let Some(file) = self.any_hot(asked) {
+            let is_so = file.checked.was_fresh(now_ms, self.valid_ms);
+            return is_so.then_some(Source::Hot(file, Tier::Memory));
+        }
+        let kept = self.any_open(asked)?;
+        let is_so = kept.checked.was_fresh(now_ms, self.valid_ms);
+        is_so.then(|| Source::File(Arc::clone(&kept.file)))
+    }
+
+    /// Whether anything is believed without being looked at.
+    pub(crate) fn are_believed(&self) -> bool {
+        self.valid_ms > 0
+    }
+
     /// Closes files that nobody asked for lately, and those that have no name any more: their room
     /// on the disk is free only then.
     pub(crate) fn sweep(&self, now_ms: u64) {
         let idle_ms = self.valid_ms.saturating_add(IDLE_MS);
         for (key, kept) in self.open.iter() {
             // Whoever asks has it looked at again.
-            let is_idle = now_ms >= kept.checked.0.load(Ordering::Relaxed).saturating_add(idle_ms);
+            let is_idle = now_ms >= kept.checked.at.load(Ordering::Relaxed).saturating_add(idle_ms);
             if is_idle || !has_name(&kept.file) {
                 // Closed here, after the lock of the cache: that can take a while.
                 self.open.remove_if(&key, |now| Arc::ptr_eq(now, &kept));
@@ -279,6 +308,7 @@ mod tests {
     fn one_looks_when_the_time_is_over_and_everybody_when_there_is_none() {
         let checked = Checked::at(0);
         assert_eq!([9, 10, 10, 19].map(|now| checked.is_fresh(now, 10)), [true, false, true, true]);
+        assert!(checked.was_fresh(19, 10) && !checked.was_fresh(20, 10));
         // Many at once: had one of them to look for the others, those would be told what was.
         let checked = Checked::at(0);
         std::thread::scope(|scope| {

@@ -22,20 +22,16 @@ const LINGER_BYTES: u64 = 1 << 20;
 /// What other threads tell a connection.
 pub(crate) enum Message {
     /// What they found, or read, for the request it waits with.
-    Ready(Ready),
+    Ready(Done),
     /// The next window of what it sends.
     Filled(Result<Window, Broken>),
 }
 
-/// What a request had to wait for.
-pub(crate) enum Ready {
-    Found(Found),
-    Done(Done),
-}
-
-/// What was done once for all who waited for it.
+/// What a request had to wait for, which may have been done once for all who did.
 #[derive(Debug, Clone)]
 pub(crate) enum Done {
+    /// What is there, at this moment of the server or later.
+    Found(Found, u64),
     Loaded(Arc<HotFile>),
     Listed(Arc<Listed>),
     /// It was not: an answer with this status.
@@ -54,7 +50,7 @@ pub(crate) struct Connection {
     /// Bytes of the body of the last request that are still to come, for nobody.
     pub(crate) skip_bytes: u64,
     pub(crate) requests: u32,
-    pub(crate) ready: Option<Ready>,
+    pub(crate) ready: Option<Done>,
     pub(crate) closes: bool,
     /// It may send more than was answered.
     pub(crate) sends_on: bool,

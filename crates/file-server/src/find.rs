@@ -14,12 +14,13 @@ use crate::root::{NotOpened, Opened, Root, Wait};
 const INDEX: &[u8] = b"index.html";
 
 /// What is at a path.
+#[derive(Debug, Clone)]
 pub(crate) enum Found {
     File(Arc<OpenFile>),
     /// A directory whose name lacks the slash at its end.
     WithoutSlash,
     /// A directory to be listed.
-    Directory(OwnedFd),
+    Directory(Arc<OwnedFd>),
     /// Nothing: an answer with this status.
     Status(u16),
 }
@@ -84,7 +85,7 @@ impl Finder {
         match self.root.open_at(&index, wait) {
             Ok(Opened::File(fd, stat)) => self.file(&index, fd, &stat, accepted, wait),
             Ok(Opened::Directory(_)) | Err(NotOpened::Status(404)) if self.with_listings => {
-                Ok(Found::Directory(fd))
+                Ok(Found::Directory(Arc::new(fd)))
             }
             Ok(Opened::Directory(_)) => Ok(Found::Status(404)),
             Err(not) => Err(not),

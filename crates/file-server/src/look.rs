@@ -3,13 +3,15 @@
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Instant;
 
 use haul_reactor::{Hub, Moved};
+use rustix::fs::{self, Mode, OFlags};
 
 use crate::answer::{self, Page};
 use crate::asking::Asking;
 use crate::caches::{Asked, Caches, HotFile, Key};
-use crate::connection::{Connection, Done, Message, Ready, State};
+use crate::connection::{Connection, Done, Message, State};
 use crate::disk_threads::Full;
 use crate::fill::load;
 use crate::find::{Found, NotKnown};
@@ -20,7 +22,7 @@ use crate::requests::Outcome;
 use crate::resident::load_at_once;
 use crate::root::Wait;
 use crate::sending::{Sending, Source};
-use crate::shared::Work;
+use crate::shared::{Work, ms_since};
 use crate::tier::Tier;
 use crate::worker::Worker;
 
@@ -38,14 +40,20 @@ impl Worker {
         &mut self,
         connection: &mut Connection,
         what: &What<'_>,
-        ready: Option<Ready>,
+        ready: Option<Done>,
         hub: &mut Hub<'_, Message>,
     ) -> io::Result<Outcome> {
         let shared = Arc::clone(&self.desk.shared);
         let now_ms = self.ms(hub);
-        let found = match ready {
-            Some(Ready::Found(found)) => found,
-            Some(Ready::Done(done)) => return Ok(self.give_done(connection, what, done, hub)),
+        let (found, found_ms) = match ready {
+            Some(Done::Found(found, found_ms)) => (found, found_ms),
+            Some(Done::Loaded(file)) => {
+                return Ok(self.give(connection, what, &Source::Hot(file, Tier::Read), hub));
+            }
+            Some(Done::Listed(listed)) => {
+                return Ok(self.give_listing(connection, what, &listed, hub));
+            }
+            Some(Done::Failed(status)) => return Ok(self.fail(connection, what, status, hub)),
             None => {
                 if let Some(file) = shared.caches.hot(what.asked, now_ms) {
                     return self.give_hot(connection, what, file, hub);
@@ -54,14 +62,14 @@ impl Worker {
                     return Ok(self.give(connection, what, &Source::File(file), hub));
                 }
                 match shared.finder.find(what.asked.path, what.asked.accepted, Wait::Never) {
-                    Ok(found) => found,
+                    Ok(found) => (found, now_ms),
                     Err(NotKnown) => return Ok(self.find_elsewhere(connection, what, hub)),
                 }
             }
         };
         shared.caches.learn(what.asked, &found);
         match found {
-            Found::File(file) => self.found_file(connection, what, file, hub),
+            Found::File(file) => self.found_file(connection, what, file, found_ms, hub),
             Found::WithoutSlash => {
                 let mut to = encoded(what.asked.path) + "/";
                 if let Some(query) = what.query {
@@ -72,21 +80,6 @@ impl Worker {
             }
             Found::Directory(dir) => Ok(self.list(connection, what, dir, hub)),
             Found::Status(status) => Ok(self.fail(connection, what, status, hub)),
-        }
-    }
-
-    /// Gives what was done for this request, and maybe for others, too.
-    fn give_done(
-        &self,
-        connection: &mut Connection,
-        what: &What<'_>,
-        done: Done,
-        hub: &Hub<'_, Message>,
-    ) -> Outcome {
-        match done {
-            Done::Loaded(file) => self.give(connection, what, &Source::Hot(file, Tier::Read), hub),
-            Done::Listed(listed) => self.give_listing(connection, what, &listed, hub),
-            Done::Failed(status) => self.fail(connection, what, status, hub),
         }
     }
 
@@ -106,28 +99,50 @@ impl Worker {
         }
     }
 
+    /// Has a thread look that may wait. Who asks for something that was right until lately does not
+    /// wait for it: in front of that thread there may be thousands.
     fn find_elsewhere(
         &self,
         connection: &mut Connection,
         what: &What<'_>,
         hub: &Hub<'_, Message>,
     ) -> Outcome {
-        let key = Key::of(what.asked);
         let shared = &self.desk.shared;
         let (finder, caches) = (Arc::clone(&shared.finder), Arc::clone(&shared.caches));
-        let asker = Arc::new(());
-        // Others believe what is kept as long as somebody looks, so that is done in any case.
-        let is_kept = caches.any(what.asked).is_some();
-        let wanted = (!is_kept).then(|| Arc::downgrade(&asker));
-        let remote = hub.remote();
-        let handed = shared.disk.hand_small(wanted, move || {
+        let (key, started) = (Key::of(what.asked), shared.started);
+        let work = Work::Find(key.clone());
+        let find = move || {
+            // Before: what changes meanwhile may not be seen.
+            let found_ms = ms_since(started, Instant::now());
             let found = finder.find(key.asked().path, key.asked().accepted, Wait::May);
             let found = found.unwrap_or(Found::Status(503));
             // Here, since its asker may be gone.
             caches.learn(key.asked(), &found);
-            remote.tell(Message::Ready(Ready::Found(found)));
-        });
-        match handed {
+            Done::Found(found, found_ms)
+        };
+        if !shared.caches.are_believed() {
+            return self.find_alone(connection, what, hub, find);
+        }
+        if let Some(kept) = shared.caches.any_lately(what.asked, self.ms(hub)) {
+            drop(self.together(work, |_done| (), true, find));
+            return self.give(connection, what, &kept, hub);
+        }
+        // Others believe what is kept as long as somebody looks, so that is done in any case.
+        let is_kept = shared.caches.any(what.asked).is_some();
+        self.wait_for(connection, hub, work, is_kept, find)
+    }
+
+    /// For one asker, who is to see every change: others may have begun to look before it.
+    fn find_alone(
+        &self,
+        connection: &mut Connection,
+        what: &What<'_>,
+        hub: &Hub<'_, Message>,
+        find: impl FnOnce() -> Done + Send + 'static,
+    ) -> Outcome {
+        let (asker, remote) = (Arc::new(()), hub.remote());
+        let job = move || remote.tell(Message::Ready(find()));
+        match self.desk.shared.disk.hand_small(Some(Arc::downgrade(&asker)), job) {
             Ok(()) => {
                 self.desk.counts.disk_jobs.add(1);
                 wait(connection, asker)
@@ -141,29 +156,27 @@ impl Worker {
         connection: &mut Connection,
         what: &What<'_>,
         file: Arc<OpenFile>,
+        found_ms: u64,
         hub: &mut Hub<'_, Message>,
     ) -> io::Result<Outcome> {
         let shared = Arc::clone(&self.desk.shared);
         if let Some(hot) = shared.caches.hot_in_state(what.asked, &file.meta) {
             return self.give_hot(connection, what, hot, hub);
         }
-        let (now_ms, bytes) = (self.ms(hub), file.meta.version.bytes);
+        let bytes = file.meta.version.bytes;
         if what.is_head || shared.hot_bytes_max == 0 || bytes > shared.hot_bytes_max {
-            let file = shared.caches.keep_open(what.asked, file, now_ms);
+            let file = shared.caches.keep_open(what.asked, file, found_ms);
             return Ok(self.give(connection, what, &Source::File(file), hub));
         }
         if let Some(body) = load_at_once(&file) {
-            return Ok(match keep_hot(&shared.caches, what.asked, file, body, now_ms) {
-                Some(hot) => self.give(connection, what, &Source::Hot(hot, Tier::Resident), hub),
-                None => self.fail(connection, what, 500, hub),
-            });
+            let hot = keep_hot(&shared.caches, what.asked, file, body, found_ms);
+            return Ok(self.give(connection, what, &Source::Hot(hot, Tier::Resident), hub));
         }
         let work = Work::Load(what.asked.key_for(&file.meta), file.meta.version);
         let (key, caches) = (Key::of(what.asked), Arc::clone(&shared.caches));
-        Ok(self.wait_for(connection, hub, work, move || {
-            let loaded = load(&file).ok();
-            let kept = loaded.and_then(|body| keep_hot(&caches, key.asked(), file, body, now_ms));
-            kept.map_or(Done::Failed(500), Done::Loaded)
+        Ok(self.wait_for(connection, hub, work, false, move || match load(&file) {
+            Ok(body) => Done::Loaded(keep_hot(&caches, key.asked(), file, body, found_ms)),
+            Err(_broken) => Done::Failed(500),
         }))
     }
 
@@ -172,10 +185,10 @@ impl Worker {
         &self,
         connection: &mut Connection,
         what: &What<'_>,
-        dir: OwnedFd,
+        dir: Arc<OwnedFd>,
         hub: &Hub<'_, Message>,
     ) -> Outcome {
-        let Ok(stat) = rustix::fs::fstat(&dir) else {
+        let Ok(stat) = fs::fstat(&*dir) else {
             return self.fail(connection, what, 500, hub);
         };
         let shared = &self.desk.shared;
@@ -186,7 +199,8 @@ impl Worker {
         }
         let (finder, listings) = (Arc::clone(&shared.finder), Arc::clone(&shared.listings));
         let work = Work::List(key.clone(), version);
-        self.wait_for(connection, hub, work, move || {
+        self.wait_for(connection, hub, work, false, move || {
+            let Ok(dir) = own(dir) else { return Done::Failed(503) };
             match listings.make(&finder, dir, key, version, now_ms) {
                 Ok(listed) => Done::Listed(listed),
                 Err(status) => Done::Failed(status),
@@ -274,19 +288,43 @@ impl Worker {
         connection: &mut Connection,
         hub: &Hub<'_, Message>,
         work: Work,
+        in_any_case: bool,
         job: impl FnOnce() -> Done + Send + 'static,
     ) -> Outcome {
-        let (shared, remote) = (&self.desk.shared, hub.remote());
-        let tell = move |done| remote.tell(Message::Ready(Ready::Done(done)));
+        let remote = hub.remote();
+        let tell = move |done| remote.tell(Message::Ready(done));
+        wait(connection, self.together(work, tell, in_any_case, job))
+    }
+
+    /// Has something done once for all who ask for it meanwhile, each of whom is told; if not
+    /// `in_any_case`, as long as anybody holds what is given.
+    fn together(
+        &self,
+        work: Work,
+        tell: impl FnOnce(Done) + Send + 'static,
+        in_any_case: bool,
+        job: impl FnOnce() -> Done + Send + 'static,
+    ) -> Arc<()> {
+        let shared = &self.desk.shared;
         let (asker, landing) = shared.together.join(work, tell);
         if let Some(landing) = landing {
             let wanted = Some(Arc::downgrade(&asker));
-            let handed = shared.disk.hand_small(wanted, move || landing.land(&job()));
+            let held = in_any_case.then(|| Arc::clone(&asker));
+            let handed = shared.disk.hand_small(wanted, move || {
+                landing.land(&job());
+                drop(held);
+            });
             // Refused, it was dropped, and all who wait for it have been told.
             self.desk.counts.disk_jobs.add(u64::from(handed.is_ok()));
         }
-        wait(connection, asker)
+        asker
     }
+}
+
+/// A directory is read once with each description.
+fn own(dir: Arc<OwnedFd>) -> rustix::io::Result<OwnedFd> {
+    let again = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    Arc::try_unwrap(dir).or_else(|dir| fs::openat(&*dir, ".", again, Mode::empty()))
 }
 
 fn wait(connection: &mut Connection, asker: Arc<()>) -> Outcome {
@@ -302,8 +340,8 @@ fn keep_hot(
     file: Arc<OpenFile>,
     body: Box<[u8]>,
     found_ms: u64,
-) -> Option<Arc<HotFile>> {
-    // Nobody else has it: it was found for one request.
-    let file = Arc::into_inner(file)?;
-    Some(caches.keep_hot(asked, file.meta, body, found_ms))
+) -> Arc<HotFile> {
+    // Others may have it, for whom it was found, too.
+    let meta = Arc::try_unwrap(file).map_or_else(|file| file.meta.clone(), |file| file.meta);
+    caches.keep_hot(asked, meta, body, found_ms)
 }

@@ -56,7 +56,7 @@ pub(crate) fn mixed(value: u64) -> u64 {
 pub(crate) type Lines = Vec<(&'static str, String)>;
 
 /// What is said about a file, or an encoded form of it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Meta {
     pub(crate) version: Version,
     pub(crate) tag: String,

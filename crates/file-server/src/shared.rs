@@ -42,14 +42,20 @@ pub(crate) struct Shared {
 impl Shared {
     /// The moment in milliseconds of the server.
     pub(crate) fn ms(&self, now: Instant) -> u64 {
-        let since = now.saturating_duration_since(self.started);
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        ms_since(self.started, now)
     }
+}
+
+pub(crate) fn ms_since(started: Instant, now: Instant) -> u64 {
+    let since = now.saturating_duration_since(started);
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What may be done for several requests at once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
+    /// What is at a path, for who takes these forms, is looked up.
+    Find(Key),
     /// A file in this state is read into the cache.
     Load(Key, Version),
     /// A directory in this state is listed.

@@ -9,7 +9,7 @@ use haul_file_server::{Config, Tier};
 use rustix::net::sockopt::set_socket_linger;
 
 use crate::client::{Client, get};
-use crate::helper::{Place, noise, resident};
+use crate::helper::{Place, Running, noise, resident};
 
 /// Marks a file or directory so that the kernel asks before it is read, and answers nothing: only
 /// its end lets readers go on. It knows no more of fanotify(7) than it needs.
@@ -174,5 +174,78 @@ fn many_who_ask_for_the_same_have_it_read_once() {
         let bodies: Vec<_> = clients.iter_mut().map(|client| client.answer("GET").body).collect();
         assert!(!bodies[0].is_empty() && bodies.iter().all(|body| *body == bodies[0]), "{target}");
         assert_eq!(running.stats().disk_jobs, 1, "{target}");
+    }
+}
+
+/// Makes the kernel forget that there is no file of this name.
+fn forget(place: &Place, name: &str) {
+    let other = place.write("other", "");
+    std::fs::rename(&other, place.path(name)).unwrap();
+    std::fs::rename(place.path(name), &other).unwrap();
+}
+
+/// The only thread for the disk is busy until what is held is dropped.
+fn busy(place: &Place, valid: Duration) -> Option<(Running, Client, Stuck)> {
+    let stuck = place.write_cold("stuck", &noise(1, 10_000));
+    // The kernel knows from now on that there are none.
+    assert!(["br", "zst", "gz"].iter().all(|form| !stuck.with_added_extension(form).exists()));
+    let held = Stuck::at(&stuck)?;
+    let running = place.serve(|config| {
+        one_disk_thread(config);
+        config.tiers.valid = valid;
+        config.content.precompressed = true;
+    });
+    let first = ask(running.address, "/stuck");
+    running.wait_until("it is read", |stats| stats.disk_jobs == 1 && stats.disk_jobs_waiting == 0);
+    Some((running, first, held))
+}
+
+#[test]
+fn who_asks_for_what_is_kept_does_not_wait_until_somebody_has_looked_again() {
+    let place = Place::new();
+    let sizes = [("small", 10), ("long", 100_000)];
+    for (name, bytes) in sizes {
+        let path = place.write(name, vec![1; bytes]);
+        assert!(["br", "zst", "gz"].iter().all(|form| !path.with_added_extension(form).exists()));
+    }
+    let Some((running, mut first, held)) = busy(&place, Duration::from_secs(3)) else { return };
+    let are = |byte| {
+        let is = |(name, bytes): &(&str, usize)| {
+            get(running.address, &format!("/{name}"), "").body == vec![byte; *bytes]
+        };
+        sizes.iter().all(is)
+    };
+    assert!(are(1));
+    for (name, bytes) in sizes {
+        forget(&place, &format!("{name}.br"));
+        let new = place.write("new", vec![2; bytes]);
+        std::fs::rename(new, place.path(name)).unwrap();
+    }
+    // They are asked for all the time.
+    running.wait_until("somebody is to look", |stats| are(1) && stats.disk_jobs_waiting == 2);
+    drop(held);
+    assert_eq!(first.answer("GET").body, noise(1, 10_000));
+    running.wait_until("the new ones are seen", |_| are(2));
+}
+
+#[test]
+fn many_who_ask_for_the_same_name_have_it_looked_up_once() {
+    let place = Place::new();
+    place.write("file", "file");
+    for target in ["/file", "/none"] {
+        let hour = Duration::from_hours(1);
+        let Some((running, mut first, held)) = busy(&place, hour) else { return };
+        forget(&place, "file.br");
+        forget(&place, "none");
+        let mut clients: Vec<_> = (0..20).map(|_| ask(running.address, target)).collect();
+        running.wait_until("all are there", |stats| stats.connections == 21);
+        running.wait_until("it waits", |stats| stats.disk_jobs_waiting == 1);
+        reset(clients.remove(0));
+        running.wait_until("one went", |stats| stats.connections_open == 20);
+        drop(held);
+        assert_eq!(first.answer("GET").body, noise(1, 10_000));
+        let status = if target == "/none" { 404 } else { 200 };
+        assert!(clients.iter_mut().all(|client| client.answer("GET").status == status), "{target}");
+        assert_eq!(running.stats().disk_jobs, 2, "{target}");
     }
 }
