@@ -1,5 +1,6 @@
 //! The choices a relay leaves to its owner.
 
+use std::ops::RangeInclusive;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -42,6 +43,9 @@ pub struct Config {
     /// How many threads move bytes, each with its own sockets and pipes; one a core.
     pub threads: usize,
 }
+
+/// Through less nothing is spliced; more the kernel gives to nobody.
+const PIPE_BYTES: RangeInclusive<usize> = (64 << 10)..=(1 << 30);
 
 /// What is bounded, and by how much.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +111,7 @@ impl Config {
             ((1..=1024).contains(&self.threads), "there may be 1 to 1,024 threads"),
             (limits.connections_max > 0, "there must be room for one connection"),
             (limits.share_bytes > 0, "a share must have at least one byte"),
+            (PIPE_BYTES.contains(&self.pool.pipe_bytes), "a pipe has 64 KiB to 1 GiB"),
             (!limits.connect_time_max.is_zero(), "connecting takes some time"),
             (!limits.proxy_time_max.is_zero(), "a PROXY header takes some time"),
             (is_long(limits.idle_time_max), "an idle time must be longer than nothing"),

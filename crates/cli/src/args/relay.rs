@@ -108,7 +108,7 @@ pub(crate) struct RelayArgs {
     /// How bytes move
     #[arg(long = "move", value_name = "HOW", default_value = "auto", help_heading = "Moving")]
     pub(crate) moving: MoveArg,
-    /// The size of a pipe
+    /// The size of a pipe, 64KiB to 1GiB
     #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Moving")]
     #[arg(hide_short_help = true, value_parser = parse_bytes)]
     pub(crate) pipe_size: u64,

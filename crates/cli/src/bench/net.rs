@@ -1,7 +1,7 @@
 //! `haul bench files` and `haul bench relay`.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haul_bench::{files as bench_files, relay as bench_relay};
 
@@ -34,7 +34,10 @@ pub(super) fn relay(args: &BenchRelayArgs) -> Result {
         dir: args.dir.clone(),
         program: Some(program(&args.network)?),
         path: env::var_os("PATH").unwrap_or_default(),
-        compare: args.compare.clone().or_else(rivals_program),
+        compare: match &args.compare {
+            Some(named) => Some(found(named)?),
+            None => rivals_program(),
+        },
         rivals: args.rivals.clone(),
         parts: args.only.clone(),
         flows: args.flows.clone(),
@@ -46,10 +49,16 @@ pub(super) fn relay(args: &BenchRelayArgs) -> Result {
     measured("relay", &args.report, |watcher| bench_relay::run(&options, watcher))
 }
 
+/// A program that was named: to be without it is no choice of ours.
+fn found(program: &Path) -> Result<PathBuf> {
+    let cannot = || format!("cannot find the program {}", program.display());
+    program.metadata().or_fail(cannot).map(|_| program.to_owned())
+}
+
 /// The program that is measured as ours.
 fn program(args: &NetworkArgs) -> Result<PathBuf> {
     match &args.program {
-        Some(program) => Ok(program.clone()),
+        Some(named) => found(named),
         None => env::current_exe().or_fail(|| "cannot find this program".to_owned()),
     }
 }

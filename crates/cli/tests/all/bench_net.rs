@@ -84,3 +84,15 @@ fn haul_relay_is_measured_in_each_of_its_ways_with_every_byte_there() {
     let pipes = &ratios["pipes_per_connection_haul_auto"];
     assert!(pipes.is_null() || *pipes == 0.0, "{pipes}");
 }
+
+#[test]
+fn a_program_that_was_named_and_is_not_there_is_an_error() {
+    let place = Place::new();
+    for words in [
+        ["bench", "relay", "--dir", ".", "--compare", "nowhere"],
+        ["bench", "relay", "--dir", ".", "--program", "nowhere"],
+        ["bench", "files", "--dir", ".", "--program", "nowhere"],
+    ] {
+        place.run(&words).code(1).tells(&["cannot find the program nowhere"]);
+    }
+}

@@ -159,6 +159,25 @@ mod tests {
         assert_eq!(round(&targets, Duration::from_secs(5)), answers);
     }
 
+    /// As it happens by chance where nobody listens at a port of this machine.
+    #[test]
+    fn a_check_that_is_answered_by_itself_has_failed() {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+        bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let own = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+        // Under way or over: what it came to is told by the wait.
+        connect(&socket, &own)
+            .or_else(|errno| match errno {
+                Errno::INPROGRESS => Ok(()),
+                errno => Err(errno),
+            })
+            .unwrap();
+        let mut check = Check::Pending(socket);
+        assert!(wait(&mut [&mut check], Duration::from_secs(5)));
+        assert!(matches!(check, Check::Over(false)));
+    }
+
     /// Nothing was asked, so nothing is known.
     #[test]
     fn a_check_that_cannot_be_made_says_nothing_of_its_target() {

@@ -62,6 +62,13 @@ fn a_configuration_that_cannot_work_is_refused_with_a_reason() {
     };
     assert_eq!(refused(|config| config.listen.clear()), "there must be an address to listen on");
     assert_eq!(refused(|config| config.targets.clear()), "there must be a target");
+    for change in
+        [(|config| config.pool.pipe_bytes = (64 << 10) - 1) as fn(&mut Config), |config| {
+            config.pool.pipe_bytes = (1 << 30) + 1
+        }]
+    {
+        assert_eq!(refused(change), "a pipe has 64 KiB to 1 GiB");
+    }
     assert_eq!(refused(|config| config.threads = 0), "there may be 1 to 1,024 threads");
     assert_eq!(
         refused(|config| config.listen = vec!["192.0.2.1:1".parse().unwrap()]),
