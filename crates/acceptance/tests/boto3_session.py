@@ -1,8 +1,8 @@
-"""What boto3 programs do, and what they must get.
+"""A boto3 session against an S3 endpoint, with assertions.
 
 usage: boto3_session.py URL [ACCESS_KEY SECRET_KEY]
 
-Without keys every request goes unsigned. Each function below named check_... runs in turn.
+Without keys requests are unsigned. Each function named check_... runs in order.
 """
 
 import base64
@@ -48,22 +48,22 @@ s3 = client()
 
 
 @contextmanager
-def refused(code, status):
-    """What is done inside must be refused just so."""
+def raises(code, status):
+    """Asserts that the block fails with this error code and status."""
     try:
         yield
     except ClientError as error:
-        said = error.response["Error"]["Code"]
-        got = error.response["ResponseMetadata"]["HTTPStatusCode"]
-        # The answer to HEAD has no body, so boto3 knows the status only.
-        assert said in (code, str(status)), f"{said}, not {code}: {error}"
-        assert got == status, f"{got}, not {status}: {error}"
+        actual_code = error.response["Error"]["Code"]
+        actual_status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        # A response to HEAD has no body, so boto3 reports only the status.
+        assert actual_code in (code, str(status)), f"{actual_code}, not {code}: {error}"
+        assert actual_status == status, f"{actual_status}, not {status}: {error}"
     else:
-        raise AssertionError(f"it was not refused with {code}")
+        raise AssertionError(f"no error, expected {code}")
 
 
 def content(count):
-    """Bytes in which every range is different."""
+    """Returns bytes in which all ranges differ."""
     words = (hashlib.sha256(b"%d" % at).digest() for at in range(-(-count // 32)))
     return b"".join(words)[:count]
 
@@ -98,29 +98,29 @@ def check_buckets():
     s3.head_bucket(Bucket=BUCKET)
     assert s3.get_bucket_location(Bucket=BUCKET)["LocationConstraint"] in (None, "us-east-1")
     assert "Status" not in s3.get_bucket_versioning(Bucket=BUCKET)
-    with refused("BucketAlreadyOwnedByYou", 409):
+    with raises("BucketAlreadyOwnedByYou", 409):
         s3.create_bucket(Bucket=BUCKET)
     s3.put_object(Bucket="another.bucket-1", Key="here", Body=b"")
-    with refused("BucketNotEmpty", 409):
+    with raises("BucketNotEmpty", 409):
         s3.delete_bucket(Bucket="another.bucket-1")
     s3.delete_object(Bucket="another.bucket-1", Key="here")
     s3.delete_bucket(Bucket="another.bucket-1")
-    with refused("InvalidBucketName", 400):
+    with raises("InvalidBucketName", 400):
         s3.create_bucket(Bucket="Not_A_Bucket")
 
 
-def check_an_unknown_bucket():
-    with refused("NoSuchBucket", 404):
+def check_unknown_bucket():
+    with raises("NoSuchBucket", 404):
         s3.head_bucket(Bucket="unknown")
-    with refused("NoSuchBucket", 404):
+    with raises("NoSuchBucket", 404):
         s3.list_objects_v2(Bucket="unknown")
-    with refused("NoSuchBucket", 404):
+    with raises("NoSuchBucket", 404):
         s3.put_object(Bucket="unknown", Key="key", Body=b"x")
-    with refused("NoSuchBucket", 404):
+    with raises("NoSuchBucket", 404):
         s3.get_object(Bucket="unknown", Key="key")
-    with refused("NoSuchBucket", 404):
+    with raises("NoSuchBucket", 404):
         s3.create_multipart_upload(Bucket="unknown", Key="key")
-    with refused("NoSuchBucket", 404):
+    with raises("NoSuchBucket", 404):
         s3.delete_bucket(Bucket="unknown")
 
 
@@ -129,17 +129,17 @@ def check_put_get_head_delete():
         body = content(count)
         etag = put("object", body)["ETag"]
         assert etag == f'"{md5(body)}"', etag
-        answer = get("object")
-        assert answer["Body"].read() == body
-        assert answer["ETag"] == etag and answer["ContentLength"] == count
-        about = head("object")
-        assert about["ETag"] == etag and about["ContentLength"] == count
-        age = datetime.now(timezone.utc) - about["LastModified"]
+        response = get("object")
+        assert response["Body"].read() == body
+        assert response["ETag"] == etag and response["ContentLength"] == count
+        metadata = head("object")
+        assert metadata["ETag"] == etag and metadata["ContentLength"] == count
+        age = datetime.now(timezone.utc) - metadata["LastModified"]
         assert timedelta(seconds=-2) < age < timedelta(minutes=1), age
     s3.delete_object(Bucket=BUCKET, Key="object")
-    with refused("NoSuchKey", 404):
+    with raises("NoSuchKey", 404):
         get("object")
-    with refused("NoSuchKey", 404):
+    with raises("NoSuchKey", 404):
         head("object")
     s3.delete_object(Bucket=BUCKET, Key="object")
 
@@ -157,16 +157,16 @@ def check_ranges():
             f"bytes=-{count + 1}": (0, count),
             f"bytes={count // 3}-{count // 2}": (count // 3, count // 2 + 1),
         }
-        for asked, (first, end) in ranges.items():
-            answer = get("ranged", Range=asked)
-            assert answer["Body"].read() == body[first:end], asked
-            assert answer["ResponseMetadata"]["HTTPStatusCode"] == 206
+        for requested, (first, end) in ranges.items():
+            response = get("ranged", Range=requested)
+            assert response["Body"].read() == body[first:end], requested
+            assert response["ResponseMetadata"]["HTTPStatusCode"] == 206
             span = f"bytes {first}-{end - 1}/{count}"
-            assert answer["ContentRange"] == span, answer["ContentRange"]
-        with refused("InvalidRange", 416):
+            assert response["ContentRange"] == span, response["ContentRange"]
+        with raises("InvalidRange", 416):
             get("ranged", Range=f"bytes={count}-")
     put("ranged", b"")
-    with refused("InvalidRange", 416):
+    with raises("InvalidRange", 416):
         get("ranged", Range="bytes=0-0")
 
 
@@ -179,26 +179,26 @@ def check_conditional_reads():
         read("conditional", IfNoneMatch='"0123456789abcdef0123456789abcdef"')
         read("conditional", IfModifiedSince=before)
         read("conditional", IfUnmodifiedSince=after)
-        with refused("PreconditionFailed", 412):
+        with raises("PreconditionFailed", 412):
             read("conditional", IfMatch='"0123456789abcdef0123456789abcdef"')
-        with refused("PreconditionFailed", 412):
+        with raises("PreconditionFailed", 412):
             read("conditional", IfUnmodifiedSince=before)
-        with refused("304", 304):
+        with raises("304", 304):
             read("conditional", IfNoneMatch=etag)
-        with refused("304", 304):
+        with raises("304", 304):
             read("conditional", IfModifiedSince=stored)
 
 
 def check_conditional_writes():
     first = put("once", b"first", IfNoneMatch="*")["ETag"]
-    with refused("PreconditionFailed", 412):
+    with raises("PreconditionFailed", 412):
         put("once", b"second", IfNoneMatch="*")
     assert get("once")["Body"].read() == b"first"
     put("once", b"third", IfMatch=first)
-    with refused("PreconditionFailed", 412):
+    with raises("PreconditionFailed", 412):
         put("once", b"fourth", IfMatch=first)
     assert get("once")["Body"].read() == b"third"
-    with refused("NoSuchKey", 404):
+    with raises("NoSuchKey", 404):
         put("never", b"x", IfMatch=first)
 
 
@@ -212,9 +212,9 @@ def check_metadata():
         "Metadata": {"colour": "dark blue", "number": "7", "empty": ""},
     }
     put("described", b"x", **given)
-    for answer in (head("described"), get("described")):
+    for response in (head("described"), get("described")):
         for name, value in given.items():
-            assert answer[name] == value, (name, answer.get(name))
+            assert response[name] == value, (name, response.get(name))
     changed = get("described", ResponseContentType="a/b", ResponseCacheControl="no-store")
     assert (changed["ContentType"], changed["CacheControl"]) == ("a/b", "no-store")
     put("described", b"x")
@@ -222,7 +222,7 @@ def check_metadata():
     assert head("described")["ContentType"].endswith("/octet-stream")
 
 
-ODD_KEYS = [
+UNUSUAL_KEYS = [
     "..",
     "../../etc/passwd",
     "./dot",
@@ -251,41 +251,41 @@ ODD_KEYS = [
 ]
 
 
-def check_odd_keys():
+def check_unusual_keys():
     empty_bucket()
-    for key in ODD_KEYS:
+    for key in UNUSUAL_KEYS:
         put(key, key.encode())
-    for key in ODD_KEYS:
+    for key in UNUSUAL_KEYS:
         assert get(key)["Body"].read() == key.encode(), repr(key)
         assert head(key)["ContentLength"] == len(key.encode()), repr(key)
-    assert listed_v2() == sorted(ODD_KEYS, key=str.encode)
-    for key in ODD_KEYS:
+    assert listed_v2() == sorted(UNUSUAL_KEYS, key=str.encode)
+    for key in UNUSUAL_KEYS:
         copied = s3.copy_object(
             Bucket=BUCKET, Key="copy", CopySource={"Bucket": BUCKET, "Key": key}
         )
         assert copied["CopyObjectResult"]["ETag"] == f'"{md5(key.encode())}"', repr(key)
-    # Not every text can stand in XML, so these are deleted one by one.
-    in_xml = [key for key in ODD_KEYS if not set(key) & set("\r\x07\uffff")]
+    # Keys that XML cannot represent are deleted one by one.
+    in_xml = [key for key in UNUSUAL_KEYS if not set(key) & set("\r\x07\uffff")]
     deleted = s3.delete_objects(
         Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in in_xml]}
     )
     assert [line["Key"] for line in deleted["Deleted"]] == in_xml, deleted
-    for key in set(ODD_KEYS) - set(in_xml):
+    for key in set(UNUSUAL_KEYS) - set(in_xml):
         s3.delete_object(Bucket=BUCKET, Key=key)
     assert listed_v2() == ["copy"], listed_v2()
 
 
-def check_keys_nobody_can_have():
-    with refused("KeyTooLongError", 400):
+def check_invalid_keys():
+    with raises("KeyTooLongError", 400):
         put("k" * 5000)
-    with refused("KeyTooLongError", 400):
+    with raises("KeyTooLongError", 400):
         put("k" * 1025)
-    with refused("InvalidArgument", 400):
+    with raises("InvalidArgument", 400):
         put("a\0b")
 
 
 def listed_v2(**more):
-    """Keys and folded prefixes, in the order of the pages."""
+    """Returns keys and common prefixes, in the order of the pages."""
     names = []
     more = {"Bucket": BUCKET, **more}
     while True:
@@ -313,7 +313,7 @@ def listed_v1(**more):
 
 
 def expected(keys, prefix, delimiter, after=""):
-    """What a listing must be."""
+    """Returns the expected listing."""
     names = set()
     for key in (key for key in keys if key.startswith(prefix)):
         rest = key[len(prefix) :]
@@ -333,9 +333,9 @@ def check_listings():
         for delimiter in ("", "/", "/2", "+"):
             names = expected(LISTED, prefix, delimiter)
             for limit in (1, 2, 5, 1000):
-                asked = {"Prefix": prefix, "Delimiter": delimiter, "MaxKeys": limit}
-                assert listed_v2(**asked) == names, (asked, listed_v2(**asked), names)
-                assert listed_v1(**asked) == names, (asked, listed_v1(**asked), names)
+                request = {"Prefix": prefix, "Delimiter": delimiter, "MaxKeys": limit}
+                assert listed_v2(**request) == names, (request, listed_v2(**request), names)
+                assert listed_v1(**request) == names, (request, listed_v1(**request), names)
     for after in ("", "a", "a/2", "b/", "c", "zz"):
         names = expected(LISTED, "", "", after)
         assert listed_v2(StartAfter=after) == names, after
@@ -351,9 +351,9 @@ def start(key, **more):
 
 
 def upload_part(key, upload, number, body, **more):
-    asked = {"Bucket": BUCKET, "Key": key, "UploadId": upload, "PartNumber": number}
-    answer = s3.upload_part(Body=body, **asked, **more)
-    return {"PartNumber": number, "ETag": answer["ETag"]}
+    request = {"Bucket": BUCKET, "Key": key, "UploadId": upload, "PartNumber": number}
+    response = s3.upload_part(Body=body, **request, **more)
+    return {"PartNumber": number, "ETag": response["ETag"]}
 
 
 def complete(key, upload, parts, **more):
@@ -369,29 +369,29 @@ def check_multipart():
     upload_part(key, upload, 2, b"to be replaced")
     parts = [upload_part(key, upload, at, piece) for at, piece in enumerate(pieces, 1)]
     assert [part["ETag"] for part in parts] == [f'"{md5(piece)}"' for piece in pieces]
-    with refused("NoSuchKey", 404):
+    with raises("NoSuchKey", 404):
         head(key)
 
-    asked = {"Bucket": BUCKET, "Key": key, "UploadId": upload}
-    pages = s3.get_paginator("list_parts").paginate(**asked, PaginationConfig={"PageSize": 2})
-    found = [part for page in pages for part in page["Parts"]]
-    assert [part["Size"] for part in found] == [len(piece) for piece in pieces], found
-    assert [part["ETag"] for part in found] == [part["ETag"] for part in parts]
+    request = {"Bucket": BUCKET, "Key": key, "UploadId": upload}
+    pages = s3.get_paginator("list_parts").paginate(**request, PaginationConfig={"PageSize": 2})
+    listed = [part for page in pages for part in page["Parts"]]
+    assert [part["Size"] for part in listed] == [len(piece) for piece in pieces], listed
+    assert [part["ETag"] for part in listed] == [part["ETag"] for part in parts]
     uploads = s3.list_multipart_uploads(Bucket=BUCKET)["Uploads"]
     assert [(line["Key"], line["UploadId"]) for line in uploads] == [(key, upload)]
 
-    with refused("InvalidPartOrder", 400):
+    with raises("InvalidPartOrder", 400):
         complete(key, upload, [parts[1], parts[0], parts[2]])
-    with refused("InvalidPart", 400):
+    with raises("InvalidPart", 400):
         complete(key, upload, [parts[0], {"PartNumber": 2, "ETag": parts[0]["ETag"]}])
-    with refused("InvalidPart", 400):
+    with raises("InvalidPart", 400):
         complete(key, upload, [parts[0], {"PartNumber": 4, "ETag": parts[0]["ETag"]}])
     etag = complete(key, upload, parts)["ETag"]
     whole = hashlib.md5(b"".join(hashlib.md5(piece).digest() for piece in pieces)).hexdigest()
     assert etag == f'"{whole}-3"', etag
-    answer = get(key)
-    assert answer["Body"].read() == body and answer["ETag"] == etag
-    assert answer["ContentType"] == "a/b" and answer["Metadata"] == {"colour": "red"}
+    response = get(key)
+    assert response["Body"].read() == body and response["ETag"] == etag
+    assert response["ContentType"] == "a/b" and response["Metadata"] == {"colour": "red"}
     across = get(key, Range=f"bytes={5 * MIB - 3}-{5 * MIB + 2}")["Body"].read()
     assert across == body[5 * MIB - 3 : 5 * MIB + 3]
     second = get(key, PartNumber=2)
@@ -399,21 +399,21 @@ def check_multipart():
     assert s3.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []) == []
 
 
-def check_multipart_that_cannot_be():
+def check_invalid_multipart():
     upload = start("never")
     small = [upload_part("never", upload, number, b"small") for number in (1, 2)]
-    with refused("EntityTooSmall", 400):
+    with raises("EntityTooSmall", 400):
         complete("never", upload, small)
     s3.abort_multipart_upload(Bucket=BUCKET, Key="never", UploadId=upload)
-    with refused("NoSuchUpload", 404):
+    with raises("NoSuchUpload", 404):
         upload_part("never", upload, 1, b"x")
-    with refused("NoSuchUpload", 404):
+    with raises("NoSuchUpload", 404):
         s3.list_parts(Bucket=BUCKET, Key="never", UploadId=upload)
-    with refused("NoSuchUpload", 404):
+    with raises("NoSuchUpload", 404):
         complete("never", upload, small)
-    with refused("NoSuchUpload", 404):
+    with raises("NoSuchUpload", 404):
         s3.abort_multipart_upload(Bucket=BUCKET, Key="never", UploadId="no-such-upload")
-    with refused("NoSuchKey", 404):
+    with raises("NoSuchKey", 404):
         head("never")
 
 
@@ -432,27 +432,27 @@ def check_copies():
     body = content(5 * MIB)
     etag = put("from here", body, ContentType="a/b", Metadata={"colour": "red"})["ETag"]
     source = {"Bucket": BUCKET, "Key": "from here"}
-    answer = s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source)
-    assert answer["CopyObjectResult"]["ETag"] == etag
+    response = s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source)
+    assert response["CopyObjectResult"]["ETag"] == etag
     there = get("to there")
     assert there["Body"].read() == body
     assert (there["ContentType"], there["Metadata"]) == ("a/b", {"colour": "red"})
 
     new = {"ContentType": "c/d", "Metadata": {"shape": "round"}, "MetadataDirective": "REPLACE"}
     s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source, **new)
-    about = head("to there")
-    assert (about["ContentType"], about["Metadata"]) == ("c/d", {"shape": "round"})
+    metadata = head("to there")
+    assert (metadata["ContentType"], metadata["Metadata"]) == ("c/d", {"shape": "round"})
     s3.copy_object(Bucket=BUCKET, Key="from here", CopySource=source, **new)
     assert head("from here")["Metadata"] == {"shape": "round"}
     s3.delete_object(Bucket=BUCKET, Key="from here")
     assert get("to there")["Body"].read() == body
 
-    with refused("NoSuchKey", 404):
+    with raises("NoSuchKey", 404):
         s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source)
     source["Key"] = "to there"
-    with refused("InvalidRequest", 400):
+    with raises("InvalidRequest", 400):
         s3.copy_object(Bucket=BUCKET, Key="to there", CopySource=source)
-    with refused("PreconditionFailed", 412):
+    with raises("PreconditionFailed", 412):
         s3.copy_object(
             Bucket=BUCKET, Key="x", CopySource=source, CopySourceIfNoneMatch=etag
         )
@@ -464,19 +464,19 @@ def check_delete_many():
     for key in keys:
         put(key)
     objects = [{"Key": key} for key in keys]
-    with refused("MalformedXML", 400):
+    with raises("MalformedXML", 400):
         s3.delete_objects(Bucket=BUCKET, Delete={"Objects": objects})
     assert len(listed_v2()) == 1001
-    answer = s3.delete_objects(
-        Bucket=BUCKET, Delete={"Objects": [{"Key": "was never there"}, *objects[:999]]}
+    response = s3.delete_objects(
+        Bucket=BUCKET, Delete={"Objects": [{"Key": "missing"}, *objects[:999]]}
     )
-    assert len(answer["Deleted"]) == 1000 and "Errors" not in answer
+    assert len(response["Deleted"]) == 1000 and "Errors" not in response
     quiet = s3.delete_objects(Bucket=BUCKET, Delete={"Objects": objects[999:], "Quiet": True})
     assert "Deleted" not in quiet and "Errors" not in quiet
     assert listed_v2() == []
 
 
-def checksum_kinds():
+def checksum_algorithms():
     try:
         import awscrt  # noqa: F401 (boto3 needs it for these two)
     except ImportError:
@@ -487,32 +487,32 @@ def checksum_kinds():
 
 def check_checksums():
     body = content(5 * MIB + 3)
-    for kind in checksum_kinds():
+    for kind in checksum_algorithms():
         name = f"Checksum{kind}"
         given = put("summed", body, ChecksumAlgorithm=kind)[name]
-        answer = get("summed", ChecksumMode="ENABLED")
-        assert answer["Body"].read() == body and answer[name] == given, kind
+        response = get("summed", ChecksumMode="ENABLED")
+        assert response["Body"].read() == body and response[name] == given, kind
         assert head("summed", ChecksumMode="ENABLED")[name] == given, kind
         wrong = base64.b64encode(bytes(len(base64.b64decode(given)))).decode()
-        with refused("BadDigest", 400):
+        with raises("BadDigest", 400):
             put("summed", b"something else", **{name: wrong})
         assert head("summed")["ContentLength"] == len(body)
 
         upload = start("summed in parts", ChecksumAlgorithm=kind)
         part = upload_part("summed in parts", upload, 1, body, ChecksumAlgorithm=kind)
-        with refused("BadDigest", 400):
+        with raises("BadDigest", 400):
             upload_part("summed in parts", upload, 2, b"x", **{name: wrong})
         complete("summed in parts", upload, [{**part, name: given}])
         assert get("summed in parts")["Body"].read() == body
 
 
-def check_a_wrong_md5():
+def check_wrong_md5():
     wrong = base64.b64encode(hashlib.md5(b"else").digest()).decode()
     right = base64.b64encode(hashlib.md5(b"body").digest()).decode()
     put("digested", b"body", ContentMD5=right)
-    with refused("BadDigest", 400):
+    with raises("BadDigest", 400):
         put("digested", b"other", ContentMD5=wrong)
-    with refused("InvalidDigest", 400):
+    with raises("InvalidDigest", 400):
         put("digested", b"other", ContentMD5="not a digest")
     assert get("digested")["Body"].read() == b"body"
 
@@ -521,16 +521,16 @@ def check_signatures():
     if not KEYS:
         return
     put("signed", b"signed")
-    asked = {"Bucket": BUCKET, "Key": "signed"}
-    with refused("SignatureDoesNotMatch", 403):
-        client((KEYS[0], "wrong")).get_object(**asked)
-    with refused("InvalidAccessKeyId", 403):
-        client(("wrong", KEYS[1])).get_object(**asked)
-    with refused("AccessDenied", 403):
-        client(()).get_object(**asked)
-    with refused("AccessDenied", 403):
-        client(()).put_object(**asked, Body=b"x")
-    with refused("AccessDenied", 403):
+    request = {"Bucket": BUCKET, "Key": "signed"}
+    with raises("SignatureDoesNotMatch", 403):
+        client((KEYS[0], "wrong")).get_object(**request)
+    with raises("InvalidAccessKeyId", 403):
+        client(("wrong", KEYS[1])).get_object(**request)
+    with raises("AccessDenied", 403):
+        client(()).get_object(**request)
+    with raises("AccessDenied", 403):
+        client(()).put_object(**request, Body=b"x")
+    with raises("AccessDenied", 403):
         client(()).list_buckets()
     assert get("signed")["Body"].read() == b"signed"
 
@@ -538,8 +538,8 @@ def check_signatures():
 def fetch(url, method="GET", body=None):
     request = urllib.request.Request(url, data=body, method=method)
     try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, answer.read()
+        with urllib.request.urlopen(request) as response:
+            return response.status, response.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
 
@@ -548,8 +548,8 @@ def presigned(call, key, **more):
     return s3.generate_presigned_url(call, Params={"Bucket": BUCKET, "Key": key}, **more)
 
 
-def signed_by_hand(key, when, expires_s=3600):
-    """An address as boto3 makes it, but signed at another time."""
+def presigned_at(key, when, expires_s=3600):
+    """Returns a presigned URL signed at a given time, which boto3 cannot create."""
     host, path = URL.removeprefix("http://"), f"/{BUCKET}/{quote(key)}"
     time = when.strftime("%Y%m%dT%H%M%SZ")
     scope = f"{time[:8]}/us-east-1/s3/aws4_request"
@@ -570,21 +570,21 @@ def signed_by_hand(key, when, expires_s=3600):
     return f"{URL}{path}?{query}&X-Amz-Signature={key.hex()}"
 
 
-def check_presigned_addresses():
+def check_presigned_urls():
     if not KEYS:
         return
     key = "presigned/a b+ä"
     assert fetch(presigned("put_object", key), "PUT", b"body")[0] == 200
     url = presigned("get_object", key)
     assert fetch(url) == (200, b"body")
-    status, said = fetch(url.replace("presigned", "elsewhere"))
-    assert status == 403 and b"SignatureDoesNotMatch" in said, said
-    status, said = fetch(url, "DELETE")
-    assert status == 403 and b"SignatureDoesNotMatch" in said, said
+    status, body = fetch(url.replace("presigned", "elsewhere"))
+    assert status == 403 and b"SignatureDoesNotMatch" in body, body
+    status, body = fetch(url, "DELETE")
+    assert status == 403 and b"SignatureDoesNotMatch" in body, body
     now = datetime.now(timezone.utc)
-    assert fetch(signed_by_hand(key, now - timedelta(minutes=50)))[0] == 200
-    status, said = fetch(signed_by_hand(key, now - timedelta(minutes=70)))
-    assert status == 403 and b"AccessDenied" in said, said
+    assert fetch(presigned_at(key, now - timedelta(minutes=50)))[0] == 200
+    status, body = fetch(presigned_at(key, now - timedelta(minutes=70)))
+    assert status == 403 and b"AccessDenied" in body, body
 
 
 def main():

@@ -1,20 +1,20 @@
-//! The thread, and how it ends.
+//! Starts and stops the thread of the endpoint.
 
 use std::io;
 use std::thread::{self, JoinHandle};
 
-use haul_reactor::{Address, Gate, Handle, Listener, Reactor, TcpOptions};
+use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
 
-use crate::Told;
-use crate::client::Telling;
+use crate::StatusSource;
+use crate::client::AdminService;
 
-/// How many may be connected at once; further ones wait in the kernel's queue.
+/// The maximum number of open connections; further connections wait in the kernel's accept queue.
 pub const CONNECTIONS_MAX: usize = 256;
 
-/// How many connections the kernel keeps until they are accepted.
+/// The maximum number of connections in the accept queue.
 const BACKLOG: i32 = 1024;
 
-/// The address of metrics and health, and the thread behind it. Dropped, it ends.
+/// A metrics and health endpoint and its thread. Dropping it closes the endpoint.
 #[derive(Debug)]
 pub struct Admin {
     address: Address,
@@ -23,24 +23,25 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Listens, and answers from now on.
+    /// Listens at an address and starts the thread.
     ///
     /// # Errors
-    /// When the address is taken or cannot be used, or the kernel gives no thread for it.
-    pub fn bind(address: &Address, told: impl Told) -> io::Result<Self> {
+    /// If the address is in use or invalid, or the kernel cannot create a thread.
+    pub fn bind(address: &Address, source: impl StatusSource) -> io::Result<Self> {
         let listener = Listener::bind(address, TcpOptions::default(), BACKLOG)?;
         let address = listener.address().clone();
-        let gate = Gate::new(CONNECTIONS_MAX);
-        let reactor = Reactor::new(Telling::new(told, gate.clone()), vec![listener], gate)?;
+        let limit = AdmissionLimit::new(CONNECTIONS_MAX);
+        let service = AdminService::new(source, limit.clone(), CONNECTIONS_MAX);
+        let reactor = Reactor::new(service, vec![listener], limit)?;
         let handle = reactor.handle();
-        // It fails when the kernel does not say any more what is ready. Then nobody is answered,
-        // which whoever asks for health takes for what it is.
+        // An error is dropped: if `epoll_wait` fails, the endpoint closes, and health checks then
+        // fail.
         let run = move || drop(reactor.run());
         let thread = thread::Builder::new().name("admin".to_owned()).spawn(run)?;
         Ok(Self { address, reactor: handle, thread: Some(thread) })
     }
 
-    /// Where it listens: a port of 0 has become a free one.
+    /// Returns the address at which the endpoint listens, with the port that replaced port 0.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -50,7 +51,8 @@ impl Drop for Admin {
     fn drop(&mut self) {
         self.reactor.stop();
         if let Some(thread) = self.thread.take() {
-            // Had the server panicked while it told of itself, others have told why.
+            // An error is ignored: the panic hook has already reported a panic of the status
+            // source.
             drop(thread.join());
         }
     }

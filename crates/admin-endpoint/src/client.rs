@@ -1,39 +1,40 @@
-//! A client, and what the thread does with it.
+//! The state machine of a client connection.
 
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant, SystemTime};
 
 use haul_http1::{Date, Framing, HeadLimits, parse_request};
 use haul_reactor::{
-    self as reactor, Accepted, Event, Gate, Hub, Moved, Next, Service, Side, Socket,
+    self as reactor, AcceptInfo, AdmissionLimit, Context, Event, IoStatus, LingeringClose, Next,
+    Service, Socket, SocketKind,
 };
 
-use crate::Told;
-use crate::admin::CONNECTIONS_MAX;
-use crate::answer::{Answer, Manner};
+use crate::StatusSource;
+use crate::response::{Encoding, Response};
 
-/// How long the head of a request may take to come.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a client may say nothing between requests: Prometheus asks every minute at least, often.
-const IDLE_TIME: Duration = Duration::from_secs(75);
-/// How long it may take an answer.
-const SEND_TIME: Duration = Duration::from_secs(10);
-/// How long all of that may take when half of the places are taken.
-const BUSY_TIME: Duration = Duration::from_secs(1);
+/// The time limit for receiving the header section of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time an idle connection stays open: Prometheus usually scrapes at least once a minute.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// The time limit for sending a response.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout that replaces the other three while more than half of the connections are in use.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is taken of a client that goes on sending after its last answer, so that it gets to read it.
+/// The maximum number of bytes discarded from a client that keeps sending after its last response.
 const LINGER_BYTES: usize = 64 << 10;
 
-/// What the thread has beside its clients.
-pub(crate) struct Telling<T> {
-    told: T,
-    gate: Gate,
+/// The state shared by all connections.
+pub(crate) struct AdminService<S> {
+    source: S,
+    limit: AdmissionLimit,
+    connections_max: usize,
     head_limits: HeadLimits,
 }
 
 pub(crate) struct Client {
     socket: Socket,
-    /// What was received and not understood yet.
+    /// The bytes received but not parsed yet.
     input: Vec<u8>,
     state: State,
     deadline: Instant,
@@ -41,93 +42,108 @@ pub(crate) struct Client {
 
 enum State {
     Reading,
-    /// The answer, and how much of it is sent; whether it is the last one.
     Sending {
-        out: Vec<u8>,
-        sent: usize,
+        response: Vec<u8>,
+        sent_bytes: usize,
+        /// `true` if the connection closes after this response.
         closes: bool,
     },
-    /// Until the peer has read its last answer; so many bytes more are taken of it.
-    Lingering(usize),
+    /// The last response was sent; the client gets time to read it.
+    Lingering(LingeringClose),
 }
 
 enum Flow {
-    /// Look at its state again.
-    Go,
-    /// Nothing, before something happens.
+    /// Continue with the current state at once.
+    Continue,
+    /// Wait for an event.
     Wait,
-    /// It is the next one's turn.
-    Again,
+    /// Let other connections be driven.
+    Yield,
     Close,
 }
 
 impl reactor::Connection for Client {
-    fn socket(&mut self, side: Side) -> Option<&mut Socket> {
-        (side == Side::Near).then_some(&mut self.socket)
+    fn socket(&mut self, kind: SocketKind) -> Option<&mut Socket> {
+        (kind == SocketKind::Accepted).then_some(&mut self.socket)
     }
 }
 
-impl<T: Told> Service for Telling<T> {
+impl<S: StatusSource> Service for AdminService<S> {
     type Connection = Client;
     type Message = ();
 
-    fn accepted(&mut self, socket: Socket, _: Accepted, hub: &mut Hub<'_, ()>) -> Option<Client> {
-        let deadline = self.until(hub.now(), HEAD_TIME);
+    fn on_accept(
+        &mut self,
+        socket: Socket,
+        _: AcceptInfo,
+        context: &mut Context<'_, ()>,
+    ) -> Option<Client> {
+        let deadline = self.deadline(context.now(), HEAD_TIMEOUT);
         Some(Client { socket, input: Vec::new(), state: State::Reading, deadline })
     }
 
-    fn drive(&mut self, client: &mut Client, event: Event<()>, hub: &mut Hub<'_, ()>) -> Next {
-        // The one that passed may be an older one.
-        if event == Event::Deadline && client.deadline <= hub.now() {
+    fn drive(
+        &mut self,
+        client: &mut Client,
+        event: Event<()>,
+        context: &mut Context<'_, ()>,
+    ) -> Next {
+        // The deadline that fired may have been replaced by a later one while the connection
+        // yielded.
+        if event == Event::Deadline && client.deadline <= context.now() {
             return Next::Close;
         }
         loop {
-            let flow = match client.state {
-                State::Reading => self.read(client, hub.now()),
-                State::Sending { .. } => self.send(client, hub.now()),
-                State::Lingering(_) => client.linger(),
+            let flow = match &mut client.state {
+                State::Reading => self.read(client, context.now()),
+                State::Sending { .. } => self.send(client, context.now()),
+                State::Lingering(closing) => {
+                    return closing.drive(&mut client.socket, context.now());
+                }
             };
             match flow {
-                Ok(Flow::Go) => {}
+                Ok(Flow::Continue) => {}
                 Ok(Flow::Wait) => return Next::Wait(Some(client.deadline)),
-                Ok(Flow::Again) => return Next::Again,
-                // A client that is gone is no event, and nobody to tell.
+                Ok(Flow::Yield) => return Next::Yield,
+                // The loss of a client is not logged.
                 Ok(Flow::Close) | Err(_) => return Next::Close,
             }
         }
     }
 }
 
-impl<T: Told> Telling<T> {
-    pub(crate) fn new(told: T, gate: Gate) -> Self {
-        Self { told, gate, head_limits: HeadLimits::default() }
+impl<S: StatusSource> AdminService<S> {
+    /// Creates the service of a reactor that admits `connections_max` connections under `limit`.
+    pub(crate) fn new(source: S, limit: AdmissionLimit, connections_max: usize) -> Self {
+        Self { source, limit, connections_max, head_limits: HeadLimits::default() }
     }
 
-    fn until(&self, now: Instant, usual: Duration) -> Instant {
-        let is_busy = self.gate.open() > CONNECTIONS_MAX / 2;
-        now + if is_busy { usual.min(BUSY_TIME) } else { usual }
+    fn deadline(&self, now: Instant, timeout: Duration) -> Instant {
+        let is_busy = self.limit.open() > self.connections_max / 2;
+        now + if is_busy { timeout.min(BUSY_TIMEOUT) } else { timeout }
     }
 
-    /// Answers the request there is, or takes what comes of the next one.
+    /// Responds to the next complete request, or receives more bytes of it.
     fn read(&self, client: &mut Client, now: Instant) -> io::Result<Flow> {
-        let (answer, manner, taken) = match parse_request(&client.input, &self.head_limits) {
+        let (response, encoding, consumed) = match parse_request(&client.input, &self.head_limits) {
             Ok(None) => return self.receive(client, now),
             Ok(Some(request)) => {
-                // Nobody reads bodies here, nor finds their ends.
+                // Bodies are not parsed, so the end of a request with a body is unknown and the
+                // connection must close.
                 let closes = !request.keep_alive || request.framing != Framing::Length(0);
-                let manner = Manner { is_head: request.method == "HEAD", closes };
-                (Answer::to(&request, &self.told), manner, request.head_bytes)
+                let encoding = Encoding { is_head: request.method == "HEAD", closes };
+                (Response::to(&request, &self.source), encoding, request.head_bytes)
             }
-            Err(refused) => {
-                let manner = Manner { is_head: false, closes: true };
-                (Answer::refusing(refused), manner, client.input.len())
+            Err(error) => {
+                let encoding = Encoding { is_head: false, closes: true };
+                (Response::to_invalid(error), encoding, client.input.len())
             }
         };
-        client.input.drain(..taken);
-        let out = answer.written(&Date::of(SystemTime::now()), manner);
-        client.state = State::Sending { out, sent: 0, closes: manner.closes };
-        client.deadline = self.until(now, SEND_TIME);
-        Ok(Flow::Go)
+        client.input.drain(..consumed);
+        let response = response.encode(&Date::of(SystemTime::now()), encoding);
+        client.state = State::Sending { response, sent_bytes: 0, closes: encoding.closes };
+        client.deadline = self.deadline(now, SEND_TIMEOUT);
+        Ok(Flow::Continue)
     }
 
     fn receive(&self, client: &mut Client, now: Instant) -> io::Result<Flow> {
@@ -136,59 +152,41 @@ impl<T: Told> Telling<T> {
         }
         let mut buffer = [0; 4096];
         match client.socket.read(&mut buffer)? {
-            Moved::Bytes(0) => Ok(Flow::Close),
-            Moved::Bytes(bytes) => {
+            IoStatus::Bytes(0) => Ok(Flow::Close),
+            IoStatus::Bytes(bytes) => {
                 if client.input.is_empty() {
-                    client.deadline = self.until(now, HEAD_TIME);
+                    client.deadline = self.deadline(now, HEAD_TIMEOUT);
                 }
                 client.input.extend_from_slice(&buffer[..bytes]);
-                Ok(Flow::Go)
+                Ok(Flow::Continue)
             }
-            Moved::WouldBlock => Ok(Flow::Wait),
+            IoStatus::WouldBlock => Ok(Flow::Wait),
         }
     }
 
     fn send(&self, client: &mut Client, now: Instant) -> io::Result<Flow> {
-        let State::Sending { out, sent, closes } = &mut client.state else { return Ok(Flow::Go) };
-        if *sent < out.len() {
+        let State::Sending { response, sent_bytes, closes } = &mut client.state else {
+            return Ok(Flow::Continue);
+        };
+        if *sent_bytes < response.len() {
             if !client.socket.is_writable() {
                 return Ok(Flow::Wait);
             }
-            if let Moved::Bytes(bytes) =
-                client.socket.write(&[IoSlice::new(&out[*sent..])], false)?
+            if let IoStatus::Bytes(bytes) =
+                client.socket.write(&[IoSlice::new(&response[*sent_bytes..])], false)?
             {
-                *sent += bytes;
+                *sent_bytes += bytes;
             }
-            return Ok(Flow::Go);
+            return Ok(Flow::Continue);
         }
         if *closes {
-            client.socket.shut_write()?;
-            client.state = State::Lingering(LINGER_BYTES);
-            return Ok(Flow::Go);
+            let closing = LingeringClose::begin(&mut client.socket, LINGER_BYTES, client.deadline)?;
+            client.state = State::Lingering(closing);
+            return Ok(Flow::Continue);
         }
         client.state = State::Reading;
-        let usual = if client.input.is_empty() { IDLE_TIME } else { HEAD_TIME };
-        client.deadline = self.until(now, usual);
-        Ok(Flow::Again)
-    }
-}
-
-impl Client {
-    /// Takes what comes, until the peer closes: were anything unread when we close, the kernel
-    /// would tell the peer so in a way that makes it lose the last answer.
-    fn linger(&mut self) -> io::Result<Flow> {
-        let State::Lingering(left) = &mut self.state else { return Ok(Flow::Go) };
-        if !self.socket.is_readable() {
-            return Ok(Flow::Wait);
-        }
-        let mut buffer = [0; 4096];
-        Ok(match self.socket.read(&mut buffer)? {
-            Moved::Bytes(bytes) if bytes == 0 || bytes > *left => Flow::Close,
-            Moved::Bytes(bytes) => {
-                *left -= bytes;
-                Flow::Go
-            }
-            Moved::WouldBlock => Flow::Wait,
-        })
+        let timeout = if client.input.is_empty() { IDLE_TIMEOUT } else { HEAD_TIMEOUT };
+        client.deadline = self.deadline(now, timeout);
+        Ok(Flow::Yield)
     }
 }

@@ -1,25 +1,25 @@
-//! `/metrics` and `/health` of a server, on an address of their own.
+//! Serves `/metrics` and `/health` of a server on an address separate from its clients.
 //!
 //! # What it is
-//! One thread that tells what a server says of itself ([`Told`]) to Prometheus, to load balancers
-//! and to people, over HTTP/1.1. It is a thread of its own, so that it answers when those that serve
-//! are busy, and an address of its own, so that clients of the server do not reach it. Nothing can be
-//! changed there.
+//! One thread serves the metrics and health of a server ([`StatusSource`]) to Prometheus, load
+//! balancers and operators over HTTP/1.1. The thread responds even while the server's own threads
+//! are busy. Its address is separate, so that the server's clients need not be able to reach it.
+//! The endpoint is read-only.
 //!
 //! # Example
 //! ```
 //! use std::io::{Read, Write};
 //! use std::net::TcpStream;
 //!
-//! use haul_admin_endpoint::{Address, Admin, Told};
+//! use haul_admin_endpoint::{Address, Admin, StatusSource};
 //!
 //! struct Idle;
 //!
-//! impl Told for Idle {
+//! impl StatusSource for Idle {
 //!     fn metrics(&self) -> String {
 //!         "requests_total 0\n".to_owned()
 //!     }
-//!     fn trouble(&self) -> Option<&'static str> {
+//!     fn unavailable_reason(&self) -> Option<&'static str> {
 //!         None
 //!     }
 //! }
@@ -29,50 +29,55 @@
 //! let Address::Tcp(address) = *admin.address() else { unreachable!() };
 //! let mut client = TcpStream::connect(address)?;
 //! client.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-//! let mut answer = String::new();
-//! client.read_to_string(&mut answer)?;
-//! assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nok\n"));
+//! let mut response = String::new();
+//! client.read_to_string(&mut response)?;
+//! assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\nok\n"));
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Promises
-//! - `/health` is 200 and `ok` without trouble, and 503 with the reason otherwise; nothing that is
-//!   told may be kept by a cache.
-//! - **Nobody holds the others up.** Clients that say nothing, or take nothing, have so many seconds,
-//!   and one when there are many of them; further ones wait in the kernel's queue.
-//! - What a client takes is bounded: a head of 16 KiB, one answer at a time, [`CONNECTIONS_MAX`]
-//!   connections.
+//! - `/health` returns 200 and `ok`, or 503 and the reason; all responses are `no-store`.
+//! - **No client delays another.** The endpoint closes idle and slow clients after a timeout, which
+//!   is one second while more than half of [`CONNECTIONS_MAX`] are connected; clients over the
+//!   limit wait in the kernel's accept queue.
+//! - Memory is bounded: at most [`CONNECTIONS_MAX`] clients, each with a header section of about 16
+//!   KiB and one response.
 //!
 //! # Cost
-//! A thread, an epoll descriptor, and a connection each for whoever asks. Without clients it sleeps.
+//! The endpoint uses one thread, one epoll descriptor, and one descriptor per client. Without
+//! clients the thread sleeps.
 //!
 //! # What it is not
-//! No routes of others, no TLS, no passwords: whoever reaches the address is told everything. It
-//! counts nothing by itself.
+//! It has no configurable routes, no TLS and no authentication: every client that can reach the
+//! address can read everything. It collects no metrics itself; [`Exposition`] writes the metrics
+//! that a server has collected.
 //!
 //! # Sources
-//! The format of `/metrics` is the text format of Prometheus, 0.0.4; what a message is, \[RFC9112\].
+//! `/metrics` uses the text format 0.0.4 of Prometheus; messages follow \[RFC9112\].
 //! Keys refer to `docs/sources.md`.
 
 mod admin;
-mod answer;
 mod client;
+mod exposition;
+mod response;
 
 pub use admin::{Admin, CONNECTIONS_MAX};
+pub use exposition::{Exposition, Family, MetricType, Value};
 pub use haul_reactor::Address;
 
-/// What a server says of itself. It is asked by the thread of [`Admin`], for each request anew.
-pub trait Told: Send + 'static {
-    /// The text of `/metrics`.
+/// The source of metrics and health, called by the thread of [`Admin`] for each request.
+pub trait StatusSource: Send + 'static {
+    /// Returns the body of `/metrics`.
     fn metrics(&self) -> String;
 
-    /// Why nobody should be sent to the server now; `None` when all is well.
-    fn trouble(&self) -> Option<&'static str>;
+    /// Returns the reason why the server should receive no traffic; `None` if it is healthy.
+    fn unavailable_reason(&self) -> Option<&'static str>;
 
-    /// Whether a request that names this `host` or `host:port` is answered. All are, unless said
-    /// otherwise: a page from elsewhere can have a name of its own lead to this machine.
-    fn answers_to(&self, host: Option<&str>) -> bool {
+    /// Returns `true` if requests with this `Host` (`host` or `host:port`) are served; by default
+    /// all are. Restricting the hosts prevents DNS rebinding, in which a foreign web page resolves
+    /// its own host name to this machine.
+    fn is_allowed_host(&self, host: Option<&str>) -> bool {
         let _any = host;
         true
     }

@@ -1,4 +1,4 @@
-//! A thousand tasks of an async program share one log, a few syncs, and no thread that waits.
+//! A thousand async tasks share one log and a few syncs, without blocking a thread.
 //!
 //! ```sh
 //! cargo run --release -p haul-append-log --example awaited -- DIR
@@ -8,17 +8,15 @@ use std::error::Error;
 use std::sync::Arc;
 
 use haul_append_log::{Log, Options, Position, Room};
-use haul_disk::OsDisk;
 use tokio::task::JoinSet;
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "an example that talks")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::args().nth(1).ok_or("usage: awaited DIR")?;
-    let disk = Arc::new(OsDisk::open_or_create(dir)?);
     let mut count = 0_u64;
     let mut replay = |_at: Position, _payload: &[u8]| count += 1;
-    let (log, _recovered) = Log::open(disk, Options::default(), &mut replay)?;
+    let (log, _recovered) = Log::open_dir(dir, Options::default(), &mut replay)?;
     println!("{count} records of earlier runs");
 
     let log = Arc::new(log);
@@ -27,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let log = Arc::clone(&log);
         tasks.spawn(async move {
             let payload = format!("task {number}");
-            // Pending while too much is in flight, then until the record is on the medium.
+            // Pending while both buffers are full, then until the record is durable.
             let ticket = log.append_async(&[payload.as_bytes()], Room::Ordinary).await?;
             ticket.await
         });

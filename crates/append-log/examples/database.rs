@@ -1,4 +1,4 @@
-//! A tiny database: a map in memory, and a log that makes it durable.
+//! A tiny database: a map in memory, made durable by a log.
 //!
 //! ```sh
 //! cargo run -p haul-append-log --example database -- DIR set colour blue
@@ -7,10 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::Arc;
 
 use haul_append_log::{Log, Options, Position, Room};
-use haul_disk::OsDisk;
 
 /// A change, as bytes: the length of the key, the key, the value.
 fn apply(map: &mut BTreeMap<String, String>, change: &[u8]) -> Option<()> {
@@ -27,14 +25,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [dir, command @ ..] = &words[..] else {
         return Err("usage: database DIR set KEY VALUE | get KEY".into());
     };
-    // Everything that was ever set comes back, in order.
-    let disk = Arc::new(OsDisk::open_or_create(dir)?);
+    // Replays all changes, in order.
     let options = Options { segment_bytes: 4 << 20, reserve_bytes: 0, ..Options::default() };
     let mut map = BTreeMap::new();
     let mut replay = |_at: Position, change: &[u8]| {
         apply(&mut map, change);
     };
-    let (log, _recovered) = Log::open(disk, options, &mut replay)?;
+    let (log, _recovered) = Log::open_dir(dir, options, &mut replay)?;
 
     match command {
         ["set", key, value] => {

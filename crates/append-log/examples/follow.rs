@@ -1,22 +1,19 @@
-//! A reader follows a writer: it sees each record once it is on the medium, and not before.
+//! A reader follows a writer: it receives each record as soon as it is durable.
 //!
 //! ```sh
 //! cargo run -p haul-append-log --example follow -- DIR
 //! ```
 
 use std::error::Error;
-use std::sync::Arc;
 use std::thread;
 
 use haul_append_log::{Log, Options, Position, Room};
-use haul_disk::OsDisk;
 
 #[expect(clippy::print_stdout, reason = "an example that talks")]
 fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::args().nth(1).ok_or("usage: follow DIR")?;
-    let disk = Arc::new(OsDisk::open_or_create(dir)?);
     let mut ignored = |_at: Position, _payload: &[u8]| {};
-    let (log, _recovered) = Log::open(disk, Options::default(), &mut ignored)?;
+    let (log, _recovered) = Log::open_dir(dir, Options::default(), &mut ignored)?;
 
     let mut reader = log.reader(log.synced());
     let follower = thread::spawn(move || -> haul_append_log::Result<u32> {

@@ -1,60 +1,108 @@
-//! What can go wrong with a log, told by what the caller should do about it.
+//! Errors, each with the action it requires from the caller.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haul_disk::error_chain;
+
 /// The result of every operation of a log.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the log refused or failed.
+/// The error of an operation on a log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Free space, then try again. Nothing was appended, and the log still works.
-    #[error("the log cannot get another segment")]
+    /// The disk has no space for another segment. Free space, then retry: the record was not
+    /// appended, and the log still works.
+    #[error("cannot create another segment of the log: {}", error_chain(source))]
     Full {
-        /// What the next segment could not be made with.
+        /// The error that occurred when the log tried to create the segment.
         #[source]
         source: Arc<haul_disk::Error>,
     },
-    /// Close the log and open it again. An earlier write or sync failed, so what is on the medium
-    /// is known only after recovery. Records not acknowledged may or may not be there.
-    #[error("the log stopped after a failed write or sync")]
+    /// An earlier write or sync failed, and the log accepts no more records. Close the log and open
+    /// it again: only recovery can determine which of the unacknowledged records are durable.
+    #[error("the log stopped after a failed write or sync: {}", error_chain(source))]
     Latched {
-        /// The failure.
+        /// The error of the write or sync.
         #[source]
         source: Arc<haul_disk::Error>,
     },
-    /// Restore these bytes from elsewhere: what the medium returned is not what was written.
+    /// The storage returned bytes that differ from those that were written. Restore the file from a
+    /// backup, or open the log with [`crate::OnDamage::Report`].
     #[error("damaged bytes in {} at offset {offset}: {what}", file.display())]
     Damaged {
-        /// The file holding them.
+        /// The damaged file.
         file: PathBuf,
-        /// Where in the file.
+        /// The offset of the damaged bytes in the file.
         offset: u64,
-        /// What does not fit.
+        /// A description of the check that failed.
         what: String,
     },
-    /// Use a version of this program that knows the format, or another directory.
+    /// The file has an unsupported format. Use a version of this program that supports it, or
+    /// another directory.
     #[error("{} is not a segment this version can read: {what}", file.display())]
     Foreign {
-        /// The file.
+        /// The file whose format is unsupported.
         file: PathBuf,
-        /// Why not.
+        /// The reason why the file cannot be read.
         what: String,
     },
-    /// The record is longer than a segment can hold; write a shorter one.
+    /// The log is already open for writing. Wait until the holder closes it, or use
+    /// [`crate::Log::open_read_only`].
+    #[error("{} is in use by {holder}", dir.display())]
+    InUse {
+        /// The directory of the log.
+        dir: PathBuf,
+        /// A description of the process that holds the lock, with its process id if known.
+        holder: String,
+    },
+    /// Another process removed this segment while the log was read. Call
+    /// [`crate::Log::open_read_only`] again.
+    #[error("{} was removed by the writer of the log while it was read", file.display())]
+    SegmentRemoved {
+        /// The file that was removed or recycled.
+        file: PathBuf,
+    },
+    /// The payload is longer than a segment or an append buffer can hold: split it, or increase
+    /// [`crate::Options::buffer_bytes`] and [`crate::Options::segment_bytes`].
     #[error("a record of {bytes} bytes is longer than the {bytes_max} a segment can hold")]
     TooLong {
-        /// Its length.
+        /// The length of the payload in bytes.
         bytes: u64,
-        /// The longest possible.
+        /// The maximum length of a payload in bytes.
         bytes_max: u64,
     },
-    /// The caller's mistake; correct the call.
+    /// An argument or a call is invalid: correct the program.
     #[error("{0}")]
     Invalid(&'static str),
-    /// The kernel refused.
+    /// A system call on a file or directory of the log failed.
     #[error(transparent)]
     Disk(#[from] haul_disk::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_disk::{Error as DiskError, Op};
+
+    use super::*;
+
+    #[test]
+    fn errors_contain_the_innermost_cause_once() {
+        let disk = || DiskError::new(Op::Sync, "/log/1", std::io::Error::other("the cause"));
+        let damaged =
+            || Error::Damaged { file: "/log/1".into(), offset: 8, what: "the cause".into() };
+        for error in [
+            Error::Full { source: Arc::new(disk()) },
+            Error::Latched { source: Arc::new(disk()) },
+            damaged(),
+            Error::Foreign { file: "/log/1".into(), what: "the cause".into() },
+            Error::InUse { dir: "/log".into(), holder: "the cause".into() },
+            Error::Invalid("the cause"),
+            Error::Disk(disk()),
+        ] {
+            let text = error_chain(&error);
+            assert_eq!(text.matches("the cause").count(), 1, "{text}");
+        }
+    }
 }

@@ -1,25 +1,26 @@
 //! A checksummed append log with group commit.
 //!
 //! # What it is
-//! Records of any bytes, appended by many threads or futures, durable when acknowledged, read back
-//! by their place with one request or in order by any number of readers, also while they are
-//! written. The log lives in a directory of its own, in segment files whose blocks were all
-//! written before: filled with zeros in the background, or used by the log before. So a commit is
-//! one write in place and one sync, and no journal has anything to say about it.
+//! A log of byte records that many threads or futures append to. A record is durable once its
+//! append is acknowledged. A caller reads a record by its position with one request; any number of
+//! readers read the records in order, also while the log is written.
+//!
+//! The log is a directory of segment files. All blocks of a segment are allocated and written
+//! before its first record: the log fills a new file with zeros in the background, or recycles a
+//! removed one. A commit is therefore one write in place and one sync, without a journal commit of
+//! the file system.
 //!
 //! # Example
 //! ```
-//! use std::sync::Arc;
 //! use haul_append_log::{Log, Lsn, Options, Position, Room};
-//! use haul_disk::OsDisk;
 //!
 //! # fn main() -> haul_append_log::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let options = Options { segment_bytes: 1 << 20, reserve_bytes: 4096, ..Options::default() };
-//! let disk = Arc::new(OsDisk::open(dir.path())?);
+//! # let dir = dir.path().join("log");
 //! let mut seen = |at: Position, payload: &[u8]| println!("{}: {payload:?}", at.lsn);
-//! let (log, _recovered) = Log::open(disk, options, &mut seen)?;
-//! println!("{}", log.ways()); // how it writes on this storage, and why
+//! let (log, _recovered) = Log::open_dir(dir, options, &mut seen)?; // created if missing
+//! println!("{}", log.strategy()); // the write strategy on this storage, with reasons
 //!
 //! let at = log.append(&[b"hello, ", b"disk"], Room::Ordinary)?.wait()?; // or .await
 //! assert_eq!(log.read(at)?.payload(), b"hello, disk");
@@ -31,51 +32,67 @@
 //! # Ok(())
 //! # }
 //! ```
-//! `examples/` has a small database on it, futures that wait for records, and a reader that
-//! follows a writer.
+//! [`Log::open_read_only`] reads a log that another process may be writing, and changes no file.
+//!
+//! `examples/` contains a small database that stores its records in the log, futures that wait for
+//! their records, and a reader that follows a writer.
 //!
 //! # Promises
-//! What each call leaves behind it:
+//! Durability after each call:
 //!
 //! | call | killed process | crash, power cut |
 //! |---|---|---|
-//! | [`Log::append`] | perhaps | perhaps |
-//! | [`Ticket::wait`], the ticket awaited | the record and all before it | the same |
-//! | [`Log::remove_segment`], [`Log::truncate_front`] | gone | gone |
-//! | [`Log::truncate_back`] | gone, and no LSN of them is given again | the same |
-//! | a record that a [`Reader`] delivered | it stays | it stays |
+//! | [`Log::append`] | not guaranteed | not guaranteed |
+//! | [`Ticket::wait`], the ticket awaited | the record and all before it survive | the same |
+//! | [`Log::remove_segment`], [`Log::truncate_front`] | the records stay removed | the same |
+//! | [`Log::truncate_back`] | the same, and their LSNs are never reused | the same |
+//! | a record delivered by a [`Reader`] | survives | survives |
+//! | a record delivered by [`Log::open_read_only`] | survives | not guaranteed |
 //!
-//! - After a crash every acknowledged record is delivered; of the others a prefix may be.
-//! - Bytes that fail their checksum are never delivered. A torn tail is cut; damage before it is
-//!   reported with file and offset.
-//! - A failed write or sync is final: every waiter gets the error, and so does every later append.
-//!   Opened again, the log goes on in another segment.
-//! - What an earlier use of a file left in it is never taken for a record, nor is a payload that
-//!   was made to look like one.
-//! - On a full disk records of [`Room::Reserve`] still succeed, in a segment kept for them.
+//! - After a crash, opening the log delivers every acknowledged record. It may also deliver the
+//!   first of the unacknowledged records, in order and without a gap.
+//! - A record whose checksum does not match is never delivered as valid. Opening truncates a torn
+//!   tail and reports damage before it with file and offset. Damage to the last batch is reported,
+//!   too, once the log has written a watermark after that batch ([`Options::idle_watermark_ms`]).
+//! - A failed write or sync is final: every waiting caller and every later append gets the error.
+//!   The log must then be closed and opened again; it continues in another segment.
+//! - If a page of 4 KiB is lost, only the records in this page are lost, wherever it is in the log.
+//! - Stale bytes of a recycled file are never accepted as a record, and neither is a payload that
+//!   was crafted to look like a record.
+//! - A log is open for writing only once: opening it a second time, in this process or another one,
+//!   fails.
+//! - On a full disk, appends with [`Room::Reserve`] (such as deletions) still succeed until the
+//!   segment reserved for them is full. With [`Options::compaction_segments`], appends with
+//!   [`Room::Compaction`] always succeed, provided that the caller then removes the segment from
+//!   which it copied the records: the removed segment refills the reserve before it is used for
+//!   anything else.
 //!
 //! # Cost
 //! | | requests |
 //! |---|---|
-//! | a batch, however many records and threads | one write of whole pages, one sync |
-//! | a record read by its place | one read |
-//! | going on to the next segment | nothing: the seal goes along with the last record |
+//! | a batch, for any number of records and threads | one write of whole pages, one sync |
+//! | a watermark, once per idle period | one write of one or two pages, one sync |
+//! | a read by position | one read |
+//! | switching to the next segment | nothing: the seal is written along with the last record |
 //! | a new segment, in the background | its length in zeros in step with the log, two syncs and one of the directory |
-//! | a recycled one, in the background | two pages, one sync and one of the directory |
-//! | opening | each segment synced and read once past the page cache, unless the owner knows it; a few syncs |
+//! | a recycled segment, in the background | three pages, one sync and one of the directory |
+//! | opening | each segment synced and read once bypassing the page cache, unless the caller knows its records; a few syncs |
 //!
-//! A writer alone commits in its own thread. Many share a batch: whoever commits next waits for
-//! those who just left, for half a sync at most, and not where that was of no use before. Memory
-//! is the two buffers of [`Options::buffer_bytes`]; who appends while both are full waits.
+//! The log calls the wakers of futures without holding a lock, so a waker may call the log.
+//!
+//! A lone writer commits in its own thread. Concurrent writers share a batch: the committing thread
+//! first waits until the writers of the last batch have appended again, for at most half the
+//! duration of a sync. It skips most of these waits if the last ones brought few records. The
+//! memory is two buffers of [`Options::buffer_bytes`]; an append waits while both buffers are full.
 //!
 //! # What it is not
-//! It has no keys, no transactions over several records, and no compression. It holds a
-//! descriptor or two for each segment.
+//! The log has no keys, no transactions over several records, and no compression. It keeps one or
+//! two file descriptors open for each segment.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[Weil15\] segments whose blocks were written before,
-//! \[Pebble4331\] the synced watermark, \[Rebello20\] what a failed sync means, \[PgCommitDelay\]
-//! waiting half a sync for others.
+//! Keys refer to `docs/sources.md`: \[Weil15\] for recycled segments, \[Pebble4331\] for the synced
+//! watermark, \[Rebello20\] for failed syncs, \[PgCommitDelay\] for waiting half a sync for other
+//! writers.
 
 mod append;
 mod error;
@@ -85,20 +102,25 @@ mod lsn;
 mod names;
 mod options;
 mod read;
+mod read_only;
+mod record;
 mod recover;
+mod replay;
 mod segments;
 mod stats;
-mod truncate;
-mod ways;
+mod strategy;
+mod sync;
 
-pub use append::Room;
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
-pub use log::{Log, Record};
+pub use format::footprint;
+pub use log::{Log, Reader, Space};
 pub use lsn::{Lsn, Position};
 pub use names::segment as segment_name;
 pub use options::{OnDamage, Options};
-pub use read::reader::Reader;
-pub use recover::replay::{Damage, Recovered, Replay, SegmentInfo};
+pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
+pub use record::Record;
+pub use replay::{Damage, Recovered, Replay, SegmentInfo};
+pub use segments::reserve::Room;
 pub use stats::{SYNC_BUCKETS, Stats};
-pub use ways::{SyncMethod, Ways};
+pub use strategy::{SyncMethod, WriteStrategy};

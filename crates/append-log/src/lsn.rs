@@ -1,27 +1,27 @@
-//! Where a record is: its number in the order of the log and its place on the disk are one.
+//! Log sequence numbers, which also give the segment and the offset of a record.
 
 use std::fmt;
 
-/// A log sequence number: the number of the segment in the upper half, the offset in its file in
-/// the lower. Later records have greater ones, and none that was acknowledged is ever given
-/// again.
+/// A log sequence number (LSN): the upper 32 bits are the segment number, the lower 32 bits the
+/// offset of the record in the segment's file. Later records have greater LSNs, and the LSN of an
+/// acknowledged record is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// The record at `offset` of `segment`.
+    /// Returns the LSN of the record at `offset` of `segment`.
     #[must_use]
     pub const fn new(segment: u32, offset: u32) -> Self {
         Self((segment as u64) << 32 | offset as u64)
     }
 
-    /// The number of the segment.
+    /// Returns the number of the segment.
     #[must_use]
     pub const fn segment(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The offset in the segment's file, in bytes.
+    /// Returns the offset in the segment's file, in bytes.
     #[must_use]
     pub const fn offset(self) -> u32 {
         (self.0 & 0xffff_ffff) as u32
@@ -34,11 +34,11 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A record's place and length: what is needed to read it with one request.
+/// The position and length of a record, with which [`crate::Log::read`] needs only one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Where it begins.
+    /// The LSN of the record.
     pub lsn: Lsn,
-    /// The length of its payload in bytes.
+    /// The length of the record's payload in bytes.
     pub payload_bytes: u32,
 }

@@ -1,47 +1,50 @@
-//! Every file name of a log is made and read here.
+//! Formatting and parsing of the file names of a log.
 
 const SEGMENT: &str = ".segment";
 const UNFINISHED: &str = ".new";
 const SPARE: &str = ".spare";
 
-/// Left by a log whose write or sync failed: the next opening begins another segment.
+/// The file that a log creates when a write or sync has failed. If it exists, the next opening
+/// continues the log in a new segment.
 pub(crate) const LATCHED: &str = "LATCHED";
 
-/// The name of a segment: ten digits, so that names sort as numbers do.
+/// Returns the file name of segment `number`. The number has ten digits, so that names sort by
+/// number.
 #[must_use]
 pub fn segment(number: u32) -> String {
     format!("{number:010}{SEGMENT}")
 }
 
-/// The name a segment has until it is ready.
+/// Returns the file name of segment `number` while its file is being created.
 pub(crate) fn unfinished(number: u32) -> String {
     format!("{number:010}{SEGMENT}{UNFINISHED}")
 }
 
-/// The number in the name of the spare file that only a full disk falls back on.
+/// The number in the file name of the short reserved segment, which is used only on a full disk.
 pub(crate) const RESERVE: u32 = 0;
 
-/// The name of a file that was a segment and will be one again. Nothing in it counts.
+/// Returns the name of a spare file: the file of a removed segment, to be recycled, or a reserved
+/// file. Its content is ignored.
 pub(crate) fn spare(number: u32) -> String {
     format!("{number:010}{SPARE}")
 }
 
-/// What a name says.
+/// A parsed file name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// A segment of this number.
+    /// The file of the segment with this number.
     Segment(u32),
-    /// A segment that never became ready: to be removed.
+    /// The file of a segment whose creation was interrupted. Recovery removes it.
     Unfinished,
-    /// A file to be used again, once segment of this number.
+    /// A spare file with this number.
     Spare(u32),
-    /// The mark of a failed write or sync.
+    /// The marker file [`LATCHED`].
     Latched,
-    /// Not ours.
+    /// A file that does not belong to the log.
     Other,
 }
 
-/// Reads a name.
+/// Parses the name of a file in the directory of a log.
 pub(crate) fn parse(name: &str) -> Name {
     if name == LATCHED {
         return Name::Latched;
@@ -62,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back_as_they_were_made() {
+    fn names_round_trip() {
         for number in [1, 42, u32::MAX] {
             assert_eq!(parse(&segment(number)), Name::Segment(number));
             assert_eq!(parse(&unfinished(number)), Name::Unfinished);

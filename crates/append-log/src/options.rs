@@ -1,43 +1,67 @@
-//! The choices a log leaves to its owner.
+//! Options of a log.
+
+use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::format::{HEADER_BYTES, record_bytes};
-use crate::segments::BYTES_MAX;
-use crate::ways::SyncMethod;
+use crate::format::{BYTES_MAX, HEADER_BYTES, record_bytes};
+use crate::strategy::SyncMethod;
 
-/// What opening does about bytes that were on the medium and no longer check out.
+/// The action of [`crate::Log::open`] when it finds damage: bytes that were durable and are no
+/// longer valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
-    /// Refuses to open, naming file and offset.
+    /// Opening fails with an error that contains the file and the offset of the damage.
     #[default]
     Refuse,
-    /// Opens, delivers every record that checks out, and tells the damage in
-    /// [`crate::Recovered`]: for owners that can live with holes and report them.
+    /// Opening delivers every valid record and reports the damage in [`crate::Recovered`]. Use it
+    /// only if the caller can handle missing records.
     Report,
 }
 
-/// How a log behaves.
+/// Options of a log.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Behaviour: what to do about damage.
+    /// Behaviour: the action when opening finds damage.
     pub on_damage: OnDamage,
-    /// Behaviour: how many bytes of [`crate::Room::Reserve`] records a full disk still takes: a
-    /// short segment is kept for them. 0 keeps none; 8 MiB.
+    /// Behaviour: the time without appends, in milliseconds, after which the log writes a
+    /// watermark: a record that proves that the last records were durable. Without a watermark,
+    /// damage to the last records looks like a torn tail and is truncated without a report. A
+    /// watermark costs one write and one sync per idle period, on a thread of the log. With 0, the
+    /// log writes watermarks only in [`crate::Log::write_watermark`]. Default: 100.
+    pub idle_watermark_ms: u32,
+    /// Behaviour: the bytes of records with [`crate::Room::Reserve`] that the log still accepts on
+    /// a full disk, in a short segment reserved for them. 0 to a quarter of `segment_bytes`; 0
+    /// reserves no short segment. Default: 8 MiB.
     pub reserve_bytes: u32,
-    /// Performance: how many removed segments are kept to be used again. 2.
+    /// Behaviour: the maximum number of segments of full length that the log reserves as spare
+    /// files. [`crate::Room::Reserve`] records may use all of them but one,
+    /// [`crate::Room::Compaction`] records all of them. The log reserves no more segments than it
+    /// has sealed ones, and at most a third of the disk space available to it. 0 to 16. Default: 0.
+    pub compaction_segments: u32,
+    /// Behaviour: the free space of the file system, in bytes, that the log does not use for new
+    /// segments for ordinary records. Default: 0.
+    pub free_bytes_min: u64,
+    /// Performance: the maximum number of removed segments kept as spare files for recycling, not
+    /// counting the segments reserved for compaction. Default: 2.
     pub spare_segments_max: u32,
-    /// Performance: the length of a segment file. 1 MiB to 2 GiB; 128 MiB. Larger ones rotate
-    /// less often and make recovery read more. On a disk that is nearly full they are made
-    /// shorter.
+    /// Performance: the length of a segment file, a multiple of 4 KiB. With longer segments the log
+    /// switches segments less often, and recovery reads more. On a nearly full disk new segments
+    /// are shorter, unless segments are reserved for compaction. 1 MiB to 2 GiB. Default: 128 MiB.
     pub segment_bytes: u32,
-    /// Performance: the length of each of the two buffers records are gathered in, which also
-    /// bounds the bytes in flight and the longest record. 64 KiB to 256 MiB; 8 MiB.
+    /// Performance: the length of each of the two append buffers, a multiple of 4 KiB. It limits
+    /// the bytes of records that are not yet written, and the length of a record. 64 KiB to 256
+    /// MiB. Default: 8 MiB.
     pub buffer_bytes: u32,
-    /// Performance: how batches come to the medium; `None` tries what there is for some
-    /// milliseconds when the log is opened, and takes the fastest.
+    /// Performance: the method by which batches are written and synced. With `None`, opening
+    /// measures the methods that the storage supports, for about 200 ms at most, and selects
+    /// [`SyncMethod::Buffered`] unless another method is more than 5 % faster.
     pub sync_method: Option<SyncMethod>,
-    /// Performance: how many threads read segments when the log is opened, each with up to
-    /// 40 MiB of memory. 1 to 64; 2.
+    /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment
+    /// number that the caller knows of: if the file of that segment is missing and restored later,
+    /// no new segment has its number. Default: 0.
+    pub numbers_after: u32,
+    /// Performance: the number of threads that read segments when the log is opened. Each thread
+    /// uses up to 40 MiB of memory. 1 to 64. Default: 2.
     pub recovery_threads: u32,
 }
 
@@ -45,18 +69,22 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             on_damage: OnDamage::default(),
+            idle_watermark_ms: 100,
             reserve_bytes: 8 << 20,
+            compaction_segments: 0,
+            free_bytes_min: 0,
             spare_segments_max: 2,
             segment_bytes: 128 << 20,
             buffer_bytes: 8 << 20,
             sync_method: None,
+            numbers_after: 0,
             recovery_threads: 2,
         }
     }
 }
 
 impl Options {
-    /// Refuses what cannot work.
+    /// Validates the options.
     pub(crate) fn check(&self) -> Result<()> {
         if !(1 << 20..=BYTES_MAX).contains(&self.segment_bytes) {
             return Err(Error::Invalid("segment_bytes must lie between 1 MiB and 2 GiB"));
@@ -73,31 +101,50 @@ impl Options {
         if self.reserve_bytes > self.segment_bytes / 4 {
             return Err(Error::Invalid("reserve_bytes must be at most a quarter of a segment"));
         }
+        if self.compaction_segments > 16 {
+            return Err(Error::Invalid("compaction_segments must be at most 16"));
+        }
         if !(1..=64).contains(&self.recovery_threads) {
             return Err(Error::Invalid("recovery_threads must lie between 1 and 64"));
         }
         Ok(())
     }
 
-    /// The shortest segment that takes every record: what a full disk still gives room to.
+    /// Returns the minimum length of a new segment on a nearly full disk: a segment of this length
+    /// can hold a record of any permitted length.
     pub(crate) fn segment_bytes_min(&self) -> u32 {
-        let needed = self.buffer_bytes.saturating_add(HEADER_BYTES);
+        let needed = self.buffer_bytes.saturating_add(2 * HEADER_BYTES);
         needed.next_multiple_of(HEADER_BYTES).min(self.segment_bytes)
     }
 
-    /// The length of the segment kept for a full disk, if one is kept.
+    /// Returns the file length of the short reserved segment; `None` if the options reserve none.
     pub(crate) fn reserve_segment_bytes(&self) -> Option<u32> {
-        let whole = (self.reserve_bytes + HEADER_BYTES).next_multiple_of(HEADER_BYTES);
-        (self.reserve_bytes > 0).then(|| whole.max(2 * HEADER_BYTES))
+        let whole = (self.reserve_bytes + 2 * HEADER_BYTES).next_multiple_of(HEADER_BYTES);
+        (self.reserve_bytes > 0).then(|| whole.max(3 * HEADER_BYTES))
     }
 
-    /// The longest payload: one that fits a buffer whose first page is taken already, with the
-    /// seal behind it, and a segment without its reserve.
+    /// `true` if a file of this length may be used as the short reserved segment. Files created by
+    /// format version 2 are one page shorter and accepted, because a full disk may have no space
+    /// for a new one.
+    pub(crate) fn takes_as_reserve(&self, bytes: u32) -> bool {
+        let fits = |wanted| bytes == wanted || bytes + HEADER_BYTES == wanted;
+        bytes >= 3 * HEADER_BYTES && self.reserve_segment_bytes().is_some_and(fits)
+    }
+
+    /// Returns the time without appends after which the log writes a watermark; `None` if it writes
+    /// none when idle.
+    pub(crate) fn idle_after(&self) -> Option<Duration> {
+        let is_on = self.idle_watermark_ms > 0;
+        is_on.then(|| Duration::from_millis(self.idle_watermark_ms.into()))
+    }
+
+    /// Returns the maximum length of a payload. A record of this length fits, together with a seal,
+    /// into a buffer whose first page is already used, and into a segment.
     pub(crate) fn payload_bytes_max(&self) -> u32 {
         let seal = u32::try_from(record_bytes(0)).expect("a seal is a few bytes");
         let overhead = 2 * seal + 8;
         let in_buffer = self.buffer_bytes - HEADER_BYTES;
-        let in_segment = self.segment_bytes - HEADER_BYTES;
+        let in_segment = self.segment_bytes - 2 * HEADER_BYTES;
         in_buffer.min(in_segment) - overhead
     }
 }

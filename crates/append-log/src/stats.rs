@@ -1,30 +1,34 @@
-//! What a log counts about itself.
+//! Counters of a log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many powers of two of microseconds a [`Stats::sync_us`] tells apart.
+/// The number of buckets of [`Stats::sync_us`], one for each power of two in microseconds.
 pub const SYNC_BUCKETS: usize = 32;
 
 /// Counters since the log was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Records appended.
+    /// The number of records appended.
     pub records: u64,
-    /// Batches written, each with one write and one sync.
+    /// The number of batches written, each with one write and one sync.
     pub batches: u64,
-    /// Syncs waited for.
+    /// The number of syncs of batches, equal to `batches`. Syncs of new segments in the background
+    /// are not counted.
     pub syncs: u64,
-    /// Bytes handed to the kernel, padding and rewritten pages included.
+    /// The number of bytes written in batches, including padding and the synced bytes of a batch's
+    /// first page, which are written again.
     pub written_bytes: u64,
-    /// Time spent in syncs, in microseconds.
+    /// The total duration of the writes and syncs of batches, in microseconds.
     pub sync_us_total: u64,
-    /// Durations of syncs: element `i` counts those under `2^i` microseconds and not under half
-    /// of that.
+    /// A histogram of the time each batch took to write and sync: element `i` counts the batches
+    /// that took at least `2^(i-1)` and less than `2^i` microseconds. Element 0 counts those below
+    /// one microsecond, and the last element has no upper bound.
     pub sync_us: [u64; SYNC_BUCKETS],
 }
 
-/// The counters themselves: relaxed, since nobody decides anything by them.
+/// The counters that the threads of a log update. Relaxed ordering suffices because no control flow
+/// depends on them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     records: AtomicU64,
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sync_is_counted_under_the_next_power_of_two() {
+    fn sync_duration_is_counted_in_its_power_of_two_bucket() {
         let counters = Counters::default();
         for us in [0, 1, 2, 3, 1023, 1024] {
             counters.batch(0, Duration::from_micros(us));

@@ -1,5 +1,5 @@
-//! LMDB with pages: each page the value of its number, changed in a transaction of its own, which is
-//! synced when it is committed (no `NOSYNC`, no `NOMETASYNC`). It has one writer at a time.
+//! LMDB as a store of pages: each page is the value of its number. A write is one transaction,
+//! synced at commit (no `NOSYNC`, no `NOMETASYNC`). LMDB admits one writer at a time.
 
 use haul_bench::log::{Contender, Failure};
 use haul_bench::random_write::Places;
@@ -7,14 +7,14 @@ use heed::byteorder::BigEndian;
 use heed::types::{Bytes, U64};
 use heed::{Database, Env, EnvFlags, EnvOpenOptions};
 
-use crate::forms::Cell;
+use crate::workload::Workload;
 
-/// How it writes.
+/// The method by which LMDB writes the database file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Map {
-    /// By `pwrite`, as it is when nothing is said.
+    /// A read-only map and `pwrite`, the default.
     ReadOnly,
-    /// Into the map itself, then `msync`: `MDB_WRITEMAP`.
+    /// A writable map (`MDB_WRITEMAP`) and `msync`.
     Writable,
 }
 
@@ -26,21 +26,22 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    #[expect(unsafe_code, reason = "the map is of a file that nobody else opens")]
-    pub(crate) fn open(cell: Cell<'_>, map: Map) -> Result<Self, Failure> {
+    #[expect(unsafe_code, reason = "no other process opens the mapped file")]
+    pub(crate) fn open(load: Workload<'_>, map: Map) -> Result<Self, Failure> {
         let mut options = EnvOpenOptions::new();
-        // Each value takes two pages of its own, for its header; and room for those being replaced.
-        options.map_size(usize::try_from((cell.pages + 4096) * 4096 * 4)?);
+        // Each value takes two pages because of its header; the rest of the space is for the old
+        // versions of values until they are freed.
+        options.map_size(usize::try_from((load.pages + 4096) * 4096 * 4)?);
         if map == Map::Writable {
-            // SAFETY: nothing but this transaction's writes goes into the map.
+            // SAFETY: only the writes of LMDB's transactions modify the map.
             unsafe { options.flags(EnvFlags::WRITE_MAP) };
         }
-        // SAFETY: the directory is this program's own, and it is opened once.
-        let env = unsafe { options.open(cell.dir) }?;
+        // SAFETY: only this program uses the directory, and it opens it once.
+        let env = unsafe { options.open(load.dir) }?;
         let mut transaction = env.write_txn()?;
         let database = env.create_database(&mut transaction, None)?;
         transaction.commit()?;
-        Ok(Self { env, database, places: Places::new(cell.writers, cell.pages), pages: cell.pages })
+        Ok(Self { env, database, places: Places::new(load.writers, load.pages), pages: load.pages })
     }
 }
 
@@ -51,7 +52,7 @@ impl Contender for Pages {
         Ok(transaction.commit()?)
     }
 
-    /// All pages are there.
+    /// Writes all pages once, so that the measurement overwrites them.
     fn warm_up(&self) -> Result<(), Failure> {
         let mut transaction = self.env.write_txn()?;
         for page in 0..self.pages {

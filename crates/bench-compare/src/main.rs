@@ -1,8 +1,8 @@
-//! Drives one log that is not ours under one load, with the very loop ours is driven with, and
-//! prints one line of JSON. `haul bench log` starts it; how to build it: `docs/log-bench.md`. For
-//! `haul bench relay` it relays connections as tokio does, until it is killed.
+//! Runs one rival of the append log under one workload, with the same loop that measures Haul's
+//! log, and prints one line of JSON. `haul bench log` starts this program; `docs/log-bench.md`
+//! explains how to build it. With `--relay`, as `haul bench relay` starts it, the program relays
+//! connections with tokio until it is killed.
 
-mod forms;
 mod lmdb_pages;
 mod okaywal;
 mod raft_engine;
@@ -11,7 +11,9 @@ mod relay;
 mod rocksdb;
 mod sqlite;
 mod sqlite_pages;
+mod variants;
 mod walrus;
+mod workload;
 
 use std::env;
 use std::io::Write;
@@ -24,69 +26,70 @@ use std::time::Duration;
 use clap::Parser;
 use haul_bench::log::{Failure, Load, Sample, drive};
 
-use crate::forms::{Cell, FORMS};
+use crate::variants::VARIANTS;
+use crate::workload::Workload;
 
-/// Drives a log that is not Haul's and prints what came out, as one line of JSON; or relays
-/// connections with a library that is not Haul's
+/// Measure a rival of Haul's append log and print the result as one line of JSON, or relay
+/// connections with a rival of Haul's relay
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
-    /// Print the logs this program was built with, and end
+    /// List the logs compiled into this program
     #[arg(long)]
     list: bool,
-    /// Which log, in which form
+    /// The log to measure, by a name of --list
     #[arg(long, required_unless_present_any = ["list", "relay"])]
     log: Option<String>,
-    /// An empty directory
+    /// An empty directory for the log
     #[arg(long, required_unless_present_any = ["list", "relay"])]
     dir: Option<PathBuf>,
-    /// Threads that append
+    /// Number of appending threads
     #[arg(long, default_value_t = 1)]
     writers: usize,
-    /// The length of a record
+    /// Size of a record, in bytes
     #[arg(long, default_value_t = 4096)]
     record_bytes: usize,
-    /// How many pages there are, for those that change pages
+    /// Number of pages, for logs named pages/...
     #[arg(long, default_value_t = 65_536)]
     pages: u64,
-    /// How long they write before anything counts
+    /// Milliseconds of writing before the measurement
     #[arg(long, default_value_t = 250)]
     settle_ms: u64,
-    /// How long is measured
+    /// Milliseconds of the measurement
     #[arg(long, default_value_t = 1000)]
     measure_ms: u64,
-    /// Relay connections until this is killed, with this library: tokio
+    /// Relay connections with this library until killed: tokio
     #[arg(long, value_parser = ["tokio"], requires = "listen", requires = "to")]
     relay: Option<String>,
-    /// Where connections are accepted
+    /// The address to accept connections at
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Where they go
+    /// The address to relay connections to
     #[arg(long, value_name = "ADDRESS")]
     to: Option<SocketAddr>,
-    /// The buffer for each direction; tokio's own default is 8192
+    /// Size of the buffer of each direction, in bytes; 8192 is tokio's default
     #[arg(long, default_value_t = 8192)]
     buffer_bytes: usize,
 }
 
-/// What walrus is told where to write by, and to be quiet.
+/// The environment variables that set the directory of walrus and suppress its output.
 const WALRUS: [&str; 2] = ["WALRUS_DATA_DIR", "WALRUS_QUIET"];
 
 fn main() -> ExitCode {
-    let told = match Cli::parse() {
+    let output = match Cli::parse() {
         cli if cli.list => Ok(list()),
         cli if cli.relay.is_some() => relay(&cli).map(|()| String::new()),
         cli => measure(&cli).map(|sample| sample.to_json()),
     };
-    let (told, code) = match told {
+    let (written, code) = match output {
         Ok(text) => (writeln!(std::io::stdout(), "{text}"), ExitCode::SUCCESS),
         Err(failure) => (writeln!(std::io::stderr(), "{failure}"), ExitCode::FAILURE),
     };
-    if told.is_ok() { code } else { ExitCode::FAILURE }
+    if written.is_ok() { code } else { ExitCode::FAILURE }
 }
 
 fn list() -> String {
-    FORMS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n")
+    VARIANTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n")
 }
 
 fn relay(cli: &Cli) -> Result<(), Failure> {
@@ -96,18 +99,18 @@ fn relay(cli: &Cli) -> Result<(), Failure> {
 
 fn measure(cli: &Cli) -> Result<Sample, Failure> {
     let (log, dir) = cli.log.as_deref().zip(cli.dir.as_deref()).ok_or("give --log and --dir")?;
-    let (_, open) = FORMS
+    let (_, open) = VARIANTS
         .iter()
         .find(|(name, _)| *name == log)
-        .ok_or_else(|| format!("there is no log {log:?}; there are:\n{}", list()))?;
+        .ok_or_else(|| format!("unknown log {log:?}; known are:\n{}", list()))?;
     if log.starts_with("walrus") && WALRUS.iter().any(|name| env::var_os(name).is_none()) {
-        return Err(again(dir));
+        return Err(restart(dir));
     }
     let device = haul_disk::probe(dir)?.device;
-    let cell = Cell { dir, writers: cli.writers, pages: cli.pages };
-    let contender = open(cell)?;
+    let workload = Workload { dir, writers: cli.writers, pages: cli.pages };
+    let contender = open(workload)?;
     contender.warm_up()?;
-    // What the warm-up left in the page cache is not written during the measurement.
+    // Writes back the dirty pages of the warm-up, so that the measurement does not include them.
     rustix::fs::sync();
     let load = Load {
         writers: cli.writers,
@@ -118,8 +121,9 @@ fn measure(cli: &Cli) -> Result<Sample, Failure> {
     drive(&*contender, &load, device.as_ref())
 }
 
-/// Becomes this program anew, with the environment walrus looks at. Returns only if that failed.
-fn again(dir: &Path) -> Failure {
+/// Executes this program again with the environment that walrus reads. Returns only if the
+/// execution fails.
+fn restart(dir: &Path) -> Failure {
     let Ok(program) = env::current_exe() else { return "cannot find this program".into() };
     let mut command = Command::new(program);
     command.args(env::args_os().skip(1)).env(WALRUS[0], dir).env(WALRUS[1], "1");

@@ -1,5 +1,5 @@
-//! raft-engine: one engine, each writer a raft group of its own, each batch written with
-//! `sync = true`.
+//! raft-engine, with one engine, one raft group per writer, and each batch written with `sync =
+//! true`.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,20 +10,21 @@ use haul_bench::log::{Contender, Failure};
 use protobuf::well_known_types::Any;
 use raft_engine::{Config, Engine, LogBatch, MessageExt, ReadableSize};
 
-use crate::forms::Tuning;
+use crate::workload::Tuning;
 
-/// Files of this length are recycled; the default is 128 MiB.
+/// The size of a log file in MiB; the default is 128 MiB.
 const FILE_MIB: u64 = 64;
-/// How much may lie there before files are freed: as many are prefilled at the start.
+/// The total size of the log files in MiB above which files are freed; as much is preallocated at
+/// the start.
 const PURGE_MIB: u64 = 512;
-/// Entries of a group that stay, as a state machine that applies them would leave some.
-const KEPT: u64 = 64;
+/// The number of entries retained per group, as a state machine that applies entries would do.
+const RETAINED: u64 = 64;
 
-/// How often entries that were applied are given up: each time costs a small write for each group.
+/// The interval at which applied entries are released; each release costs a small write per group.
 const COMPACT_EVERY: Duration = Duration::from_secs(1);
 
-/// An entry of a raft log: its index and its bytes. The message stands for `eraftpb::Entry`,
-/// whose crate would have to be built for this alone; it is encoded the same way.
+/// The type of a raft log's entries. An `Any` holds the index and the bytes of one entry; it is
+/// encoded like `eraftpb::Entry`, without a dependency on that crate.
 #[derive(Clone)]
 struct Entries;
 
@@ -37,7 +38,7 @@ impl MessageExt for Entries {
 
 pub(crate) struct Log {
     engine: Engine,
-    /// Of each group, the index of its last entry.
+    /// The index of the last entry of each group.
     last: Vec<AtomicU64>,
     compacted: Mutex<Instant>,
 }
@@ -53,7 +54,7 @@ impl Log {
                 purge_threshold: ReadableSize::mb(PURGE_MIB),
                 enable_log_recycle: true,
                 prefill_for_recycle: true,
-                // The records cannot be compressed, so trying only costs.
+                // The records are incompressible, so compression would only cost time.
                 batch_compression_threshold: ReadableSize(0),
                 ..Config::default()
             },
@@ -63,7 +64,7 @@ impl Log {
     }
 
     fn write(&self, writer: usize, record: &[u8], sync: bool) -> Result<(), Failure> {
-        // Of each group there is one writer.
+        // Each group has one writer, so no other thread changes its index.
         let index = self.last[writer].load(Ordering::Relaxed) + 1;
         let entry = Any { type_url: index.to_string(), value: record.to_vec(), ..Any::default() };
         let mut batch = LogBatch::with_capacity(1);
@@ -74,7 +75,7 @@ impl Log {
     }
 }
 
-/// The group of a writer: 0 is not one.
+/// Returns the group of a writer; 0 is not a valid group.
 fn group(writer: usize) -> u64 {
     writer as u64 + 1
 }
@@ -84,7 +85,7 @@ impl Contender for Log {
         self.write(writer, record, true)
     }
 
-    /// The first file is new; those behind it were prefilled when the engine was opened.
+    /// Fills the first file, which is new; the later files were preallocated on opening.
     fn warm_up(&self) -> Result<(), Failure> {
         let record = vec![0; 1 << 20];
         for _ in 0..=FILE_MIB {
@@ -102,7 +103,7 @@ impl Contender for Log {
         *compacted = Instant::now();
         for (writer, last) in self.last.iter().enumerate() {
             self.engine
-                .compact_to(group(writer), last.load(Ordering::Relaxed).saturating_sub(KEPT));
+                .compact_to(group(writer), last.load(Ordering::Relaxed).saturating_sub(RETAINED));
         }
         self.engine.purge_expired_files()?;
         Ok(())

@@ -1,6 +1,6 @@
-//! RocksDB: one database, each record a put with `sync = true` under a key of its own.
+//! RocksDB, with one database; each record is a put with `sync = true` under a new key.
 //!
-//! Its figure holds the memtable too, which a log does not need; a database has one.
+//! The figures of RocksDB include its memtable, which a database needs and a log does not.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use haul_bench::log::{Contender, Failure};
 use rocksdb::{DB, DBCompressionType, DBRecoveryMode, Options, WriteOptions};
 
-use crate::forms::Tuning;
+use crate::workload::Tuning;
 
-/// A memtable that is written out less often; each takes a log file of the same length with it.
+/// The size of a memtable in bytes: a larger memtable is flushed less often. Each memtable has a
+/// log file of the same size.
 const MEMTABLE_BYTES: usize = 128 << 20;
 const RECYCLED: usize = 4;
-/// After two, the log file being written is the first one again, and the second waits.
+/// The number of log files to fill: after two files, the first is being rewritten and the second is
+/// free.
 const WARM_UP_FILES: usize = 2;
-/// Level 0 files nobody compacts shall not slow the writers down.
+/// The number of level-0 files at which RocksDB slows down writers. It is so high that it is never
+/// reached, although level-0 files are not compacted.
 const FILES_MAX: i32 = 1 << 20;
 const WARM_UP_BYTES: usize = 1 << 20;
 
@@ -38,7 +41,7 @@ impl Log {
             options.set_level_zero_slowdown_writes_trigger(FILES_MAX);
             options.set_level_zero_stop_writes_trigger(FILES_MAX);
             options.set_recycle_log_file_num(RECYCLED);
-            // The default, and one of the modes recycling works with.
+            // This is the default mode, and it supports recycling.
             options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
         }
         let mut synced = WriteOptions::default();
@@ -57,7 +60,7 @@ impl Contender for Log {
         Ok(())
     }
 
-    /// Fills the log files that will be written again to their whole length.
+    /// Writes the log files that will be recycled to their full size.
     fn warm_up(&self) -> Result<(), Failure> {
         if let Tuning::Default = self.tuning {
             return Ok(());

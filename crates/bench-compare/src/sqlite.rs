@@ -1,5 +1,6 @@
-//! SQLite: write-ahead log, `synchronous = FULL`, each record one row and one transaction. Pages
-//! are of 4 KiB, as they are by default: longer ones only wrote more.
+//! SQLite with a write-ahead log and `synchronous = FULL`; each record is one row and one
+//! transaction. Pages have the default size of 4 KiB, because larger pages only increased the bytes
+//! written.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -8,24 +9,25 @@ use std::time::Duration;
 use haul_bench::log::{Contender, Failure};
 use rusqlite::Connection;
 
-/// How long a writer waits for another's transaction before it gives up.
+/// The time a writer waits for another transaction before its own fails.
 const BUSY_MAX: Duration = Duration::from_secs(60);
-/// Pages in the log before they are copied into the database: the log begins anew after that, in
-/// place. The default of 1000 would copy every few hundred rows.
+/// The number of pages in the log at which a checkpoint copies them into the database; SQLite then
+/// overwrites the log from its start. The default of 1000 causes a checkpoint every few hundred
+/// rows.
 const CHECKPOINT_PAGES: u32 = 4000;
 const INSERT: &str = "INSERT INTO records (bytes) VALUES (?1)";
 
-/// How writers share the database.
+/// The assignment of connections to writers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sharing {
-    /// Each has a connection; the file's lock keeps them apart.
+    /// One connection per writer; SQLite's lock of the file serialises the writers.
     Each,
-    /// All use one behind a lock of this process.
+    /// One connection for all writers, behind a lock of this process.
     One,
 }
 
 pub(crate) struct Log {
-    /// One for each writer, or one alone.
+    /// One connection per writer, or a single connection.
     connections: Vec<Mutex<Connection>>,
 }
 
@@ -67,7 +69,7 @@ impl Contender for Log {
         Ok(())
     }
 
-    /// Past the first checkpoint, from which on the log is written in place.
+    /// Writes until after the first checkpoint, from which on SQLite overwrites the log in place.
     fn warm_up(&self) -> Result<(), Failure> {
         let connection = self.connections[0].lock().unwrap_or_else(PoisonError::into_inner);
         let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;

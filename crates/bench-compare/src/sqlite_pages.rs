@@ -1,5 +1,5 @@
-//! SQLite with pages: write-ahead log, `synchronous = FULL`, each page the blob of one row, changed
-//! by its number in a transaction of its own.
+//! SQLite as a store of pages, with a write-ahead log and `synchronous = FULL`; each page is the
+//! blob of one row. A write is one transaction that updates the row by its number.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,26 +7,26 @@ use haul_bench::log::{Contender, Failure};
 use haul_bench::random_write::Places;
 use rusqlite::{Connection, params};
 
-use crate::forms::Cell;
 use crate::sqlite::{Sharing, connect};
+use crate::workload::Workload;
 
 const UPDATE: &str = "UPDATE records SET bytes = ?2 WHERE id = ?1";
 const INSERT: &str = "INSERT INTO records (id, bytes) VALUES (?1, ?2)";
 
 pub(crate) struct Pages {
-    /// One for each writer, or one alone.
+    /// One connection per writer, or a single connection.
     connections: Vec<Mutex<Connection>>,
     places: Places,
     pages: u64,
 }
 
 impl Pages {
-    pub(crate) fn open(cell: Cell<'_>, sharing: Sharing) -> Result<Self, Failure> {
-        let count = if let Sharing::Each = sharing { cell.writers } else { 1 };
-        let path = cell.dir.join("pages.sqlite");
+    pub(crate) fn open(load: Workload<'_>, sharing: Sharing) -> Result<Self, Failure> {
+        let count = if let Sharing::Each = sharing { load.writers } else { 1 };
+        let path = load.dir.join("pages.sqlite");
         let connect = |_| connect(&path).map(Mutex::new);
         let connections = (0..count).map(connect).collect::<Result<_, _>>()?;
-        Ok(Self { connections, places: Places::new(cell.writers, cell.pages), pages: cell.pages })
+        Ok(Self { connections, places: Places::new(load.writers, load.pages), pages: load.pages })
     }
 }
 
@@ -41,7 +41,7 @@ impl Contender for Pages {
         }
     }
 
-    /// All pages are there, in the database itself.
+    /// Inserts all pages, and runs a checkpoint that copies them from the log into the database.
     fn warm_up(&self) -> Result<(), Failure> {
         let connection = self.connections[0].lock().unwrap_or_else(PoisonError::into_inner);
         let page = vec![0x5a_u8; 4096];
@@ -53,7 +53,7 @@ impl Contender for Pages {
         Ok(())
     }
 
-    /// What is in the log alone is copied into the database.
+    /// Runs a checkpoint that copies the remaining pages from the log into the database.
     fn finish(&self) -> Result<(), Failure> {
         let connection = self.connections[0].lock().unwrap_or_else(PoisonError::into_inner);
         let busy: i64 =

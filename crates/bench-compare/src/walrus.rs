@@ -1,16 +1,17 @@
-//! walrus: each append synced (`FsyncSchedule::SyncEach`), on its default backend of descriptors.
+//! walrus, with each append synced (`FsyncSchedule::SyncEach`) and the default backend (file
+//! descriptors).
 //!
-//! It takes its directory and its silence from the environment, which `main` sets before.
+//! walrus reads its directory and its verbosity from the environment, which `main` sets.
 
 use haul_bench::log::{Contender, Failure};
 use walrus_rust::{FsyncSchedule, ReadConsistency, Walrus};
 
-/// Who writes to which topic.
+/// The assignment of writers to topics.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Topics {
-    /// All to one: a log with one order, as the others are.
+    /// One topic for all writers: a log with a single order, like the other logs.
     One,
-    /// Each writer to its own, so that the topic's lock is not waited for.
+    /// One topic per writer, so that writers do not wait for the topic's lock.
     Each,
 }
 

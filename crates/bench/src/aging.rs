@@ -1,36 +1,35 @@
-//! How years of use leave a tree: files are written and removed, and what is new takes the places of
-//! what is gone. Pure.
+//! Ages a tree: files are written and removed, and new files reuse freed blocks. Performs no I/O.
 
-use haul_disk_sim::Random;
+use haul_testing::Random;
 
-/// After so many files everything is brought onto the medium, as a machine in use does it.
+/// The number of files written between two syncs.
 const FILES_PER_SYNC: usize = 200;
 
-/// One step on the way to the tree.
+/// One step of the aging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The file of that number is written.
+    /// Writes the file with this number.
     Write(u64),
-    /// It is removed.
+    /// Removes the file with this number.
     Remove(u64),
-    /// All there is comes to the medium.
+    /// Syncs the file system.
     Sync,
 }
 
-/// How long a tree was in use.
+/// The parameters of the aging.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Aging {
-    /// How many files there are, at first and at the end.
+    /// The number of files at the beginning and at the end.
     pub(crate) files: usize,
-    /// How often half as many were written, anywhere, and as many removed.
+    /// The number of times half of the files are replaced.
     pub(crate) replacements: usize,
     pub(crate) seed: u64,
 }
 
 impl Aging {
-    /// What is done, one after the other; and the files that are there at the end.
+    /// Returns the steps, and the numbers of the files that exist at the end.
     ///
-    /// First the whole tree is written, one directory after the other, as unpacking does it.
+    /// The first steps write the whole tree directory by directory, as unpacking an archive does.
     pub(crate) fn steps(&self, dir_of: impl Fn(u64) -> u64) -> (Vec<Step>, Vec<u64>) {
         let mut random = Random(self.seed);
         let mut live: Vec<u64> = (0..self.files as u64).collect();

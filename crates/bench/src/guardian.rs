@@ -1,14 +1,15 @@
-//! Somebody who cleans up when this process ends, in whatever way.
+//! Cleans up when this process ends, even by a kill.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::error::{Error, Result};
+use haul_measure::{Error, Result};
 
-/// Waits until its input ends, which the kernel sees to when this process does; then removes. The
-/// directory may be in use for a moment longer, so it is tried again for five seconds.
+/// A shell script that waits for EOF on stdin, which the end of this process causes, and then
+/// removes the files and the directory. The directory may still be in use, so the script retries
+/// for five seconds.
 const SCRIPT: &str = r#"
 cat > /dev/null
 dir=$1
@@ -21,31 +22,30 @@ while [ -d "$dir" ] && ! rmdir -- "$dir" 2> /dev/null && [ $tries -lt 50 ]; do
 done
 "#;
 
-/// Waits in the same way, then writes.
+/// A shell script that waits for EOF on stdin, and then writes the old value of a setting.
 const RESTORE: &str = r#"
 cat > /dev/null
 printf %s "$2" > "$1"
 "#;
 
-/// A process beside this one, which removes a directory and the files in it that have known names,
-/// once this is dropped or the process is gone: even a kill leaves nothing behind. Or it writes back
-/// what a setting was.
+/// A child process that cleans up on drop and when this process ends, even by a kill: it removes a
+/// directory with files of known names, or restores a setting.
 #[derive(Debug)]
 pub(crate) struct Guardian(Child);
 
 impl Guardian {
-    /// Watches over `dir`, relative to `base`, which may be made from now on, and over the `files`
-    /// in it. Nothing else is removed.
+    /// Starts a guardian that removes `files` in the directory `dir`, which is relative to `base`,
+    /// and then `dir`. The directory may be created after this call.
     pub(crate) fn of(base: &Path, dir: &str, files: &[&str]) -> Result<Self> {
         Self::start(Command::new("/bin/sh").args(["-c", SCRIPT, "sh", dir]).args(files), base)
     }
 
-    /// Will write `text` to `path`, such as what a setting was before.
+    /// Starts a guardian that writes `text` to `path`, such as the old value of a setting.
     pub(crate) fn writing(path: &Path, text: &str) -> Result<Self> {
         Self::with(RESTORE, &[path.as_os_str(), text.as_ref()])
     }
 
-    /// Runs a script of our own with these words, which begins by waiting for the end of its input.
+    /// Starts a guardian that runs `script`, which must wait for EOF on stdin first.
     pub(crate) fn with(script: &str, words: &[&OsStr]) -> Result<Self> {
         let mut shell = Command::new("/bin/sh");
         Self::start(shell.args(["-c", script, "sh"]).args(words), Path::new("/"))
@@ -57,18 +57,28 @@ impl Guardian {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C at a terminal goes to the whole group: this must outlive it.
+            // Ctrl-C at a terminal signals the whole process group; it must not end the guardian.
             .process_group(0)
             .spawn()
-            .map_err(Error::other("start /bin/sh, which cleans up afterwards"))?;
+            .map_err(Error::other("start /bin/sh for the cleanup"))?;
         Ok(Self(child))
     }
+}
+
+/// Creates a directory for files with the given names, and starts the guardian that removes both.
+pub(crate) fn guarded_dir(base: &Path, name: &str, files: &[&str]) -> Result<(PathBuf, Guardian)> {
+    let name = format!("{name}-{}", std::process::id());
+    let guardian = Guardian::of(base, &name, files)?;
+    let path = base.join(&name);
+    std::fs::create_dir(&path)
+        .map_err(Error::other(format!("create the directory {}", path.display())))?;
+    Ok((path, guardian))
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // It ends by itself; if it cannot be waited for, there is nothing more to do.
+        // An error is ignored: the script ends by itself, and a failed wait has no remedy.
         self.0.wait().ok();
     }
 }
@@ -78,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_is_written_again() {
+    fn old_value_of_a_setting_is_restored() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a setting");
         let guardian = Guardian::writing(&path, "128").unwrap();
@@ -88,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_over_is_removed_and_nothing_else() {
+    fn only_guarded_files_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let (ours, other) = (dir.path().join("ours"), dir.path().join("other"));
         let guardian = Guardian::of(dir.path(), "ours", &["a", "b c", "not there"]).unwrap();

@@ -1,4 +1,4 @@
-//! The circumstances of a measurement.
+//! The facts about the machine that a report states.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,48 +10,48 @@ use serde_json::{Value as Json, json};
 
 use crate::host_facts::{cpu_model, memory_bytes};
 
-/// The machine, the storage and the programs of a measurement. What is not known is `None`.
+/// The machine, the storage and the programs of a measurement; unknown facts are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Host {
     /// The processor's name.
     pub cpu: Option<String>,
-    /// How many cores this process may use.
+    /// The number of cores this process may use.
     pub cores: Option<usize>,
-    /// All memory.
+    /// The memory of the machine in bytes.
     pub memory_bytes: Option<u64>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// What was measured, and with what, by name; `haul` is always there.
+    /// The versions of the measured programs, by name; `haul` is always included.
     pub versions: BTreeMap<String, String>,
-    /// The storage below, one for each that was measured.
+    /// The storage that was measured.
     pub storage: Vec<StorageFacts>,
 }
 
-/// What a figure about storage has to name.
+/// The facts about storage in a report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StorageFacts {
-    /// What its rows are called by in the report; may be empty when there is only one.
+    /// The heading of the rows measured on it; may be empty if there is only one storage.
     pub name: String,
     /// The file system.
     pub file_system: String,
-    /// How it is mounted.
+    /// The mount options.
     pub mount_options: Option<String>,
-    /// Whether it has a journal.
+    /// `true` if the file system has a journal.
     pub journal: Option<bool>,
-    /// The whole device it is on.
+    /// The whole disk, also if the file system is on a partition.
     pub device: Option<String>,
-    /// Whether that says that it rotates.
+    /// `true` if the device reports itself as rotational.
     pub rotational: Option<bool>,
-    /// Whether it has a cache that forgets when the power goes.
+    /// `true` if the device has a volatile write cache.
     pub volatile_write_cache: Option<bool>,
-    /// Whether one write can be sent past that cache.
+    /// `true` if the device supports FUA writes.
     pub fua: Option<bool>,
-    /// Anything else that must be known, such as that the device is a file.
+    /// A remark, such as that the device is an image file.
     pub remark: String,
 }
 
 impl Host {
-    /// This machine, without any storage yet.
+    /// Returns the facts of this machine, without storage.
     #[must_use]
     pub fn here() -> Self {
         let read = |path| read_to_string(path).ok();
@@ -67,14 +67,14 @@ impl Host {
         }
     }
 
-    /// The same, with one more storage, whose rows are called `name`.
+    /// Returns the host with one more storage added, whose rows have the heading `name`.
     #[must_use]
     pub fn with_storage(mut self, name: &str, storage: &Storage) -> Self {
         self.storage.push(StorageFacts::of(name, storage));
         self
     }
 
-    /// As it stands in a report for programs.
+    /// Returns the facts as JSON.
     pub(crate) fn json(&self) -> Json {
         json!({
             "cpu": self.cpu, "cores": self.cores, "memory_bytes": self.memory_bytes,
@@ -85,7 +85,7 @@ impl Host {
 }
 
 impl StorageFacts {
-    /// What was found out about `storage`.
+    /// Returns the facts about `storage`.
     #[must_use]
     pub fn of(name: &str, storage: &Storage) -> Self {
         Self {
@@ -131,14 +131,14 @@ impl fmt::Display for StorageFacts {
             let cache = word(self.volatile_write_cache, "volatile", "none");
             let fua = word(self.fua, "yes", "no");
             write!(f, ", write cache {cache}, FUA {fua}")?;
-            write!(f, ", says it rotates: {}", word(self.rotational, "yes", "no"))?;
+            write!(f, ", rotational: {}", word(self.rotational, "yes", "no"))?;
         }
         if self.remark.is_empty() { Ok(()) } else { write!(f, ", {}", self.remark) }
     }
 }
 
 impl fmt::Display for Host {
-    /// A line about the machine, one about versions, one for each storage.
+    /// Writes a line about the machine, a line about versions, and a line for each storage.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNKNOWN: &str = "unknown";
         write!(f, "{}", self.cpu.as_deref().unwrap_or(UNKNOWN))?;
@@ -156,15 +156,6 @@ impl fmt::Display for Host {
         }
         self.storage.iter().try_for_each(|storage| write!(f, "\n{storage}"))
     }
-}
-
-/// What others ask of the processors: threads that wait for them look like a slow disk.
-pub(crate) fn load() -> Option<String> {
-    let text = read_to_string("/proc/loadavg").ok()?;
-    let load = text.split_whitespace().next()?;
-    Some(format!(
-        "the load average before it began was {load}: times hold on an idle machine alone"
-    ))
 }
 
 #[cfg(test)]
@@ -186,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_circumstances_are_told_in_a_few_lines() {
+    fn host_is_displayed_in_a_few_lines() {
         let host = Host {
             cpu: Some("AMD EPYC".into()),
             cores: Some(2),
@@ -198,7 +189,7 @@ mod tests {
         let expected = "\
 AMD EPYC, 2 cores, 24.0 GiB of memory, Linux 6.18.44
 fio 3, haul 0.1.0
-ext4-nojournal: ext4 (rw,noatime), journal no, on loop3, write cache volatile, FUA no, says it rotates: no, \
+ext4-nojournal: ext4 (rw,noatime), journal no, on loop3, write cache volatile, FUA no, rotational: no, \
 a file on ext4";
         assert_eq!(host.to_string(), expected);
     }

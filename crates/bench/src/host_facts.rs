@@ -1,6 +1,6 @@
-//! What `/proc` says of the machine, understood. Pure.
+//! Parses files of `/proc`. Performs no I/O.
 
-/// The processor's name in `/proc/cpuinfo`, which is spelt in several ways.
+/// Returns the processor's name in `/proc/cpuinfo`; its key depends on the architecture.
 pub(crate) fn cpu_model(cpuinfo: &str) -> Option<String> {
     ["model name", "Model", "cpu model", "uarch"].iter().find_map(|name| {
         cpuinfo.lines().find_map(|line| {
@@ -11,7 +11,7 @@ pub(crate) fn cpu_model(cpuinfo: &str) -> Option<String> {
     })
 }
 
-/// The memory in `/proc/meminfo`, in bytes.
+/// Returns the memory of the machine in bytes, from the text of `/proc/meminfo`.
 pub(crate) fn memory_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_in_bytes() {
+    fn memory_is_in_bytes() {
         let text = "MemFree:  1 kB\nMemTotal:       24689612 kB\n";
         assert_eq!(memory_bytes(text), Some(24_689_612 * 1024));
         for text in ["", "MemTotal: kB", "MemTotal: -1 kB", "MemTotal: 18446744073709551615 kB"] {

@@ -1,13 +1,13 @@
-//! Less memory for this process than the machine has, page cache included, for a while.
+//! Limits the memory of this process, including its page cache.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
 use crate::guardian::Guardian;
+use haul_measure::{Error, Result};
 
-/// Removes the group once this process has left it, or ended.
+/// A shell script that removes the cgroup once this process has left it or ended.
 const REMOVE: &str = r#"
 cat > /dev/null
 tries=0
@@ -17,28 +17,28 @@ while [ -d "$1" ] && ! rmdir -- "$1" 2> /dev/null && [ $tries -lt 50 ]; do
 done
 "#;
 
-/// This process in a memory cgroup of its own. When this is dropped, it is back where it was.
+/// A memory cgroup that contains this process; on drop the process returns to its old cgroup.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
     home: PathBuf,
     _guardian: Guardian,
 }
 
-/// Where groups of a hierarchy are, and the file that limits one.
+/// The cgroups of one hierarchy, and the name of the file that sets the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hierarchy {
-    /// The group this process is in.
+    /// The cgroup of this process.
     home: PathBuf,
-    /// In which a group can be made for it.
+    /// The parent of the new cgroup.
     parent: PathBuf,
     limit: &'static str,
 }
 
 impl MemoryLimit {
-    /// Lets this process have `bytes`: what it reads through the page cache counts.
+    /// Limits this process to `bytes` of memory, including its page cache.
     ///
     /// # Errors
-    /// [`Error::Missing`] where memory cannot be limited: no memory cgroup, or none for us.
+    /// [`Error::Missing`] if no memory cgroup is writable.
     pub(crate) fn new(bytes: u64) -> Result<Self> {
         let missing = |why: String| {
             Error::Missing(format!("{why}; limiting memory needs root and the memory cgroup"))
@@ -66,7 +66,7 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // Where that fails, the process stays in a group that is as good as any but smaller.
+        // An error is ignored: the process then stays limited, which is harmless.
         drop(enter(&self.home));
     }
 }
@@ -84,8 +84,8 @@ fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), std::process::id().to_string())
 }
 
-/// Where memory may be limited, by the lines of `/proc/self/cgroup`. A group of the second version
-/// that has processes has no groups below it, so ours stands beside it.
+/// Returns the hierarchies in `/proc/self/cgroup` that may limit memory. A cgroup v2 that contains
+/// processes must not have children, so the new cgroup is a sibling of the current one.
 fn hierarchies(text: &str, mount: &Path) -> Vec<Hierarchy> {
     let below = |mount: PathBuf, path: &str| mount.join(path.trim_start_matches('/'));
     text.lines()

@@ -1,73 +1,138 @@
-//! What many timed reads come to, round by round. Pure.
+//! Reads one file at random offsets with several threads; times and verifies each read.
 
-use std::time::Duration;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::report::Value;
-use crate::stats::{Latencies, Spread};
+use haul_disk::AlignedBuf;
+use haul_measure::{Latencies, Result};
 
-/// What one measurement came to.
+use crate::test_file::check;
+
+/// A pseudo-random sequence of offsets, which depends on the seed.
+#[derive(Debug, Clone)]
+pub(crate) struct Offsets {
+    random: u64,
+    step: u64,
+    read_bytes: u64,
+    reads: u64,
+}
+
+impl Offsets {
+    /// Returns a sequence of multiples of `read_bytes` in a file of `file_bytes`.
+    pub(crate) fn new(read_bytes: u64, file_bytes: u64, seed: u64) -> Self {
+        let reads = (file_bytes / read_bytes).max(1);
+        Self { random: seed, step: seed | 1, read_bytes, reads }
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        // A linear congruential generator with Knuth's constants; only its upper bits are random
+        // enough.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(self.step);
+        (self.random >> 20) % self.reads * self.read_bytes
+    }
+}
+
+/// The reads of all threads in one round.
 #[derive(Debug, Default)]
-pub(crate) struct Point {
+pub(crate) struct Reads {
     pub(crate) time: Duration,
     pub(crate) latencies: Latencies,
-    /// Read requests of the device, whoever made them.
+    /// Read requests to the device during the round, including those of other programs.
     pub(crate) device_reads: Option<u64>,
 }
 
-/// All rounds of one way.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Sum {
-    pub(crate) latencies: Latencies,
-    rates: Vec<f64>,
-    device_reads: Vec<f64>,
-    /// Why there is nothing.
-    pub(crate) not: Option<&'static str>,
+impl Reads {
+    pub(crate) fn per_second(&self) -> Option<f64> {
+        let count = self.latencies.count() as f64;
+        Some(count / self.time.as_secs_f64()).filter(|rate| *rate > 0.0)
+    }
+
+    /// Returns the number of requests to the device per read.
+    pub(crate) fn device_reads_each(&self) -> Option<f64> {
+        Some(self.device_reads? as f64 / self.latencies.count() as f64)
+    }
 }
 
-impl Sum {
-    pub(crate) fn add(&mut self, point: &Point) {
-        let reads = point.latencies.count() as f64;
-        self.latencies.add(&point.latencies);
-        self.rates.push(reads / point.time.as_secs_f64());
-        self.device_reads.extend(point.device_reads.map(|requests| requests as f64 / reads));
+/// The load of threads that read at random offsets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) read_bytes: u64,
+    /// The length in bytes of the part of the file that is read, from its beginning.
+    pub(crate) data_bytes: u64,
+    pub(crate) time: Duration,
+    /// The time between the starts of two reads of a thread; zero: as fast as possible.
+    pub(crate) interval: Duration,
+}
+
+impl Load {
+    /// Reads with one thread per reader until the time is over.
+    pub(crate) fn run<R>(&self, readers: Vec<R>) -> Result<Reads>
+    where
+        R: Fn(&mut [u8], u64) -> Result<()> + Send,
+    {
+        let start = Barrier::new(readers.len());
+        let parts = thread::scope(|scope| {
+            let threads = (1u64..).zip(readers).map(|(seed, reader)| {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    let began = Instant::now();
+                    self.read(&reader, seed).map(|times| (times, began, Instant::now()))
+                })
+            });
+            let threads: Vec<_> = threads.collect();
+            threads.into_iter().map(joined).collect::<Result<Vec<_>>>()
+        })?;
+        let mut latencies = Latencies::default();
+        parts.iter().for_each(|(times, _, _)| latencies.add(times));
+        // On a busy machine the threads neither begin nor end at the same time, so the round lasts
+        // from the first start to the last end.
+        let began = parts.iter().map(|part| part.1).min();
+        let ended = parts.iter().map(|part| part.2).max();
+        let time = ended.zip(began).map_or(Duration::ZERO, |(ended, began)| ended - began);
+        Ok(Reads { time, latencies, device_reads: None })
     }
 
-    pub(crate) fn cannot(&mut self, why: &'static str) {
-        self.not = Some(why);
+    fn read(&self, reader: &impl Fn(&mut [u8], u64) -> Result<()>, seed: u64) -> Result<Latencies> {
+        let mut buffer = AlignedBuf::zeroed(usize::try_from(self.read_bytes).unwrap_or(usize::MAX));
+        let mut latencies = Latencies::default();
+        let mut offsets = Offsets::new(self.read_bytes, self.data_bytes, seed);
+        let started = Instant::now();
+        let mut due = started;
+        while started.elapsed() < self.time {
+            due += self.interval;
+            let offset = offsets.next();
+            let began = Instant::now();
+            reader(&mut buffer, offset)?;
+            latencies.record(began.elapsed());
+            check(&buffer, offset)?;
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        Ok(latencies)
     }
+}
 
-    /// Reads a second.
-    pub(crate) fn rates(&self) -> Option<Spread> {
-        Spread::of(&self.rates)
-    }
+/// Joins a thread and returns its result; resumes its panic.
+pub(crate) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
 
-    /// Their median, if there were any.
-    pub(crate) fn rate(&self) -> Option<f64> {
-        self.rates().map(|rates| rates.median).filter(|rate| *rate > 0.0)
-    }
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
 
-    /// The median, the least and the most of the rates.
-    pub(crate) fn rate_values(&self) -> [Value; 3] {
-        let rates = self.rates();
-        [
-            rates.map(|rates| rates.median).into(),
-            rates.map(|rates| rates.min).into(),
-            rates.map(|rates| rates.max).into(),
-        ]
-    }
+    use super::*;
 
-    /// What `percent` of the reads do not take longer than.
-    pub(crate) fn percentile_us(&self, percent: f64) -> Value {
-        self.latencies.percentile_us(percent).into()
-    }
-
-    /// Requests of the device for one read.
-    pub(crate) fn device_reads(&self) -> Value {
-        Spread::of(&self.device_reads).map(|spread| spread.median).into()
-    }
-
-    /// How many reads there were.
-    pub(crate) fn count(&self) -> Value {
-        Value::Number(self.latencies.count() as f64)
+    #[test]
+    fn offsets_cover_the_file_in_an_order_that_depends_on_the_seed() {
+        let read = |seed| {
+            let mut offsets = Offsets::new(8192, 100 * 8192, seed);
+            (0..2000).map(|_| offsets.next()).collect::<Vec<_>>()
+        };
+        let offsets = read(1);
+        assert!(offsets.iter().all(|at| at.is_multiple_of(8192) && *at < 100 * 8192));
+        assert_eq!(offsets.iter().collect::<BTreeSet<_>>().len(), 100);
+        assert!(read(1) == offsets && read(2) != offsets);
     }
 }

@@ -1,85 +1,91 @@
-//! What a bench found, in a form that people and programs can read.
+//! The results of a benchmark, as data.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::host::Host;
-use crate::table;
 
-/// What a bench found, with its circumstances.
+/// The results of a benchmark, with the machine they were measured on.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The bench's name, as in `haul bench <name>`.
+    /// The name of the benchmark, as in `haul bench <name>`.
     pub bench: String,
-    /// Where it was found.
+    /// The machine, storage and versions.
     pub host: Host,
-    /// What the values of a row are.
-    pub columns: &'static [Column],
-    /// The key of the column that is drawn as a bar.
+    /// The columns of the table.
+    pub columns: Vec<Column>,
+    /// The key of the column whose values are drawn as bars.
     pub bar: &'static str,
-    /// What was measured.
+    /// The measurements.
     pub rows: Vec<Row>,
-    /// What it comes to.
+    /// The ratios computed from the rows, by name.
     pub ratios: BTreeMap<String, f64>,
-    /// What must be known to read it: how often, how long, what is missing.
+    /// Notes on the measurement: rounds, durations, missing figures.
     pub notes: Vec<String>,
 }
 
-/// What a value of each row is.
+/// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its name for programs; numbers carry their unit in it.
+    /// The key in JSON; the key of a number includes its unit.
     pub key: &'static str,
-    /// Its name for people.
+    /// The end of the key in JSON, such as `_min`; empty for most columns.
+    pub suffix: &'static str,
+    /// The heading in a table.
     pub head: &'static str,
-    /// How many digits after the point people are shown; `None` for words.
+    /// The number of digits after the decimal point in a table; `None` for text.
     pub decimals: Option<u8>,
-    /// Which columns go first where the terminal is too narrow: those of the highest rank. 0 stays.
+    /// The rank: a narrow terminal drops the columns of the highest rank first, and never those of
+    /// rank 0.
     pub rank: u8,
 }
 
 /// One value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A word.
+    /// Text.
     Text(String),
     /// A number.
     Number(f64),
-    /// It could not be measured.
+    /// A number that could not be measured.
     NotMeasured,
 }
 
-/// One line.
+/// A row of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Rows of the same table stand below one heading; empty when there is only one table.
+    /// The heading of the table to which the row belongs; empty if the report has only one table.
     pub table: String,
-    /// Rows of the same group stand together and share the scale of their bars.
+    /// The group of the row. The rows of a group are adjacent, and their bars have the same scale.
     pub group: String,
-    /// A value for each column, as far as there are any.
+    /// A value for each column; columns beyond the end of the vector were not measured.
     pub values: Vec<Value>,
-    /// Why there are no numbers, such as "not supported".
+    /// The reason why numbers are missing, such as "not supported".
     pub state: Option<String>,
 }
 
 impl Column {
-    /// A column of words.
+    /// Returns a column of texts.
     #[must_use]
     pub const fn text(key: &'static str, head: &'static str) -> Self {
-        Self { key, head, decimals: None, rank: 0 }
+        Self { key, suffix: "", head, decimals: None, rank: 0 }
     }
 
-    /// A column of numbers.
+    /// Returns a column of numbers.
     #[must_use]
     pub const fn number(key: &'static str, head: &'static str, decimals: u8) -> Self {
-        Self { key, head, decimals: Some(decimals), rank: 0 }
+        Self { key, suffix: "", head, decimals: Some(decimals), rank: 0 }
     }
 
-    /// The same, left out early where the terminal is narrow.
+    /// Returns the column with its rank set to `rank`.
     #[must_use]
     pub const fn ranked(self, rank: u8) -> Self {
         Self { rank, ..self }
+    }
+
+    fn is(&self, key: &str) -> bool {
+        key.strip_prefix(self.key) == Some(self.suffix)
     }
 }
 
@@ -108,7 +114,7 @@ impl From<Option<f64>> for Value {
 }
 
 impl Value {
-    /// The number, when it is one.
+    /// Returns the number; `None` for text and for a number that could not be measured.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         if let Self::Number(number) = self { Some(*number) } else { None }
@@ -117,7 +123,7 @@ impl Value {
     fn json(&self) -> Json {
         match self {
             Self::Text(text) => json!(text),
-            // Whole numbers are told as such.
+            // Whole numbers, such as counts, become integers in JSON.
             Self::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
                 #[expect(clippy::cast_possible_truncation, reason = "whole, and in range")]
                 let whole = *number as i64;
@@ -130,13 +136,13 @@ impl Value {
 }
 
 impl Row {
-    /// A row that was measured.
+    /// Returns a row of the table `table`, without a state.
     #[must_use]
     pub fn new(table: &str, group: &str, values: Vec<Value>) -> Self {
         Self { table: table.to_owned(), group: group.to_owned(), values, state: None }
     }
 
-    /// The same, which could not be measured: `values` are the words that say what it is.
+    /// Returns the row with the reason why it has no numbers.
     #[must_use]
     pub fn without_numbers(self, why: impl Into<String>) -> Self {
         Self { state: Some(why.into()), ..self }
@@ -144,35 +150,32 @@ impl Row {
 }
 
 impl Report {
-    /// A report without any rows yet.
+    /// Returns a report without rows.
     #[must_use]
-    pub fn new(bench: &str, host: Host, columns: &'static [Column], bar: &'static str) -> Self {
-        let bench = bench.to_owned();
+    pub fn new(
+        bench: &str,
+        host: Host,
+        columns: impl Into<Vec<Column>>,
+        bar: &'static str,
+    ) -> Self {
+        let (bench, columns) = (bench.to_owned(), columns.into());
         let (rows, ratios, notes) = (Vec::new(), BTreeMap::new(), Vec::new());
         Self { bench, host, columns, bar, rows, ratios, notes }
     }
 
-    /// The value of a row in the column of that key.
+    /// Adds a ratio, unless it is missing or not finite.
+    pub fn ratio(&mut self, name: impl Into<String>, ratio: Option<f64>) {
+        self.ratios.extend(ratio.filter(|ratio| ratio.is_finite()).map(|it| (name.into(), it)));
+    }
+
+    /// Returns the value of `row` in the column with the key `key`.
     #[must_use]
     pub fn value<'a>(&self, row: &'a Row, key: &str) -> Option<&'a Value> {
-        row.values.get(self.columns.iter().position(|column| column.key == key)?)
+        row.values.get(self.columns.iter().position(|column| column.is(key))?)
     }
 
-    /// For a terminal: tables with a bar for each row, in lines of at most `width` characters where
-    /// that is possible, and below them ratios and notes.
-    #[must_use]
-    pub fn table(&self, width: usize) -> String {
-        table::terminal(self, width)
-    }
-
-    /// For a page: the host, tables with all columns, ratios and notes.
-    #[must_use]
-    pub fn markdown(&self) -> String {
-        table::markdown(self)
-    }
-
-    /// For programs: one JSON object with `bench`, `host`, `rows`, `ratios` and `notes`. A row has
-    /// a member for each column, by key, and `state`; what was not measured is `null`.
+    /// Returns a JSON object with `bench`, `host`, `rows`, `ratios` and `notes`. A row has a member
+    /// for each column, by key, and `state`; a missing number is `null`.
     #[must_use]
     pub fn json(&self) -> String {
         let rows: Vec<_> = self.rows.iter().map(|row| self.row_json(row)).collect();
@@ -192,7 +195,7 @@ impl Report {
         object.insert("state".into(), json!(state));
         for (at, column) in self.columns.iter().enumerate() {
             let value = row.values.get(at).map_or(Json::Null, Value::json);
-            object.insert(column.key.into(), value);
+            object.insert(column.key.to_owned() + column.suffix, value);
         }
         object.into()
     }
@@ -205,7 +208,7 @@ mod tests {
     const COLUMNS: &[Column] = &[Column::text("way", "way"), Column::number("us", "µs", 1)];
 
     #[test]
-    fn programs_get_every_row_by_its_keys() {
+    fn json_has_every_row_by_key() {
         let mut report = Report::new("b", Host::default(), COLUMNS, "us");
         report.rows.push(Row::new("ext4", "", vec!["a".into(), 1.5.into()]));
         report.rows.push(Row::new("ext4", "", vec!["b".into(), 2.0.into()]));
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_was_not_measured() {
+    fn invalid_numbers_are_not_measured() {
         for strange in [Some(f64::NAN), Some(f64::INFINITY), None] {
             assert_eq!(Value::from(strange), Value::NotMeasured);
         }

@@ -1,31 +1,32 @@
-//! A setting of the kernel, changed for a while.
+//! A temporary change of a kernel setting.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
 use crate::guardian::Guardian;
+use haul_measure::{Error, Result};
 
-/// A file of `/sys` or `/proc` with another value in it. When this is dropped, or the process
-/// ends in any way, the value before is back.
+/// A changed file in `/sys` or `/proc`, whose old value is restored on drop and when the process
+/// ends.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// What to write where, in the end.
+    /// The file to which the old value is written.
     back: PathBuf,
     before: String,
-    // Writes the same value again, a moment later, which does no harm.
+    // The guardian writes the same value once more, which is harmless.
     _guardian: Guardian,
 }
 
 impl Setting {
-    /// Writes `value` into `path`; that it was there before is `None`.
+    /// Writes `value` to `path`; returns `None` if `path` had this value already.
     pub(crate) fn change(path: &Path, value: &str) -> Result<Option<Self>> {
         let before = read(path)?;
         (before != value).then(|| Self::exchange(path, value, path, &before)).transpose()
     }
 
-    /// Writes `value` into `path`, and in the end `before` into `back`: of two files that exclude
-    /// each other, the one that was in force.
+    /// Writes `value` to `path`; the restore writes `before` to `back`. The two paths differ for a
+    /// pair of exclusive files, such as `dirty_bytes` and `dirty_ratio`, where `back` is the one in
+    /// use before.
     pub(crate) fn exchange(path: &Path, value: &str, back: &Path, before: &str) -> Result<Self> {
         let guardian = Guardian::writing(back, before)?;
         fs::write(path, value).map_err(Error::other(format!("set {}", path.display())))?;
@@ -33,7 +34,7 @@ impl Setting {
     }
 }
 
-/// What a setting is now.
+/// Returns the value of the setting `path`, trimmed.
 pub(crate) fn read(path: &Path) -> Result<String> {
     let text = fs::read_to_string(path);
     Ok(text.map_err(Error::other(format!("read {}", path.display())))?.trim().to_owned())
@@ -41,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
 
 impl Drop for Setting {
     fn drop(&mut self) {
-        // The guardian tries it again.
+        // An error is ignored: the guardian writes the value again.
         drop(fs::write(&self.back, &self.before));
     }
 }

@@ -1,14 +1,29 @@
-//! A report as text: for a terminal, and as Markdown. Pure.
+//! Formats a report as text: for a terminal, and as Markdown. Performs no I/O.
 
 use crate::report::{Column, Report, Row, Value};
 
-/// The longest a bar may be, and the shortest worth drawing.
+/// The largest and the smallest length of the longest bar, in characters.
 const BAR_MAX: usize = 40;
 const BAR_MIN: usize = 8;
 
 const NOT_MEASURED: &str = "-";
 
-/// The names of all tables, in the order they come in.
+impl Report {
+    /// Returns tables for a terminal with a bar for each row, in lines of at most `width` characters
+    /// where that is possible, followed by ratios and notes.
+    #[must_use]
+    pub fn table(&self, width: usize) -> String {
+        terminal(self, width)
+    }
+
+    /// Returns a page in Markdown: the host, tables with all columns, ratios and notes.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        markdown(self)
+    }
+}
+
+/// Returns the names of all tables in the order of their first rows.
 fn tables(report: &Report) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for row in &report.rows {
@@ -23,7 +38,7 @@ fn rows_of<'a>(report: &'a Report, table: &str) -> impl Iterator<Item = &'a Row>
     report.rows.iter().filter(move |row| row.table == table)
 }
 
-/// A number with so many decimals, and its digits in groups of three.
+/// Formats a number with its digits grouped in threes.
 fn grouped(number: f64, decimals: u8) -> String {
     let text = format!("{:.*}", usize::from(decimals), number.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -55,7 +70,7 @@ fn columns_wide(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Which columns have something in a table: the others would be nothing but dashes.
+/// Returns for each column `true` if the table has a value in it.
 fn used(report: &Report, table: &str) -> Vec<bool> {
     let has_value = |at: usize| {
         let mut values = rows_of(report, table).filter_map(|row| row.values.get(at));
@@ -64,8 +79,8 @@ fn used(report: &Report, table: &str) -> Vec<bool> {
     (0..report.columns.len()).map(has_value).collect()
 }
 
-/// Which of the `used` columns are shown in a terminal of `width`, by their `widths`: those of the
-/// highest rank go until the rest and a bar fit.
+/// Returns for each column `true` if it is shown: the columns of the highest rank are dropped
+/// first, until the rest and a bar fit into `width` characters.
 fn shown(columns: &[Column], used: &[bool], widths: &[usize], width: usize) -> Vec<bool> {
     let mut shown = used.to_vec();
     loop {
@@ -81,13 +96,14 @@ fn shown(columns: &[Column], used: &[bool], widths: &[usize], width: usize) -> V
     }
 }
 
-/// A bar of `value` where `max` is `length` characters; what is more than nothing is seen.
+/// Returns the bar of `value`. The bar of `max` has `length` characters; the bar of any positive
+/// value has at least half a character.
 fn bar(value: f64, max: f64, length: usize) -> String {
     if value.is_nan() || value <= 0.0 || max.is_nan() || max <= 0.0 {
         return String::new();
     }
     #[expect(clippy::cast_possible_truncation, reason = "at most twice the length")]
-    #[expect(clippy::cast_sign_loss, reason = "both are above nothing")]
+    #[expect(clippy::cast_sign_loss, reason = "both are positive")]
     let halves = (value / max * length as f64 * 2.0).round() as usize;
     let half = if halves % 2 == 1 || halves == 0 { "▌" } else { "" };
     "█".repeat(halves / 2) + half
@@ -111,7 +127,7 @@ fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
     };
     let widths: Vec<_> = report.columns.iter().enumerate().map(|(at, c)| wide(at, c)).collect();
     let used = used(report, table);
-    let shown = shown(report.columns, &used, &widths, width);
+    let shown = shown(&report.columns, &used, &widths, width);
     let line = |texts: &[&str]| {
         let mut line = String::new();
         for (at, column) in report.columns.iter().enumerate().filter(|(at, _)| shown[*at]) {
@@ -147,7 +163,7 @@ fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
     out.push('\n');
 }
 
-pub(crate) fn terminal(report: &Report, width: usize) -> String {
+fn terminal(report: &Report, width: usize) -> String {
     let mut out = String::new();
     report.host.to_string().lines().for_each(|line| out += &wrapped(line, width));
     for table in tables(report) {
@@ -167,7 +183,7 @@ pub(crate) fn terminal(report: &Report, width: usize) -> String {
     out
 }
 
-/// Lines of at most `width` where words allow that, and of no more than people like to read.
+/// Wraps text at `width` characters, but at 120 at most.
 fn wrapped(text: &str, width: usize) -> String {
     const WIDTH_MAX: usize = 120;
     let width = width.min(WIDTH_MAX);
@@ -187,12 +203,12 @@ fn wrapped(text: &str, width: usize) -> String {
     out + "\n"
 }
 
-/// A cell in which nothing is taken for a border or a mark.
+/// Escapes the text of a Markdown cell.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-pub(crate) fn markdown(report: &Report) -> String {
+fn markdown(report: &Report) -> String {
     let mut out: String = report.host.to_string().lines().map(|l| format!("- {l}\n")).collect();
     for table in tables(report) {
         out += &if table.is_empty() { "\n".to_owned() } else { format!("\n### {table}\n\n") };
@@ -256,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_gets_bars_of_each_group() {
+    fn bars_are_scaled_per_group() {
         let expected = "\
 cpu, Linux unknown
 
@@ -276,7 +292,7 @@ Three rounds.
     }
 
     #[test]
-    fn a_narrow_terminal_loses_columns_by_rank_and_says_so() {
+    fn narrow_terminals_drop_columns_by_rank() {
         let text = report().table(37);
         assert!(text.contains("(too narrow for: journal)"), "{text}");
         let text = report().table(24);
@@ -289,7 +305,7 @@ Three rounds.
     }
 
     #[test]
-    fn long_lines_are_broken_between_words() {
+    fn long_lines_are_wrapped_between_words() {
         for (text, width, expected) in [
             ("a bc def", 4, "a bc\ndef\n"),
             ("a bc def", 8, "a bc def\n"),
@@ -301,7 +317,7 @@ Three rounds.
     }
 
     #[test]
-    fn a_page_gets_all_columns_that_have_something() {
+    fn markdown_has_all_used_columns() {
         let expected = "\
 - cpu, Linux unknown
 
@@ -323,7 +339,7 @@ Three rounds.
     }
 
     #[test]
-    fn numbers_are_grouped_and_bars_are_seen() {
+    fn numbers_are_grouped_and_small_bars_are_visible() {
         for (number, decimals, expected) in [
             (0.0, 0, "0"),
             (999.6, 0, "1,000"),

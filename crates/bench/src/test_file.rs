@@ -1,4 +1,4 @@
-//! One long file to be read, every page of which says where it is.
+//! A long file to read; each page contains its offset.
 
 use std::fs::File as StdFile;
 use std::io;
@@ -8,20 +8,20 @@ use std::thread;
 use std::time::Duration;
 
 use haul_disk::{
-    AlignedBuf, DirectIo, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, Storage, evict, probe,
-    resident, write_full,
+    AlignedBuf, DeviceCounters, DirectIo, Disk, Durability, File, Open, OsDisk, PAGE_BYTES,
+    Storage, evict, probe, read_full, resident, write_full,
 };
 
-use crate::error::{Error, Result};
-use crate::guardian::Guardian;
-use crate::watch::Watcher;
+use haul_measure::{Error, Result, Watcher};
+
+use crate::guardian::{Guardian, guarded_dir};
 
 const NAME: &str = "data";
 const CHUNK_BYTES: usize = 1 << 20;
-/// How often it is tried to put the file out of memory, 20 ms apart.
+/// The maximum number of attempts to evict the file from the page cache, 20 ms apart.
 const EVICTIONS_MAX: usize = 100;
 
-/// The file, in a directory of its own, both of which are gone with this or with the process.
+/// The test file in a separate directory; both are removed on drop and when the process ends.
 #[derive(Debug)]
 pub(crate) struct TestFile {
     pub(crate) storage: Storage,
@@ -32,14 +32,11 @@ pub(crate) struct TestFile {
 }
 
 impl TestFile {
-    /// Makes it in `dir`, on the medium and out of memory, as far as `dir` has a medium.
+    /// Creates the file in a new directory in `dir`, writes it durably and evicts it from the page
+    /// cache.
     pub(crate) fn new(dir: &Path, bytes: u64, watcher: &dyn Watcher) -> Result<Self> {
         let storage = probe(dir)?;
-        let own = format!("haul-bench-{}", std::process::id());
-        let guardian = Guardian::of(dir, &own, &[NAME])?;
-        let path = dir.join(&own);
-        std::fs::create_dir(&path)
-            .map_err(Error::other(format!("make the directory {}", path.display())))?;
+        let (path, guardian) = guarded_dir(dir, "haul-bench", &[NAME])?;
         let disk = OsDisk::open(&path)?;
         let file = disk.create(NAME, Open::default())?;
         let mut chunk = AlignedBuf::zeroed(CHUNK_BYTES);
@@ -57,13 +54,13 @@ impl TestFile {
         Ok(Self { storage, bytes, disk, path: path.join(NAME), _guardian: guardian })
     }
 
-    /// Another descriptor of it.
-    pub(crate) fn open(&self, how: Open) -> Result<Arc<dyn File>> {
-        Ok(self.disk.open(NAME, how)?)
+    /// Opens the file for reading.
+    pub(crate) fn open(&self, flags: Open) -> Result<Arc<dyn File>> {
+        Ok(self.disk.open(NAME, Open { read_only: true, ..flags })?)
     }
 
-    /// One that has a place it stands at.
-    pub(crate) fn open_with_place(&self, direct: bool) -> Result<StdFile> {
+    /// Opens the file with a separate file offset, for `lseek` and `read`.
+    pub(crate) fn open_seekable(&self, direct: bool) -> Result<StdFile> {
         use std::os::unix::fs::OpenOptionsExt;
         let flags = if direct { rustix::fs::OFlags::DIRECT } else { rustix::fs::OFlags::empty() };
         StdFile::options()
@@ -73,7 +70,7 @@ impl TestFile {
             .map_err(Error::other(format!("open {}", self.path.display())))
     }
 
-    /// Whether it can be read past the page cache in pieces of `bytes`.
+    /// Returns `true` if the storage supports direct reads of `bytes` bytes.
     pub(crate) fn is_direct(&self, bytes: u64) -> bool {
         match self.storage.direct_io {
             Some(DirectIo::Aligned { memory_bytes, offset_bytes }) => {
@@ -84,17 +81,34 @@ impl TestFile {
         }
     }
 
-    /// How much of it is in memory.
+    /// Returns the number of read requests to the device so far, including those of other programs.
+    pub(crate) fn device_reads(&self) -> Option<u64> {
+        DeviceCounters::of(self.storage.device.as_ref()?).ok().map(|counters| counters.reads)
+    }
+
+    /// Reads the first `bytes` bytes once through the page cache.
+    pub(crate) fn read_through_cache(&self, bytes: u64, watcher: &dyn Watcher) -> Result<()> {
+        let file = self.open(Open::default())?;
+        let mut chunk = AlignedBuf::zeroed(CHUNK_BYTES);
+        let mut at = 0;
+        while at < bytes {
+            watcher.check()?;
+            at += read_full(&*file, &mut chunk, at)? as u64;
+        }
+        Ok(())
+    }
+
+    /// Returns the fraction of the file that is in the page cache, from 0 to 1.
     pub(crate) fn in_memory(&self) -> Result<f64> {
-        let file = self.open(Open { read_only: true, ..Open::default() })?;
+        let file = self.open(Open::default())?;
         Ok(resident(&*file, 0, u64::MAX)?.resident_bytes as f64 / self.bytes as f64)
     }
 
-    /// Takes all of it out of memory.
+    /// Evicts the file from the page cache.
     pub(crate) fn make_cold(&self) -> Result<()> {
-        let file = self.open(Open { read_only: true, ..Open::default() })?;
+        let file = self.open(Open::default())?;
         let mut left = 1.0;
-        // What the kernel still reads ahead for somebody who has ended cannot be put out yet.
+        // Pages of an unfinished readahead cannot be evicted yet, so this retries.
         for _ in 0..EVICTIONS_MAX {
             evict(&*file, 0, u64::MAX)?;
             left = self.in_memory()?;
@@ -108,7 +122,7 @@ impl TestFile {
     }
 }
 
-/// Writes into each page where it is, and something that compresses badly behind.
+/// Writes the offset of each page into the page, followed by bytes that compress badly.
 fn stamp(chunk: &mut [u8], offset: u64) {
     for (number, page) in (0u64..).zip(chunk.chunks_mut(PAGE_BYTES)) {
         let at = offset + number * PAGE_BYTES as u64;
@@ -120,14 +134,15 @@ fn stamp(chunk: &mut [u8], offset: u64) {
     }
 }
 
-/// Whether a buffer that was read at `offset`, a whole number of pages, has what is there.
+/// Returns an error unless `buffer`, read at `offset`, begins with the stamp of the page at
+/// `offset`.
 pub(crate) fn check(buffer: &[u8], offset: u64) -> Result<()> {
     let found = buffer.first_chunk().copied().map(u64::from_le_bytes);
     if found == Some(offset) {
         return Ok(());
     }
-    let why = format!("at {offset} there was {found:?}");
-    Err(Error::other("trust what was read")(io::Error::other(why)))
+    let why = format!("the page at offset {offset} has the stamp {found:?}");
+    Err(Error::other("verify the bytes read")(io::Error::other(why)))
 }
 
 #[cfg(test)]
@@ -135,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_page_says_where_it_is() {
+    fn each_page_is_stamped_with_its_offset() {
         let mut chunk = vec![0; 3 * PAGE_BYTES];
         stamp(&mut chunk, 8192);
         for (page, at) in chunk.chunks(PAGE_BYTES).zip([8192, 12288, 16384]) {

@@ -1,39 +1,39 @@
-//! Walks some paths, or reads all below them too, and tells what it took: for counting system
-//! calls and memory. `cargo run --release -p haul-bulk-read --example scan -- read PATH...`
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
+//! Walks paths, optionally reads all files below them, and prints time and memory: for counting
+//! system calls. `cargo run --release -p haul-bulk-read --example scan -- read PATH...`
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "command-line program")]
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use haul_bulk_read::{
-    Cache, Consumer, Error, Finished, Kind, Opened, ReadOptions, WalkEvents, WalkOptions, Want,
-    read, walk,
+    CacheMode, Consumer, DeviceKind, Error, FileStatus, ReadOptions, ReadRequest, ReadSummary,
+    WalkEvents, WalkOptions, read, walk,
 };
 
-/// Takes everything and does nothing with it.
-struct Nothing;
+/// Discards all bytes.
+struct Discard;
 
-impl WalkEvents for Nothing {
+impl WalkEvents for Discard {
     fn failed(&self, error: Error) {
         eprintln!("{error}");
     }
 }
 
-impl Consumer for Nothing {
+impl Consumer for Discard {
     type State = ();
-    fn begin(&self, _want: usize, _opened: &Opened) {}
-    fn piece(&self, (): &mut (), _want: usize, _bytes: &[u8]) -> ControlFlow<()> {
+    fn begin(&self, _request: usize, _file: &FileStatus) {}
+    fn piece(&self, (): &mut (), _request: usize, _bytes: &[u8]) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
-    fn end(&self, _state: Option<()>, _want: usize, outcome: Result<Finished, Error>) {
+    fn end(&self, _state: Option<()>, _request: usize, outcome: Result<ReadSummary, Error>) {
         if let Err(error) = outcome {
             eprintln!("{error}");
         }
     }
 }
 
-/// The most memory the process has had, as the kernel tells it.
+/// Returns the peak resident set size of the process.
 fn peak() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM"));
@@ -42,32 +42,32 @@ fn peak() -> String {
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let what = arguments.next().unwrap_or_default();
+    let command = arguments.next().unwrap_or_default();
     let (flags, paths): (Vec<_>, Vec<_>) = arguments.partition(|word| word.starts_with("--"));
-    let has = |flag: &str| flags.iter().any(|given| given == flag);
+    let has = |flag: &str| flags.iter().any(|argument| argument == flag);
     let paths: Vec<_> = paths.into_iter().map(PathBuf::from).collect();
-    let begun = Instant::now();
-    let walked = WalkOptions { hidden: true, sort: has("--sort"), ..WalkOptions::default() };
-    let tree = walk(&paths, &walked, &Nothing);
-    println!("{} files in {:?}, peak {}", tree.len(), begun.elapsed(), peak());
-    println!("the tree takes {} bytes", tree.memory_bytes());
-    if what != "read" {
+    let started = Instant::now();
+    let walk_options = WalkOptions { hidden: true, sort: has("--sort"), ..WalkOptions::default() };
+    let tree = walk(&paths, &walk_options, &Discard);
+    println!("{} files in {:?}, peak {}", tree.len(), started.elapsed(), peak());
+    println!("{} bytes of memory for the tree", tree.memory_bytes());
+    if command != "read" {
         return;
     }
     let options = ReadOptions {
         ring: !has("--no-ring"),
-        cache: if has("--spare") { Cache::Spare } else { Cache::Keep },
+        cache: if has("--spare") { CacheMode::Preserve } else { CacheMode::Normal },
         kind: match (has("--solid"), has("--rotating")) {
-            (true, _) => Some(Kind::Solid),
-            (_, true) => Some(Kind::Rotating),
+            (true, _) => Some(DeviceKind::SolidState),
+            (_, true) => Some(DeviceKind::Rotational),
             _ => None,
         },
         ..ReadOptions::default()
     };
-    let begun = Instant::now();
-    let wants: Vec<_> = tree.ids().map(Want::whole).collect();
-    let stats = read(&tree, &wants, &options, &Nothing);
-    println!("{} bytes in {:?}, peak {}", stats.bytes, begun.elapsed(), peak());
+    let started = Instant::now();
+    let requests: Vec<_> = tree.ids().map(ReadRequest::whole).collect();
+    let stats = read(&tree, &requests, &options, &Discard);
+    println!("{} bytes in {:?}, peak {}", stats.bytes, started.elapsed(), peak());
     for device in stats.devices {
         println!("{device:?}");
     }

@@ -1,70 +1,76 @@
-//! What can go wrong with one file or directory. Nothing of it stops a walk or a run.
+//! Errors of a single file or directory. None of them stops a walk or a run of reads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why one file or directory could not be listed or read.
+/// The reason one file or directory could not be listed or read.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel refused: no permission, gone since it was listed, a fault of the medium.
+    /// A system call failed: for example, permission was denied, the file was removed after it was
+    /// listed, or the device reported an I/O error.
     #[error("{}", message(.0))]
     Disk(Arc<haul_disk::Error>),
-    /// Somebody made it shorter while it was read. Read it again once nobody writes to it.
+    /// Another process truncated the file during the read. Read the file again when no process is
+    /// writing it.
     #[error(
-        "{} became shorter while it was read: {opened_bytes} bytes when it was opened, now only \
-         {end_bytes}; read it again once nobody writes to it",
+        "{} was truncated while it was read: {opened_bytes} bytes when opened, now {end_bytes}; \
+         read it again when it is not being written",
         path.display()
     )]
     Shrunk {
         /// The file.
         path: PathBuf,
-        /// How long it was when it was opened.
+        /// The length when the file was opened, in bytes.
         opened_bytes: u64,
-        /// Where it ended.
+        /// The length after the truncation, in bytes.
         end_bytes: u64,
     },
-    /// Something else has its name now. List the directory again.
-    #[error("{} is not a regular file any more: list its directory again", path.display())]
-    NotAFile {
-        /// What has the name.
+    /// The name no longer refers to a regular file. List its directory again.
+    #[error("{} is no longer a regular file: list its directory again", path.display())]
+    NotRegularFile {
+        /// The path.
         path: PathBuf,
     },
-    /// The caller asked to stop before it was read.
+    /// The run was stopped before the file was read.
     #[error("{} was not read: the run was stopped", path.display())]
     Stopped {
         /// The file.
         path: PathBuf,
     },
-    /// Walk fewer roots at a time: a tree holds 4 GiB of names.
-    #[error("{} is left out: the tree holds as many names as it can", path.display())]
-    TooMany {
-        /// The first that has no room.
+    /// The tree is full: it holds at most 4 GiB of names. Walk fewer roots at a time.
+    #[error(
+        "{} is left out: the tree is full (4 GiB of names); walk fewer roots at a time",
+        path.display()
+    )]
+    TreeFull {
+        /// The path of the first file or directory that did not fit.
         path: PathBuf,
     },
 }
 
-/// The error and its reason: it stands in the place of the error, so nobody else would tell it.
+/// Formats an I/O error with its source, because [`Error::Disk`] displays the inner error as its
+/// own message.
 fn message(error: &haul_disk::Error) -> String {
     format!("{error}: {}", error.source)
 }
 
 impl Error {
-    /// Whether the file or directory is not there (any more).
+    /// `true` if the file or directory does not exist, or no longer exists.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Disk(error) if error.is_not_found())
     }
 
-    /// The file or directory it is about.
+    /// Returns the path of the file or directory.
     #[must_use]
     pub fn path(&self) -> &std::path::Path {
         match self {
             Self::Disk(error) => &error.path,
             Self::Shrunk { path, .. }
-            | Self::NotAFile { path }
+            | Self::NotRegularFile { path }
             | Self::Stopped { path }
-            | Self::TooMany { path } => path,
+            | Self::TreeFull { path } => path,
         }
     }
 }

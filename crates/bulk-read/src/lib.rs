@@ -1,12 +1,12 @@
-//! Every file below some paths, found and read in the order the disk likes best.
+//! Fast directory walks and bulk reads of the files found, in the order that suits each device.
 //!
 //! # What it is
-//! - [`walk`] finds the files below some roots, with all cores or more, and remembers them in a
-//!   [`Tree`]: 48 bytes and a name for each.
-//! - [`read`] reads pieces of them, or all, and hands the bytes to a [`Consumer`]. What is in memory
-//!   is read at once; what is not, with many requests under way (io_uring), or on a device with an
-//!   arm in one sweep, in the order it lies there.
-//! - [`digest`] has the hashes one usually wants of them.
+//! - [`walk`] lists the files below the given roots with several threads and records them in a
+//!   [`Tree`]: 48 bytes and a name per file.
+//! - [`read`] reads whole files or ranges of them and passes the bytes to a [`Consumer`]. It reads
+//!   data in the page cache synchronously and other data asynchronously (io_uring) at a high queue
+//!   depth. On a rotational device it reads the uncached files in one sweep, in physical order.
+//! - [`digest`] offers common hash functions for the bytes read.
 //!
 //! # Example
 //! ```
@@ -14,23 +14,24 @@
 //! use std::sync::atomic::{AtomicU64, Ordering};
 //!
 //! use haul_bulk_read::{
-//!     Consumer, Error, Finished, Opened, ReadOptions, WalkEvents, WalkOptions, Want, read, walk,
+//!     Consumer, Error, FileStatus, ReadOptions, ReadRequest, ReadSummary, WalkEvents, WalkOptions,
+//!     read, walk,
 //! };
 //!
-//! /// Counts lines, and tells what went wrong.
+//! /// Counts lines and prints errors.
 //! #[derive(Default)]
 //! struct Lines(AtomicU64);
 //!
 //! impl Consumer for Lines {
 //!     type State = u64;
-//!     fn begin(&self, _want: usize, _opened: &Opened) -> u64 {
+//!     fn begin(&self, _request: usize, _file: &FileStatus) -> u64 {
 //!         0
 //!     }
-//!     fn piece(&self, lines: &mut u64, _want: usize, bytes: &[u8]) -> ControlFlow<()> {
+//!     fn piece(&self, lines: &mut u64, _request: usize, bytes: &[u8]) -> ControlFlow<()> {
 //!         *lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
 //!         ControlFlow::Continue(())
 //!     }
-//!     fn end(&self, lines: Option<u64>, _want: usize, outcome: Result<Finished, Error>) {
+//!     fn end(&self, lines: Option<u64>, _request: usize, outcome: Result<ReadSummary, Error>) {
 //!         match outcome {
 //!             Ok(_) => drop(self.0.fetch_add(lines.unwrap_or(0), Ordering::Relaxed)),
 //!             Err(error) => eprintln!("{error}"),
@@ -51,57 +52,61 @@
 //! # let root = dir.path().to_path_buf();
 //! let lines = Lines::default();
 //! let tree = walk(&[root], &WalkOptions::default(), &lines);
-//! let wants: Vec<_> = tree.ids().map(Want::whole).collect();
-//! let stats = read(&tree, &wants, &ReadOptions::default(), &lines);
-//! assert_eq!((stats.wants, stats.bytes, lines.0.into_inner()), (2, 14, 3));
+//! let requests: Vec<_> = tree.ids().map(ReadRequest::whole).collect();
+//! let stats = read(&tree, &requests, &ReadOptions::default(), &lines);
+//! assert_eq!((stats.requests, stats.bytes, lines.0.into_inner()), (2, 14, 3));
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Promises
-//! - Nothing stops a walk or a run: what fails is told, by its path, and the rest goes on.
-//! - Every want ends exactly once. Its pieces come in order, never two at a time, and are together
-//!   what the file had when it was opened: a file that shrinks fails ([`Error::Shrunk`]), one that
-//!   grows is read to its old end, and that is told ([`Finished::grew`]).
-//! - Only regular files are opened for reading. Pipes, sockets and devices are told as skipped; what
-//!   takes the place of a file later is an error, and is never waited for.
-//! - Every directory is walked once, also where links or mounts lead to it again, and every root.
-//! - Names are bytes, paths of any length.
+//! - No error stops a walk or a run: each error is reported with its path, and all other files are
+//!   still processed.
+//! - Every request ends exactly once. The pieces of a request arrive in order, never two
+//!   concurrently, and end at the length that the file had when it was opened: if the file shrinks
+//!   meanwhile, the request fails ([`Error::Shrunk`]); if it grows, the request succeeds and is
+//!   flagged ([`ReadSummary::grew`]).
+//! - Only regular files are opened for reading. The walk reports pipes, sockets and devices as
+//!   skipped; if one of them replaces a listed file, the read of that file fails without blocking.
+//! - Every directory and every root is walked once, even if links or mounts lead to it repeatedly.
+//! - Names are arbitrary bytes; paths may have any length.
 //! - The memory for reading is bounded: [`ReadOptions::memory_bytes_max`].
-//! - With [`Cache::Spare`] the page cache is left as it was.
+//! - With [`CacheMode::Preserve`], pages that were not cached before a read are not cached after
+//!   it.
 //!
-//! What is special: a file of `/proc` and its like has no length, and is read to its end. Holes
-//! are read as zeros, which costs the device nothing.
+//! Special cases: files of `/proc` and similar file systems report no meaningful length, so they
+//! are read to EOF. Holes are read as zeros without device I/O.
 //!
 //! # Cost
-//! A file costs one `statx` to be found. A small one that is in memory costs four calls to be read:
-//! it is opened relative to its directory, asked for its status, read into a buffer that stays in
-//! the processor's cache, and closed. One that is not costs a part of a call of the ring more. On a
-//! device that may rotate, and was not measured yet, a call more asks what is in memory; what is not
-//! and is read later, in the order it lies, is opened again then: there may be millions of such.
+//! Finding a file costs one `statx`. Reading a small cached file costs four system calls: `openat`
+//! relative to its directory, `statx`, `preadv2` into a buffer that fits the CPU cache, and
+//! `close`. Reading an uncached file adds a share of an io_uring call. If the kernel reports the
+//! device as rotational and no measurement has found it to be solid-state, one more call per file
+//! queries page-cache residency. The uncached files of such a device are closed, deferred, and
+//! opened again for the sweep: millions of files may be deferred, too many to be kept open.
 //!
-//! # Which order
-//! The kernel's flag is believed when it says that nothing rotates. Virtual disks often say that
-//! they rotate, so then reads of 4 KiB past the page cache, on files that are not in memory,
-//! decide: two or three here and there; where they take as long as an arm would, the last once more,
-//! which a drive has in its memory; and where that takes long too, eight at once.
-//! [`ReadStats::devices`] tells what came of it.
+//! # Read order
+//! The kernel's `rotational` flag is trusted if it is 0. Virtual disks often report 1 wrongly, so
+//! if the flag is 1, a few direct reads of 4 KiB from uncached files decide. First come two or
+//! three single reads at different places. If they are as slow as a seek, the last read is
+//! repeated: a drive answers the repetition from its own cache. If the repetition is slow, too,
+//! eight concurrent reads follow. [`ReadStats::devices`] contains the result.
 //!
-//! A device with an arm is read in one sweep, and 128 reads are handed over before anything is
-//! waited for, so that the kernel makes one request of what lies together: of a tree that was just
-//! unpacked, one for some twenty files.
+//! A rotational device is read in one sweep with up to 128 reads in flight, so that the kernel
+//! merges adjacent reads: in a freshly unpacked tree one device request covers about twenty files.
 //!
 //! # What it is not
-//! No cache of its own, no opinion on what the bytes are for. It follows the kernel's readahead and
-//! does not read devices past the file system.
+//! The crate has no cache of its own and does not interpret the bytes. It relies on the kernel's
+//! readahead and always reads through the file system.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[Lunde09\] reading in the order of the disk, \[IoUring\] the
-//! ring, \[DontCache25\] reads that leave the page cache alone, \[Blake3\] a hash that is a tree.
+//! Keys refer to `docs/sources.md`: \[Lunde09\] on reading in disk order, \[IoUring\] on io_uring,
+//! \[DontCache25\] on reads that do not fill the page cache, \[Blake3\] on hashing as a tree.
 
 pub mod digest;
 mod error;
 mod open;
+mod path;
 mod read;
 mod status;
 mod tree;
@@ -109,8 +114,8 @@ mod walk;
 
 pub use error::Error;
 pub use read::{
-    Cache, Consumer, Decided, DeviceRead, Finished, Kind, Opened, Order, ReadOptions, ReadStats,
-    Want, read,
+    CacheMode, Consumer, DeviceKind, DeviceStats, FileStatus, KindSource, Order, ReadOptions,
+    ReadRequest, ReadStats, ReadSummary, read,
 };
 pub use tree::{DirId, FileId, Meta, Tree};
-pub use walk::{Accept, Skipped, THREADS_WAITING_MAX, WalkEvents, WalkOptions, walk};
+pub use walk::{PathFilter, SkipReason, THREADS_WAITING_MAX, WalkEvents, WalkOptions, walk};

@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{self, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-/// The kernel takes paths of less than 4096 bytes with the zero behind them.
+/// The maximum length of the path passed to one system call, in bytes. It is below `PATH_MAX`,
+/// which is 4096 including the terminating NUL.
 const PATH_BYTES_MAX: usize = 4000;
 
-/// Opens the directory at `path`; the empty one is the current directory. A path that is longer
-/// than the kernel takes is walked in parts.
+/// Opens the directory at `path`; the empty path stands for the current directory. A longer path
+/// than [`PATH_BYTES_MAX`] is opened in parts, each relative to the directory opened before.
 pub(crate) fn open_dir(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut rest = if path.is_empty() { b"." } else { path };
     let mut at: Option<OwnedFd> = None;
@@ -29,7 +30,7 @@ pub(crate) fn open_dir(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// As much of the path as the kernel takes, up to a slash, and the rest without it.
+/// Splits off the longest prefix that ends at a slash and is at most [`PATH_BYTES_MAX`] long.
 fn first_part(path: &[u8]) -> (&[u8], &[u8]) {
     if path.len() <= PATH_BYTES_MAX {
         return (path, &[]);
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_path_is_cut_at_slashes() {
+    fn long_path_is_split_at_slashes() {
         assert_eq!(first_part(b"/a/b"), (&b"/a/b"[..], &b""[..]));
         let long = [b"/".as_slice(), &[b'x'; 3990], b"/y/", &[b'z'; 20]].concat();
         let (part, rest) = first_part(&long);

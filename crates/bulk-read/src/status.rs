@@ -1,4 +1,4 @@
-//! What the kernel says of one file, in the few numbers that matter here.
+//! The `statx` fields of one file that walks and reads need.
 
 use std::ffi::CStr;
 
@@ -8,15 +8,16 @@ use rustix::io::Errno;
 
 use crate::tree::Meta;
 
-/// Only what is used is asked for: a file system may have to fetch the rest.
-const WANTED: StatxFlags = StatxFlags::TYPE
+/// The requested fields. Fields not in use are left out, because some file systems need extra work
+/// for them.
+const STATX_MASK: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::INO)
     .union(StatxFlags::SIZE)
     .union(StatxFlags::NLINK)
     .union(StatxFlags::MTIME)
     .union(StatxFlags::CTIME);
 
-/// A type and the numbers that go with it.
+/// The type and the metadata of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Status {
     pub(crate) kind: FileType,
@@ -39,21 +40,21 @@ impl Status {
     }
 }
 
-/// Nanoseconds since 1970, as far as they go: from 1678 to 2262.
+/// Converts a timestamp to nanoseconds since 1970, saturating (an `i64` covers 1678 to 2262).
 fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds.into())
 }
 
-/// The status of what has that name in `dir`; of what it leads to, where it is a link to be
-/// followed. Nothing is mounted for it.
+/// Returns the status of `name` in `dir`. If `name` is a symbolic link, the status is that of the
+/// target if `follow` is `true`, else that of the link. Does not trigger an automount.
 pub(crate) fn status_at(dir: impl AsFd, name: &CStr, follow: bool) -> Result<Status, Errno> {
     let link = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-    fs::statx(dir, name, link | AtFlags::NO_AUTOMOUNT, WANTED).map(|status| Status::of(&status))
+    fs::statx(dir, name, link | AtFlags::NO_AUTOMOUNT, STATX_MASK).map(|status| Status::of(&status))
 }
 
-/// The status of an open file.
+/// Returns the status of an open file.
 pub(crate) fn status(fd: impl AsFd) -> Result<Status, Errno> {
-    fs::statx(fd, c"", AtFlags::EMPTY_PATH, WANTED).map(|status| Status::of(&status))
+    fs::statx(fd, c"", AtFlags::EMPTY_PATH, STATX_MASK).map(|status| Status::of(&status))
 }
 
 #[cfg(test)]
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_far_away_do_not_wrap() {
+    fn out_of_range_times_saturate() {
         assert_eq!(nanoseconds(1, 5), 1_000_000_005);
         assert_eq!(nanoseconds(-1, 999_999_999), -1);
         assert_eq!(nanoseconds(i64::MAX, 1), i64::MAX);

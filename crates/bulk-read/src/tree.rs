@@ -1,9 +1,11 @@
-//! What a walk found, in little memory: all names in one piece, a directory is its parent and a
-//! name, a file is its directory, a name and some numbers.
+//! The files found by a walk, in compact form. All names share one buffer; a directory consists of
+//! a parent and a name, a file of a directory, a name and metadata.
 
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+
+use crate::path::join;
 
 /// A file of a [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,27 +15,28 @@ pub struct FileId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirId(pub u32);
 
-/// What the kernel said of a file when it was listed.
+/// The metadata of a file when it was listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
-    /// The number of its file system (`st_dev`).
+    /// The device number of the file's file system (`st_dev`).
     pub device: u64,
-    /// Its number in the file system.
+    /// The inode number.
     pub inode: u64,
-    /// Its length.
+    /// The length, in bytes.
     pub bytes: u64,
-    /// When its bytes were last changed, in nanoseconds since 1970.
+    /// The modification time (`mtime`), in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// When anything of it was last changed, in nanoseconds since 1970.
+    /// The status change time (`ctime`), in nanoseconds since 1970.
     pub changed_ns: i64,
-    /// How many names it has.
+    /// The number of hard links.
     pub links: u32,
 }
 
-/// The parent of a root.
+/// The value of [`Dir::parent`] for a root, which has no parent.
 const NONE: u32 = u32::MAX;
 
-/// The bit of [`File::device`] that says the name is a symbolic link.
+/// The bit of [`File::device`] that marks a symbolic link. The other bits are an index into
+/// [`Tree::devices`].
 const BY_LINK: u32 = 1 << 31;
 
 #[derive(Debug, Clone, Copy)]
@@ -55,10 +58,11 @@ struct File {
     device: u32,
 }
 
-/// The files a walk found. It takes 48 bytes for each, and its name.
+/// The files found by a walk; each takes 48 bytes and its name.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Each ends with a zero byte, so that the kernel takes it as it is.
+    /// The names of directories and files, each NUL-terminated, so that they can be passed to
+    /// system calls. [`Dir::name`] and [`File::name`] are byte offsets into this buffer.
     names: Vec<u8>,
     dirs: Vec<Dir>,
     files: Vec<File>,
@@ -66,25 +70,26 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// How many files there are.
+    /// Returns the number of files.
     #[must_use]
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there are none.
+    /// `true` if there are no files.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// All files: by path where [`crate::WalkOptions::sort`] asked for it, else as they were found.
+    /// Returns all files: sorted by path with [`crate::WalkOptions::sort`], else in order of
+    /// discovery.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = FileId> + DoubleEndedIterator + use<> {
         let count = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
         (0..count).map(FileId)
     }
 
-    /// What the kernel said of the file when it was listed.
+    /// Returns the metadata of the file when it was listed.
     #[must_use]
     pub fn meta(&self, file: FileId) -> Meta {
         let file = self.file(file);
@@ -98,31 +103,31 @@ impl Tree {
         }
     }
 
-    /// The directory it is in.
+    /// Returns the directory of the file.
     #[must_use]
     pub fn dir(&self, file: FileId) -> DirId {
         DirId(self.file(file).dir)
     }
 
-    /// Which of the roots it was found below, counted from 0.
+    /// Returns the index of the root below which the walk found the file.
     #[must_use]
     pub fn root(&self, file: FileId) -> usize {
         self.dirs[self.file(file).dir as usize].root as usize
     }
 
-    /// Whether its name is a symbolic link, which reading follows.
+    /// `true` if the file is a symbolic link; a read follows the link.
     #[must_use]
     pub fn is_link(&self, file: FileId) -> bool {
         self.file(file).device & BY_LINK != 0
     }
 
-    /// Its name in its directory.
+    /// Returns the name of the file, without its directory.
     #[must_use]
     pub fn name(&self, file: FileId) -> &CStr {
         self.name_at(self.file(file).name)
     }
 
-    /// The path of a file: that of its root, as it was given, and what is below.
+    /// Returns the path of a file, starting with its root as given.
     #[must_use]
     pub fn path(&self, file: FileId) -> PathBuf {
         let mut path = Vec::new();
@@ -130,15 +135,15 @@ impl Tree {
         PathBuf::from(OsString::from_vec(path))
     }
 
-    /// Writes the path of a file in the place of what is in `path`.
+    /// Replaces the content of `path` by the path of a file.
     pub fn path_into(&self, file: FileId, path: &mut Vec<u8>) {
         let file = self.file(file);
         self.dir_path_into(DirId(file.dir), path);
         join(path, self.name_at(file.name));
     }
 
-    /// Writes the path of a directory in the place of what is in `path`. It is empty for the
-    /// current directory, where a root is the plain name of a file in it.
+    /// Replaces the content of `path` by the path of a directory. The path is empty for the current
+    /// directory, which is the parent of a root given as a bare file name.
     pub fn dir_path_into(&self, dir: DirId, path: &mut Vec<u8>) {
         path.clear();
         let mut names = Vec::new();
@@ -153,20 +158,20 @@ impl Tree {
         }
     }
 
-    /// How many directories there are.
+    /// Returns the number of directories.
     #[must_use]
     pub fn dir_count(&self) -> usize {
         self.dirs.len()
     }
 
-    /// The directory above, if it is not a root.
+    /// Returns the parent directory; `None` for a root.
     #[must_use]
     pub fn parent(&self, dir: DirId) -> Option<DirId> {
         let parent = self.dirs[dir.0 as usize].parent;
         (parent != NONE).then_some(DirId(parent))
     }
 
-    /// How much memory it takes.
+    /// Returns the memory in use, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.names.capacity()
@@ -174,14 +179,13 @@ impl Tree {
             + self.files.capacity() * size_of::<File>()
     }
 
-    /// Puts the files in the order of their paths, part by part, byte by byte; roots stay in the
-    /// order they were given in.
+    /// Sorts the files by path, bytewise per component; the order of the roots stays as given.
     pub(crate) fn sort(&mut self) {
         let sorted: Vec<File> = Sorted::new(self).collect();
         self.files = sorted;
     }
 
-    /// Adds a directory; `None` when there is no room for its name.
+    /// Adds a directory; returns `None` if the tree is full.
     pub(crate) fn add_dir(
         &mut self,
         parent: Option<DirId>,
@@ -194,7 +198,7 @@ impl Tree {
         Some(DirId(id))
     }
 
-    /// Adds a file; `None` when there is no room for it.
+    /// Adds a file; returns `None` if the tree is full.
     pub(crate) fn add_file(
         &mut self,
         dir: DirId,
@@ -225,7 +229,8 @@ impl Tree {
         Some(at)
     }
 
-    /// There are few devices, and the next file is mostly on the same.
+    /// Returns the index of the device number in `devices`. The search starts at the end, because
+    /// the next file is usually on the device added last.
     fn device(&mut self, device: u64) -> u32 {
         let known = self.devices.iter().rposition(|known| *known == device);
         let index = known.unwrap_or_else(|| {
@@ -244,23 +249,15 @@ impl Tree {
     }
 }
 
-/// `path/name`; an empty path stands for the current directory.
-pub(crate) fn join(path: &mut Vec<u8>, name: &CStr) {
-    if !path.is_empty() && !path.ends_with(b"/") {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name.to_bytes());
-}
-
-/// The files of a tree in the order of their paths: each directory's entries are sorted by
-/// themselves, and walked in that order.
+/// An iterator over the files of a tree in path order: a depth-first traversal that sorts each
+/// directory when it reaches it.
 struct Sorted<'a> {
     tree: &'a Tree,
-    /// For each directory, where its entries begin in `entries`.
+    /// For each directory, the start of its range in `entries`.
     starts: Vec<u32>,
     entries: Vec<Entry>,
-    /// What is still to come, the next one last.
-    ahead: Vec<Entry>,
+    /// Entries not visited yet, in reverse order: the last element is visited next.
+    stack: Vec<Entry>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -272,34 +269,34 @@ enum Entry {
 impl<'a> Sorted<'a> {
     fn new(tree: &'a Tree) -> Self {
         let mut starts = vec![0_u32; tree.dirs.len() + 1];
-        let homes = tree.dirs.iter().map(|dir| dir.parent).filter(|parent| *parent != NONE);
-        for home in homes.chain(tree.files.iter().map(|file| file.dir)) {
-            starts[home as usize + 1] += 1;
+        let parents = tree.dirs.iter().map(|dir| dir.parent).filter(|parent| *parent != NONE);
+        for parent in parents.chain(tree.files.iter().map(|file| file.dir)) {
+            starts[parent as usize + 1] += 1;
         }
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
         let mut next = starts.clone();
         let mut entries = vec![Entry::Dir(0); starts.last().map_or(0, |end| *end as usize)];
-        let mut put = |home: u32, entry| {
-            entries[next[home as usize] as usize] = entry;
-            next[home as usize] += 1;
+        let mut place = |parent: u32, entry| {
+            entries[next[parent as usize] as usize] = entry;
+            next[parent as usize] += 1;
         };
-        let mut ahead = Vec::new();
+        let mut stack = Vec::new();
         for (id, dir) in (0..).zip(&tree.dirs) {
             if dir.parent == NONE {
-                ahead.push(Entry::Dir(id));
+                stack.push(Entry::Dir(id));
             } else {
-                put(dir.parent, Entry::Dir(id));
+                place(dir.parent, Entry::Dir(id));
             }
         }
-        (0..).zip(&tree.files).for_each(|(id, file)| put(file.dir, Entry::File(id)));
-        ahead.sort_by_key(|entry| match entry {
+        (0..).zip(&tree.files).for_each(|(id, file)| place(file.dir, Entry::File(id)));
+        stack.sort_by_key(|entry| match entry {
             Entry::Dir(id) => tree.dirs[*id as usize].root,
             Entry::File(_) => NONE,
         });
-        ahead.reverse();
-        Self { tree, starts, entries, ahead }
+        stack.reverse();
+        Self { tree, starts, entries, stack }
     }
 
     fn name(&self, entry: Entry) -> &'a CStr {
@@ -315,16 +312,16 @@ impl Iterator for Sorted<'_> {
 
     fn next(&mut self) -> Option<File> {
         loop {
-            match self.ahead.pop()? {
+            match self.stack.pop()? {
                 Entry::File(id) => return Some(self.tree.files[id as usize]),
                 Entry::Dir(id) => {
-                    let from = self.ahead.len();
+                    let from = self.stack.len();
                     let range =
                         self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize;
-                    self.ahead.extend_from_slice(&self.entries[range]);
-                    let mut below = self.ahead.split_off(from);
+                    self.stack.extend_from_slice(&self.entries[range]);
+                    let mut below = self.stack.split_off(from);
                     below.sort_unstable_by(|a, b| self.name(*b).cmp(self.name(*a)));
-                    self.ahead.append(&mut below);
+                    self.stack.append(&mut below);
                 }
             }
         }
@@ -339,29 +336,29 @@ mod tests {
         Meta { device: 7, inode: 1, bytes: 2, modified_ns: 3, changed_ns: 4, links: 1 };
 
     #[test]
-    fn paths_are_put_together_from_their_parts() {
+    fn paths_are_joined_from_components() {
         let mut tree = Tree::default();
         let root = tree.add_dir(None, b"/", 0).unwrap();
         let below = tree.add_dir(Some(root), b"srv", 0).unwrap();
-        let here = tree.add_dir(None, b"", 1).unwrap();
-        for (dir, name) in [(root, "a"), (below, "b"), (here, "c")] {
-            tree.add_file(dir, name.as_bytes(), &META, dir == here).unwrap();
+        let current = tree.add_dir(None, b"", 1).unwrap();
+        for (dir, name) in [(root, "a"), (below, "b"), (current, "c")] {
+            tree.add_file(dir, name.as_bytes(), &META, dir == current).unwrap();
         }
         let paths: Vec<_> = tree.ids().map(|id| tree.path(id)).collect();
         assert_eq!(paths, ["/a", "/srv/b", "c"].map(PathBuf::from));
         assert_eq!(tree.ids().map(|id| tree.root(id)).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(tree.ids().map(|id| tree.is_link(id)).collect::<Vec<_>>(), [false, false, true]);
         assert!(tree.ids().all(|id| tree.meta(id) == META));
-        assert_eq!((tree.parent(below), tree.parent(here)), (Some(root), None));
+        assert_eq!((tree.parent(below), tree.parent(current)), (Some(root), None));
     }
 
     #[test]
-    fn a_file_takes_48_bytes_and_its_name() {
+    fn file_takes_48_bytes_and_its_name() {
         assert_eq!((size_of::<File>(), size_of::<Dir>()), (48, 12));
     }
 
     #[test]
-    fn sorted_is_part_by_part_and_root_by_root() {
+    fn files_are_sorted_per_component_and_root() {
         let mut tree = Tree::default();
         let second = tree.add_dir(None, b"a", 1).unwrap();
         let first = tree.add_dir(None, b"z", 0).unwrap();

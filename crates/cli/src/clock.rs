@@ -1,10 +1,10 @@
-//! Times as RFC 3339 tells them: `2026-11-21T07:23:14.500Z`. Pure.
+//! Times in RFC 3339 format, such as `2026-11-21T07:23:14.500Z`. No I/O.
 
 use std::time::SystemTime;
 
 use haul_line_log::Utc;
 
-/// `time` in UTC to the millisecond, as everything that is stored has it.
+/// Formats `time` in UTC with milliseconds.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     format!("{:.3}", Utc::of(time))
 }

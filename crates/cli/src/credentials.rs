@@ -1,4 +1,4 @@
-//! The key pair of the server, from a file or from the environment.
+//! The access key and the secret key of the server, read from a file or from the environment.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,10 +12,11 @@ use crate::report::{Exit, Failure, OrFail, Result};
 const ACCESS: &str = "HAUL_ACCESS_KEY";
 const SECRET: &str = "HAUL_SECRET_KEY";
 
-/// More than any pair of keys takes.
+/// The maximum number of bytes read from a key file, far more than a valid file has.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// The pair in `file`; without a file, the one in the environment, where there is one.
+/// Loads the keys from `file`, or if there is no file, from the environment. Returns `None` if
+/// neither variable is set.
 pub(crate) fn load(file: Option<&Path>) -> Result<Option<Credentials>> {
     let loaded = match file {
         Some(file) => from_file(file).map(Some),
@@ -24,7 +25,8 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Option<Credentials>> {
     loaded.map_err(|failure| failure.exit(Exit::NotStarted))
 }
 
-/// A variable that is set to nothing is taken as not set, which is how many tools unset one.
+/// Returns the value of an environment variable. An empty variable counts as unset, as in many
+/// programs.
 fn variable(name: &str) -> Result<Option<String>> {
     match std::env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
@@ -36,7 +38,7 @@ fn variable(name: &str) -> Result<Option<String>> {
 fn from_pair(access: Option<String>, secret: Option<String>) -> Result<Option<Credentials>> {
     let half = |set: &str, unset: &str| {
         Err(Failure::new(format!("{set} is set but {unset} is not"))
-            .advise("set both to ask clients for signatures, or none to serve this machine alone"))
+            .advise("set both to require signed requests, or neither to serve only this machine"))
     };
     match (access, secret) {
         (Some(access_key), Some(secret_key)) => Ok(Some(Credentials { access_key, secret_key })),
@@ -51,20 +53,21 @@ fn from_file(path: &Path) -> Result<Credentials> {
     let file = File::open(path).or_fail(cannot)?;
     let metadata = file.metadata().or_fail(cannot)?;
     if metadata.is_dir() {
-        return Err(Failure::new(format!("{}: it is a directory", cannot())).advise(HOW));
+        return Err(Failure::new(format!("{}: is a directory", cannot())).advise(HOW));
     }
     if metadata.mode() & 0o007 != 0 {
-        let why = format!("{}: everybody on this machine may use the file", cannot());
-        return Err(Failure::new(why).advise(format!("chmod o= '{}'", path.display())));
+        let message = format!("{}: the file is accessible to other users", cannot());
+        return Err(Failure::new(message).advise(format!("chmod o= '{}'", path.display())));
     }
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text).or_fail(cannot)?;
-    parse(&text).map_err(|why| Failure::new(format!("{}: {why}", cannot())).advise(HOW))
+    parse(&text).map_err(|reason| Failure::new(format!("{}: {reason}", cannot())).advise(HOW))
 }
 
 const HOW: &str = "write a file of two lines: the access key, then the secret key";
 
-/// Reads two lines, or two `name = value`; an access key has no `=`, so they cannot be confused.
+/// Parses two lines with the two keys, or two lines of the form `name = value`. This is
+/// unambiguous, because access keys contain no `=`.
 fn parse(text: &str) -> std::result::Result<Credentials, String> {
     let lines: Vec<&str> = text
         .lines()
@@ -72,7 +75,7 @@ fn parse(text: &str) -> std::result::Result<Credentials, String> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .collect();
     let [first, second] = lines[..] else {
-        return Err(format!("it has {} lines with something in them", lines.len()));
+        return Err(format!("expected two lines, found {}", lines.len()));
     };
     if !first.contains('=') {
         return Ok(Credentials { access_key: first.to_owned(), secret_key: second.to_owned() });
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_hold_no_pair_are_refused() {
+    fn files_without_two_keys_are_refused() {
         for text in
             ["", "me", "a\nb\nc", "access_key=a\nb", "access_key=a\naccess_key=b", "x=a\ny=b"]
         {
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_pair_is_refused() {
+    fn incomplete_key_pair_is_refused() {
         let some = || Some("x".to_owned());
         assert!(from_pair(None, None).unwrap().is_none());
         assert!(from_pair(some(), some()).unwrap().is_some());
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_everybody_can_read_is_refused() {
+    fn world_readable_file_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, "me\nsecret\n").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_to_chmod_a_directory() {
+    fn directory_is_refused_without_chmod_advice() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
         let text = from_file(dir.path()).unwrap_err().text().unwrap();

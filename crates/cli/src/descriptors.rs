@@ -1,37 +1,39 @@
-//! How many files, sockets and pipes this process may have open.
+//! The limit of open file descriptors of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Each connection is a descriptor, and so are files and pipes: many systems give 1,024 at first
-/// and more to whoever asks. Says how many there may be, if that is limited.
+/// Raises the soft limit of open descriptors to the hard limit and returns the limit in effect, if
+/// any. The soft limit is often 1,024, which is too low for a server: each connection, file and
+/// pipe takes a descriptor.
 pub(crate) fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum,
-        // Connections beyond the limit wait.
+        // The kernel did not raise the limit, so the server has to work within the soft limit.
         Err(_refused) => current,
     }
 }
 
-/// A socket, and a file that is open twice.
+/// The maximum number of descriptors per connection: a socket, and a file opened twice.
 const PER_CONNECTION: usize = 3;
 
-/// What a server of files would like to have open.
+/// The division of the descriptors of a file server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// Each is a socket and, while a file is sent that is not kept open, that file, which may be
-    /// open once more for direct reads.
+pub(crate) struct DescriptorBudget {
+    /// The maximum number of connections. Each takes a socket. While it sends a file that the cache
+    /// does not keep open, it also takes that file, possibly opened a second time for direct I/O.
     pub(crate) connections: usize,
-    /// Each is open once, and once more for direct reads.
+    /// The maximum number of files kept open. Each may be opened a second time for direct I/O.
     pub(crate) open_files: usize,
-    /// For everything else.
+    /// The number of descriptors for everything else, such as listeners, epoll, pipes and log
+    /// files.
     pub(crate) reserve: usize,
 }
 
-impl Wanted {
-    /// What of it fits into `limit`: files that are kept open take a quarter of it at most, and
-    /// connections what is left.
-    pub(crate) fn fitted(self, limit: u64) -> Self {
+impl DescriptorBudget {
+    /// Returns the budget reduced to `limit` descriptors. Open files take at most a quarter of
+    /// them, and connections the rest without the reserve, but at least one connection is allowed.
+    pub(crate) fn limited_to(self, limit: u64) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let open_files = self.open_files.min(limit / 8);
         let left = limit.saturating_sub(open_files.saturating_mul(2)).saturating_sub(self.reserve);
@@ -45,8 +47,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_files_and_the_rest_never_exceed_the_limit() {
-        let wanted = Wanted { connections: 10_000, open_files: 1024, reserve: 100 };
+    fn budget_never_exceeds_the_limit() {
+        let wanted = DescriptorBudget { connections: 10_000, open_files: 1024, reserve: 100 };
         for (limit, connections, open_files) in [
             (1 << 20, 10_000, 1024),
             (32_148, 10_000, 1024),
@@ -55,8 +57,8 @@ mod tests {
             (1024, 222, 128),
             (100, 1, 12),
         ] {
-            let fitted = Wanted { connections, open_files, ..wanted };
-            assert_eq!(wanted.fitted(limit), fitted, "{limit}");
+            let fitted = DescriptorBudget { connections, open_files, ..wanted };
+            assert_eq!(wanted.limited_to(limit), fitted, "{limit}");
         }
     }
 }

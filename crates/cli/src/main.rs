@@ -1,35 +1,31 @@
-//! The program `haul`: one file for each subcommand, no logic a library should have.
+//! The program `haul`. Each subcommand has a module; the logic is in the libraries.
 
+mod advice;
 mod args;
 mod bench;
 mod cache;
 mod clock;
-mod console;
 mod credentials;
 mod descriptors;
 mod dups;
 mod files;
-mod generate;
 mod log;
-mod opening;
-mod output;
+mod open_store;
 mod patch;
 mod probe;
-mod progress;
 mod ready;
 mod relay;
-mod report;
 mod serve;
-mod signals;
 mod store;
 mod sum;
 mod tune;
-mod units;
 
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
+use haul_cli_common::{console, generate, output, progress, report, signals};
+use haul_units as units;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -38,10 +34,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
-    // A wrong command line ends here, with a message and exit code 2.
-    let cli = Cli::parse();
+    // If the command line is invalid, this prints a message and exits with code 2.
+    let mut command = args::command();
+    let matches = command.get_matches_mut();
+    let cli =
+        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
     log_to_stderr(cli.verbose);
-    report::exit_code(match cli.command {
+    report::exit_code(advice::with_advice(match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Files(args) => files::run(&args),
         Command::Store(args) => store::run(&args),
@@ -54,9 +53,9 @@ fn main() -> ExitCode {
         Command::Patch(args) => patch::run(&args),
         Command::Relay(args) => relay::run(&args),
         Command::Sum(args) => sum::run(&args, cli.verbose),
-        Command::Completions { shell } => generate::completions(shell),
-        Command::Man { dir } => generate::man(dir.as_deref()),
-    })
+        Command::Completions { shell } => generate::completions(&mut args::command(), shell),
+        Command::Man { dir } => generate::man(args::command(), dir.as_deref()),
+    }))
 }
 
 fn log_to_stderr(verbose: u8) {
@@ -66,7 +65,8 @@ fn log_to_stderr(verbose: u8) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    // s3s calls it an error when a client asks for what is not there.
+    // The crate s3s logs requests for missing objects as errors, so its messages need a higher
+    // level.
     let s3s = if verbose < 2 { LevelFilter::OFF } else { level };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(stderr)

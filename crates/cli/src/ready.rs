@@ -1,16 +1,16 @@
-//! The line by which a server tells that it can be used, and where.
+//! The line that announces the addresses of a server when it accepts connections.
 
 use std::io::{self, Write};
 
 use haul_file_server::Address;
 
-/// Prints it. A server whose stdout nobody reads still serves.
-pub(crate) fn tell(what: &str) {
+/// Prints the line. Errors are ignored, because a server with closed stdout must still serve.
+pub(crate) fn announce(addresses: &str) {
     let mut stdout = io::stdout();
-    writeln!(stdout, "haul is ready: {what}").and_then(|()| stdout.flush()).ok();
+    writeln!(stdout, "haul is ready: {addresses}").and_then(|()| stdout.flush()).ok();
 }
 
-/// How people reach an address of a server of HTTP.
+/// Returns the URL of an HTTP server, or the path of its unix socket.
 pub(crate) fn url(address: &Address) -> String {
     match address {
         Address::Tcp(address) => format!("http://{address}"),

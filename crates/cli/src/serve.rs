@@ -1,41 +1,49 @@
-//! `haul serve`.
+//! `haul serve`: serves a store over S3.
 
 use std::sync::Arc;
 
 use haul_file_store::Store;
-use haul_s3_server::{Config, Limits, Server};
+use haul_s3_server::{Config, Error, Limits, Listening, Server};
 use tokio::runtime;
 use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
 use crate::credentials;
-use crate::opening::{Missing, open};
+use crate::descriptors;
+use crate::open_store::{IfMissing, open_scrubbed};
 use crate::ready;
-use crate::report::{Exit, Failure, OrFail, Result};
-use crate::signals::on_end;
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::signals::on_termination;
 
-/// Serves until a signal asks to stop.
+/// The number of descriptors kept for the files of the store and for everything else but
+/// connections.
+const RESERVE: usize = 256;
+
+/// Serves until a signal requests a stop.
+///
+/// The credentials, the configuration and both addresses are checked before the store is opened, so
+/// that a failed start does not create a store.
 pub(crate) fn run(args: &ServeArgs) -> Result {
-    let config = Config {
+    let mut config = Config {
         listen: args.listen,
         admin: args.admin,
         credentials: credentials::load(args.credentials.as_deref())?,
-        limits: Limits { drain_time_max: args.drain_time, ..Limits::default() },
+        limits: args.limits(),
     };
+    if let Some(limit) = descriptors::raise_limit() {
+        fit(&mut config.limits, limit);
+    }
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .or_fail(|| "cannot start the threads of the server".to_owned())
         .map_err(|failure| failure.exit(Exit::NotStarted))?;
-    let who = match args.listen.port() {
-        // Nobody knows yet which one it becomes.
-        0 => "haul serve".to_owned(),
-        _ => format!("haul serve on http://{}", args.listen),
-    };
-    let (store, _damage) = open(&args.open, &who, Missing::Make)?;
+    let listening = runtime.block_on(async { Listening::bind(config) }).map_err(not_started)?;
+    let holder = format!("haul serve on http://{}", listening.addresses().listen);
+    let (store, _damage) = open_scrubbed(&args.open, &holder, IfMissing::Create, args.scrub_rate)?;
     let store = Arc::new(store);
-    let served = runtime.block_on(serve(config, Arc::clone(&store)));
-    // Calls of the store that are still under way end first.
+    let served = runtime.block_on(serve(listening, Arc::clone(&store)));
+    // Dropping the runtime waits for store calls in progress.
     drop(runtime);
     let closed = match Arc::into_inner(store).map(Store::close) {
         Some(closed) => closed.or_fail(|| "cannot close the store".to_owned()),
@@ -44,17 +52,34 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     served.and(closed)
 }
 
-async fn serve(config: Config, store: Arc<Store>) -> Result {
-    // Caught before anybody can know that it runs.
-    let (asked, stop) = oneshot::channel();
-    // Nobody hears it when the server is gone already.
-    on_end("the requests in flight", move |_signal| asked.send(()).unwrap_or_default())?;
-    let server = Server::bind(config, store).await.map_err(|error| {
-        Failure::new("cannot start the server").because(error).exit(Exit::NotStarted)
-    })?;
+/// Reduces the limit of connections to the available descriptors. Each S3 connection may take
+/// three: a socket, a file of the store, and the socket of an admin connection, because the admin
+/// address has a limit of the same size.
+fn fit(limits: &mut Limits, descriptors: u64) {
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    let most = (descriptors.saturating_sub(RESERVE) / 3).max(1);
+    if most < limits.connections_max {
+        print_message(&format!(
+            "limit of {descriptors} open files (ulimit -Hn): accepting at most {most} connections"
+        ));
+        limits.connections_max = most;
+        limits.peer_connections_max = limits.peer_connections_max.min(most.div_ceil(2));
+    }
+}
+
+fn not_started(error: Error) -> Failure {
+    Failure::new("cannot start the server").because(error).exit(Exit::NotStarted)
+}
+
+async fn serve(listening: Listening, store: Arc<Store>) -> Result {
+    // The handlers are installed before any client can know that the server runs.
+    let (sender, stop) = oneshot::channel();
+    // If the server has failed, the receiver is gone, and the error is ignored.
+    on_termination("requests in flight", move |_signal| sender.send(()).unwrap_or_default())?;
+    let server = Server::new(listening, store).map_err(not_started)?;
     let addresses = server.addresses();
     let (listen, admin) = (addresses.listen, addresses.admin);
-    ready::tell(&format!("S3 on http://{listen}, admin on http://{admin}"));
+    ready::announce(&format!("S3 on http://{listen}, admin on http://{admin}"));
     let stop = async { stop.await.unwrap_or_default() };
     server.run(stop).await.or_fail(|| "the server failed".to_owned())
 }

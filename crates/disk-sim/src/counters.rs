@@ -1,28 +1,28 @@
-//! What a drive was asked, and where its time went.
+//! Counters of requests and service times of a drive.
 
 use serde_json::{Value, json};
 
 use crate::model::Nanos;
 
-/// Where the time of a request went. Their sum is the request's service time.
+/// The components of a service time, in virtual time. Their sum is the service time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// The drive's processor thought.
+pub struct ServiceTime {
+    /// The command overhead of the drive's processor.
     pub overhead_ns: Nanos,
-    /// The arm was still emptying the write cache.
+    /// The wait until the arm has finished a background write of the write cache.
     pub waiting_ns: Nanos,
-    /// The arm moved, or another head was chosen.
+    /// The time of moving the arm or switching heads.
     pub seek_ns: Nanos,
-    /// The platter turned to the place.
+    /// The rotational latency.
     pub rotation_ns: Nanos,
-    /// Sectors passed under the head.
+    /// The time in which the sectors pass under the head.
     pub transfer_ns: Nanos,
-    /// Bytes went over the cable, with nothing else going on.
+    /// The time of the interface transfer that does not overlap with other components.
     pub interface_ns: Nanos,
 }
 
-impl Parts {
-    /// All of them.
+impl ServiceTime {
+    /// Returns the sum of the components.
     #[must_use]
     pub fn total_ns(&self) -> Nanos {
         self.overhead_ns
@@ -33,7 +33,7 @@ impl Parts {
             + self.interface_ns
     }
 
-    /// What was added since `before`.
+    /// Returns the increase of each component since `before`.
     fn since(&self, before: &Self) -> Self {
         Self {
             overhead_ns: self.overhead_ns - before.overhead_ns,
@@ -45,7 +45,7 @@ impl Parts {
         }
     }
 
-    /// What the arm was busy with.
+    /// Returns the time in which the arm was busy.
     pub(crate) fn arm_ns(&self) -> Nanos {
         self.seek_ns + self.rotation_ns + self.transfer_ns
     }
@@ -60,54 +60,55 @@ impl Parts {
     }
 }
 
-/// Everything counted since the disk was started.
+/// The counters of a drive since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests served: reads, writes and syncs.
+    /// The number of requests served: reads, writes and syncs.
     pub requests: u64,
-    /// Reads among them.
+    /// The number of reads served.
     pub reads: u64,
-    /// Writes among them.
+    /// The number of writes served.
     pub writes: u64,
-    /// Syncs among them: the kernel asked that all acknowledged writes be on the medium.
+    /// The number of syncs (cache flushes) served.
     pub syncs: u64,
-    /// Bytes read.
+    /// The number of bytes read.
     pub bytes_read: u64,
-    /// Bytes written.
+    /// The number of bytes written.
     pub bytes_written: u64,
-    /// Reads for which the head did not have to go anywhere: cached, or just passing.
+    /// The number of reads served without positioning the arm: from the cache or from read-ahead in
+    /// progress.
     pub cache_hits: u64,
-    /// Writes acknowledged from the volatile write cache.
+    /// The number of writes acknowledged once they were in the volatile write cache.
     pub cached_writes: u64,
-    /// Times the head read a run of sectors for a request.
+    /// The number of reads of the medium, each of a run of sectors.
     pub media_reads: u64,
-    /// Times the head wrote a run of sectors.
+    /// The number of writes to the medium, each of a run of sectors.
     pub media_writes: u64,
-    /// Times the arm moved to another cylinder.
+    /// The number of seeks to another cylinder.
     pub seeks: u64,
-    /// How far it moved, in cylinders.
+    /// The total seek distance in cylinders.
     pub seek_cylinders: u64,
-    /// How far it moved, in sectors between the end of one access and the beginning of the next.
+    /// The sum of the distances in sectors from the end of each access to the start of the next.
     pub seek_sectors: u64,
-    /// The most requests that waited at once.
+    /// The maximum number of requests queued or being served.
     pub depth_max: u64,
-    /// Times the power was cut.
+    /// The number of power cuts.
     pub power_cuts: u64,
-    /// Virtual time all requests took, by part.
-    pub service: Parts,
-    /// Virtual time in which the write cache was emptied while nothing was asked, by part.
-    pub background: Parts,
+    /// The virtual service time of all requests, by component.
+    pub service: ServiceTime,
+    /// The virtual time of the background writes of the write cache, by component.
+    pub background: ServiceTime,
 }
 
 impl Counters {
-    /// The sum of the service times of all requests, by the model.
+    /// Returns the total virtual service time of all requests.
     #[must_use]
     pub fn service_ns(&self) -> Nanos {
         self.service.total_ns()
     }
 
-    /// What was counted since `before` was read from the same disk. The depth is the greatest
-    /// there ever was.
+    /// Returns the increase of each counter since `before`; `depth_max` remains the maximum since
+    /// the start.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -131,10 +132,10 @@ impl Counters {
         }
     }
 
-    /// All of them, as the file `counters.json` has them.
+    /// Returns the content of the file `counters.json`.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let parts = |parts: &Parts| {
+        let parts = |parts: &ServiceTime| {
             json!({
                 "total_ns": parts.total_ns(), "overhead_ns": parts.overhead_ns,
                 "waiting_ns": parts.waiting_ns, "seek_ns": parts.seek_ns,

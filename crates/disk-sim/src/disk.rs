@@ -1,4 +1,4 @@
-//! The disk as a device: FUSE below, a loop device above, file systems on top.
+//! A simulated disk as a block device: a loop device whose backing file is served through FUSE.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,52 +11,52 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, Session, SessionACL};
-use haul_test_image::{LoopDevice, mount_detached, run};
+use haul_testing::{LoopDevice, mount_detached, run};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::arm::Arm;
 use crate::counters::Counters;
-use crate::guard::Guard;
+use crate::fuse::{ControlCommand, ControlHandler, FuseFileSystem};
 use crate::model::Parameters;
-use crate::mounted::{Mounted, is_free};
-use crate::served::{Obey, Order, Served};
+use crate::mounted::{END_MAX, MountedFs, is_free};
+use crate::queue::DriveQueue;
 use crate::transport;
+use crate::watchdog::Watchdog;
 
-/// How long the kernel may take to let go of the disk at the end.
-pub(crate) const END_MAX: Duration = Duration::from_secs(10);
-
-/// Where the bytes are kept.
+/// The storage of the content of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backing {
-    /// In memory.
+    /// The content is in memory.
     Memory,
-    /// In a sparse file without a name in this directory.
+    /// The content is in an unnamed sparse file in this directory.
     Dir(PathBuf),
 }
 
-/// What disk to start.
+/// Options of a [`SpinningDisk`].
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The drive.
+    /// The drive model.
     pub parameters: Parameters,
-    /// Its size. One smaller than the real drive has fewer tracks under the same arm.
+    /// The size of the disk in bytes, rounded down to 4 KiB. A disk smaller than the real drive has
+    /// fewer tracks, with the same seek times.
     pub bytes: u64,
-    /// Where the bytes are kept.
+    /// The storage of the disk's content.
     pub backing: Backing,
-    /// Seconds that pass by the clock for each second of the drive: 1 is as slow as the drive, 0.1
-    /// ten times faster, 0 as fast as can be; the virtual times in the counters stay the same.
+    /// The real time per virtual time of the drive: 1 is the drive's speed, 0.1 is ten times
+    /// faster, and 0 is as fast as possible. The scale does not affect the virtual times in the
+    /// counters.
     pub time_scale: f64,
-    /// Answers leave as much earlier as the way through FUSE and the loop device costs, so that by
-    /// the clock a request takes as long as the drive would. That is measured when the disk starts,
-    /// a fifth of a second long, with reads of 4 KiB. No answer leaves before its request came; and
-    /// at time scale 0, where nobody waits, there is nothing to hide.
+    /// `true` to send replies earlier by the overhead of FUSE and the loop device, so that a
+    /// request takes the drive's time in real time. The disk measures the overhead at start with
+    /// reads of 4 KiB, which takes a fifth of a second. A reply never precedes its request; at time
+    /// scale 0 the option has no effect.
     pub hides_transport: bool,
-    /// The scheduler of the loop device: `none`, `mq-deadline`, ...
+    /// The I/O scheduler of the loop device, such as `none` or `mq-deadline`.
     pub scheduler: String,
 }
 
 impl Options {
-    /// A drive of `bytes` in memory, unscaled, that orders its requests by itself.
+    /// Returns options for a disk of `bytes` bytes with its content in memory, in real time,
+    /// without a kernel scheduler: only the drive reorders requests.
     #[must_use]
     pub fn new(parameters: Parameters, bytes: u64) -> Self {
         Self {
@@ -70,37 +70,38 @@ impl Options {
     }
 }
 
-/// A running disk. When it is dropped, or its process ends, all of it is gone.
+/// A running simulated disk. The disk is removed completely when the value is dropped or its
+/// process ends.
 ///
-/// The disk is served by threads of this process. One that is killed while it waits for its own
-/// disk goes away a second later: a small process beside it sees to that.
+/// Threads of this process serve the disk. If the process is killed while one of its threads waits
+/// for the disk, a watchdog process releases the thread within about a second.
 #[derive(Debug)]
 pub struct SpinningDisk {
     device: Option<LoopDevice>,
     root: Option<OwnedFd>,
-    arm: ArmThread,
-    served: Receiver<()>,
-    _guard: Guard,
+    queue: DriveThread,
+    session_end: Receiver<()>,
+    _watchdog: Watchdog,
 }
 
-/// The thread of the arm, which ends with this.
-struct ArmThread(Arc<Arm>, Option<JoinHandle<()>>);
+/// The request queue of the drive and the thread that serves it, which is stopped on drop.
+struct DriveThread(Arc<DriveQueue>, Option<JoinHandle<()>>);
 
-impl std::fmt::Debug for ArmThread {
+impl std::fmt::Debug for DriveThread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("ArmThread").field(&self.0.counters()).finish()
+        f.debug_tuple("DriveThread").field(&self.0.counters()).finish()
     }
 }
 
-impl ArmThread {
-    fn start(arm: Arm) -> Self {
-        let arm = Arc::new(arm);
-        let its = Arc::clone(&arm);
-        Self(arm, Some(std::thread::spawn(move || its.run())))
+impl DriveThread {
+    fn start(queue: DriveQueue) -> Self {
+        let queue = Arc::new(queue);
+        let for_thread = Arc::clone(&queue);
+        Self(queue, Some(std::thread::spawn(move || for_thread.run())))
     }
 }
 
-impl Drop for ArmThread {
+impl Drop for DriveThread {
     fn drop(&mut self) {
         self.0.stop();
         self.1.take().map(JoinHandle::join);
@@ -108,135 +109,141 @@ impl Drop for ArmThread {
 }
 
 impl SpinningDisk {
-    /// Starts a disk, all zeros.
+    /// Starts a disk filled with zeros.
     ///
     /// # Errors
-    /// What could not be done and why: no root, no FUSE, no loop device, an unknown scheduler, ...
+    /// A sentence with the failed step and the reason, such as missing root permission, missing
+    /// FUSE, no loop device, or an unknown scheduler.
     pub fn start(options: &Options) -> Result<Self, String> {
         let bytes = options.bytes / 4096 * 4096;
         if bytes < 1 << 20 {
-            return Err("a disk has 1 MiB at least".to_owned());
+            return Err("cannot start a disk smaller than 1 MiB".to_owned());
         }
         check_time_scale(options.time_scale)?;
         let file = backing(&options.backing, bytes)?;
-        let arm = Arm::new(&options.parameters, bytes, file, options.time_scale);
-        let arm = ArmThread::start(arm);
+        let queue = DriveQueue::new(&options.parameters, bytes, file, options.time_scale);
+        let queue = DriveThread::start(queue);
         let node = Arc::new(OnceLock::new());
         let name = unique_name();
-        let obey = obey(&arm.0, Arc::clone(&node));
-        let served = Served { arm: Arc::clone(&arm.0), name: name.clone(), bytes, obey };
-        let (root, served, guard) = serve(served)?;
+        let on_control = control_handler(&queue.0, Arc::clone(&node));
+        let served =
+            FuseFileSystem { queue: Arc::clone(&queue.0), name: name.clone(), bytes, on_control };
+        let (root, session_end, watchdog) = serve(served)?;
         let device = attach(&root, &name)?;
         set_queue(&device, options)?;
         if options.hides_transport && options.time_scale > 0.0 {
-            arm.0.set_transport(transport::measure(&arm.0, device.node())?);
+            queue.0.set_transport(transport::measure(&queue.0, device.node())?);
         }
         node.get_or_init(|| device.node().to_owned());
-        Ok(Self { device: Some(device), root: Some(root), arm, served, _guard: guard })
+        Ok(Self { device: Some(device), root: Some(root), queue, session_end, _watchdog: watchdog })
     }
 
-    /// The device, such as `/dev/loop3`.
+    /// Returns the device node, such as `/dev/loop3`.
     #[must_use]
     pub fn device(&self) -> &str {
         self.device.as_ref().map_or("", LoopDevice::node)
     }
 
-    /// A directory with `counters.json`, and `control`, which takes `cut SEED` and `on`.
+    /// Returns the path of a directory with two files: `counters.json` with the counters, and
+    /// `control`, to which the commands `cut SEED` and `on` can be written.
     #[must_use]
     pub fn control(&self) -> PathBuf {
         let fd = self.root.as_ref().map_or(-1, |root| root.as_raw_fd());
         format!("/proc/{}/fd/{fd}", std::process::id()).into()
     }
 
-    /// Makes an empty file system on the disk.
+    /// Creates an empty file system on the disk.
     ///
     /// # Errors
-    /// Why `mkfs.<fs>` failed.
-    pub fn make(&self, fs: &str, mkfs_options: &[&str]) -> Result<(), String> {
+    /// The error output of `mkfs.<fs>`.
+    pub fn mkfs(&self, fs: &str, mkfs_options: &[&str]) -> Result<(), String> {
         let mkfs = format!("mkfs.{fs}");
         run(Command::new(mkfs).args(mkfs_options).arg(self.device())).map(drop)
     }
 
-    /// Mounts the file system on the disk, for this process and whoever is told the path.
+    /// Mounts the file system of type `fs` that is on the disk. The mount is not attached to the
+    /// directory tree: it is accessible through [`MountedFs::path`].
     ///
     /// # Errors
-    /// What the kernel says.
-    pub fn mount(&self, fs: &str, options: &str) -> Result<Mounted<'_>, String> {
+    /// The error of the system call.
+    pub fn mount(&self, fs: &str, options: &str) -> Result<MountedFs<'_>, String> {
         let root = mount_detached(fs, self.device(), options)
             .map_err(|errno| format!("cannot mount {fs} of {}: {errno}", self.device()))?;
-        Ok(Mounted::new(root, self))
+        Ok(MountedFs::new(root, self.device()))
     }
 
-    /// What was counted so far.
+    /// Returns the counters of the drive.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.arm.0.counters()
+        self.queue.0.counters()
     }
 
-    /// Lets time pass at another speed from now on, as [`Options::time_scale`] has it: such as 0
-    /// while files are made that are read later.
+    /// Changes [`Options::time_scale`]. For example, a test can create files at scale 0 and read
+    /// them at scale 1.
     ///
     /// # Errors
-    /// That there is no such scale.
+    /// The scale is not between 0 and 1000.
     pub fn set_time_scale(&self, scale: f64) -> Result<(), String> {
         check_time_scale(scale)?;
-        self.arm.0.set_time_scale(scale);
+        self.queue.0.set_time_scale(scale);
         Ok(())
     }
 
-    /// Makes the kernel forget what it remembers of the device itself, such as the metadata of a
-    /// file system: the next mount reads it again. For when nothing is mounted from it.
+    /// Drops the kernel's buffers of the device, which contain the metadata of file systems, so
+    /// that the next mount reads the metadata again. Call this while nothing is mounted.
     ///
     /// # Errors
-    /// Why `blockdev` failed.
-    pub fn forget_cached(&self) -> Result<(), String> {
-        forget_cached(self.device())
+    /// The error output of `blockdev`.
+    pub fn drop_buffers(&self) -> Result<(), String> {
+        drop_buffers(self.device())
     }
 
-    /// By how much answers leave earlier: see [`Options::hides_transport`].
+    /// Returns the time by which replies are sent earlier; see [`Options::hides_transport`].
     #[must_use]
     pub fn transport(&self) -> Duration {
-        self.arm.0.transport()
+        self.queue.0.transport()
     }
 
-    /// Takes the power away. Of the writes since the last sync, as many as the write cache holds,
-    /// each survives whole, not at all, or in some of its sectors, as the seed has it; so do those
-    /// under way. From now on every request fails, until [`SpinningDisk::power_on`].
+    /// Cuts the power. Unsynced are the writes in flight, and of the writes since the last sync the
+    /// newest ones that fit into the write cache. Each unsynced write survives completely, not at
+    /// all, or in some of its sectors, as the seed decides. All requests fail until
+    /// [`SpinningDisk::power_on`].
     ///
     /// # Errors
-    /// When the backing store cannot be written.
+    /// The backing store cannot be written.
     pub fn power_cut(&self, seed: u64) -> Result<(), String> {
-        cut(&self.arm.0, seed)
+        cut(&self.queue.0, seed)
     }
 
-    /// Takes the power away by itself, as [`SpinningDisk::power_cut`] does, once this many more
-    /// requests were served: while the next one is. [`Counters::power_cuts`] tells that it went.
+    /// Schedules a power cut, as by [`SpinningDisk::power_cut`]: `requests` more requests are
+    /// served, and the power is cut during the next one. [`Counters::power_cuts`] reports that the
+    /// cut has happened.
     pub fn power_cut_after(&self, requests: u64, seed: u64) {
-        self.arm.0.power_cut_after(requests, seed);
+        self.queue.0.power_cut_after(requests, seed);
     }
 
-    /// Gives the power back. What the kernel remembers of the disk is thrown away first.
+    /// Drops the kernel's buffers of the disk and restores the power.
     ///
     /// # Errors
-    /// That something is still mounted from the disk, or that the backing store could not be
-    /// written when the power went.
+    /// A file system of the disk is still mounted, or the backing store could not be written when
+    /// the power was cut.
     pub fn power_on(&self) -> Result<(), String> {
-        power_on(&self.arm.0, self.device())
+        power_on(&self.queue.0, self.device())
     }
 }
 
 impl Drop for SpinningDisk {
     fn drop(&mut self) {
-        // The kernel writes what it still holds, clears the device, and lets go of its file; then
-        // the FUSE file system has no user left and ends.
+        // The kernel writes dirty buffers, detaches the loop device and closes its backing file.
+        // Nothing then uses the FUSE file system, so that its session ends.
         self.device = None;
         self.root = None;
-        self.served.recv_timeout(END_MAX).ok();
+        self.session_end.recv_timeout(END_MAX).ok();
     }
 }
 
 fn backing(backing: &Backing, bytes: u64) -> Result<File, String> {
-    let (file, place) = match backing {
+    let (file, location) = match backing {
         Backing::Memory => {
             let memory = memfd_create("spinning-disk", MemfdFlags::CLOEXEC);
             (memory.map(File::from).map_err(Into::into), "memory".to_owned())
@@ -244,11 +251,12 @@ fn backing(backing: &Backing, bytes: u64) -> Result<File, String> {
         Backing::Dir(dir) => (tempfile::tempfile_in(dir), dir.display().to_string()),
     };
     file.and_then(|file| file.set_len(bytes).map(|()| file))
-        .map_err(|error| format!("no room for a disk of {bytes} bytes in {place}: {error}"))
+        .map_err(|error| format!("cannot allocate a disk of {bytes} bytes in {location}: {error}"))
 }
 
-/// Mounts the FUSE file system nowhere and serves it from a thread, which tells its end.
-fn serve(served: Served) -> Result<(OwnedFd, Receiver<()>, Guard), String> {
+/// Mounts the FUSE file system without attaching it to the directory tree, and serves it from a
+/// thread. The returned channel closes at the end of the session.
+fn serve(served: FuseFileSystem) -> Result<(OwnedFd, Receiver<()>, Watchdog), String> {
     let fuse = OpenOptions::new()
         .read(true)
         .write(true)
@@ -258,24 +266,28 @@ fn serve(served: Served) -> Result<(OwnedFd, Receiver<()>, Guard), String> {
     let root = mount_detached("fuse", "spinning-disk", &options)
         .map_err(|errno| format!("cannot mount a FUSE file system: {errno}"))?;
     let session = Session::from_fd(served, fuse.into(), SessionACL::Owner, Config::default())
-        .map_err(|error| format!("the kernel's FUSE does not answer: {error}"))?;
+        .map_err(|error| format!("cannot start a FUSE session: {error}"))?;
     let (ended, end) = channel::<()>();
-    let (guarded, guard) = channel();
-    let its_root = root.try_clone().map_err(|error| format!("no descriptor left: {error}"))?;
+    let (watchdog_sender, watchdog) = channel();
+    let watched_root =
+        root.try_clone().map_err(|error| format!("cannot duplicate a descriptor: {error}"))?;
     std::thread::spawn(move || {
-        // The guard asks the file system what it is, and that needs this very thread's session.
+        // The watchdog must be started after the session: it calls `fstat` on the file system,
+        // which the session answers.
         let session = session.spawn();
-        guarded.send(Guard::over_this_thread(&its_root)).ok();
-        drop(its_root);
-        // Its outcome is the end of the connection in one way or another, told by the dropped sender.
+        watchdog_sender.send(Watchdog::for_this_thread(&watched_root)).ok();
+        drop(watched_root);
+        // The connection has ended, even if the session failed; dropping the sender reports this.
         session.and_then(BackgroundSession::join).ok();
         drop(ended);
     });
-    let guard = guard.recv().map_err(|error| format!("no guard: {error}"))??;
-    Ok((root, end, guard))
+    let watchdog =
+        watchdog.recv().map_err(|error| format!("cannot start a watchdog: {error}"))??;
+    Ok((root, end, watchdog))
 }
 
-/// The name of the file that is the disk, as `losetup` shows it: whose it is, and no other's.
+/// Returns the name of the disk's file, which `losetup` shows and which is unique among all
+/// processes.
 fn unique_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -285,10 +297,11 @@ fn unique_name() -> String {
 fn attach(root: &OwnedFd, name: &str) -> Result<LoopDevice, String> {
     let path = format!("/proc/self/fd/{}/{name}", root.as_raw_fd());
     let file = OpenOptions::new().read(true).write(true).open(&path);
-    LoopDevice::attach(file.map_err(|error| format!("cannot open the served disk: {error}"))?)
+    LoopDevice::attach(file.map_err(|error| format!("cannot open {path}: {error}"))?)
 }
 
-/// Tells the kernel what kind of disk it is.
+/// Gives the loop device the request queue attributes of the drive, and the scheduler of the
+/// options.
 fn set_queue(device: &LoopDevice, options: &Options) -> Result<(), String> {
     let cache = match options.parameters.write_cache_bytes {
         0 => "write through",
@@ -307,38 +320,38 @@ fn set_queue(device: &LoopDevice, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-fn obey(arm: &Arc<Arm>, node: Arc<OnceLock<String>>) -> Obey {
-    let arm = Arc::clone(arm);
-    Arc::new(move |order| match (order, node.get()) {
-        (Order::Cut(seed), _) => cut(&arm, seed),
-        (Order::On, Some(node)) => power_on(&arm, node),
-        (Order::On, None) => Err("the disk is just starting".to_owned()),
+fn control_handler(queue: &Arc<DriveQueue>, node: Arc<OnceLock<String>>) -> ControlHandler {
+    let queue = Arc::clone(queue);
+    Arc::new(move |command| match (command, node.get()) {
+        (ControlCommand::Cut(seed), _) => cut(&queue, seed),
+        (ControlCommand::On, Some(node)) => power_on(&queue, node),
+        (ControlCommand::On, None) => Err("cannot power on: the disk is starting".to_owned()),
     })
 }
 
-fn cut(arm: &Arm, seed: u64) -> Result<(), String> {
-    arm.power_cut(seed).map_err(not_written)
+fn cut(queue: &DriveQueue, seed: u64) -> Result<(), String> {
+    queue.power_cut(seed).map_err(not_written)
 }
 
-fn power_on(arm: &Arm, node: &str) -> Result<(), String> {
-    if arm.has_power() {
+fn power_on(queue: &DriveQueue, node: &str) -> Result<(), String> {
+    if queue.has_power() {
         return Ok(());
     }
     is_free(node).map_err(|error| format!("unmount {node} before power on: {error}"))?;
-    // While the power is off, nothing the kernel still holds can get to the disk.
-    forget_cached(node)?;
-    arm.power_on().map_err(not_written)
+    // The power is off, so dropping the buffers cannot write them to the disk.
+    drop_buffers(node)?;
+    queue.power_on().map_err(not_written)
 }
 
-fn forget_cached(node: &str) -> Result<(), String> {
+fn drop_buffers(node: &str) -> Result<(), String> {
     run(Command::new("blockdev").args(["--flushbufs", node]))
         .map(drop)
-        .map_err(|why| format!("cannot make the kernel forget {node}: {why}"))
+        .map_err(|why| format!("cannot drop the buffers of {node}: {why}"))
 }
 
 fn check_time_scale(scale: f64) -> Result<(), String> {
-    let is_one = (0.0..=1000.0).contains(&scale);
-    is_one.then_some(()).ok_or_else(|| "a time scale is 0 to 1000".to_owned())
+    let is_valid = (0.0..=1000.0).contains(&scale);
+    is_valid.then_some(()).ok_or_else(|| format!("time scale {scale} is not within 0 to 1000"))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]

@@ -1,18 +1,21 @@
-//! Simulated disks: one in memory that loses power and fails when told to, and a spinning one.
+//! Simulated disks for tests: a disk in memory with power cuts and injected faults, and a spinning
+//! disk as a block device.
 //!
 //! # What it is
-//! [`MemoryDisk`] is a [`haul_disk::Disk`] without a kernel. A test cuts its power after any step
-//! and gets what a [`Device`] of some kind may leave, lets any call fail, and counts what it asks.
-//! [`crash_everywhere`] does so at each step of a workload. [`FaultyDisk`] puts the same faults
-//! before another disk. All of it works without the feature `spinning`, which is about the rest:
+//! [`MemoryDisk`] is a [`haul_disk::Disk`] in memory. A test can cut its power after any step and
+//! receives a state that a given kind of [`Device`] may leave; it can also inject faults into
+//! calls, and count calls. [`crash_everywhere`] cuts the power at each step of a workload.
+//! [`FaultyDisk`] injects the same faults into another disk. These types need no feature; the
+//! feature `spinning` enables the following ones.
 //!
-//! [`Drive`] is told requests with the times they arrive, and answers when each is done: with a
-//! seek curve, a platter that turns, zones, a read-ahead cache, a write cache and a queue of which
-//! the nearest is served first. It has no clock, so the same requests always take the same time.
+//! [`Drive`] models a hard disk drive: it receives requests with arrival times and returns
+//! completion times. The model has a seek curve, rotation, zones, a read-ahead cache, a write
+//! cache, and a queue ordered by access time. It uses no clock: the same requests always take the
+//! same time.
 //!
-//! [`SpinningDisk`] puts a drive under a loop device, through FUSE and past all caches. Any file
-//! system goes on top. It takes as long as the drive would, or as you like, counts what it is
-//! asked, and loses its power and its volatile write cache on command.
+//! [`SpinningDisk`] exposes a drive as a loop device, through FUSE and bypassing all caches. Any
+//! file system runs on it. The device responds in the drive's time, optionally scaled, counts
+//! requests, and on command loses its power and with it the volatile write cache.
 //!
 //! # Example
 //! ```
@@ -30,25 +33,25 @@
 //! assert_eq!(after(Survival::Nothing)?, ["greeting"]);
 //! # Ok::<(), haul_disk::Error>(())
 //! ```
-//! A drive that tells times:
+//! A drive that returns completion times:
 //! ```
 //! use haul_disk_sim::{Drive, Kind, MS, Parameters, Request};
 //!
 //! let mut drive = Drive::new(Parameters::travelstar_7k320(), 1 << 30);
 //! let read = |sector, arrived_ns| Request { kind: Kind::Read, sector, sectors: 8, arrived_ns };
-//! let there = drive.serve(&read(1_000_000, 0));
-//! let next_to_it = drive.serve(&read(1_000_008, there)) - there;
-//! assert!(there > 2 * MS && next_to_it < MS / 2);
+//! let first = drive.serve(&read(1_000_000, 0));
+//! let adjacent = drive.serve(&read(1_000_008, first)) - first;
+//! assert!(first > 2 * MS && adjacent < MS / 2);
 //! assert_eq!(drive.counters().seeks, 1);
 //! ```
-//! As a device, which needs root:
+//! A simulated disk as a block device, which needs root:
 //! ```
 //! use haul_disk_sim::{Options, Parameters, SpinningDisk};
 //!
 //! let mut options = Options::new(Parameters::travelstar_7k320(), 64 << 20);
 //! options.time_scale = 0.0; // as fast as can be
 //! let Ok(disk) = SpinningDisk::start(&options) else { return Ok(()) };
-//! disk.make("ext4", &["-q", "-F"])?;
+//! disk.mkfs("ext4", &["-q", "-F"])?;
 //! let mounted = disk.mount("ext4", "")?;
 //! std::fs::write(mounted.path().join("greeting"), "hello").unwrap();
 //! disk.power_cut(42)?; // nothing was synced: the greeting may be lost
@@ -60,37 +63,39 @@
 //! ```
 //!
 //! # Promises
-//! - What was synced is whole in every state that a [`Device`] may leave. What a kinder device may
-//!   leave, a more hostile one may, too.
-//! - The same seed draws the same states of the same steps.
-//! - Times never run backwards; the parts of the time add up to it; a request is never put off
-//!   longer than the drive's patience, and nothing overtakes a sync.
-//! - After a power cut each sector holds what was synced last, or something written since; the
-//!   seed says which. What was synced is whole.
-//! - When a disk is dropped, or its process ends in any way, the kernel takes all of it away.
+//! - Synced data is intact in every state that any kind of [`Device`] may leave. Each kind may
+//!   leave all states that the kinds before it in the order of the enum may leave.
+//! - The same seed and the same steps give the same states.
+//! - Completion times never decrease, and the components of a service time add up to it. A request
+//!   that has waited for longer than the drive's patience is served next, and no request overtakes
+//!   a sync.
+//! - After a power cut of a [`SpinningDisk`], each sector holds the last synced content or the
+//!   content of a later write to it, as the seed decides.
+//! - When a [`SpinningDisk`] is dropped, or its process ends, even if it is killed, the kernel
+//!   removes the device and the FUSE file system.
 //!
 //! # Cost
-//! In memory a copy of a disk shares its pages; a crash state costs what recovering it does.
-//! A microsecond or so a request, and for each choice as much for each request that waits. As a
-//! device, about 0.3 ms more by the clock, and two copies of the bytes. That time is measured at
-//! the start, and answers leave as much earlier: [`Options::hides_transport`].
+//! Copies of a [`MemoryDisk`] share their pages; testing a crash state costs as much time as
+//! recovering from it. The model of the drive takes about a microsecond per request, plus as much
+//! for each queued request whenever it chooses the next one. The block device adds about 0.3 ms of
+//! real time and two copies of the bytes per request. It measures this overhead at start, and sends
+//! replies earlier by it: [`Options::hides_transport`].
 //!
 //! # What it is not
-//! A certain drive: the published numbers are kept, the rest is assumed and said so.
-//! `docs/spinning-disk.md` says what may be claimed from it.
+//! The model is not an exact replica of a drive: it uses published figures, and the documentation
+//! of each parameter set names those that are assumed. `docs/spinning-disk.md` lists the claims
+//! that the model supports.
 //!
 //! # Sources
 //! \[Ruemmler94\], \[Jacobson91\], \[Travelstar7K320\], \[Deskstar7K1000\], \[FuseControl\],
 //! \[man-mount\] in `docs/sources.md`.
 
 #[cfg(feature = "spinning")]
-mod arm;
-#[cfg(feature = "spinning")]
 mod counters;
 #[cfg(feature = "spinning")]
 mod disk;
 #[cfg(feature = "spinning")]
-mod guard;
+mod fuse;
 #[cfg(feature = "spinning")]
 mod medium;
 mod memory;
@@ -100,24 +105,24 @@ mod model;
 mod mounted;
 #[cfg(feature = "spinning")]
 mod plot;
-mod random;
 #[cfg(feature = "spinning")]
-mod served;
+mod queue;
 #[cfg(feature = "spinning")]
 mod transport;
+#[cfg(feature = "spinning")]
+mod watchdog;
 
 #[cfg(feature = "spinning")]
-pub use counters::{Counters, Parts};
+pub use counters::{Counters, ServiceTime};
 #[cfg(feature = "spinning")]
 pub use disk::{Backing, Options, SpinningDisk};
 pub use memory::{
     Bytes, CALLS, Crash, Crashes, Device, Faults, FaultyDisk, FileBytes, Medium, MemoryDisk, Note,
-    States, Step, Survival, crash_everywhere, crash_until, replay_command, seed, tell_count,
+    States, Step, Survival, crash_everywhere, crash_until, print_count,
 };
 #[cfg(feature = "spinning")]
 pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
 #[cfg(feature = "spinning")]
-pub use mounted::Mounted;
+pub use mounted::MountedFs;
 #[cfg(feature = "spinning")]
 pub use plot::plot;
-pub use random::Random;

@@ -1,42 +1,43 @@
-//! The bytes: what is on the medium, what is only in the volatile cache, and what a power cut
-//! leaves of that.
+//! The content of a spinning disk: stable storage, the volatile write cache, and the state after a
+//! power cut.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use haul_testing::Random;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 use crate::model::SECTOR_BYTES;
-use crate::random::Random;
 
-/// Sectors that are to be written.
+/// A write of whole sectors.
 #[derive(Debug)]
 pub(crate) struct Write {
     pub(crate) sector: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A file that stands for the medium, and the writes since the last sync over it.
+/// A file as stable storage, and the unsynced writes in the volatile cache.
 ///
-/// What may be lost is decided here and not by the times of the model: any of the writes since the
-/// last sync, even one the arm has been at in the meantime; but never more than the cache holds.
+/// The loss at a power cut is independent of the times of the model: any write in the cache may be
+/// lost, even one that the model's arm has already written.
 #[derive(Debug)]
 pub(crate) struct Medium {
     file: File,
     unsynced: VecDeque<Write>,
-    /// The number of the first write in `unsynced`.
+    /// The sequence number of the first write in `unsynced`.
     first: usize,
-    /// Which write has the newest contents of a sector.
+    /// The sequence number of the newest unsynced write to each sector.
     newest: BTreeMap<u64, usize>,
     unsynced_bytes: u64,
     unsynced_bytes_max: u64,
 }
 
 impl Medium {
-    /// A medium of the length of the file, with a volatile cache of so many bytes.
+    /// Creates a medium with the length and the content of `file`, and a volatile cache of
+    /// `unsynced_bytes_max` bytes.
     pub(crate) fn new(file: File, unsynced_bytes_max: u64) -> Self {
         Self {
             file,
@@ -48,7 +49,7 @@ impl Medium {
         }
     }
 
-    /// The newest contents from a sector on.
+    /// Returns the newest content of a run of sectors.
     pub(crate) fn read(&self, sector: u64, sectors: u64) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; to_usize(sectors * SECTOR_BYTES)];
         self.file.read_exact_at(&mut bytes, sector * SECTOR_BYTES)?;
@@ -61,7 +62,7 @@ impl Medium {
         Ok(bytes)
     }
 
-    /// Takes a write into the cache; the oldest ones leave it for the medium when it is full.
+    /// Adds a write to the cache. If the cache is over-full, the oldest writes become durable.
     pub(crate) fn write(&mut self, write: Write) -> io::Result<()> {
         let number = self.first + self.unsynced.len();
         let sectors = write.bytes.len() as u64 / SECTOR_BYTES;
@@ -69,20 +70,20 @@ impl Medium {
         self.unsynced_bytes += write.bytes.len() as u64;
         self.unsynced.push_back(write);
         while self.unsynced_bytes > self.unsynced_bytes_max {
-            self.settle_oldest()?;
+            self.write_back_oldest()?;
         }
         Ok(())
     }
 
-    /// Puts all that was written on the medium.
+    /// Makes all writes in the cache durable.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         while !self.unsynced.is_empty() {
-            self.settle_oldest()?;
+            self.write_back_oldest()?;
         }
         Ok(())
     }
 
-    fn settle_oldest(&mut self) -> io::Result<()> {
+    fn write_back_oldest(&mut self) -> io::Result<()> {
         let Some(write) = self.unsynced.front() else { return Ok(()) };
         put(&self.file, &write.bytes, write.sector * SECTOR_BYTES)?;
         let sectors = write.bytes.len() as u64 / SECTOR_BYTES;
@@ -97,14 +98,15 @@ impl Medium {
         Ok(())
     }
 
-    /// The power goes while `under_way` are being written. Of each unsynced write all, nothing, or
-    /// some sectors get to the medium, as the seed has it; the newest that got there stays.
-    pub(crate) fn cut(&mut self, seed: u64, under_way: Vec<Write>) -> io::Result<()> {
+    /// Cuts the power while the writes `in_flight` are incomplete. Of each unsynced write, all,
+    /// none or some sectors become durable, as the seed decides. The surviving sectors are written
+    /// in the order of the writes.
+    pub(crate) fn cut(&mut self, seed: u64, in_flight: Vec<Write>) -> io::Result<()> {
         let mut random = Random(seed);
         self.newest.clear();
         self.first += self.unsynced.len();
         self.unsynced_bytes = 0;
-        for write in self.unsynced.drain(..).chain(under_way) {
+        for write in self.unsynced.drain(..).chain(in_flight) {
             let fate = random.below(3);
             for (sector, bytes) in (write.sector..).zip(write.bytes.chunks(SECTOR_LENGTH)) {
                 let survives = fate == 0 || fate == 1 && random.below(2) == 0;
@@ -119,11 +121,11 @@ impl Medium {
 
 const SECTOR_LENGTH: usize = 512;
 
-/// From this length on zeros take no room in the backing store.
+/// The minimum length of a write of zeros that is stored as a hole, in bytes.
 const ZEROS_MIN: usize = 64 << 10;
 
-/// Writes into the backing store. Many zeros become a hole there: so a file of zeros, as long as a
-/// disk, can lie on one that is kept in memory.
+/// Writes to the backing store. A long write of zeros becomes a hole, so that a file of zeros as
+/// large as the disk needs no memory.
 fn put(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     if bytes.len() >= ZEROS_MIN && bytes.iter().all(|byte| *byte == 0) {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -135,7 +137,7 @@ fn put(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     file.write_all_at(bytes, offset)
 }
 
-/// One sector of some.
+/// Returns the sector with the index `sector` of `bytes`.
 fn part(bytes: &[u8], sector: u64) -> &[u8] {
     let begin = to_usize(sector * SECTOR_BYTES);
     &bytes[begin..begin + SECTOR_LENGTH]
@@ -158,7 +160,7 @@ mod tests {
         Medium::new(file, cache_bytes)
     }
 
-    /// What each sector is filled with.
+    /// Returns the byte with which each sector is filled.
     fn fillings(medium: &Medium) -> Vec<u8> {
         let bytes = medium.read(0, SECTORS).unwrap();
         let filling = |sector: &[u8]| {
@@ -173,7 +175,8 @@ mod tests {
         Write { sector, bytes: vec![filling; to_usize(sectors * SECTOR_BYTES)] }
     }
 
-    /// Does random writes and syncs, cuts, and tells what each sector may hold, and what it does.
+    /// Executes random writes and syncs, cuts the power, and returns the allowed and the actual
+    /// fill bytes of each sector.
     fn cut_after_work(seed: u64) -> (Vec<Vec<u8>>, Vec<u8>) {
         let (mut random, mut medium) = (Random(seed), medium(1 << 20));
         let mut may_hold = vec![vec![0]; to_usize(SECTORS)];
@@ -192,9 +195,9 @@ mod tests {
                 synced_at = filling;
             }
         }
-        let under_way = write(&mut random, 40);
-        note(&under_way, 40);
-        medium.cut(seed, vec![under_way]).unwrap();
+        let in_flight = write(&mut random, 40);
+        note(&in_flight, 40);
+        medium.cut(seed, vec![in_flight]).unwrap();
         for fillings in &mut may_hold {
             let is_synced = |filling: &u8| *filling <= synced_at;
             let newest_synced = fillings.iter().filter(|f| is_synced(f)).count() - 1;
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_cut_a_sector_holds_what_was_synced_or_something_written_since() {
+    fn sector_after_cut_holds_synced_or_later_content() {
         let (mut lost, mut survived) = (0, 0);
         for seed in 0..500 {
             let (may_hold, holds) = cut_after_work(seed);
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_replays_and_another_one_does_not() {
+    fn cut_is_determined_by_the_seed() {
         assert_eq!(cut_after_work(7), cut_after_work(7));
         let cut = |seed| {
             let mut medium = medium(1 << 20);
@@ -227,12 +230,12 @@ mod tests {
             fillings(&medium)
         };
         let outcomes: std::collections::BTreeSet<_> = (0..30).map(cut).collect();
-        assert!(outcomes.len() > 5, "whole, nothing, and torn in many ways");
+        assert!(outcomes.len() > 5, "complete, lost, and torn writes");
         assert!(outcomes.contains(&vec![1; 64]) && outcomes.contains(&vec![0; 64]));
     }
 
     #[test]
-    fn what_is_read_is_what_was_written_last_wherever_it_is() {
+    fn read_returns_the_last_write_from_cache_or_storage() {
         for seed in 0..100 {
             let (mut random, mut medium) = (Random(seed), medium(seed * 256));
             let mut expected = vec![0; to_usize(SECTORS)];
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_volatile_cache_nothing_acknowledged_is_lost() {
+    fn cut_without_volatile_cache_loses_nothing() {
         let mut medium = medium(0);
         medium.write(Write { sector: 3, bytes: vec![9; 4 * SECTOR_LENGTH] }).unwrap();
         let before = fillings(&medium);
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_lost_than_the_cache_holds() {
+    fn cut_loses_at_most_the_cache() {
         let mut medium = medium(4 * SECTOR_BYTES);
         for sector in 0..32 {
             medium.write(Write { sector, bytes: vec![1; SECTOR_LENGTH] }).unwrap();
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn many_zeros_take_no_room_and_read_as_zeros() {
+    fn long_zeros_are_stored_as_holes() {
         use std::os::unix::fs::MetadataExt;
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();

@@ -1,4 +1,4 @@
-//! A file system that is mounted from a disk.
+//! Mounted file systems of a simulated disk.
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,49 +9,52 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, OFlags};
 use rustix::mount::{MoveMountFlags, move_mount};
 
-use crate::disk::{END_MAX, SpinningDisk};
+/// The maximum time to wait until the kernel has released the disk.
+pub(crate) const END_MAX: Duration = Duration::from_secs(10);
 
-/// A mounted file system of a [`SpinningDisk`], unmounted when dropped: that waits, for ten seconds
-/// at most, until the kernel has let go of the device, which it does not while a file is open.
+/// A mounted file system of a [`crate::SpinningDisk`]. Dropping the value unmounts it, and waits up
+/// to ten seconds until the kernel has released the device, for which all files must be closed.
 #[derive(Debug)]
-pub struct Mounted<'a> {
+pub struct MountedFs<'a> {
     root: Option<OwnedFd>,
-    disk: &'a SpinningDisk,
+    /// The device node.
+    device: &'a str,
 }
 
-impl<'a> Mounted<'a> {
-    pub(crate) fn new(root: OwnedFd, disk: &'a SpinningDisk) -> Self {
-        Self { root: Some(root), disk }
+impl<'a> MountedFs<'a> {
+    pub(crate) fn new(root: OwnedFd, device: &'a str) -> Self {
+        Self { root: Some(root), device }
     }
 }
 
-impl Drop for Mounted<'_> {
+impl Drop for MountedFs<'_> {
     fn drop(&mut self) {
         self.root = None;
-        // A process that this one is just starting has the descriptor too, for a moment.
+        // A child process between fork and exec may share the descriptor for a moment.
         let started = Instant::now();
-        while is_free(self.disk.device()).is_err() && started.elapsed() < END_MAX {
+        while is_free(self.device).is_err() && started.elapsed() < END_MAX {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-impl Mounted<'_> {
+impl MountedFs<'_> {
     fn fd(&self) -> i32 {
         self.root.as_ref().map_or(-1, |root| root.as_raw_fd())
     }
 
-    /// A path to the root directory, good for every process of this user.
+    /// Returns a path of the root directory of the file system, valid for all processes of this
+    /// user.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.fd()).into()
     }
 
-    /// Shows it on a directory too, for everybody. That it is taken away again from there, before
-    /// the disk ends, is up to the caller: `umount`.
+    /// Mounts the file system on the directory `dir`, where all processes see it. The caller must
+    /// unmount it from `dir` before the disk is dropped.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the system call.
     pub fn attach(&self, dir: &Path) -> Result<(), String> {
         let Some(root) = &self.root else { return Ok(()) };
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
@@ -60,7 +63,7 @@ impl Mounted<'_> {
     }
 }
 
-/// Whether nobody has the device to himself, as a mounted file system does.
+/// Fails if a program or a mounted file system has opened the device exclusively.
 pub(crate) fn is_free(node: &str) -> std::io::Result<()> {
     let flags = OFlags::EXCL.bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(node).map(drop)

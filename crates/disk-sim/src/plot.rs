@@ -1,15 +1,16 @@
-//! A picture of a drive: how long a read takes, against how far the arm has to go for it.
+//! A plot of the read times of a drive against the seek distance.
+
+use haul_testing::Random;
 
 use crate::model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
-use crate::random::Random;
 
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 400.0;
 const MARGIN: f64 = 40.0;
 const READS: usize = 1500;
 
-/// The plot as SVG: a point for each of 1500 reads of 4 KiB from one place chosen evenly to
-/// the next, on the whole drive, served by the model.
+/// Returns the plot of a drive as SVG, with a point for each of 1500 reads of 4 KiB at uniformly
+/// random locations of the whole drive, served by the model.
 #[must_use]
 pub fn plot(parameters: &Parameters) -> String {
     let ms_max = (parameters.seek_full_ns + parameters.revolution_ns) as f64 / MS as f64 + 2.0;
@@ -35,13 +36,14 @@ pub fn plot(parameters: &Parameters) -> String {
 <rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
 {labels}<path d="{points}" stroke="#235" stroke-width="2" stroke-opacity="0.5"/>
 <text x="{middle}" y="20" text-anchor="middle">{name}: milliseconds of a 4 KiB read</text>
-<text x="{middle}" y="{below}" text-anchor="middle">distance from the read before, in parts of the drive</text>
+<text x="{middle}" y="{below}" text-anchor="middle">distance from the previous read, as a fraction of the drive</text>
 </svg>
 "##
     )
 }
 
-/// Distances, as parts of the drive, with service times.
+/// Returns pairs of the distance from the previous read, as a fraction of the drive, and the
+/// service time.
 fn reads(parameters: &Parameters) -> impl Iterator<Item = (f64, Nanos)> {
     let pages = parameters.capacity_bytes / SECTOR_BYTES / 8;
     let (mut drive, mut random) =
@@ -62,12 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_read_lies_between_the_curve_and_one_revolution_above_it() {
+    fn read_times_lie_within_one_revolution_above_the_seek_curve() {
         for parameters in Parameters::all() {
             let ns = |time: Nanos| time as f64;
             let root_ns = ns(parameters.seek_average_ns - parameters.seek_track_ns) * 15.0 / 8.0;
             for (part, service_ns) in reads(&parameters) {
-                // Tracks are longer outside: of the stroke it is half to twice that part.
+                // Outer tracks have up to twice as many sectors as inner ones, so the fraction of
+                // the stroke is between half and twice the fraction of the drive.
                 let curve_ns = |stroke: f64| ns(parameters.seek_track_ns) + root_ns * stroke.sqrt();
                 let least_ns = curve_ns(part / 2.0).min(ns(parameters.seek_full_ns));
                 let most_ns = curve_ns((part * 2.0).min(1.0)).min(ns(parameters.seek_full_ns));

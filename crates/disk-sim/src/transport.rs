@@ -1,4 +1,4 @@
-//! What a request costs on its way through the kernel, this machine's own time.
+//! Measurement of the overhead that FUSE and the loop device add to a request, in real time.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -7,29 +7,29 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use crate::arm::Arm;
+use crate::queue::DriveQueue;
 
-/// How many requests are sent, one after the other, and how long each waits for its answer: long
-/// enough for the processors to fall asleep, as they do while an arm moves.
+/// The number of measured requests. Each reply takes `LATENCY`, long enough for idle processors to
+/// enter a sleep state, as they do during a seek.
 const REQUESTS: usize = 24;
-const ANSWER: Duration = Duration::from_millis(8);
+const LATENCY: Duration = Duration::from_millis(8);
 
 const BYTES: usize = 4096;
 
-/// More than the way can cost: what a busy machine adds is not hidden.
+/// The maximum overhead: longer delays are caused by a busy machine and are not hidden.
 const TRANSPORT_MAX: Duration = Duration::from_millis(1);
 
-/// What a read of 4 KiB of the device takes above the time of its answer: the median.
-pub(crate) fn measure(arm: &Arm, node: &str) -> Result<Duration, String> {
-    arm.answer_after(Some(ANSWER));
-    let times = read_again_and_again(node);
-    arm.answer_after(None);
+/// Returns the median overhead of a 4 KiB read of the device: its time beyond the fixed latency.
+pub(crate) fn measure(queue: &DriveQueue, node: &str) -> Result<Duration, String> {
+    queue.set_fixed_latency(Some(LATENCY));
+    let times = read_repeatedly(node);
+    queue.set_fixed_latency(None);
     let mut times = times.map_err(|error| format!("cannot read {node}: {error}"))?;
     times.sort_unstable();
-    Ok(times[times.len() / 2].saturating_sub(ANSWER).min(TRANSPORT_MAX))
+    Ok(times[times.len() / 2].saturating_sub(LATENCY).min(TRANSPORT_MAX))
 }
 
-fn read_again_and_again(node: &str) -> io::Result<Vec<Duration>> {
+fn read_repeatedly(node: &str) -> io::Result<Vec<Duration>> {
     let flags = OFlags::DIRECT.bits().cast_signed();
     let device = OpenOptions::new().read(true).custom_flags(flags).open(node)?;
     let mut memory = vec![0; 2 * BYTES];

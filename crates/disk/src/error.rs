@@ -1,13 +1,13 @@
-//! The one error of this crate: what was tried, on what, where, and why the kernel refused.
+//! The error of this crate: the operation, the path, the range, and the error of the system call.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The result of everything in this crate that talks to the kernel.
+/// The result of file operations.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What was being done when the kernel refused.
+/// The operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Op {
@@ -17,35 +17,35 @@ pub enum Op {
     Create,
     /// Reading bytes.
     Read,
-    /// Handing bytes to the kernel.
+    /// Writing bytes.
     Write,
-    /// Asking for the size, the status or the place of a file.
+    /// Reading the status of a file.
     Status,
     /// Changing the length of a file.
     Resize,
     /// Allocating blocks before they are written.
     Allocate,
-    /// Waiting until a file is on the medium.
+    /// Syncing a file.
     Sync,
-    /// Waiting until the names in a directory are on the medium.
+    /// Syncing a directory.
     SyncDir,
-    /// Giving a file another name.
+    /// Renaming a file.
     Rename,
-    /// Removing a name.
+    /// Removing a file.
     Remove,
     /// Listing a directory.
     List,
-    /// Taking the lock of a directory.
+    /// Locking a file or directory.
     Lock,
     /// Mapping a file into memory.
     Map,
-    /// Letting two files share blocks.
-    Share,
-    /// Asking for, filling or emptying the page cache.
+    /// Deduplicating two files.
+    Dedupe,
+    /// Querying, filling or evicting the page cache.
     Cache,
-    /// Having many reads under way at once.
+    /// Reading through an io_uring.
     Ring,
-    /// Asking where on the device a file is.
+    /// Mapping the extents of a file.
     Blocks,
 }
 
@@ -66,31 +66,31 @@ impl Op {
             Self::List => "list",
             Self::Lock => "lock",
             Self::Map => "map",
-            Self::Share => "share the blocks of",
+            Self::Dedupe => "share the blocks of",
             Self::Cache => "manage the page cache of",
-            Self::Ring => "read by way of",
-            Self::Blocks => "find the blocks of",
+            Self::Ring => "read through",
+            Self::Blocks => "map the extents of",
         }
     }
 }
 
-/// A refused operation on a file, with the kernel's reason kept as it came.
+/// A failed operation on a file.
 #[derive(Debug)]
 pub struct Error {
-    /// What was tried.
+    /// The operation.
     pub op: Op,
-    /// The file or directory it was tried on.
+    /// The file or directory.
     pub path: PathBuf,
-    /// Where in the file, where that means something.
+    /// The offset in the file, if the operation has one.
     pub offset: Option<u64>,
-    /// How many bytes were asked for, where that means something.
+    /// The number of bytes, if the operation has one.
     pub bytes: Option<u64>,
-    /// The kernel's reason.
+    /// The error of the system call.
     pub source: io::Error,
 }
 
 impl Error {
-    /// An error of `op` on `path`.
+    /// Returns an error of `op` on `path`.
     pub fn new(op: Op, path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         Self {
             op,
@@ -101,7 +101,7 @@ impl Error {
         }
     }
 
-    /// The same error, saying at which bytes of the file it happened.
+    /// Adds the offset and the length of the range in which the operation failed.
     #[must_use]
     pub fn at(mut self, offset: u64, bytes: usize) -> Self {
         self.offset = Some(offset);
@@ -109,7 +109,8 @@ impl Error {
         self
     }
 
-    /// Whether the medium, the quota or the size limit is exhausted: freeing space helps.
+    /// `true` if the disk is full, or the quota or the file size limit is exhausted. Except for the
+    /// file size limit, freeing space allows the operation to succeed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(
@@ -118,27 +119,27 @@ impl Error {
         )
     }
 
-    /// Whether kernel, file system or device do not offer this.
+    /// `true` if the kernel, file system or device does not support the operation.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         self.source.kind() == io::ErrorKind::Unsupported
     }
 
-    /// Whether the file or directory is not there.
+    /// `true` if the file or directory does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// Whether a file of that name is already there.
+    /// `true` if a file of that name already exists.
     #[must_use]
-    pub fn is_already_there(&self) -> bool {
+    pub fn is_already_exists(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
     }
 }
 
 impl fmt::Display for Error {
-    // The source is not repeated here: whoever prints the chain prints each link once.
+    // The source is not printed: callers that print the whole chain would print it twice.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {} {}", self.op.words(), self.path.display())?;
         match (self.offset, self.bytes) {
@@ -152,5 +153,69 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
+    }
+}
+
+/// Returns the text of an error and of its sources in one line, the innermost source last. Omits a
+/// source whose text is already part of the line, since some errors include the text of their
+/// source.
+#[must_use]
+pub fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
+    append_sources(error.to_string(), error.source())
+}
+
+/// Appends the texts of an error's sources to `text`, as [`error_chain`] does.
+#[must_use]
+pub fn append_sources(
+    mut text: String,
+    mut source: Option<&(dyn std::error::Error + 'static)>,
+) -> String {
+    while let Some(error) = source {
+        let link = error.to_string();
+        if !text.contains(&link) {
+            text = format!("{text}: {link}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Link(&'static str, Option<Box<Link>>);
+
+    impl fmt::Display for Link {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl std::error::Error for Link {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            self.1.as_deref().map(|link| link as _)
+        }
+    }
+
+    #[test]
+    fn error_chain_contains_each_text_once() {
+        for (links, expected) in [
+            (&["a log"][..], "a log"),
+            (&["a log", "cannot sync f", "no space"], "a log: cannot sync f: no space"),
+            (
+                &["a log: cannot sync f: no space", "cannot sync f", "no space"],
+                "a log: cannot sync f: no space",
+            ),
+            (
+                &["a log: cannot sync f", "cannot sync f", "no space"],
+                "a log: cannot sync f: no space",
+            ),
+        ] {
+            let link = |inner, text: &&'static str| Some(Box::new(Link(text, inner)));
+            let error = links.iter().rev().fold(None, link).unwrap();
+            assert_eq!(error_chain(&*error), expected, "{links:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Notice of whoever is about to change a file.
+//! Read leases: notification before another process changes a file.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,30 +9,32 @@ use crate::error::{Error, Op, Result};
 use crate::has_fd::path_of;
 use crate::sys::fcntl;
 
-/// Sets the signal that tells of the end of a lease. Not in `libc` for every system.
+/// The `fcntl` command that selects the signal sent when a lease is broken; `libc` does not define
+/// it for every target.
 const F_SETSIG: i32 = 10;
 
-/// What came of asking for a [`Lease`].
+/// The outcome of [`Lease::take`].
 #[derive(Debug)]
-pub enum Leased<'fd> {
-    /// Nobody has the file open for writing, and whoever opens it so from now on waits.
-    Ours(Lease<'fd>),
-    /// Somebody has it open for writing, or mapped to write to it.
+pub enum LeaseOutcome<'fd> {
+    /// The lease was taken: no process has the file open for writing, and opening it for writing
+    /// blocks from now on.
+    Granted(Lease<'fd>),
+    /// A process has the file open for writing, or mapped writable.
     HasWriter,
-    /// There are none for this file: the file system knows none (NFS, some of FUSE), or the file
-    /// is somebody else's.
-    NoLeases,
+    /// The file cannot be leased: the file system has no leases (NFS, some FUSE), or the file
+    /// belongs to another user.
+    Unsupported,
 }
 
-/// The kernel's word that the bytes of a file stay as they are, until it is dropped.
+/// A read lease: the bytes of the file do not change until the lease is dropped.
 ///
-/// Whoever opens the file to write, or cuts it off, waits until the lease is dropped, or for as
-/// long as `/proc/sys/fs/lease-break-time` says (45 s); [`Lease::is_held`] tells that somebody
-/// waits. It does not keep names: the file can be renamed and removed. It knows nothing of other
-/// machines that use the same file system.
+/// A process that opens the file for writing or truncates it blocks until the lease is dropped, at
+/// most for `/proc/sys/fs/lease-break-time` (45 s by default); [`Lease::is_held`] reports that such
+/// a process is waiting. A lease does not protect names: the file can be renamed and removed. A
+/// lease has no effect on other machines that use the same file system.
 ///
-/// The kernel tells the process of it with a signal, for which `SIGURG` is taken: nobody has to
-/// catch that one.
+/// The kernel sends the holder a signal when another process breaks the lease. The signal is
+/// `SIGURG`, which processes ignore by default.
 ///
 /// # Source
 /// `fcntl(2)`, "Leases".
@@ -40,26 +42,26 @@ pub enum Leased<'fd> {
 pub struct Lease<'fd>(BorrowedFd<'fd>);
 
 impl<'fd> Lease<'fd> {
-    /// Takes a lease on the file of `fd`, which must be open for reading only.
+    /// Takes a read lease on the file of `fd`, which must be open for reading only.
     ///
     /// # Errors
-    /// What the kernel says, other than what [`Leased`] tells apart.
-    pub fn take(fd: BorrowedFd<'fd>) -> Result<Leased<'fd>> {
+    /// The errors of `fcntl(2)` that are not a variant of [`LeaseOutcome`].
+    pub fn take(fd: BorrowedFd<'fd>) -> Result<LeaseOutcome<'fd>> {
         let taken = fcntl(fd, F_SETSIG, libc::SIGURG)
             .and_then(|_| fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK));
         match taken {
-            Ok(_) => Ok(Leased::Ours(Self(fd))),
+            Ok(_) => Ok(LeaseOutcome::Granted(Self(fd))),
             Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::AGAIN | Errno::BUSY) => Ok(Leased::HasWriter),
+                Some(Errno::AGAIN | Errno::BUSY) => Ok(LeaseOutcome::HasWriter),
                 Some(
                     Errno::ACCESS | Errno::PERM | Errno::INVAL | Errno::NOLCK | Errno::OPNOTSUPP,
-                ) => Ok(Leased::NoLeases),
+                ) => Ok(LeaseOutcome::Unsupported),
                 _ => Err(Error::new(Op::Lock, path_of(&fd), error)),
             },
         }
     }
 
-    /// Whether nobody has asked to write since it was taken.
+    /// `true` if no process has tried to open the file for writing since the lease was taken.
     #[must_use]
     pub fn is_held(&self) -> bool {
         fcntl(self.0, libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)
@@ -68,7 +70,7 @@ impl<'fd> Lease<'fd> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        // It ends with the descriptor at the latest.
+        // An error is ignored: the lease ends anyway when the descriptor is closed.
         let ended: io::Result<i32> = fcntl(self.0, libc::F_SETLEASE, libc::F_UNLCK);
         drop(ended);
     }

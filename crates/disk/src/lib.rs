@@ -1,22 +1,24 @@
-//! What storage is below a path, and the files on it.
+//! File I/O on Linux, and the storage below a path.
 //!
 //! # What it is
-//! The ground floor: the only crate that talks to the kernel about files.
-//! - [`probe`] finds out what the storage is: [`Storage`].
-//! - [`Disk`] and [`File`] are the two seams everything above stands on; the kernel implements
-//!   them as [`OsDisk`], a test may put a disk of its own underneath.
-//! - [`AlignedBuf`] is memory that direct I/O accepts, [`fill`] writes blocks before they are
-//!   needed, [`write_durable`], [`read_uncached`] and [`write_out`] are about a single call.
-//! - [`Pacer`] keeps what bulk data leaves dirty in the page cache bounded.
-//! - [`ReadRing`] has many reads under way from one thread.
-//! - [`resident`], [`evict`] and [`warm`] ask for and change what the page cache holds;
-//!   [`DeviceCounters`] tell what the disk was really asked to do.
-//! - [`first_extent`] and [`extents`] tell where on the device a file is; [`same_blocks`] whether
-//!   two are at the same place.
-//! - [`KernelFiles`] tell what becomes of writes nobody syncs: how much may be dirty, who waits,
-//!   how the disks below take it.
-//! - [`Map`] writes or reads a file through memory, to be measured against the calls.
-//! - [`DirLock`] keeps a second process out of a directory.
+//! The lowest layer of the workspace: the traits and functions through which the other crates do
+//! most of their file I/O.
+//! - [`probe`] identifies the storage below a path: [`Storage`].
+//! - [`Disk`] (names) and [`File`] (bytes) are the two traits of storage code. [`OsDisk`]
+//!   implements them with system calls; a test may substitute a simulated disk.
+//! - [`AlignedBuf`] is memory aligned for direct I/O; [`fill`] writes zeros to a file ahead of use,
+//!   so that later writes allocate no blocks; [`write_durable`], [`read_uncached`] and
+//!   [`write_out`] set options for a single call.
+//! - [`Pacer`] bounds the number of dirty pages during bulk writes.
+//! - [`ReadRing`] keeps many reads in flight from one thread.
+//! - [`resident`], [`evict`] and [`warm`] query and change the content of the page cache;
+//!   [`DeviceCounters`] count the requests the device served.
+//! - [`first_extent`] and [`extents`] return the physical location of a file; [`same_blocks`]
+//!   compares the locations of two files.
+//! - [`KernelFiles`] reads the kernel's writeback settings: the limits of dirty memory, the
+//!   thresholds at which writers are throttled, and the disks below a file system.
+//! - [`Map`] reads or writes a file through `mmap`, for comparison with system calls.
+//! - [`Disk::lock`] locks a directory or a file exclusively.
 //!
 //! # Example
 //! ```
@@ -33,77 +35,72 @@
 //! let disk = OsDisk::open(path)?;
 //! let file = disk.create("greeting", Open::default())?;
 //! write_full(&*file, b"hello", 0)?;
-//! file.sync(Durability::Data)?; // the bytes survive a power cut,
-//! disk.sync_dir("")?; //           and now their name does too
+//! file.sync(Durability::Data)?; // the bytes are durable,
+//! disk.sync_dir("")?; //           and now the name is, too
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Promises
-//! - A failed call says what was tried on which path and keeps the kernel's reason.
-//! - Names cannot leave the root of their [`Disk`], neither by `..` nor by a symbolic link.
-//! - Interrupted reads and writes are repeated; a sync never is, nor a write that syncs.
-//! - What the probe cannot find out is unknown, never a guess.
+//! - An error names the operation and the path, and carries the error of the system call.
+//! - Names cannot leave the root of their [`Disk`], by `..` or by a symbolic link.
+//! - Interrupted reads and writes are retried; a sync or a synchronous write never is.
+//! - A property that the probe cannot determine is `None`, never a guess.
 //!
 //! # Cost
-//! A read, a write or a sync is one kernel call and no allocation. A file that was filled is
-//! written in place and synced with one device write and one emptying of the write cache, no
-//! journal write; a direct read of a page is one device read. The tests count these requests on a
-//! real ext4. A probe is some 20 small reads of `/sys` and `/proc`: made once, not per file.
+//! A read, a write or a sync is one system call without an allocation. Writing and syncing bytes
+//! inside a filled file costs the device one write request and one flush request, and no journal
+//! write; a direct read of a page is one device read. The tests count these requests on ext4. A
+//! probe is about 20 small reads of `/sys` and `/proc`: probe once, not per file.
 //!
 //! # What it is not
-//! No cache, no threads, no retries, no opinion: plans are made upstairs. Linux only, 5.6 or
-//! newer; later kernels answer more.
+//! The crate has no cache, no threads and no policy: those belong to its callers. It needs Linux
+//! 5.6 or newer; on newer kernels it reports more properties.
 //!
 //! # Sources
 //! The manual pages of the calls, the kernel's `Documentation/ABI/stable/sysfs-block` and
-//! `Documentation/block/stat.rst`; Rebello et al., "Can Applications Recover from fsync
-//! Failures?", ATC '20, for what a failed sync means; each technique names its own.
+//! `Documentation/block/stat.rst`; Rebello et al., "Can Applications Recover from fsync Failures?",
+//! ATC '20, on failed syncs. Individual items name further sources.
 
-mod buffer;
-mod counters;
+mod access;
+mod blocks;
+mod device;
+mod disk;
 mod error;
-mod extents;
-mod file;
-mod fill;
 mod has_fd;
 mod lease;
-mod lock;
-mod map;
 mod os;
 mod pace;
-mod per_call;
 mod probe;
 mod residency;
-mod ring;
-mod share;
-mod subdir;
+mod send_queue;
 mod sys;
-mod unconfirmed;
 mod units;
 mod writeback;
 
-pub use buffer::AlignedBuf;
-pub use counters::DeviceCounters;
-pub use error::{Error, Op, Result};
-pub use extents::{Extent, ExtentFlags, ExtentMap, Unplaced, extents, first_extent, same_blocks};
-pub use file::{Allocation, Disk, Durability, File, Open, read_full, write_full};
-pub use fill::{FILL_STEP_BYTES, Filled, fill, fill_paced, has_holes};
+pub use access::{
+    AlignedBuf, Map, ReadRing, RingCompletion, RingRead, read_uncached, read_uncached_fd,
+    write_durable, write_out,
+};
+pub use blocks::{
+    DedupeOutcome, DelayedAllocation, Extent, ExtentFlags, ExtentMap, FILL_STEP_BYTES, FillMethod,
+    dedupe_range, extents, fill, fill_paced, first_extent, has_holes, same_blocks,
+};
+pub use device::{Device, DeviceCounters, Queue};
+pub use disk::{
+    Allocation, Disk, Durability, File, LOCK_NAME, Lock, Locked, Open, Subdir, read_full,
+    this_process, write_full,
+};
+pub use error::{Error, Op, Result, append_sources, error_chain};
 pub use has_fd::HasFd;
-pub use lease::{Lease, Leased};
-pub use lock::{DirLock, LOCK_NAME, Locked};
-pub use map::Map;
+pub use lease::{Lease, LeaseOutcome};
 pub use os::OsDisk;
 pub use pace::{NotPaced, Pace, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
-pub use per_call::{read_uncached, read_uncached_fd, write_durable, write_out};
-pub use probe::{Device, DirectIo, FileSystem, Mount, Queue, Storage, probe};
+pub use probe::{DirectIo, FileSystem, Mount, Storage, probe};
 pub use residency::{Residency, evict, resident, warm};
-pub use ring::{ReadRing, RingDone, RingRead};
-pub use share::{Shared, share_blocks};
-pub use subdir::Subdir;
-pub use unconfirmed::unconfirmed;
+pub use send_queue::send_queue_bytes;
 pub use units::{PAGE_BYTES, align_down, align_up};
 pub use writeback::{
-    Amount, DeviceShare, DirtyLimits, DirtySettings, DiskFacts, DiskKind, GroupMemory, JournalInfo,
-    KernelFiles, Machine, Memory, MountFacts, Oddity,
+    Amount, Anomaly, DeviceShare, DirtyLimits, DirtySettings, DiskFacts, DiskKind, GroupMemory,
+    JournalInfo, KernelFiles, Machine, Memory, MountFacts,
 };

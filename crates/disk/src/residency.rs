@@ -1,4 +1,4 @@
-//! The page cache: what of a file is in it, and taking it in or out.
+//! Query, prefetch and eviction of file pages in the page cache.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -11,36 +11,39 @@ use crate::has_fd::{HasFd, path_of};
 use crate::sys;
 use crate::units::{align_down, align_up};
 
-/// How much is asked for at a time: the kernel cuts a longer wish down to its readahead size,
-/// silently, and this is the smallest default.
+/// The maximum number of bytes per `POSIX_FADV_WILLNEED`. The kernel silently truncates longer
+/// requests to the readahead size, whose smallest default is 128 KiB.
 const WARM_STEP_BYTES: u64 = 128 << 10;
 
-/// How much of a range of a file is in the page cache, counted in whole pages.
+/// The cached part of a range of a file, in whole pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Residency {
-    /// In memory, the dirty included.
+    /// The cached bytes, dirty pages included.
     pub resident_bytes: u64,
-    /// Written but not yet on the medium nor on the way to it; unknown before Linux 6.5.
+    /// The dirty bytes: modified and not yet under writeback. `None` before Linux 6.5.
     pub dirty_bytes: Option<u64>,
-    /// On the way to the medium; unknown before Linux 6.5.
+    /// The bytes under writeback. `None` before Linux 6.5.
     pub writeback_bytes: Option<u64>,
 }
 
-/// How much of the `bytes` at `offset` is in the page cache, without changing that. `u64::MAX`
-/// means up to the end; past the end of the file nothing is resident.
+/// Returns the cached part of the `bytes` bytes at `offset`, without changing the page cache.
+/// `u64::MAX` means up to the end of the file; bytes past the end are never resident.
 ///
 /// # Errors
-/// A simulated file is `Unsupported`; a file that we may neither write nor own may be refused.
+/// `Unsupported` for a simulated file. The kernel may refuse the query for a file that the caller
+/// neither owns nor may write.
 ///
 /// # Source
-/// `cachestat` (Linux 6.5), one call for any range; before that `mincore` on a mapping. For files
-/// we may not write, `mincore` answers that everything is resident.
+/// `cachestat` (Linux 6.5), which takes one call for any range; on older kernels `mincore` on a
+/// mapping. For files that the caller neither owns nor may write, `mincore` reports everything as
+/// resident.
 pub fn resident(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<Residency> {
     let fd = descriptor(file)?;
     let page_bytes = rustix::param::page_size() as u64;
     let end = match bytes {
         u64::MAX => align_up(file_bytes(file, fd)?, page_bytes),
-        // Whoever names a range knows the file: a call less for each of many small ones.
+        // A caller that passes a range knows the length of the file: an `fstat` is saved, which
+        // matters for many small files.
         _ => offset.saturating_add(bytes),
     };
     if end <= offset {
@@ -48,7 +51,7 @@ pub fn resident(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result
         return Ok(Residency { resident_bytes: 0, dirty_bytes: none, writeback_bytes: none });
     }
     let start = align_down(offset, page_bytes);
-    let answer = match sys::cachestat(fd, start, end - start) {
+    let result = match sys::cachestat(fd, start, end - start) {
         Ok(pages) => Ok(Residency {
             resident_bytes: pages.resident * page_bytes,
             dirty_bytes: Some(pages.dirty * page_bytes),
@@ -63,16 +66,17 @@ pub fn resident(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result
         }
         Err(error) => Err(error),
     };
-    answer.map_err(|source| fail(file, source, offset, bytes))
+    result.map_err(|source| fail(file, source, offset, bytes))
 }
 
-/// Drops the `bytes` at `offset` from the page cache; `u64::MAX` means up to the end.
+/// Drops the `bytes` bytes at `offset` from the page cache; `u64::MAX` means up to the end of the
+/// file.
 ///
-/// Only whole pages go, and only clean ones that nobody has mapped: what was written stays until
-/// it is on the medium, so sync first. It is advice, so ask [`resident`] what came of it.
+/// The kernel drops only whole, clean, unmapped pages: dirty pages stay, so sync first. The call is
+/// advice to the kernel: check the result with [`resident`].
 ///
 /// # Errors
-/// A simulated file is `Unsupported`.
+/// `Unsupported` for a simulated file.
 pub fn evict(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<()> {
     let fd = descriptor(file)?;
     let Some(length) = NonZeroU64::new(bytes) else { return Ok(()) };
@@ -81,11 +85,11 @@ pub fn evict(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<()
         .map_err(|source| fail(file, source, offset, bytes))
 }
 
-/// Has the kernel start to read the `bytes` at `offset` into the page cache; `u64::MAX` means up
-/// to the end. It does not wait for them.
+/// Starts reading the `bytes` bytes at `offset` into the page cache, without waiting; `u64::MAX`
+/// means up to the end of the file.
 ///
 /// # Errors
-/// A simulated file is `Unsupported`.
+/// `Unsupported` for a simulated file.
 pub fn warm(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<()> {
     let fd = descriptor(file)?;
     let end = offset.saturating_add(bytes).min(file_bytes(file, fd)?);
@@ -119,7 +123,7 @@ fn fail(
     bytes: u64,
 ) -> Error {
     let mut error = Error::new(Op::Cache, path_of(file), source);
-    // Of the whole file there is nothing more to say.
+    // The message for a whole file contains no range.
     if (offset, bytes) != (0, u64::MAX) {
         error.offset = Some(offset);
         error.bytes = (bytes != u64::MAX).then_some(bytes);

@@ -1,5 +1,5 @@
-//! The kernel calls no library offers safely yet.
-#![expect(unsafe_code, reason = "raw kernel calls")]
+//! System calls that no library wraps safely.
+#![expect(unsafe_code, reason = "raw system calls")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -8,12 +8,11 @@ use std::ptr;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::extents::{Extent, ExtentFlags};
-
-/// `cachestat`'s number on every machine Rust runs on (Linux 6.5).
+/// The system call number of `cachestat` (Linux 6.5), equal on every architecture that Rust
+/// supports.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// How much is mapped at a time to ask `mincore`: one byte of answer for each page.
+/// The maximum number of bytes mapped at a time for `mincore`, which returns one byte per page.
 const WINDOW_BYTES: u64 = 256 << 20;
 
 #[repr(C)]
@@ -35,13 +34,14 @@ pub(crate) struct CachePages {
 
 const _: () = assert!(size_of::<CacheRange>() == 16 && size_of::<CachePages>() == 40);
 
-/// The cached pages of a range of a file. `bytes` of 0 would mean "to the end".
+/// Counts the cached pages of a range of a file. The kernel takes a `bytes` of 0 for "up to the
+/// end".
 pub(crate) fn cachestat(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<CachePages> {
     let range = CacheRange { offset, bytes };
     let mut pages = CachePages::default();
-    // SAFETY: both pointers are to live values with the layout the kernel reads and writes
+    // SAFETY: both pointers are to live values of the layout the kernel reads and writes
     // (their sizes are asserted above); the descriptor is open for as long as it is borrowed.
-    let answer = unsafe {
+    let result = unsafe {
         libc::syscall(
             SYS_CACHESTAT,
             fd.as_raw_fd(),
@@ -50,10 +50,10 @@ pub(crate) fn cachestat(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Resu
             0_u32,
         )
     };
-    if answer == 0 { Ok(pages) } else { Err(io::Error::last_os_error()) }
+    if result == 0 { Ok(pages) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the device given the bytes of a range, and waits until it took them (`sync_file_range`).
+/// Writes the dirty pages of a range to the device and waits for completion (`sync_file_range`).
 pub(crate) fn write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Result<()> {
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
@@ -61,37 +61,39 @@ pub(crate) fn write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Resu
     sync_file_range(fd, offset, bytes, flags)
 }
 
-/// As [`write_out`], without waiting for more than room in the device's queue.
+/// Starts writing the dirty pages of a range to the device. Waits for nothing except room in the
+/// device's queue.
 pub(crate) fn start_write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Result<()> {
     sync_file_range(fd, offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
 }
 
 fn sync_file_range(fd: BorrowedFd<'_>, offset: i64, bytes: i64, flags: u32) -> io::Result<()> {
-    // SAFETY: no memory of ours is involved; the descriptor is open for as long as it is borrowed.
-    let answer = unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, bytes, flags) };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // SAFETY: no memory is passed; the descriptor is open for as long as it is borrowed.
+    let result = unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, bytes, flags) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The number of cached pages of a range that starts on a page, by the older `mincore`.
+/// Counts the cached pages of a range that starts on a page boundary, for kernels without
+/// `cachestat`.
 pub(crate) fn mincore(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<u64> {
     let page_bytes = rustix::param::page_size();
     let (end, mut at, mut resident) = (offset.saturating_add(bytes), offset, 0);
     while at < end {
         let window = usize::try_from((end - at).min(WINDOW_BYTES)).map_err(io::Error::other)?;
-        // SAFETY: the kernel picks the place, so no memory of ours is mapped over; the mapping
-        // is never read, so it does not matter when the file changes or shrinks.
+        // SAFETY: the kernel picks the address, so no existing mapping is replaced; the mapping is
+        // never read, so concurrent changes of the file are harmless.
         let map =
             unsafe { mmap(ptr::null_mut(), window, ProtFlags::READ, MapFlags::SHARED, fd, at)? };
         let mut pages = vec![0_u8; window.div_ceil(page_bytes)];
         // SAFETY: `map` starts a mapping of `window` bytes, and `pages` has a byte for each page.
-        let answer = unsafe { libc::mincore(map, window, pages.as_mut_ptr()) };
+        let result = unsafe { libc::mincore(map, window, pages.as_mut_ptr()) };
         let error = io::Error::last_os_error();
-        // SAFETY: exactly what was mapped above, and nobody else has the address.
+        // SAFETY: this is exactly the mapping made above; its address is not used elsewhere.
         unsafe { munmap(map, window)? };
-        if answer != 0 {
+        if result != 0 {
             return Err(error);
         }
-        // Only the lowest bit has a meaning.
+        // Only the lowest bit of each byte is defined.
         resident += pages.iter().filter(|page| **page & 1 == 1).count() as u64;
         at += window as u64;
     }
@@ -106,23 +108,23 @@ struct FiemapHead {
     bytes: u64,
     flags: u32,
     mapped: u32,
-    room: u32,
+    capacity: u32,
     _reserved: u32,
 }
 
 /// The kernel's `struct fiemap_extent`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-struct FiemapExtent {
-    logical: u64,
-    physical: u64,
-    bytes: u64,
+pub(crate) struct FiemapExtent {
+    pub(crate) logical: u64,
+    pub(crate) physical: u64,
+    pub(crate) bytes: u64,
     _reserved: [u64; 2],
-    flags: u32,
+    pub(crate) flags: u32,
     _reserved_too: [u32; 3],
 }
 
-/// A request for extents, and room for `N` of them.
+/// A request for the extents of a file, with space for `N` extents in the answer.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fiemap<const N: usize> {
@@ -133,80 +135,54 @@ pub(crate) struct Fiemap<const N: usize> {
 const _: () = assert!(size_of::<FiemapHead>() == 32 && size_of::<FiemapExtent>() == 56);
 const _: () = assert!(size_of::<Fiemap<3>>() == 32 + 3 * 56);
 
-/// `FS_IOC_FIEMAP`: its number knows the size of the head alone.
+/// The ioctl `FS_IOC_FIEMAP`, whose number encodes the size of the head without extents.
 const FIEMAP: Opcode = opcode::read_write::<FiemapHead>(b'f', 11);
 
-/// `FIEMAP_FLAG_SYNC`: writes what is dirty before it answers.
+/// The flag `FIEMAP_FLAG_SYNC`: the kernel writes dirty pages before it maps the extents.
 const FIEMAP_SYNC: u32 = 1;
 
 impl<const N: usize> Fiemap<N> {
     pub(crate) fn new(offset: u64, bytes: u64, sync: bool) -> Self {
         let flags = if sync { FIEMAP_SYNC } else { 0 };
-        let room = u32::try_from(N).unwrap_or(u32::MAX);
-        let head = FiemapHead { offset, bytes, flags, mapped: 0, room, _reserved: 0 };
+        let capacity = u32::try_from(N).unwrap_or(u32::MAX);
+        let head = FiemapHead { offset, bytes, flags, mapped: 0, capacity, _reserved: 0 };
         Self { head, extents: [FiemapExtent::default(); N] }
     }
 
-    /// What the kernel answered.
-    pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> {
-        self.extents.iter().take(self.head.mapped as usize).map(|extent| {
-            let FiemapExtent { logical, physical, bytes, flags, .. } = *extent;
-            Extent { logical, physical, bytes, flags: extent_flags(flags) }
-        })
+    /// Returns the extents the kernel filled in.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = &FiemapExtent> {
+        self.extents.iter().take(self.head.mapped as usize)
     }
 }
 
-/// The kernel's bits, by the names of `linux/fiemap.h`.
-fn extent_flags(bits: u32) -> ExtentFlags {
-    const LAST: u32 = 0x1;
-    const UNKNOWN: u32 = 0x2;
-    const DELALLOC: u32 = 0x4;
-    const ENCODED: u32 = 0x8 | 0x80; // ... and DATA_ENCRYPTED
-    const INLINE: u32 = 0x100 | 0x200 | 0x400; // NOT_ALIGNED, DATA_INLINE, DATA_TAIL
-    const UNWRITTEN: u32 = 0x800;
-    const MERGED: u32 = 0x1000; // has no extents and made this one of blocks: of no interest
-    const SHARED: u32 = 0x2000;
-    const KNOWN: u32 = LAST | UNKNOWN | DELALLOC | ENCODED | INLINE | UNWRITTEN | MERGED | SHARED;
-    let has = |mask: u32| bits & mask != 0;
-    ExtentFlags {
-        last: has(LAST),
-        unknown: has(UNKNOWN),
-        delayed: has(DELALLOC),
-        encoded: has(ENCODED),
-        inline: has(INLINE),
-        unwritten: has(UNWRITTEN),
-        shared: has(SHARED),
-        other: has(!KNOWN),
-    }
-}
-
-/// Asks for the extents of a file.
+/// Fetches the extents of a file.
 pub(crate) fn fiemap<const N: usize>(
     fd: BorrowedFd<'_>,
     request: &mut Fiemap<N>,
 ) -> io::Result<()> {
-    // SAFETY: the number goes with this layout (its sizes are asserted above), and `room` says how
-    // many extents the kernel may write behind the head.
+    // SAFETY: the ioctl number matches the layout of `request` (sizes asserted above), and
+    // `capacity` limits how many extents the kernel writes after the head.
     let update = unsafe { Updater::<FIEMAP, _>::new(request) };
     // SAFETY: as above; the descriptor is open for as long as it is borrowed.
     unsafe { ioctl(fd, update) }.map_err(io::Error::from)
 }
 
-/// `fcntl` with a number: what rustix lacks is asked for with these alone.
+/// Calls `fcntl` with an integer argument, for commands that rustix lacks.
 pub(crate) fn fcntl(fd: BorrowedFd<'_>, command: i32, argument: i32) -> io::Result<i32> {
-    // SAFETY: the commands below take a number or nothing, never an address, and the descriptor
-    // is open for as long as it is borrowed.
-    let answer = unsafe { libc::fcntl(fd.as_raw_fd(), command, argument) };
-    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+    // SAFETY: the commands that this crate passes take an integer or nothing, never an address, and
+    // the descriptor is open for as long as it is borrowed.
+    let result = unsafe { libc::fcntl(fd.as_raw_fd(), command, argument) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// How much of what was written to a socket its peer has not confirmed (`SIOCOUTQ`).
-pub(crate) fn unconfirmed(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
+/// Returns the bytes in the send queue of a socket that the peer has not acknowledged (`SIOCOUTQ`).
+pub(crate) fn send_queue_bytes(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
     let mut bytes = 0;
-    // SAFETY: the kernel writes one number to a live one of this size; what is no socket or
-    // terminal is refused. The descriptor is open for as long as it is borrowed.
-    let answer = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, ptr::from_mut(&mut bytes)) };
-    if answer == 0 { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+    // SAFETY: the kernel writes one integer of this size to a live variable, and refuses
+    // descriptors other than sockets and terminals. The descriptor is open for as long as it is
+    // borrowed.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, ptr::from_mut(&mut bytes)) };
+    if result == 0 { Ok(bytes) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The kernel's `struct file_dedupe_range` with one `struct file_dedupe_range_info`.
@@ -225,20 +201,21 @@ pub(crate) struct DedupeRange {
     pub(crate) _reserved_last: u32,
 }
 
-/// What the number of `FIDEDUPERANGE` knows: the part before the destinations.
+/// The part of `struct file_dedupe_range` before the destinations, whose size `FIDEDUPERANGE`
+/// encodes.
 #[repr(C)]
 struct DedupeHead([u64; 3]);
 
 const _: () = assert!(size_of::<DedupeHead>() == 24 && size_of::<DedupeRange>() == 56);
 
-/// `FIDEDUPERANGE`.
+/// The ioctl `FIDEDUPERANGE`.
 const DEDUPE: Opcode = opcode::read_write::<DedupeHead>(0x94, 54);
 
-/// Asks the file system of `fd` to share blocks that hold the same bytes.
+/// Makes two files share the blocks of a range if the bytes are equal (`FIDEDUPERANGE`).
 pub(crate) fn dedupe(fd: BorrowedFd<'_>, range: &mut DedupeRange) -> io::Result<()> {
     range.count = 1;
-    // SAFETY: the number goes with this layout (its sizes are asserted above), and the kernel reads
-    // and writes as many destinations as `count` says: the one there is room for.
+    // SAFETY: the ioctl number matches the layout of `range` (sizes asserted above), and the kernel
+    // accesses only the `count` destinations, of which there is one.
     let update = unsafe { Updater::<DEDUPE, _>::new(range) };
     // SAFETY: as above; the descriptor is open for as long as it is borrowed.
     unsafe { ioctl(fd, update) }.map_err(io::Error::from)
@@ -252,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_to_ask_agree() {
+    fn mincore_and_cachestat_agree() {
         let page = rustix::param::page_size() as u64;
         let mut file = tempfile::tempfile().unwrap();
         file.set_len(64 * page).unwrap();
@@ -262,7 +239,7 @@ mod tests {
         {
             assert_eq!(mincore(file.as_fd(), offset, bytes).unwrap(), pages);
             match cachestat(file.as_fd(), offset, bytes) {
-                // No bytes mean "to the end" to it.
+                // `cachestat` takes a length of zero for "up to the end".
                 Ok(stat) => assert_eq!(stat.resident, if bytes == 0 { 1 } else { pages }),
                 Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS)),
             }

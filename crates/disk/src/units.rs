@@ -1,19 +1,20 @@
-//! Sizes every room agrees on, and rounding to them.
+//! The common page size, and rounding to multiples.
 
-/// The unit of direct writes, of the page cache and of every layout in this house: 4 KiB.
+/// The unit of direct writes, of the page cache and of all on-disk formats of this workspace, in
+/// bytes (4 KiB).
 ///
-/// A device that wants more says so through [`crate::probe`]; none that is known wants less for
-/// a write that must not be read back first.
+/// [`crate::probe`] reports devices that need a larger unit. Of the known devices, only those with
+/// physical blocks of 512 bytes accept smaller writes without a read-modify-write.
 pub const PAGE_BYTES: usize = 4096;
 
-/// `value` rounded down to a multiple of `unit`, which must be a power of two.
+/// Rounds `value` down to a multiple of `unit`, which must be a power of two.
 #[must_use]
 pub const fn align_down(value: u64, unit: u64) -> u64 {
     debug_assert!(unit.is_power_of_two());
     value & !(unit - 1)
 }
 
-/// `value` rounded up to a multiple of `unit`, which must be a power of two.
+/// Rounds `value` up to a multiple of `unit`, which must be a power of two.
 #[must_use]
 pub const fn align_up(value: u64, unit: u64) -> u64 {
     debug_assert!(unit.is_power_of_two());
@@ -25,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounding_goes_to_the_neighbouring_multiples() {
+    fn rounding_returns_the_adjacent_multiples() {
         for (value, down, up) in [(0, 0, 0), (1, 0, 4096), (4096, 4096, 4096), (4097, 4096, 8192)] {
             assert_eq!((align_down(value, 4096), align_up(value, 4096)), (down, up), "{value}");
         }

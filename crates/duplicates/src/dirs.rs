@@ -1,4 +1,4 @@
-//! Directories that hold the same: files of the same names and contents, at the same places.
+//! Directories with equal content: the same relative paths with equal files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -10,52 +10,55 @@ use haul_bulk_read::digest::{Digest, HashKind};
 use haul_bulk_read::{DirId, Tree};
 
 use crate::report::{Group, Member, Stats};
-use crate::search::Found;
+use crate::search::SearchResult;
 
-/// Directories that hold the same.
+/// Directories with equal content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirGroup {
-    /// How many files are below each.
+    /// The number of files below each directory.
     pub files: u64,
-    /// How long those are together.
+    /// The total length of the files below each directory, in bytes.
     pub bytes: u64,
-    /// What stands for names and contents.
+    /// A digest of the names and contents below each directory.
     pub hash: Digest,
-    /// The directories, by path.
+    /// The directories, sorted by path.
     pub dirs: Vec<PathBuf>,
 }
 
-/// What is known of a directory once all below it is.
+/// The digest and the totals of a file or of a complete directory.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ContentDigest {
     hash: Digest,
     files: u64,
     bytes: u64,
 }
 
-/// Finds the directories that hold the same, by what a search found: one for duplicates, that left
-/// out no file. Those in others that are told are not told themselves.
+/// Finds directories with equal content in the result of a search for duplicates that excluded no
+/// file. A group is omitted if each of its directories is inside a directory that equals another
+/// one.
 ///
-/// A directory in which anything stands that is no directory and was not looked at, such as a
-/// symbolic link, is like no other, and so are empty ones.
+/// A directory with an entry that was not searched, such as a symbolic link, equals no other
+/// directory. Neither does a directory without files.
 #[must_use]
-pub fn same_dirs(found: &Found) -> Vec<DirGroup> {
+pub fn duplicate_dirs(found: &SearchResult) -> Vec<DirGroup> {
     let tree = found.tree();
-    let known = known_dirs(found);
-    let mut alike: BTreeMap<Digest, Vec<DirId>> = BTreeMap::new();
-    for (dir, known) in (0..).map(DirId).zip(&known) {
-        if let Some(known) = known.filter(|known| known.files > 0) {
-            alike.entry(known.hash).or_default().push(dir);
+    let digests = dir_digests(found);
+    let mut equal: BTreeMap<Digest, Vec<DirId>> = BTreeMap::new();
+    for (dir, digest) in (0..).map(DirId).zip(&digests) {
+        if let Some(digest) = digest.filter(|digest| digest.files > 0) {
+            equal.entry(digest.hash).or_default().push(dir);
         }
     }
-    alike.retain(|_, dirs| dirs.len() > 1);
-    let told: BTreeSet<DirId> = alike.values().flatten().copied().collect();
-    let is_within = |dir: &DirId| tree.parent(*dir).is_some_and(|parent| told.contains(&parent));
-    let mut groups: Vec<_> = alike
+    equal.retain(|_, dirs| dirs.len() > 1);
+    let reported: BTreeSet<DirId> = equal.values().flatten().copied().collect();
+    let is_within =
+        |dir: &DirId| tree.parent(*dir).is_some_and(|parent| reported.contains(&parent));
+    let mut groups: Vec<_> = equal
         .iter()
         .filter(|(_, dirs)| !dirs.iter().all(is_within))
         .filter_map(|(hash, dirs)| {
-            let Known { files, bytes, .. } = known.get(dirs[0].0 as usize).copied().flatten()?;
+            let ContentDigest { files, bytes, .. } =
+                digests.get(dirs[0].0 as usize).copied().flatten()?;
             let mut dirs: Vec<_> = dirs.iter().map(|dir| path(tree, *dir)).collect();
             dirs.sort();
             Some(DirGroup { files, bytes, hash: *hash, dirs })
@@ -65,48 +68,53 @@ pub fn same_dirs(found: &Found) -> Vec<DirGroup> {
     groups
 }
 
-/// What each directory holds; nothing for those which cannot be like another.
-fn known_dirs(found: &Found) -> Vec<Option<Known>> {
+/// Computes the digest of each directory; `None` for a directory that cannot equal another one.
+fn dir_digests(found: &SearchResult) -> Vec<Option<ContentDigest>> {
     let tree = found.tree();
     let mut classes: HashMap<u32, usize> = HashMap::new();
     for group in 0..found.len() {
         classes.extend(found.members(group).iter().map(|file| (file.0, group)));
     }
-    // What is in each directory: its name, and what stands for its content.
-    let mut entries: Vec<Option<BTreeMap<Vec<u8>, Known>>> =
+    // For each directory, the entries found so far: name and digest.
+    let mut entries: Vec<Option<BTreeMap<Vec<u8>, ContentDigest>>> =
         vec![Some(BTreeMap::new()); tree.dir_count()];
     for file in tree.ids() {
         let class = classes.get(&file.0).filter(|_| !tree.is_link(file));
         let entry = class.map(|class| {
             let hash = HashKind::Xxh3.of(format!("file {class}").as_bytes());
-            Known { hash, files: 1, bytes: tree.meta(file).bytes }
+            ContentDigest { hash, files: 1, bytes: tree.meta(file).bytes }
         });
         add(&mut entries[tree.dir(file).0 as usize], tree.name(file).to_bytes(), entry);
     }
-    let mut known = vec![None; entries.len()];
-    // What is below comes later than what it is in.
+    let mut digests = vec![None; entries.len()];
+    // A subdirectory has a larger number than its parent, so it is complete before its parent.
     for number in (0..entries.len()).rev() {
         let dir = DirId(u32::try_from(number).unwrap_or(u32::MAX));
         let path = path(tree, dir);
-        known[number] = entries[number].take().filter(|held| is_all(&path, held)).map(sum);
+        digests[number] =
+            entries[number].take().filter(|entries| is_complete(&path, entries)).map(combine);
         if let Some(parent) = tree.parent(dir) {
             let name = path.file_name().unwrap_or_default().as_bytes();
-            add(&mut entries[parent.0 as usize], name, known[number]);
+            add(&mut entries[parent.0 as usize], name, digests[number]);
         }
     }
-    known
+    digests
 }
 
-/// One entry more; with one that is like no other the directory is neither.
-fn add(entries: &mut Option<BTreeMap<Vec<u8>, Known>>, name: &[u8], entry: Option<Known>) {
+/// Adds an entry to a directory. An entry without a digest invalidates the directory.
+fn add(
+    entries: &mut Option<BTreeMap<Vec<u8>, ContentDigest>>,
+    name: &[u8],
+    entry: Option<ContentDigest>,
+) {
     match (&mut *entries, entry) {
         (Some(entries), Some(entry)) => drop(entries.insert(name.to_vec(), entry)),
         _ => *entries = None,
     }
 }
 
-/// Whether these are all entries the directory has.
-fn is_all(path: &std::path::Path, entries: &BTreeMap<Vec<u8>, Known>) -> bool {
+/// `true` if `entries` are all entries of the directory at `path`.
+fn is_complete(path: &std::path::Path, entries: &BTreeMap<Vec<u8>, ContentDigest>) -> bool {
     let Ok(listed) = fs::read_dir(path) else { return false };
     let mut count = 0;
     for entry in listed {
@@ -119,19 +127,19 @@ fn is_all(path: &std::path::Path, entries: &BTreeMap<Vec<u8>, Known>) -> bool {
     count == entries.len()
 }
 
-fn sum(entries: BTreeMap<Vec<u8>, Known>) -> Known {
+fn combine(entries: BTreeMap<Vec<u8>, ContentDigest>) -> ContentDigest {
     let mut hasher = HashKind::Xxh3.hasher();
     hasher.update(b"directory");
     let (mut files, mut bytes) = (0, 0);
     for (name, entry) in &entries {
-        // No name holds a zero byte, and all digests are of one length.
+        // The input is unambiguous: names contain no NUL, and all digests have the same length.
         hasher.update(name);
         hasher.update(b"\0");
         hasher.update(entry.hash.as_bytes());
         files += entry.files;
         bytes += entry.bytes;
     }
-    Known { hash: hasher.finish(), files, bytes }
+    ContentDigest { hash: hasher.finish(), files, bytes }
 }
 
 fn path(tree: &Tree, dir: DirId) -> PathBuf {
@@ -141,7 +149,7 @@ fn path(tree: &Tree, dir: DirId) -> PathBuf {
 }
 
 impl DirGroup {
-    /// The group as a report has it. No action touches what is no file.
+    /// Converts the group for a report. Actions skip directories.
     #[must_use]
     pub fn group(&self) -> Group {
         let member = |dir: &PathBuf| Member { path: dir.clone(), identity: None };
@@ -153,14 +161,14 @@ impl DirGroup {
     }
 }
 
-/// The sums for the header of a report of directories.
+/// Returns the statistics for the header of a report of directories.
 #[must_use]
-pub fn dir_stats(groups: &[DirGroup], found: &Found) -> Stats {
+pub fn dir_stats(groups: &[DirGroup], found: &SearchResult) -> Stats {
     let mut stats = Stats { groups: groups.len() as u64, ..found.stats() };
-    let all = |group: &DirGroup| group.dirs.len() as u64;
-    stats.files = groups.iter().map(|group| all(group) * group.files).sum();
-    stats.bytes = groups.iter().map(|group| all(group) * group.bytes).sum();
-    stats.redundant_files = groups.iter().map(|group| (all(group) - 1) * group.files).sum();
-    stats.redundant_bytes = groups.iter().map(|group| (all(group) - 1) * group.bytes).sum();
+    let count = |group: &DirGroup| group.dirs.len() as u64;
+    stats.files = groups.iter().map(|group| count(group) * group.files).sum();
+    stats.bytes = groups.iter().map(|group| count(group) * group.bytes).sum();
+    stats.redundant_files = groups.iter().map(|group| (count(group) - 1) * group.files).sum();
+    stats.redundant_bytes = groups.iter().map(|group| (count(group) - 1) * group.bytes).sum();
     stats
 }

@@ -1,65 +1,66 @@
-//! What can go wrong.
+//! Errors of searches and reports.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The result of what can fail as a whole.
+/// The result of a fallible operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something could not be done, or a file not be looked at.
+/// The reason an operation failed or a file was excluded from the result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A pattern that is none.
-    #[error("cannot understand the pattern \"{pattern}\"")]
+    /// A name or path pattern is invalid.
+    #[error("invalid pattern \"{pattern}\"")]
     Pattern {
-        /// As it was given.
+        /// The pattern as given.
         pattern: String,
-        /// What is wrong with it.
+        /// The syntax error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A report that is none, or is not whole.
-    #[error("cannot read the report: {what} (line {line})")]
+    /// A report is malformed or truncated.
+    #[error("invalid report: {reason} (line {line})")]
     Report {
-        /// What is wrong with it.
-        what: &'static str,
-        /// Where, counted from 1.
+        /// The defect.
+        reason: &'static str,
+        /// The line number, from 1.
         line: usize,
     },
-    /// The kernel refused.
+    /// A system call failed.
     #[error(transparent)]
     Disk(#[from] haul_disk::Error),
     /// A file or directory could not be listed or read.
     #[error(transparent)]
     Read(#[from] haul_bulk_read::Error),
     /// Reading or writing a report failed.
-    #[error("cannot {what} the report")]
+    #[error("cannot {operation} the report")]
     Stream {
         /// "read" or "write".
-        what: &'static str,
-        /// Why.
+        operation: &'static str,
+        /// The I/O error.
         source: io::Error,
     },
-    /// A file is not the one it was when it was found.
-    #[error("{path} changed under way; it is left out", path = .path.display())]
+    /// A file was modified or replaced during the search.
+    #[error("{path} was modified during the search: skipped", path = .path.display())]
     Changed {
         /// The file.
         path: PathBuf,
     },
-    /// A command given to transform files failed on one.
-    #[error("cannot transform {path}: {what}", path = .path.display())]
+    /// The transform command is invalid or failed for a file.
+    #[error("cannot transform {path}: {reason}", path = .path.display())]
     Transform {
-        /// The file.
+        /// The file, or the command if the command is invalid.
         path: PathBuf,
-        /// What the command did instead.
-        what: String,
+        /// The failure of the command.
+        reason: String,
     },
-    /// What the file of kept digests says cannot be trusted; it is made anew.
-    #[error("{path} is damaged: {what}; it is made anew", path = .path.display())]
+    /// The digest cache file is corrupt or incompatible. The search runs without it and writes a
+    /// new one.
+    #[error("cannot use the digest cache {path}: {reason}; it is rebuilt", path = .path.display())]
     Cache {
-        /// The file.
+        /// The cache file.
         path: PathBuf,
-        /// What is wrong with it.
-        what: &'static str,
+        /// The defect.
+        reason: &'static str,
     },
 }

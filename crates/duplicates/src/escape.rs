@@ -1,11 +1,11 @@
-//! Names as text that any format can hold, and back: no byte of a name is lost. Pure.
+//! Lossless escaping of file names as one line of text.
 //!
-//! The rules are those of fclones' reports: what is valid UTF-8 and no control character stands as
-//! it is, a backslash is two, and everything else is `\n`, `\r`, `\t` or `\xNN`.
+//! The rules are those of fclones: printable UTF-8 is unchanged, a backslash is doubled, and all
+//! other characters and bytes become `\n`, `\r`, `\t` or `\xNN`.
 
 use std::fmt::Write;
 
-/// `bytes` as text in one line.
+/// Escapes `bytes` as one line of text.
 #[must_use]
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
@@ -30,12 +30,12 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
 
 fn hex(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        // Into a string nothing can fail.
+        // Writing to a string cannot fail.
         write!(text, "\\x{byte:02X}").ok();
     }
 }
 
-/// The bytes [`escape`] made `text` of; none when it cannot have.
+/// Reverses [`escape`]; returns `None` if `text` contains an invalid escape.
 #[must_use]
 pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_escape_is_refused() {
+    fn invalid_escapes_are_rejected() {
         for text in ["\\", "a\\q", "\\x1", "\\xg0", "\\x"] {
             assert_eq!(unescape(text), None, "{text}");
         }
@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_comes_back(bytes: Vec<u8>) {
+        fn names_round_trip(bytes: Vec<u8>) {
             let text = escape(&bytes);
             prop_assert!(!text.contains(char::is_control), "{text:?}");
             prop_assert_eq!(unescape(&text), Some(bytes));

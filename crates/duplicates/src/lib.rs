@@ -1,36 +1,36 @@
-//! Files of equal content: found with little reading, dealt with safely.
+//! Finds files with equal content, with few reads, and deduplicates them safely.
 //!
 //! # What it is
-//! - [`find`] walks some roots and gives the groups of files that hold the same bytes, or what a
-//!   [`Transform`] makes of them: duplicates, or what is there too seldom.
-//! - [`report`] writes what was found, in the formats fclones has, and reads it again.
-//! - [`keep`] decides which files of a group stay.
-//! - [`act`] removes, links, moves the others, or lets them share blocks, each compared once more
-//!   at the moment it goes.
-//! - [`same_dirs`] finds directories that hold the same.
+//! - [`find`] walks the given roots and returns groups of files with equal content, or with equal
+//!   output of a [`Transform`]. It finds duplicates, or files with too few replicas.
+//! - [`report`] writes and reads groups in the formats of fclones.
+//! - [`keep`] selects the files of a group to keep.
+//! - [`act`] removes, links, moves or deduplicates (reflinks) the redundant files, each after a
+//!   final byte-by-byte comparison with a kept file.
+//! - [`duplicate_dirs`] finds directories with equal content.
 //!
 //! # Example
 //! ```
 //! use haul_bulk_read::WalkOptions;
-//! use haul_duplicates::act::{Action, Actor, Left, Options as ActOptions};
+//! use haul_duplicates::act::{Action, Executor, Options as ActOptions, SkipReason};
 //! use haul_duplicates::keep::Rules;
 //! use haul_duplicates::{Error, Options, find};
 //! use std::path::Path;
 //!
-//! struct Quiet;
+//! struct Log;
 //!
-//! impl haul_duplicates::Events for Quiet {
+//! impl haul_duplicates::Events for Log {
 //!     fn failed(&self, error: Error) {
 //!         eprintln!("{error}");
 //!     }
 //! }
 //!
-//! impl haul_duplicates::act::Events for Quiet {
+//! impl haul_duplicates::act::Events for Log {
 //!     fn done(&mut self, keep: &Path, drop: &Path, _bytes: u64) {
-//!         println!("{} went, {} stays", drop.display(), keep.display());
+//!         println!("removed {}, kept {}", drop.display(), keep.display());
 //!     }
-//!     fn left(&mut self, path: &Path, why: &Left) {
-//!         eprintln!("{} is left: {why}", path.display());
+//!     fn skipped(&mut self, path: &Path, reason: &SkipReason) {
+//!         eprintln!("skipped {}: {reason}", path.display());
 //!     }
 //! }
 //!
@@ -40,44 +40,48 @@
 //! # for (name, text) in [("a", "hello"), ("b", "hello"), ("c", "other")] {
 //! #     std::fs::write(dir.join(name), text)?;
 //! # }
-//! let found = find(&[dir.clone()], &WalkOptions::default(), &Options::default(), &Quiet);
+//! let found = find(&[dir.clone()], &WalkOptions::default(), &Options::default(), &Log);
 //! let groups: Vec<_> = found.groups().collect();
 //! assert_eq!((groups.len(), groups[0].members.len()), (1, 2));
 //!
-//! let rules = Rules::default(); // the first of each group stays
+//! let rules = Rules::default(); // keep the first file of each group
 //! let action = Action::Remove;
-//! let mut actor =
-//!     Actor::new(ActOptions { action, rules, lock: true, dry_run: false, transform: None });
-//! groups.iter().for_each(|group| actor.act(group, &mut Quiet));
+//! let mut executor =
+//!     Executor::new(ActOptions { action, rules, lock: true, dry_run: false, transform: None });
+//! groups.iter().for_each(|group| executor.process(group, &mut Log));
 //! assert!(dir.join("a").exists() && !dir.join("b").exists());
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Promises
-//! - Files of a group had the same digest over all of their bytes, or lay in the same blocks of the
-//!   disk. What changed while it was read is told, and in no group.
-//! - No action takes the last copy of a content that was there at the moment of the act, whatever
-//!   other processes do to the files meanwhile: see [`act::Actor::act`] for what that rests on.
-//! - A name leads to a whole file at any time, except one that is removed; what is kept is on the
-//!   medium before another copy goes.
-//! - Names of any bytes come through every format but plain `fdupes` lines, where they are escaped.
-//! - A kept digest is used only for a file of the same device, inode, length and times; a damaged
-//!   file of digests is told and made anew.
+//! - The files of a group had the same digest over all of their bytes, or shared the same blocks on
+//!   disk (with [`Options::skip_content`]: the same digest over samples). A file that changes while
+//!   it is read is reported and is in no group.
+//! - No action removes the last copy of a content that existed at the moment of the action, even if
+//!   other processes modify the files concurrently; [`act::Executor::process`] describes the
+//!   mechanism.
+//! - At any time a name refers to a complete file, unless the action removes the name. The kept
+//!   file is durable before another copy is removed.
+//! - Reports preserve file names that are not UTF-8. The format `fdupes0` writes names unchanged;
+//!   all other formats escape control characters and invalid UTF-8 reversibly.
+//! - A cached digest is used only for a file with the same device, inode, length and times. A
+//!   corrupt cache file is reported and rebuilt.
 //!
 //! # Cost
-//! A file that is alone in its length is not opened. Up to 64 KiB it is opened and read once; of a
-//! longer one some samples of 4 KiB come first, and then pieces that grow, until it is unlike all
-//! others. Copies in the same blocks are read once together. In memory a file costs its name and
-//! some 50 bytes, and as many again while it is read.
+//! A file with a unique length is not opened. On a solid-state device, a file of up to 64 KiB is
+//! opened and read once. Longer files are compared by a few samples of 4 KiB, then by parts of
+//! increasing length; a file is read no further once it differs from all others. Rotational devices
+//! have larger limits, because seeks are expensive. Reflinked copies are read once. A file takes
+//! about 50 bytes of memory and its name, and about 50 bytes more while it is a candidate.
 //!
 //! # What it is not
-//! It does not look for files that are merely alike, nor for equal parts of files. It keeps no list
-//! of what was done: whoever wants one listens.
+//! The crate finds neither similar files nor equal parts of files. It keeps no log of its actions;
+//! [`act::Events`] lets the caller write one.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[fclones\] what users are used to, \[rmlint\] traps, and
-//! reading on in growing pieces.
+//! Keys refer to `docs/sources.md`: \[fclones\] on the command line and the formats, \[rmlint\] on
+//! pitfalls and on reading in parts of increasing length.
 
 pub mod act;
 mod dirs;
@@ -91,8 +95,8 @@ mod search;
 pub mod shell;
 mod transform;
 
-pub use dirs::{DirGroup, dir_stats, same_dirs};
+pub use dirs::{DirGroup, dir_stats, duplicate_dirs};
 pub use error::{Error, Result};
-pub use pattern::{Pattern, Syntax};
-pub use search::{Events, Found, Options, Phase, Replication, find};
+pub use pattern::{Filter, Pattern, Syntax};
+pub use search::{Events, Options, Phase, Replication, SearchResult, find};
 pub use transform::{Transform, TransformOptions};

@@ -1,15 +1,15 @@
-//! Which of several equal files count as one. Pure.
+//! Grouping of equal files into replicas.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The indices of equal keys together, in the order in which each key came first.
+/// Groups the indexes of equal keys; the groups are in the order of their first keys.
 pub(crate) fn replicas<K: Eq + Hash>(keys: impl Iterator<Item = K>) -> Vec<Vec<usize>> {
-    let mut places: HashMap<K, usize> = HashMap::new();
+    let mut slots: HashMap<K, usize> = HashMap::new();
     let mut replicas: Vec<Vec<usize>> = Vec::new();
     for (index, key) in keys.enumerate() {
-        let place = *places.entry(key).or_insert(replicas.len());
-        match replicas.get_mut(place) {
+        let slot = *slots.entry(key).or_insert(replicas.len());
+        match replicas.get_mut(slot) {
             Some(members) => members.push(index),
             None => replicas.push(vec![index]),
         }
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_keys_count_as_one() {
+    fn equal_keys_form_one_replica() {
         assert_eq!(replicas("abcab".chars()), [vec![0, 3], vec![1, 4], vec![2]]);
         assert!(replicas("".chars()).is_empty());
     }

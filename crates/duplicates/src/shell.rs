@@ -1,12 +1,12 @@
-//! Words as a shell reads and writes them. Pure.
+//! Shell quoting and word splitting.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use crate::escape::escape;
 
-/// `word` so that a shell reads it as one word: bare, in quotes, or as `$'…'` where it holds what
-/// a terminal should not see.
+/// Quotes `word` for a shell if necessary: in single quotes, or as `$'…'` if it contains control
+/// characters or invalid UTF-8.
 #[must_use]
 pub fn quote(word: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(byte);
@@ -19,7 +19,8 @@ pub fn quote(word: &[u8]) -> String {
     }
 }
 
-/// The words of a command line, without any expansion; none when a quote is not closed.
+/// Splits a command line into words, without any expansion; returns `None` if a quote is not
+/// closed.
 #[must_use]
 pub fn split(line: &str) -> Option<Vec<OsString>> {
     let (mut words, mut word, mut rest) = (Vec::new(), None::<Vec<u8>>, line);
@@ -47,20 +48,20 @@ pub fn split(line: &str) -> Option<Vec<OsString>> {
     Some(words.into_iter().map(OsString::from_vec).collect())
 }
 
-/// What was read, and what comes after it.
-type Read<'a> = (Vec<u8>, &'a str);
+/// The parsed bytes and the remaining text.
+type Parsed<'a> = (Vec<u8>, &'a str);
 
 trait IntoBytes<'a> {
-    fn into_bytes(self) -> Read<'a>;
+    fn into_bytes(self) -> Parsed<'a>;
 }
 
 impl<'a> IntoBytes<'a> for (&'a str, &'a str) {
-    fn into_bytes(self) -> Read<'a> {
+    fn into_bytes(self) -> Parsed<'a> {
         (self.0.into(), self.1)
     }
 }
 
-fn double_quoted(text: &str) -> Option<Read<'_>> {
+fn double_quoted(text: &str) -> Option<Parsed<'_>> {
     let (mut bytes, mut characters) = (Vec::new(), text.char_indices());
     while let Some((at, character)) = characters.next() {
         match character {
@@ -78,7 +79,7 @@ fn double_quoted(text: &str) -> Option<Read<'_>> {
     None
 }
 
-fn ansi_quoted(text: &str) -> Option<Read<'_>> {
+fn ansi_quoted(text: &str) -> Option<Parsed<'_>> {
     let mut is_escaped = false;
     let end = text.find(|character| {
         let is_end = character == '\'' && !is_escaped;
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_only_where_they_must_be() {
+    fn words_are_quoted_only_if_necessary() {
         for (word, quoted) in [
             (&b"/a/b-c_1.txt"[..], "/a/b-c_1.txt"),
             (b"", "''"),
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_are_split_as_a_shell_does() {
+    fn command_lines_are_split_like_in_a_shell() {
         for (line, words) in [
             ("a  b\tc", &["a", "b", "c"][..]),
             (" 'a b' \"c \\\" d\" e\\ f ", &["a b", "c \" d", "e f"]),
@@ -130,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quoted_words_come_back(words: Vec<Vec<u8>>) {
+        fn quoted_words_round_trip(words: Vec<Vec<u8>>) {
             let line = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
             let words: Vec<_> = words.into_iter().map(OsString::from_vec).collect();
             prop_assert_eq!(split(&line), Some(words));

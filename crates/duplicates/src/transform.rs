@@ -1,4 +1,4 @@
-//! Files as a command of the user's makes them: what is compared instead of their bytes.
+//! External commands whose output is compared instead of file contents.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,20 +14,21 @@ use rustix::fs::{FileType, Mode};
 use crate::error::{Error, Result};
 use crate::shell::split;
 
-/// Where the command takes a file from and where its output is read.
+/// Options for the input of a transform command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransformOptions {
-    /// The output is the input file, which the command changes: always a copy.
+    /// `true` if the command modifies its input file, which is always a copy, instead of writing
+    /// output.
     pub in_place: bool,
-    /// `$IN` is the file itself instead of a copy of it.
+    /// `true` if `$IN` is the original file instead of a copy.
     pub no_copy: bool,
 }
 
-/// A command that makes of each file what is compared.
+/// A command that transforms files before they are compared.
 ///
-/// The file comes on its stdin and the result is read from its stdout; `$IN` in the command is
-/// the path of a copy of the file instead, and `$OUT` that of a pipe to write the result to. There
-/// is no shell: words are split as one does, and nothing else.
+/// By default the command reads stdin and writes stdout. In its words, `$IN` is replaced by the
+/// path of a copy of the file, and `$OUT` by the path of a FIFO for the output. The command is
+/// split into words like in a shell, but is run without a shell.
 #[derive(Debug)]
 pub struct Transform {
     words: Vec<OsString>,
@@ -37,58 +38,59 @@ pub struct Transform {
     next: AtomicU64,
 }
 
-/// What a transformed file is known by: the length and the digest of the result.
-pub(crate) type Made = (u64, Digest);
+/// The length and digest of the output of a transform.
+pub(crate) type OutputDigest = (u64, Digest);
 
 impl Transform {
-    /// A command, which keeps its copies and pipes in `dir`.
+    /// Parses a command. Its temporary files are created in `dir`.
     ///
     /// # Errors
-    /// When `command` holds no program, or its quotes are not closed.
+    /// Fails if `command` is empty, a quote is not closed, or the variables contradict `options`.
     pub fn new(
         command: &str,
         options: TransformOptions,
         hash: HashKind,
         dir: &Path,
     ) -> Result<Self> {
-        let wrong = |what: &str| Error::Transform { path: command.into(), what: what.to_owned() };
-        let words = split(command).ok_or_else(|| wrong("a quote is not closed"))?;
+        let invalid =
+            |reason: &str| Error::Transform { path: command.into(), reason: reason.to_owned() };
+        let words = split(command).ok_or_else(|| invalid("a quote is not closed"))?;
         if words.is_empty() {
-            return Err(wrong("it names no program"));
+            return Err(invalid("it names no program"));
         }
         let has = |name| words.iter().any(|word| find(word.as_bytes(), name).is_some());
         if options.in_place && (!has(b"$IN") || has(b"$OUT")) {
-            return Err(wrong("what changes a file in place takes $IN, and no $OUT"));
+            return Err(invalid("an in-place command needs $IN and no $OUT"));
         }
         let (dir, next) = (dir.to_owned(), AtomicU64::new(0));
         Ok(Self { words, options, hash, dir, next })
     }
 
-    /// What the command makes of the file at `path`.
+    /// Runs the command on the file at `path` and returns the digest of its output.
     ///
     /// # Errors
-    /// When it cannot be run, or says by its exit code that it failed.
-    pub(crate) fn digest_of(&self, path: &Path) -> Result<Made> {
-        let fail = |what: String| Error::Transform { path: path.to_owned(), what };
+    /// Fails if the command cannot be run or its exit status is not 0.
+    pub(crate) fn digest_of(&self, path: &Path) -> Result<OutputDigest> {
+        let fail = |reason: String| Error::Transform { path: path.to_owned(), reason };
         self.run(path).map_err(|error| fail(error.to_string()))
     }
 
-    fn run(&self, path: &Path) -> io::Result<Made> {
+    fn run(&self, path: &Path) -> io::Result<OutputDigest> {
         let has = |name| self.words.iter().any(|word| find(word.as_bytes(), name).is_some());
         let input = match (has(b"$IN"), self.options.no_copy && !self.options.in_place) {
             (false, _) => None,
-            (true, true) => Some(Passing { path: path.to_owned(), is_ours: false }),
+            (true, true) => Some(IoFile { path: path.to_owned(), is_owned: false }),
             (true, false) => {
-                let copy = self.passing("in");
+                let copy = self.temp_file("in");
                 fs::copy(path, &copy.path)?;
                 Some(copy)
             }
         };
-        let output = if has(b"$OUT") { Some(self.passing("out")) } else { None };
+        let output = if has(b"$OUT") { Some(self.temp_file("out")) } else { None };
         let mut command = Command::new(&self.words[0]);
         for word in &self.words[1..] {
-            let word = replaced(word.as_bytes(), b"$IN", input.as_ref());
-            command.arg(OsString::from_vec(replaced(&word, b"$OUT", output.as_ref())));
+            let word = substitute(word.as_bytes(), b"$IN", input.as_ref());
+            command.arg(OsString::from_vec(substitute(&word, b"$OUT", output.as_ref())));
         }
         command.stderr(Stdio::null()).stdin(match &input {
             None => Stdio::from(File::open(path)?),
@@ -102,39 +104,39 @@ impl Transform {
                 self.read_pipe(&output.path, child)
             }
             (None, true) => {
-                finished(command.stdout(Stdio::null()).spawn()?)?;
+                wait(command.stdout(Stdio::null()).spawn()?)?;
                 let input = input.as_ref().map_or(path, |input| &*input.path);
                 self.digest(&mut File::open(input)?)
             }
             (None, false) => {
                 let mut child = command.stdout(Stdio::piped()).spawn()?;
                 let stdout = child.stdout.take();
-                let made = stdout.map(|mut stdout| self.digest(&mut stdout)).transpose();
-                finished(child)?;
-                made?.ok_or_else(|| io::Error::other("it has no stdout"))
+                let output = stdout.map(|mut stdout| self.digest(&mut stdout)).transpose();
+                wait(child)?;
+                output?.ok_or_else(|| io::Error::other("the command has no stdout"))
             }
         }
     }
 
-    /// Reads what the command writes to the pipe. A command that ends without ever opening it
-    /// must not leave us waiting: we hold an end for writing until it has ended.
-    fn read_pipe(&self, path: &Path, child: Child) -> io::Result<Made> {
-        let keeper = File::options().read(true).write(true).open(path)?;
+    /// Reads the output of the command from the FIFO. This process keeps a write end open until the
+    /// command exits, so that the read does not block if the command never opens the FIFO.
+    fn read_pipe(&self, path: &Path, child: Child) -> io::Result<OutputDigest> {
+        let write_end = File::options().read(true).write(true).open(path)?;
         std::thread::scope(|scope| {
-            let ended = scope.spawn(move || {
-                let ended = finished(child);
-                drop(keeper);
-                ended
+            let waiter = scope.spawn(move || {
+                let status = wait(child);
+                drop(write_end);
+                status
             });
-            let made = self.digest(&mut File::open(path)?);
-            match ended.join() {
-                Ok(ended) => ended.and(made),
-                Err(_panic) => Err(io::Error::other("the command could not be waited for")),
+            let output = self.digest(&mut File::open(path)?);
+            match waiter.join() {
+                Ok(status) => status.and(output),
+                Err(_panic) => Err(io::Error::other("cannot wait for the command")),
             }
         })
     }
 
-    fn digest(&self, from: &mut dyn Read) -> io::Result<Made> {
+    fn digest(&self, from: &mut dyn Read) -> io::Result<OutputDigest> {
         let (mut hasher, mut bytes, mut buffer) = (self.hash.hasher(), 0, vec![0; 64 << 10]);
         loop {
             match from.read(&mut buffer) {
@@ -149,67 +151,76 @@ impl Transform {
         }
     }
 
-    fn passing(&self, what: &str) -> Passing {
+    fn temp_file(&self, prefix: &str) -> IoFile {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Passing { path: self.dir.join(format!("{what}-{number}")), is_ours: true }
+        IoFile { path: self.dir.join(format!("{prefix}-{number}")), is_owned: true }
     }
 }
 
-/// A file that is there while a command runs.
+/// An input or output file of a command. It is removed on drop if it is owned.
 #[derive(Debug)]
-struct Passing {
+struct IoFile {
     path: PathBuf,
-    is_ours: bool,
+    is_owned: bool,
 }
 
-impl Drop for Passing {
+impl Drop for IoFile {
     fn drop(&mut self) {
-        if self.is_ours {
+        if self.is_owned {
             fs::remove_file(&self.path).ok();
         }
     }
 }
 
-fn finished(mut child: Child) -> io::Result<()> {
+/// Waits for a child process; an unsuccessful exit status is an error.
+fn wait(mut child: Child) -> io::Result<()> {
     let status = child.wait()?;
-    if status.success() { Ok(()) } else { Err(io::Error::other(format!("it ended with {status}"))) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("the command failed: {status}")))
+    }
 }
 
 fn find(text: &[u8], name: &[u8]) -> Option<usize> {
     text.windows(name.len()).position(|window| window == name)
 }
 
-/// `word` with a path in each place of `name`.
-fn replaced(word: &[u8], name: &[u8], by: Option<&Passing>) -> Vec<u8> {
-    let (mut made, mut rest) = (Vec::new(), word);
-    let by: &OsStr = by.map_or(OsStr::new(""), |passing| passing.path.as_os_str());
+/// Replaces each occurrence of `name` in `word` by a path.
+fn substitute(word: &[u8], name: &[u8], file: Option<&IoFile>) -> Vec<u8> {
+    let (mut result, mut rest) = (Vec::new(), word);
+    let path: &OsStr = file.map_or(OsStr::new(""), |file| file.path.as_os_str());
     while let Some(at) = find(rest, name) {
-        made.extend_from_slice(&rest[..at]);
-        made.extend_from_slice(by.as_bytes());
+        result.extend_from_slice(&rest[..at]);
+        result.extend_from_slice(path.as_bytes());
         rest = &rest[at + name.len()..];
     }
-    made.extend_from_slice(rest);
-    made
+    result.extend_from_slice(rest);
+    result
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn made(command: &str, options: TransformOptions, content: &str) -> Result<Made> {
+    fn transformed(
+        command: &str,
+        options: TransformOptions,
+        content: &str,
+    ) -> Result<OutputDigest> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a file");
         fs::write(&path, content).unwrap();
-        let passing = tempfile::tempdir().unwrap();
-        let transform = Transform::new(command, options, HashKind::Xxh3, passing.path())?;
-        let made = transform.digest_of(&path);
-        assert_eq!(fs::read_to_string(&path).unwrap(), content, "the file is as it was");
-        assert_eq!(fs::read_dir(passing.path()).unwrap().count(), 0, "nothing is left");
-        made
+        let temp = tempfile::tempdir().unwrap();
+        let transform = Transform::new(command, options, HashKind::Xxh3, temp.path())?;
+        let output = transform.digest_of(&path);
+        assert_eq!(fs::read_to_string(&path).unwrap(), content, "the file is unchanged");
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0, "temporary files are removed");
+        output
     }
 
     #[test]
-    fn a_command_reads_and_writes_in_any_of_its_ways() {
+    fn every_input_and_output_mode_works() {
         let plain = TransformOptions::default();
         let no_copy = TransformOptions { no_copy: true, ..plain };
         let in_place = TransformOptions { in_place: true, ..plain };
@@ -223,24 +234,24 @@ mod tests {
             ("sed -i y/abc/ABC/ $IN", in_place),
         ] {
             let content = "abc";
-            assert_eq!(made(command, options, content).unwrap(), expected, "{command}");
+            assert_eq!(transformed(command, options, content).unwrap(), expected, "{command}");
         }
     }
 
     #[test]
-    fn a_command_that_fails_says_so_and_none_waits_forever() {
+    fn failing_command_is_an_error_and_does_not_block() {
         let plain = TransformOptions::default();
-        for (command, why) in [
+        for (command, expected) in [
             ("false", "exit status: 1"),
             ("sh -c 'exit 3' $IN $OUT", "exit status: 3"),
             ("no-such-program-anywhere", "No such file"),
             ("'open", "not closed"),
             ("", "no program"),
         ] {
-            let error = made(command, plain, "x").unwrap_err().to_string();
-            assert!(error.contains(why), "{command}: {error}");
+            let error = transformed(command, plain, "x").unwrap_err().to_string();
+            assert!(error.contains(expected), "{command}: {error}");
         }
         let in_place = TransformOptions { in_place: true, ..plain };
-        assert!(made("cat", in_place, "x").is_err());
+        assert!(transformed("cat", in_place, "x").is_err());
     }
 }

@@ -4,42 +4,45 @@ use std::fmt;
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_line_log::{LineLog, Utc};
+use haul_line_log::LineLog;
+use time::UtcDateTime;
+use time::macros::format_description;
 
 use crate::tier::Tier;
 
-/// Where lines go. A call must not wait: it is made by the thread that serves everybody.
+/// A destination of log lines. Calls must not block: they are made by serving threads.
 pub trait Lines: Send + Sync {
-    /// Takes a line with its newline. What cannot be taken is dropped, and counted by the taker.
+    /// Appends a line, which ends in a newline. Lines that cannot be written are dropped and
+    /// counted.
     fn append(&self, line: &[u8]);
 }
 
 impl Lines for LineLog {
-    /// Open it with `WhenFull::DropNewest`, or a full disk stops the server.
+    /// Open the log with `WhenFull::DropNewest`; otherwise a full disk blocks the server.
     fn append(&self, line: &[u8]) {
         // Only a closed log refuses a line, and it is closed after the server.
         Self::append(self, line).unwrap_or_default();
     }
 }
 
-/// What a line tells.
+/// The format of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// Host, time, request, status, bytes; and the tier.
+    /// The common log format, and the tier.
     #[default]
     Common,
-    /// The same, then referer and user agent; and the tier.
+    /// The combined log format (with referer and user agent), and the tier.
     Combined,
 }
 
 /// An access log.
 #[derive(Clone)]
 pub struct AccessLog {
-    /// Where lines go.
+    /// The destination of the lines.
     pub lines: Arc<dyn Lines>,
-    /// What they tell.
+    /// The format of the lines.
     pub format: LogFormat,
 }
 
@@ -135,17 +138,18 @@ fn push_number(text: &mut Vec<u8>, number: u64) {
 
 /// The date of a line, such as `21/Nov/2026:07:23:14 +0000`.
 pub(crate) fn log_date(at: SystemTime) -> Vec<u8> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let Utc { year, month, day, hour, minute, second, .. } = Utc::of(at);
-    let index = usize::try_from(month).unwrap_or(1).saturating_sub(1);
-    let month = MONTHS.get(index).copied().unwrap_or("Jan");
-    format!("{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000").into_bytes()
+    let format =
+        format_description!("[day]/[month repr:short]/[year]:[hour]:[minute]:[second] +0000");
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = since.try_into().unwrap_or(time::Duration::MAX);
+    let utc = UtcDateTime::UNIX_EPOCH.saturating_add(since);
+    // A date has all parts of the format.
+    utc.format(format).unwrap_or_default().into_bytes()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::Duration;
 
     use super::*;
 

@@ -1,28 +1,28 @@
-//! What the admin address tells: metrics and health.
+//! The pages of the admin address: metrics and health.
 
 use std::sync::Arc;
 
-use haul_admin_endpoint::Told;
+use haul_admin_endpoint::StatusSource;
 
 use crate::server::Handle;
 
 /// A server, as its admin address sees it.
 pub(crate) struct Telling(pub(crate) Arc<Handle>);
 
-impl Told for Telling {
+impl StatusSource for Telling {
     fn metrics(&self) -> String {
         self.0.stats().to_prometheus()
     }
 
-    fn trouble(&self) -> Option<&'static str> {
+    fn unavailable_reason(&self) -> Option<&'static str> {
         if self.0.is_ending() {
-            return Some("It is told to stop");
+            return Some("The server is draining");
         }
-        let why = "The directory that is served was removed: start the server again";
+        let why = "The served directory was removed: restart the server";
         (!self.0.has_root()).then_some(why)
     }
 
-    fn answers_to(&self, host: Option<&str>) -> bool {
+    fn is_allowed_host(&self, host: Option<&str>) -> bool {
         self.0.answers_to(host)
     }
 }

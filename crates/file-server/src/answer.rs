@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use haul_http1::{Date, HeadWriter, words};
+use haul_http1::{
+    Date, HeadWriter, RangeSelection, Verdict, content_range, reason_phrase,
+    unsatisfied_content_range,
+};
 
 use crate::asking::Asking;
-use crate::conditions::{Verdict, judge};
 use crate::listing::Listed;
 use crate::meta::{Lines, Meta};
-use crate::range::{Wanted, wanted};
 use crate::sending::{Part, Sending, Source};
 
 /// What every head says besides.
@@ -59,7 +60,7 @@ pub(crate) struct Page {
 impl Page {
     /// The status in words, for people.
     pub(crate) fn of_status(status: u16) -> Self {
-        let page = Self::plain(status, format!("{status} {}\n", words(status)));
+        let page = Self::plain(status, format!("{status} {}\n", reason_phrase(status)));
         // There is too much to do, or too little to do it with: soon that may be otherwise.
         if status == 503 { page.with("Retry-After", "1") } else { page }
     }
@@ -114,25 +115,25 @@ pub(crate) fn file(
     boundary: impl FnOnce() -> String,
 ) -> Sending {
     let meta = source.meta();
-    let with_ranges = match judge(&asking.conditions, meta.tag.as_bytes(), meta.modified_s) {
+    let with_ranges = match asking.conditions.evaluate(&meta.validators()) {
         Verdict::NotModified => return not_modified(manner, meta),
         Verdict::Failed => return failed(manner, meta, 412, None),
         // Ranges are for GET alone.
-        Verdict::Serve { with_ranges } => with_ranges && !manner.is_head,
+        Verdict::Proceed { with_ranges } => with_ranges && !manner.is_head,
     };
     let file_bytes = meta.version.bytes;
-    match asking.range.filter(|_| with_ranges).map(|range| wanted(range, file_bytes)) {
-        None | Some(Wanted::All) => {
+    match asking.range.filter(|_| with_ranges).map(|range| RangeSelection::of(range, file_bytes)) {
+        None | Some(RangeSelection::Whole) => {
             let all = head(manner, 200, meta, meta.content_type.as_bytes(), file_bytes, None);
             all.with_range(source, if manner.is_head { 0..0 } else { 0..file_bytes })
         }
-        Some(Wanted::One(range)) => {
+        Some(RangeSelection::Single(range)) => {
             let told = content_range(&range, file_bytes);
             let bytes = range.end - range.start;
             let content_type = meta.content_type.as_bytes();
             head(manner, 206, meta, content_type, bytes, Some(&told)).with_range(source, range)
         }
-        Some(Wanted::Many(ranges)) => {
+        Some(RangeSelection::Multiple(ranges)) => {
             let boundary = boundary();
             let parts = parts(meta, &ranges, &boundary);
             let length = |part: &Part| part.before.len() as u64 + part.range.end - part.range.start;
@@ -141,7 +142,9 @@ pub(crate) fn file(
             let head = head(manner, 206, meta, content_type.as_bytes(), bytes, None);
             head.with_parts(source, parts)
         }
-        Some(Wanted::Nothing) => failed(manner, meta, 416, Some(format!("bytes */{file_bytes}"))),
+        Some(RangeSelection::Unsatisfiable) => {
+            failed(manner, meta, 416, Some(unsatisfied_content_range(file_bytes)))
+        }
     }
 }
 
@@ -193,10 +196,6 @@ fn says(head: &mut HeadWriter<'_>, lines: &Lines) {
     for (name, value) in lines {
         head.field(name, value.as_bytes());
     }
-}
-
-fn content_range(range: &Range<u64>, file_bytes: u64) -> String {
-    format!("bytes {}-{}/{file_bytes}", range.start, range.end - 1)
 }
 
 /// The parts of a `multipart/byteranges`, with what stands before each and after the last.

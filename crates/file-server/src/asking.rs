@@ -1,11 +1,8 @@
 //! What a request says, picked out of its fields in one pass. Pure.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use haul_http1::{Fields, parse_date};
+use haul_http1::{Conditions, Fields, IfRange, parse_date};
 
 use crate::coding::{Accepted, accepted};
-use crate::conditions::{Conditions, IfRange};
 
 /// The fields that matter to us.
 #[derive(Debug, Default)]
@@ -52,15 +49,15 @@ impl<'a> Asking<'a> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         let conditions = &mut self.conditions;
         if is("if-match") {
-            conditions.if_match.push(value);
+            conditions.if_match.get_or_insert_default().push_line(value);
         } else if is("if-none-match") {
-            conditions.if_none_match.push(value);
+            conditions.if_none_match.get_or_insert_default().push_line(value);
         } else if is("if-modified-since") {
-            conditions.if_modified_since = parse_date(value).map(seconds);
+            conditions.if_modified_since = parse_date(value);
         } else if is("if-unmodified-since") {
-            conditions.if_unmodified_since = parse_date(value).map(seconds);
+            conditions.if_unmodified_since = parse_date(value);
         } else if is("if-range") {
-            conditions.if_range = Some(if_range(value));
+            conditions.if_range = Some(IfRange::parse(value));
         } else {
             return;
         }
@@ -92,17 +89,6 @@ impl<'a> Encodings<'a> {
     }
 }
 
-fn if_range(value: &[u8]) -> IfRange<'_> {
-    if value.starts_with(b"\"") || value.starts_with(b"W/") {
-        return IfRange::Tag(value);
-    }
-    parse_date(value).map_or(IfRange::Nonsense, |at| IfRange::Since(seconds(at)))
-}
-
-fn seconds(at: SystemTime) -> u64 {
-    at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
 /// Browsers say that they take everything; who wants JSON names it.
 fn names_json(value: &[u8]) -> bool {
     let mut types = value
@@ -113,6 +99,8 @@ fn names_json(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
     use haul_http1::{HeadLimits, parse_request};
 
     use super::*;
@@ -131,8 +119,10 @@ mod tests {
                      Referer: r\r\nAccept: text/html, application/json;q=0.5\r\n";
         with(lines, |asking| {
             assert_eq!(asking.range, Some(&b"bytes=0-1"[..]));
-            assert_eq!(asking.conditions.if_none_match, [&b"\"a\""[..], b"\"b\""]);
-            assert_eq!(asking.conditions.if_modified_since, Some(784_111_777));
+            let tags = [&b"\"a\""[..], b"\"b\""].into_iter().collect();
+            assert_eq!(asking.conditions.if_none_match, Some(tags));
+            let date = UNIX_EPOCH + Duration::from_secs(784_111_777);
+            assert_eq!(asking.conditions.if_modified_since, Some(date));
             assert_eq!((asking.user_agent, asking.referer), (Some(&b"u"[..]), Some(&b"r"[..])));
             assert!(asking.is_conditional && asking.wants_json);
         });
@@ -146,16 +136,6 @@ mod tests {
         with("Range: bytes=0-1\r\nRange: bytes=2-3\r\n", |asking| assert_eq!(asking.range, None));
         with("Accept-Encoding: gzip\r\nAccept-Encoding: br\r\n", |asking| {
             assert!(asking.accepted.iter().eq([Coding::Brotli, Coding::Gzip]));
-        });
-    }
-
-    #[test]
-    fn what_is_neither_tag_nor_date_is_equal_to_nothing() {
-        with("If-Range: yesterday\r\n", |asking| {
-            assert!(matches!(asking.conditions.if_range, Some(IfRange::Nonsense)));
-        });
-        with("If-Range: W/\"a\"\r\n", |asking| {
-            assert!(matches!(asking.conditions.if_range, Some(IfRange::Tag(b"W/\"a\""))));
         });
     }
 }

@@ -1,4 +1,4 @@
-//! The choices a server leaves to its owner.
+//! The configuration of a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,45 +8,45 @@ use haul_reactor::Address;
 use crate::access_log::AccessLog;
 use crate::error::{Error, Result};
 
-/// How a server behaves.
+/// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The directory whose files are served.
     pub dir: PathBuf,
-    /// Where clients connect. `127.0.0.1:8080`.
+    /// The address clients connect to. `127.0.0.1:8080`.
     pub listen: Address,
-    /// Where metrics and health are told, if anywhere; give it no address of others. None.
+    /// The address of metrics and health; do not make it public. `None`.
     pub admin: Option<Address>,
-    /// Addresses that others can reach are allowed. No.
+    /// `true` to allow addresses that other machines can reach. `false`.
     pub is_public: bool,
-    /// On an address of this machine itself, requests are answered that name localhost or an
-    /// address as their host, and these: a page from elsewhere could have its own name lead here.
-    /// None.
+    /// Additional host names that are served on a loopback address. Other requests must name
+    /// `localhost` or an IP address as their host, which prevents DNS rebinding by web pages.
+    /// Empty.
     pub hosts: Vec<String>,
-    /// How many threads serve, each with a listener of its own. As many as there are cores.
+    /// The number of serving threads, each with its own listener. One for each CPU.
     pub threads: usize,
-    /// What they are called. `files`.
+    /// The name of the serving threads. `files`.
     pub thread_name: String,
-    /// What is told about files.
+    /// The files that are served, and fields of their responses.
     pub content: Content,
-    /// What is kept in memory, and what is read past it.
+    /// Caches, and the reads of files that are not cached.
     pub tiers: Tiers,
-    /// What a client may do.
+    /// Limits on clients.
     pub limits: Limits,
-    /// A line for each request. None.
+    /// The access log, one line a request. `None`.
     pub access_log: Option<AccessLog>,
 }
 
-/// What is told about files.
+/// The files that are served, and fields of their responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// Directories without an index are listed. No.
+    /// `true` to list directories without an index. `false`.
     pub listings: bool,
-    /// Names that begin with a dot are served; otherwise only `/.well-known` is. No.
+    /// `true` to serve names that begin with a dot; otherwise only `/.well-known` is. `false`.
     pub dotfiles: bool,
-    /// Beside `a`, the files `a.br`, `a.zst` and `a.gz` are encoded forms of it. Yes.
+    /// `true` to serve `a.br`, `a.zst` and `a.gz` as content codings of `a`. `true`.
     pub precompressed: bool,
-    /// What is said about how long an answer stays right. Nothing.
+    /// The value of `Cache-Control`. `None`.
     pub cache_control: Option<String>,
 }
 
@@ -56,32 +56,32 @@ impl Default for Content {
     }
 }
 
-/// What is kept in memory, and what is read past it.
+/// Caches, and the reads of files that are not cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tiers {
-    /// The application's cache. 256 MiB; 0 for none.
+    /// The size of the application cache. 256 MiB; 0 disables it.
     pub cache_bytes: u64,
-    /// The longest file in it. 64 KiB.
+    /// The longest file in the application cache. 64 KiB.
     pub cache_object_bytes_max: u64,
-    /// How many other files are kept open. 1,024.
+    /// The number of other files kept open. 1,024.
     pub open_files: usize,
-    /// How long it is believed that a file is what it was. 1 s; 0 has each request look.
+    /// The time for which a lookup stays valid. 1 s; 0 checks the file on each request.
     pub valid: Duration,
-    /// Shorter files are always read by way of the page cache. 1 MiB.
+    /// The length below which files are always read through the page cache. 1 MiB.
     pub direct_bytes_min: u64,
-    /// What is asked for this often lately is let into the page cache. 3.
+    /// The number of recent requests from which on a file is read through the page cache. 3.
     pub promote_asked: u32,
-    /// Longer files never are. An eighth of the memory.
+    /// The length above which files never are. `None`: an eighth of the memory.
     pub promote_bytes_max: Option<u64>,
-    /// How many threads read what is not in memory. 4.
+    /// The number of threads for lookups and reads that may block. 4.
     pub disk_threads: usize,
-    /// How many look-ups and small reads may wait for them; a request beyond that is answered with
+    /// The lookups and small reads that may be queued for them; further requests are answered with
     /// 503. 4,096.
     pub disk_queue_max: usize,
-    /// How what is not in memory gets to the client. By copying.
+    /// The method by which cold files are sent. Copying.
     pub cold: Cold,
-    /// How many buffers of 2 MiB, or pipes of 1 MiB, there may be for each thread that serves; a
-    /// download from the disk takes one or two, a slow one one. 64.
+    /// The buffers of 2 MiB, or pipes of 1 MiB, of each serving thread; a cold download uses one or
+    /// two, to a slow client one. 64.
     pub carriers_max: usize,
 }
 
@@ -103,34 +103,34 @@ impl Default for Tiers {
     }
 }
 
-/// How what is not in memory gets from the disk to the client; past the page cache, either way.
+/// The method by which cold files get from the disk to the client, bypassing the page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Cold {
-    /// Read into a buffer in huge pages, and copied to the socket once.
+    /// Reads into a buffer of huge pages, and copies to the socket once.
     #[default]
     Copy,
-    /// Read into a pipe and spliced to the socket: no copy, but memory in small pages, each of
-    /// which is allocated, handed to the disk, sent and freed by itself. On the machines we
-    /// measured that takes a quarter more processor time than the copy, and up to twice as much.
+    /// Reads into a pipe and splices to the socket: no copy, but small pages, each of which is
+    /// allocated, read, sent and freed separately. On the machines measured this takes 25 % to
+    /// 100 % more CPU time than the copy.
     Splice,
 }
 
-/// What a client may do.
+/// Limits on clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Connections of all threads together. 10,000.
     pub connections: usize,
     /// Requests of one connection. 100,000.
     pub requests: u32,
-    /// How long the head of a request may take to come. 10 s.
+    /// The time for a request head. 10 s.
     pub head_time: Duration,
-    /// How long a connection may say nothing between requests. 60 s.
+    /// The time a connection may be idle between requests. 60 s.
     pub idle_time: Duration,
-    /// How often it is looked whether a client takes what it asked for. 30 s.
+    /// The interval in which the progress of a response is checked. 30 s.
     pub send_time: Duration,
-    /// The least it must take in that time, for each second of it. 1 KiB.
+    /// The least bytes a second a client must accept on average in that interval. 1 KiB.
     pub send_rate_min: u64,
-    /// How long answers may take to be finished once the server is told to stop. 30 s.
+    /// The time responses have to complete once the server drains. 30 s.
     pub drain_time: Duration,
 }
 
@@ -150,7 +150,7 @@ impl Default for Limits {
 }
 
 impl Config {
-    /// A server of the files in `dir`, with the defaults told at each field.
+    /// Creates a configuration that serves `dir`, with the default of each field.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
@@ -167,35 +167,44 @@ impl Config {
         }
     }
 
-    /// Refuses what cannot work, and what would show files to others without being asked to.
+    /// Returns an error if a setting is invalid, or an address is public without `is_public`.
     pub(crate) fn check(&self) -> Result<()> {
         for address in [Some(&self.listen), self.admin.as_ref()].into_iter().flatten() {
-            if !self.is_public && !is_ours(address) {
+            if !self.is_public && !is_local(address) {
                 return Err(Error::Public { address: address.to_string() });
             }
         }
         let cache_control = self.content.cache_control.as_deref().unwrap_or_default();
         let is_text = |byte: u8| matches!(byte, b'\t' | b' '..=b'~');
         let tiers = &self.tiers;
-        let right = [
-            (cache_control.bytes().all(is_text), "what Cache-Control says must be plain text"),
-            ((1..=1024).contains(&self.threads), "threads must lie between 1 and 1,024"),
-            (tiers.cache_object_bytes_max <= 16 << 20, "an object of the cache is 16 MiB at most"),
-            ((1..=1024).contains(&tiers.disk_threads), "disk threads must lie between 1 and 1,024"),
-            (tiers.disk_queue_max >= 1, "the disk queue needs room for one"),
-            (tiers.promote_asked >= 1, "nothing is promoted before it was asked for once"),
-            (self.limits.connections >= 1, "a server needs at least one connection"),
-            (self.limits.requests >= 1, "a connection needs at least one request"),
+        let rules = [
+            (cache_control.bytes().all(is_text), "Cache-Control must be printable ASCII text"),
+            ((1..=1024).contains(&self.threads), "the number of threads must be 1 to 1,024"),
+            (
+                tiers.cache_object_bytes_max <= 16 << 20,
+                "the longest cached file must be at most 16 MiB",
+            ),
+            (
+                (1..=1024).contains(&tiers.disk_threads),
+                "the number of disk threads must be 1 to 1,024",
+            ),
+            (tiers.disk_queue_max >= 1, "the disk queue must hold at least 1 job"),
+            (tiers.promote_asked >= 1, "files can be promoted after 1 request at the earliest"),
+            (self.limits.connections >= 1, "the maximum must be at least one connection"),
+            (
+                self.limits.requests >= 1,
+                "the maximum must be at least one request for each connection",
+            ),
         ];
-        match right.into_iter().find(|(is_right, _)| !is_right) {
+        match rules.into_iter().find(|(is_valid, _)| !is_valid) {
             Some((_, why)) => Err(Error::Invalid(why)),
             None => Ok(()),
         }
     }
 }
 
-/// Whether only this machine can reach it.
-fn is_ours(address: &Address) -> bool {
+/// Returns `true` if only this machine can reach the address.
+fn is_local(address: &Address) -> bool {
     match address {
         Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
         Address::Unix(_) => true,
@@ -207,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_are_let_in_only_when_that_is_said() {
+    fn public_address_requires_is_public() {
         let with = |listen: &str, admin: Option<&str>, is_public| {
             let mut config = Config::new(".");
             config.listen = listen.parse().unwrap();
@@ -226,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn invalid_settings_are_refused_by_name() {
         type Change = fn(&mut Config);
         let wrong: &[(&str, Change)] = &[
             ("Cache-Control", |c| c.content.cache_control = Some("a\r\nX: y".to_owned())),

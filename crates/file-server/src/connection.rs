@@ -1,11 +1,10 @@
 //! A connection: what is kept of a client.
 
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_reactor::{self as reactor, Moved, Side, Socket};
+use haul_reactor::{self as reactor, LingeringClose, Next, Socket, SocketKind};
 
 use crate::access_log::Begun;
 use crate::caches::HotFile;
@@ -17,7 +16,7 @@ use crate::sending::Sending;
 use crate::stream::Counted;
 
 /// What is taken of a peer that goes on sending after the last answer, so that it gets to read it.
-const LINGER_BYTES: u64 = 1 << 20;
+const LINGER_BYTES: usize = 1 << 20;
 
 /// What other threads tell a connection.
 pub(crate) enum Message {
@@ -54,8 +53,8 @@ pub(crate) struct Connection {
     pub(crate) closes: bool,
     /// It may send more than was answered.
     pub(crate) sends_on: bool,
-    /// How much more is taken of it after the last answer; `None` before that.
-    pub(crate) lingers: Option<u64>,
+    /// After the last answer, if the peer sends more.
+    lingering: Option<LingeringClose>,
     /// It speaks HTTP/1.0, and takes it for granted that we close.
     pub(crate) is_old: bool,
     pub(crate) begun: Begun,
@@ -93,8 +92,8 @@ pub(crate) enum Flow {
 }
 
 impl reactor::Connection for Connection {
-    fn socket(&mut self, side: Side) -> Option<&mut Socket> {
-        (side == Side::Near).then_some(&mut self.socket)
+    fn socket(&mut self, side: SocketKind) -> Option<&mut Socket> {
+        (side == SocketKind::Accepted).then_some(&mut self.socket)
     }
 }
 
@@ -113,7 +112,7 @@ impl Connection {
             ready: None,
             closes: false,
             sends_on: false,
-            lingers: None,
+            lingering: None,
             is_old: false,
             begun: Begun::default(),
             deadline: Some(deadline),
@@ -151,25 +150,19 @@ impl Connection {
         }
     }
 
-    /// Takes what comes, until the peer closes: were anything unread when we close, the kernel
-    /// would tell the peer so in a way that makes it lose the last answer.
-    pub(crate) fn linger(&mut self) -> io::Result<Flow> {
-        let left = match self.lingers {
-            Some(left) => left,
-            // It has sent no more than was answered.
-            None if !self.sends_on && !self.socket.is_readable() => return Ok(Flow::Close),
+    /// Closes after the last answer, and lingers if the peer has sent more than was answered.
+    pub(crate) fn linger(&mut self, now: Instant) -> Next {
+        let closing = match &mut self.lingering {
+            Some(closing) => closing,
+            None if !self.sends_on && !self.socket.is_readable() => return Next::Close,
             None => {
-                self.socket.shut_write()?;
-                LINGER_BYTES
+                let deadline = self.deadline.unwrap_or(now);
+                match LingeringClose::begin(&mut self.socket, LINGER_BYTES, deadline) {
+                    Ok(closing) => self.lingering.insert(closing),
+                    Err(_closed) => return Next::Close,
+                }
             }
         };
-        let mut buffer = [0; 4096];
-        let (left, flow) = match self.socket.read(&mut buffer)? {
-            Moved::Bytes(0) => (left, Flow::Close),
-            Moved::Bytes(bytes) => (left.saturating_sub(bytes as u64), Flow::Go),
-            Moved::WouldBlock => (left, Flow::Wait),
-        };
-        self.lingers = Some(left);
-        Ok(if left == 0 { Flow::Close } else { flow })
+        closing.drive(&mut self.socket, now)
     }
 }

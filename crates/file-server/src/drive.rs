@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use haul_reactor::{Accepted, Event, Hub, Moved, Next, Service, Socket};
+use haul_reactor::{AcceptInfo, Context, Event, IoStatus, Next, Service, Socket};
 
 use crate::access_log::Ended;
 use crate::connection::{Connection, Flow, Message, State};
@@ -24,11 +24,11 @@ impl Service for Worker {
     type Connection = Connection;
     type Message = Message;
 
-    fn accepted(
+    fn on_accept(
         &mut self,
         socket: Socket,
-        from: Accepted,
-        hub: &mut Hub<'_, Message>,
+        from: AcceptInfo,
+        hub: &mut Context<'_, Message>,
     ) -> Option<Connection> {
         self.desk.counts.connections_opened.add(1);
         let deadline = hub.now() + self.desk.shared.limits.head_time;
@@ -39,7 +39,7 @@ impl Service for Worker {
         &mut self,
         connection: &mut Connection,
         event: Event<Message>,
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> Next {
         self.clock.turn(hub.now());
         match event {
@@ -51,24 +51,26 @@ impl Service for Worker {
                     return Next::Close;
                 }
             }
-            Event::Told(message) => connection.told(message),
-            Event::Ready | Event::Again | Event::Drain => {}
+            Event::Message(message) => connection.told(message),
+            Event::Ready | Event::Resume | Event::Drain => {}
         }
         (connection.share_bytes, connection.share_requests) = (SHARE_BYTES, SHARE_REQUESTS);
         loop {
             let flow = match &connection.state {
                 State::Reading => self.read(connection, hub),
                 // Nothing more is done for who hears no answer.
-                State::Waiting { .. } | State::Sending(_) if connection.socket.is_gone() => {
+                State::Waiting { .. } | State::Sending(_)
+                    if connection.socket.is_write_closed() =>
+                {
                     Ok(Flow::Close)
                 }
                 State::Waiting { .. } => Ok(Flow::Wait),
                 State::Sending(_) => self.send(connection, hub),
-                State::Lingering => connection.linger(),
+                State::Lingering => return connection.linger(hub.now()),
             };
             match flow {
                 Ok(Flow::Go) if connection.share_bytes == 0 || connection.share_requests == 0 => {
-                    return Next::Again;
+                    return Next::Yield;
                 }
                 Ok(Flow::Go) => {}
                 Ok(Flow::Wait) => return Next::Wait(connection.deadline),
@@ -78,7 +80,7 @@ impl Service for Worker {
         }
     }
 
-    fn closed(&mut self, connection: Connection) {
+    fn on_close(&mut self, connection: Connection) {
         self.desk.counts.connections_closed.add(1);
         if let State::Sending(sending) = &connection.state {
             self.desk.counts.cut_short.add(1);
@@ -98,7 +100,7 @@ impl Worker {
         match &connection.state {
             State::Sending(sending) => {
                 let wanted = least.saturating_mul(period.as_secs().max(1));
-                let held = haul_disk::unconfirmed(&connection.socket).ok();
+                let held = haul_disk::send_queue_bytes(&connection.socket).ok();
                 // What the disk has not given yet nobody can take.
                 if connection.pace.is_enough(held, wanted) || sending.is_reading {
                     connection.deadline = Some(now + period);
@@ -119,7 +121,7 @@ impl Worker {
     fn read(
         &mut self,
         connection: &mut Connection,
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> io::Result<Flow> {
         if connection.has_unread {
             connection.has_unread = false;
@@ -134,8 +136,8 @@ impl Worker {
         let mut buffer = std::mem::take(&mut self.buffer);
         let moved = connection.socket.read(&mut buffer);
         let flow = match moved {
-            Ok(Moved::Bytes(0)) => Ok(Flow::Close),
-            Ok(Moved::Bytes(bytes)) => {
+            Ok(IoStatus::Bytes(0)) => Ok(Flow::Close),
+            Ok(IoStatus::Bytes(bytes)) => {
                 let received = &buffer[..bytes];
                 if connection.input.is_empty() {
                     let (taken, flow) = self.requests(connection, received, hub);
@@ -147,7 +149,7 @@ impl Worker {
                     self.understand(connection, input, hub)
                 }
             }
-            Ok(Moved::WouldBlock) => Ok(Flow::Go),
+            Ok(IoStatus::WouldBlock) => Ok(Flow::Go),
             Err(error) => Err(error),
         };
         self.buffer = buffer;
@@ -159,7 +161,7 @@ impl Worker {
         &mut self,
         connection: &mut Connection,
         mut input: Vec<u8>,
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> io::Result<Flow> {
         let (taken, flow) = self.requests(connection, &input, hub);
         input.drain(..taken);
@@ -170,13 +172,13 @@ impl Worker {
     fn send(
         &mut self,
         connection: &mut Connection,
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> io::Result<Flow> {
         let State::Sending(sending) = &mut connection.state else { return Ok(Flow::Go) };
         if !connection.socket.is_writable() {
             return Ok(Flow::Wait);
         }
-        let remote = || hub.remote();
+        let remote = || hub.message_sender();
         let progress = sending.step(
             &mut connection.socket,
             &self.desk,

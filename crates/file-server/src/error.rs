@@ -1,12 +1,12 @@
-//! Why a server does not start, or ends.
+//! Errors of starting and running a server.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The result of what can fail.
+/// The result of starting or running a server.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a server does not start, or ends.
+/// An error that prevents a server from starting, or ends it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,33 +15,33 @@ pub enum Error {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// The kernel's reason.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// An address to listen on is open to others, and that was not asked for.
+    /// An address to listen on is public, and [`Config::is_public`](crate::Config) is not set.
     #[error(
-        "{address} can be reached by others, and everything below the directory is served \
-             without asking who it is"
+        "refusing to listen on {address}: other machines can reach it, and everyone could read \
+             all files below the directory; allow public addresses or listen on 127.0.0.1"
     )]
     Public {
         /// The address.
         address: String,
     },
-    /// What was configured cannot work.
+    /// A setting is invalid; the message names it.
     #[error("{0}")]
     Invalid(&'static str),
-    /// An address cannot be listened at.
+    /// An address cannot be listened on: choose another, or stop the process that uses it.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: String,
-        /// The kernel's reason.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// The kernel does not say any more which sockets are ready.
+    /// The kernel refused to wait for sockets.
     #[error("cannot wait for sockets")]
     Poll(#[source] io::Error),
-    /// A thread cannot be started.
+    /// The kernel refused a thread.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),
 }

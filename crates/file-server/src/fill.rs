@@ -3,8 +3,8 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use haul_pipe::{Drained, Filled, Lease};
-use haul_reactor::{Moved, Socket};
+use haul_pipe::{DrainOutcome, Filled, Lease};
+use haul_reactor::{IoStatus, Socket};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -60,16 +60,16 @@ impl Window {
     }
 
     /// Moves to the socket what there is room for. After the last byte nothing is left inside.
-    pub(crate) fn send_some(&mut self, socket: &mut Socket, more: bool) -> io::Result<Moved> {
+    pub(crate) fn send_some(&mut self, socket: &mut Socket, more: bool) -> io::Result<IoStatus> {
         let share = self.bytes.min(SHARE_BYTES);
         let more = more || share < self.bytes;
         let bytes_max = usize::try_from(share).unwrap_or(usize::MAX);
         let moved = match &mut self.holder {
             Holder::Pipe(lease) => match lease.drain(&*socket, bytes_max, more) {
-                Ok(Drained::Bytes(bytes)) => Moved::Bytes(bytes),
-                Ok(Drained::TargetFull) => {
-                    socket.target_was_full();
-                    Moved::WouldBlock
+                Ok(DrainOutcome::Bytes(bytes)) => IoStatus::Bytes(bytes),
+                Ok(DrainOutcome::TargetFull) => {
+                    socket.clear_writable();
+                    IoStatus::WouldBlock
                 }
                 Err(error) => return Err(error.source),
             },
@@ -80,7 +80,7 @@ impl Window {
                 write(&buffer[*sent..][..bytes_max], sent, socket, more)?
             }
         };
-        if let Moved::Bytes(bytes) = moved {
+        if let IoStatus::Bytes(bytes) = moved {
             self.bytes -= bytes as u64;
         }
         if let (0, Holder::Pipe(lease)) = (self.bytes, &mut self.holder) {
@@ -92,9 +92,9 @@ impl Window {
     }
 }
 
-fn write(bytes: &[u8], sent: &mut usize, socket: &mut Socket, more: bool) -> io::Result<Moved> {
+fn write(bytes: &[u8], sent: &mut usize, socket: &mut Socket, more: bool) -> io::Result<IoStatus> {
     let moved = socket.write(&[IoSlice::new(bytes)], more)?;
-    if let Moved::Bytes(bytes) = moved {
+    if let IoStatus::Bytes(bytes) = moved {
         *sent += bytes;
     }
     Ok(moved)

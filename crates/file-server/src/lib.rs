@@ -1,20 +1,20 @@
-//! Files over HTTP/1.1: hot ones from memory, cold ones past the page cache.
+//! An HTTP/1.1 file server: hot files from memory, cold files bypassing the page cache.
 //!
 //! # What it is
-//! A server of the files below a directory, for machines on which a few files are asked for all the
-//! time and many others now and then. What is downloaded once does not push out what everybody
-//! wants, and nobody's page waits for somebody's download.
+//! A server of the files below a directory, for machines on which a few files are hot and many
+//! others are requested now and then. Cold downloads neither evict hot files from the page cache
+//! nor delay other clients.
 //!
-//! | tier | what | how |
+//! | tier | files | method |
 //! |---|---|---|
-//! | [`Tier::Memory`] | small files | head and body from a cache of our own, in one send |
-//! | [`Tier::Resident`] | what is in the page cache | `sendfile` |
-//! | [`Tier::Direct`] | cold, from 1 MiB on | direct reads into one of two buffers in huge pages, while the other one is sent ([`Cold`]) |
-//! | [`Tier::Read`] | cold and small, or asked for often | read by way of the page cache, where it stays |
-//! | [`Tier::Uncached`] | as direct, where there are no direct reads or no buffers | read into a buffer, and dropped from the page cache |
+//! | [`Tier::Memory`] | small hot files | head and body from an application cache, in one send |
+//! | [`Tier::Resident`] | files in the page cache | `sendfile(2)` |
+//! | [`Tier::Direct`] | cold, 1 MiB or longer | `O_DIRECT` reads into one of two huge-page buffers while the other one is sent ([`Cold`]) |
+//! | [`Tier::Read`] | cold and small, or requested often | read through the page cache, where the data stays |
+//! | [`Tier::Uncached`] | as `Direct`, without `O_DIRECT` support or a free buffer | read into a buffer, then dropped from the page cache |
 //!
-//! The choice is made for each 2 MiB of an answer, from what of it is in memory and how often it was
-//! asked for.
+//! The tier is selected for each 2 MiB of a response, by how much of it is in memory and how often
+//! it was requested.
 //!
 //! # Example
 //! ```
@@ -35,44 +35,44 @@
 //!
 //! let mut client = TcpStream::connect(address)?;
 //! client.write_all(b"GET /greeting.txt HTTP/1.0\r\nRange: bytes=1-3\r\n\r\n")?;
-//! let mut answer = String::new();
-//! client.read_to_string(&mut answer)?;
-//! assert!(answer.starts_with("HTTP/1.1 206 Partial Content\r\n"));
-//! assert!(answer.ends_with("\r\n\r\nell"));
+//! let mut response = String::new();
+//! client.read_to_string(&mut response)?;
+//! assert!(response.starts_with("HTTP/1.1 206 Partial Content\r\n"));
+//! assert!(response.ends_with("\r\n\r\nell"));
 //!
-//! handle.drain(); // takes on nobody, finishes what was begun
+//! handle.drain(); // accepts no more connections, and completes the responses under way
 //! thread.join().unwrap()?;
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Promises
-//! - Nothing outside of the directory is served: neither by `..`, nor by a symbolic link, nor by
-//!   one that is exchanged at the right moment. Only regular files are.
-//! - The threads that serve never wait for a disk. What is not in memory, names included, is left
-//!   to others, and what others do is bounded: [`Tiers::disk_threads`], [`Tiers::carriers_max`].
-//! - An answer is never continued with another file: one that gets shorter ends its connection
-//!   (of what the kernel has taken already, what was cut off becomes zeros), one that is replaced is
-//!   sent to its end.
-//! - A head that does not come, and a client that does not take what it asked for, are not waited
-//!   for longer than [`Limits`] say.
-//! - Only this machine can connect, unless [`Config::is_public`] says otherwise.
+//! - Nothing outside of the directory is served: not by `..`, not by a symbolic link, and not by a
+//!   link that is replaced during the lookup. Only regular files are served.
+//! - The serving threads never wait for a disk. Lookups and reads that would block run on disk
+//!   threads, and their number is limited: [`Tiers::disk_threads`], [`Tiers::carriers_max`].
+//! - A response never continues with another file. If the file is truncated, the connection ends
+//!   (bytes the kernel has already queued become zeros); if it is replaced, the old file is sent to
+//!   its end.
+//! - Slow clients are disconnected after the timeouts in [`Limits`].
+//! - Only loopback addresses and unix sockets are listened on unless [`Config::is_public`] is set.
 //!
 //! # Cost
-//! A request for a small hot file is one `recv` and one `sendmsg`, without an allocation; one for a
-//! file that is open and in memory is two calls more; a test counts them. An idle connection is a
-//! descriptor and its state. A cold download takes one or two buffers of 2 MiB while it runs, and
-//! no page of the page cache.
+//! A request for a small hot file is one `recv` and one `sendmsg` without an allocation; a request
+//! for a file that is open and in the page cache is two calls more (both verified by a test). An
+//! idle connection is a descriptor and its state. A cold download uses one or two buffers of 2 MiB
+//! while it runs, and no page cache.
 //!
 //! # What it is not
-//! No TLS, no HTTP/2: put a proxy in front. It compresses nothing, rewrites nothing, runs nothing.
-//! A file that is written in place while it is sent is sent as it is then: replace files by renaming.
-//! Two states of a file with the same length, inode and time, to the nanosecond, have the same tag.
+//! It has no TLS and no HTTP/2: put a proxy in front. It does not compress, rewrite or execute
+//! anything. A file that is written in place is sent as it is at that moment: replace files by
+//! renaming. Two versions of a file with the same length, inode and time, to the nanosecond, have
+//! the same entity tag.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[RFC9110\] what is answered; \[TinyLFU17\] how often something
-//! was asked for, in little memory; \[NginxThreads15\] why a thread that serves must not wait for a disk;
-//! the manual pages `splice(2)`, `openat2(2)`, `cachestat(2)`.
+//! Keys refer to `docs/sources.md`: \[RFC9110\] HTTP semantics; \[TinyLFU17\] request frequencies
+//! in little memory; \[NginxThreads15\] why a serving thread must not wait for a disk; the manual
+//! pages `splice(2)`, `openat2(2)`, `cachestat(2)`.
 
 mod access_log;
 mod admin;
@@ -81,7 +81,6 @@ mod asking;
 mod caches;
 mod carrier;
 mod coding;
-mod conditions;
 mod config;
 mod connection;
 mod content_type;
@@ -98,7 +97,6 @@ mod meta;
 mod metrics;
 mod pace;
 mod path;
-mod range;
 mod requests;
 mod resident;
 mod root;

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_reactor::{Hub, Moved};
+use haul_reactor::{Context, IoStatus};
 use rustix::fs::{self, Mode, OFlags};
 
 use crate::answer::{self, Page};
@@ -41,7 +41,7 @@ impl Worker {
         connection: &mut Connection,
         what: &What<'_>,
         ready: Option<Done>,
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> io::Result<Outcome> {
         let shared = Arc::clone(&self.desk.shared);
         let now_ms = self.ms(hub);
@@ -90,7 +90,7 @@ impl Worker {
         connection: &mut Connection,
         what: &What<'_>,
         status: u16,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
     ) -> Outcome {
         let kept = matches!(status, 500 | 503).then(|| self.desk.shared.caches.any(what.asked));
         match kept.flatten() {
@@ -105,7 +105,7 @@ impl Worker {
         &self,
         connection: &mut Connection,
         what: &What<'_>,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
     ) -> Outcome {
         let shared = &self.desk.shared;
         let (finder, caches) = (Arc::clone(&shared.finder), Arc::clone(&shared.caches));
@@ -137,11 +137,11 @@ impl Worker {
         &self,
         connection: &mut Connection,
         what: &What<'_>,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
         find: impl FnOnce() -> Done + Send + 'static,
     ) -> Outcome {
-        let (asker, remote) = (Arc::new(()), hub.remote());
-        let job = move || remote.tell(Message::Ready(find()));
+        let (asker, remote) = (Arc::new(()), hub.message_sender());
+        let job = move || remote.send(Message::Ready(find()));
         match self.desk.shared.disk.hand_small(Some(Arc::downgrade(&asker)), job) {
             Ok(()) => {
                 self.desk.counts.disk_jobs.add(1);
@@ -157,7 +157,7 @@ impl Worker {
         what: &What<'_>,
         file: Arc<OpenFile>,
         found_ms: u64,
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> io::Result<Outcome> {
         let shared = Arc::clone(&self.desk.shared);
         if let Some(hot) = shared.caches.hot_in_state(what.asked, &file.meta) {
@@ -186,7 +186,7 @@ impl Worker {
         connection: &mut Connection,
         what: &What<'_>,
         dir: Arc<OwnedFd>,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
     ) -> Outcome {
         let Ok(stat) = fs::fstat(&*dir) else {
             return self.fail(connection, what, 500, hub);
@@ -214,7 +214,7 @@ impl Worker {
         connection: &mut Connection,
         what: &What<'_>,
         file: Arc<HotFile>,
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> io::Result<Outcome> {
         if what.is_head || what.asking.is_conditional || what.asking.range.is_some() {
             return Ok(self.give(connection, what, &Source::Hot(file, Tier::Memory), hub));
@@ -225,8 +225,8 @@ impl Worker {
         let all = pieces.map(IoSlice::new);
         let all = [all[0], all[1], all[2], IoSlice::new(&file.body)];
         let sent = match connection.socket.write(&all, false) {
-            Ok(Moved::Bytes(sent)) => sent,
-            Ok(Moved::WouldBlock) => 0,
+            Ok(IoStatus::Bytes(sent)) => sent,
+            Ok(IoStatus::WouldBlock) => 0,
             Err(error) => {
                 self.desk.counts.cut_short.add(1);
                 self.answered(connection, 200, 0, Tier::Memory);
@@ -249,7 +249,7 @@ impl Worker {
         connection: &mut Connection,
         what: &What<'_>,
         source: &Source,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
     ) -> Outcome {
         let manner = self.manner(connection, what.is_head);
         let sending = answer::file(&manner, what.asking, source, || self.boundary());
@@ -262,7 +262,7 @@ impl Worker {
         connection: &mut Connection,
         page: &Page,
         is_head: bool,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
     ) -> Outcome {
         let sending = answer::page(&self.manner(connection, is_head), page);
         self.begin_sending(connection, sending, hub.now());
@@ -274,7 +274,7 @@ impl Worker {
         connection: &mut Connection,
         what: &What<'_>,
         listed: &Arc<Listed>,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
     ) -> Outcome {
         let sending = answer::listing(&self.manner(connection, what.is_head), listed);
         self.begin_sending(connection, sending, hub.now());
@@ -286,13 +286,13 @@ impl Worker {
     fn wait_for(
         &self,
         connection: &mut Connection,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
         work: Work,
         in_any_case: bool,
         job: impl FnOnce() -> Done + Send + 'static,
     ) -> Outcome {
-        let remote = hub.remote();
-        let tell = move |done| remote.tell(Message::Ready(done));
+        let remote = hub.message_sender();
+        let tell = move |done| remote.send(Message::Ready(done));
         wait(connection, self.together(work, tell, in_any_case, job))
     }
 

@@ -2,9 +2,9 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haul_http1::{Date, HeadWriter, Unwritable};
+use haul_http1::{Date, EntityTag, HeadWriter, InvalidHead, Validators};
 use rustix::fs::Stat;
 
 use crate::coding::Coding;
@@ -60,7 +60,7 @@ pub(crate) type Lines = Vec<(&'static str, String)>;
 pub(crate) struct Meta {
     pub(crate) version: Version,
     pub(crate) tag: String,
-    pub(crate) modified_s: u64,
+    modified: SystemTime,
     pub(crate) content_type: String,
     /// Another client could have got another form.
     pub(crate) varies: bool,
@@ -90,11 +90,11 @@ impl Meta {
         stat: &Stat,
         chosen: Chosen,
         cache_control: Option<&str>,
-    ) -> Result<Self, Unwritable> {
+    ) -> Result<Self, InvalidHead> {
         let version = Version::of(stat);
         let tag = version.tag(chosen.coding);
         let modified_s = u64::try_from(version.modified.0).unwrap_or(0);
-        let modified = Date::of(UNIX_EPOCH + Duration::from_secs(modified_s));
+        let modified = UNIX_EPOCH + Duration::from_secs(modified_s);
         let mut always = vec![("ETag", tag.clone())];
         if chosen.varies {
             always.push(("Vary", "Accept-Encoding".to_owned()));
@@ -102,9 +102,8 @@ impl Meta {
         if let Some(value) = cache_control {
             always.push(("Cache-Control", value.to_owned()));
         }
-        let modified = String::from_utf8_lossy(modified.as_bytes()).into_owned();
-        let mut with_body =
-            vec![("Last-Modified", modified), ("Accept-Ranges", "bytes".to_owned())];
+        let date = String::from_utf8_lossy(Date::of(modified).as_bytes()).into_owned();
+        let mut with_body = vec![("Last-Modified", date), ("Accept-Ranges", "bytes".to_owned())];
         if let Some(coding) = chosen.coding {
             with_body.push(("Content-Encoding", coding.name().to_owned()));
         }
@@ -124,13 +123,18 @@ impl Meta {
         Ok(Self {
             version,
             tag,
-            modified_s,
+            modified,
             content_type,
             varies: chosen.varies,
             always,
             with_body,
             whole,
         })
+    }
+
+    /// Returns the validators, which conditions are evaluated against.
+    pub(crate) fn validators(&self) -> Validators<'_> {
+        Validators { tag: EntityTag::strong(self.tag.as_bytes()), modified: self.modified }
     }
 }
 

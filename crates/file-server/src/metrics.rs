@@ -1,7 +1,9 @@
 //! What was done, counted. Each thread counts for itself; whoever asks gets the sum.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use haul_admin_endpoint::Exposition;
+use haul_admin_endpoint::MetricType::Counter;
 
 use crate::tier::Tier;
 
@@ -74,45 +76,45 @@ impl Counts {
     }
 }
 
-/// What a server did and holds.
+/// Statistics of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Answers by status.
+    /// Responses by status code.
     pub statuses: Vec<(u16, u64)>,
-    /// Answers and bytes of bodies, by tier.
+    /// Responses and body bytes, by tier.
     pub tiers: Vec<(Tier, u64, u64)>,
-    /// Connections taken so far.
+    /// Connections accepted.
     pub connections: u64,
-    /// Connections open now.
+    /// Open connections.
     pub connections_open: u64,
     /// Connections closed because a client was too slow.
     pub too_slow: u64,
-    /// Answers that ended early.
+    /// Responses that ended early: the client closed, or the file was truncated.
     pub cut_short: u64,
-    /// Look-ups and reads handed to the threads that may wait.
+    /// Lookups and reads passed to disk threads.
     pub disk_jobs: u64,
-    /// Those that wait now.
+    /// Disk jobs that are queued.
     pub disk_jobs_waiting: u64,
-    /// Those that were not taken on, since too many waited.
+    /// Disk jobs refused because the queue was full.
     pub disk_jobs_refused: u64,
-    /// Those that were not done, since their clients were gone.
+    /// Disk jobs dropped because their clients had disconnected.
     pub disk_jobs_dropped: u64,
-    /// Windows that were to be read directly, and were not.
+    /// Windows of 2 MiB that should have been read with `O_DIRECT` and were not.
     pub fallbacks: u64,
-    /// Files in the application's cache, and the bytes they take.
+    /// Files in the application cache.
     pub cached_files: u64,
-    /// The bytes they take.
+    /// Bytes in the application cache.
     pub cached_bytes: u64,
-    /// Files kept open.
+    /// Files kept open for later requests.
     pub open_files: u64,
-    /// The bytes of listings, kept or on their way to clients.
+    /// Bytes of directory listings, cached or being sent.
     pub listings_bytes: u64,
-    /// Buffers, or pipes, made so far.
+    /// Buffers or pipes created.
     pub carriers_made: u64,
-    /// Those with bytes in them now, or about to.
+    /// Buffers or pipes in use.
     pub carriers_lent: u64,
-    /// How often there was none.
+    /// Requests for a buffer or pipe when none was free.
     pub carriers_refused: u64,
 }
 
@@ -143,63 +145,67 @@ impl Stats {
         self.fallbacks += counts.fallbacks.get();
     }
 
-    /// Answers and bytes of one tier.
+    /// Returns the responses and bytes of one tier.
     #[must_use]
     pub fn tier(&self, tier: Tier) -> (u64, u64) {
         let row = self.tiers.iter().find(|row| row.0 == tier);
         row.map_or((0, 0), |row| (row.1, row.2))
     }
 
-    /// As Prometheus reads it.
+    /// Returns the statistics in the text format of Prometheus.
     #[must_use]
     pub fn to_prometheus(&self) -> String {
-        let mut text = String::new();
-        let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, u64)]| {
-            // Writing to a string does not fail.
-            write!(text, "# HELP haul_files_{name} {help}\n# TYPE haul_files_{name} {kind}\n")
-                .unwrap_or_default();
-            for (labels, value) in rows {
-                writeln!(text, "haul_files_{name}{labels} {value}").unwrap_or_default();
-            }
-        };
-        let statuses: Vec<_> =
-            self.statuses.iter().map(|(code, n)| (format!("{{code=\"{code}\"}}"), *n)).collect();
-        family("requests_total", "counter", "Answers, by status.", &statuses);
-        let of_tier = |pick: fn(&(Tier, u64, u64)) -> u64| -> Vec<_> {
-            let row =
-                |row: &(Tier, u64, u64)| (format!("{{tier=\"{}\"}}", row.0.name()), pick(row));
-            self.tiers.iter().map(row).collect()
-        };
-        let help = "Answers with bytes of a file, by where most of them came from.";
-        family("tier_requests_total", "counter", help, &of_tier(|row| row.1));
-        let help = "Bytes of files sent, by where they came from.";
-        family("tier_sent_bytes_total", "counter", help, &of_tier(|row| row.2));
-        for (name, kind, help, value) in self.singles() {
-            family(name, kind, help, &[(String::new(), value)]);
+        let mut page = Exposition::default();
+        let help = "Responses, by status code.";
+        let mut family = page.family("haul_files_requests_total", Counter, help);
+        for (code, count) in &self.statuses {
+            family.sample(&[("code", &code.to_string())], *count);
         }
-        text
+        let help = "Responses with file data, by the tier of most of their bytes.";
+        let mut family = page.family("haul_files_tier_requests_total", Counter, help);
+        for (tier, requests, _) in &self.tiers {
+            family.sample(&[("tier", tier.name())], *requests);
+        }
+        let help = "File bytes sent, by tier.";
+        let mut family = page.family("haul_files_tier_sent_bytes_total", Counter, help);
+        for (tier, _, bytes) in &self.tiers {
+            family.sample(&[("tier", tier.name())], *bytes);
+        }
+        self.connections_and_jobs(&mut page);
+        self.memory(&mut page);
+        page.into_text()
     }
 
-    fn singles(&self) -> [(&'static str, &'static str, &'static str, u64); 16] {
-        let (counter, gauge) = ("counter", "gauge");
-        [
-            ("connections_total", counter, "Connections taken.", self.connections),
-            ("connections", gauge, "Connections open.", self.connections_open),
-            ("slow_closed_total", counter, "Connections closed for slowness.", self.too_slow),
-            ("cut_short_total", counter, "Answers that ended early.", self.cut_short),
-            ("disk_jobs_total", counter, "Look-ups and reads that may wait.", self.disk_jobs),
-            ("disk_jobs_waiting", gauge, "Those that wait.", self.disk_jobs_waiting),
-            ("disk_jobs_refused_total", counter, "Too many waited.", self.disk_jobs_refused),
-            ("disk_jobs_dropped_total", counter, "Nobody waited.", self.disk_jobs_dropped),
-            ("fallbacks_total", counter, "Direct reads that were not.", self.fallbacks),
-            ("cached_files", gauge, "Files in the application's cache.", self.cached_files),
-            ("cached_bytes", gauge, "Memory they take.", self.cached_bytes),
-            ("open_files", gauge, "Files kept open.", self.open_files),
-            ("listings_bytes", gauge, "Memory of listings.", self.listings_bytes),
-            ("carriers_made_total", counter, "Buffers or pipes made.", self.carriers_made),
-            ("carriers_lent", gauge, "Buffers or pipes in use.", self.carriers_lent),
-            ("carriers_refused_total", counter, "How often there was none.", self.carriers_refused),
-        ]
+    fn connections_and_jobs(&self, page: &mut Exposition) {
+        page.counter("haul_files_connections_total", "Connections accepted.", self.connections);
+        page.gauge("haul_files_connections", "Open connections.", self.connections_open);
+        let help = "Connections closed because the client was too slow.";
+        page.counter("haul_files_slow_closed_total", help, self.too_slow);
+        page.counter("haul_files_cut_short_total", "Responses that ended early.", self.cut_short);
+        let help = "Lookups and reads on disk threads.";
+        page.counter("haul_files_disk_jobs_total", help, self.disk_jobs);
+        page.gauge("haul_files_disk_jobs_waiting", "Queued disk jobs.", self.disk_jobs_waiting);
+        let help = "Disk jobs refused: queue full.";
+        page.counter("haul_files_disk_jobs_refused_total", help, self.disk_jobs_refused);
+        let help = "Disk jobs dropped: client gone.";
+        page.counter("haul_files_disk_jobs_dropped_total", help, self.disk_jobs_dropped);
+        let help = "Reads that fell back from O_DIRECT.";
+        page.counter("haul_files_fallbacks_total", help, self.fallbacks);
+    }
+
+    fn memory(&self, page: &mut Exposition) {
+        let help = "Files in the application cache.";
+        page.gauge("haul_files_cached_files", help, self.cached_files);
+        let help = "Bytes in the application cache.";
+        page.gauge("haul_files_cached_bytes", help, self.cached_bytes);
+        page.gauge("haul_files_open_files", "Open files in the cache.", self.open_files);
+        let help = "Bytes of directory listings.";
+        page.gauge("haul_files_listings_bytes", help, self.listings_bytes);
+        let help = "Buffers or pipes created.";
+        page.counter("haul_files_carriers_made_total", help, self.carriers_made);
+        page.gauge("haul_files_carriers_lent", "Buffers or pipes in use.", self.carriers_lent);
+        let help = "Requests when no buffer was free.";
+        page.counter("haul_files_carriers_refused_total", help, self.carriers_refused);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use haul_http1::{Framing, Request, Version, parse_request};
-use haul_reactor::Hub;
+use haul_reactor::Context;
 
 use crate::access_log::LogFormat;
 use crate::answer::{self, Page};
@@ -40,7 +40,7 @@ impl Worker {
         &mut self,
         connection: &mut Connection,
         bytes: &[u8],
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> (usize, io::Result<Flow>) {
         let mut taken = 0;
         loop {
@@ -90,7 +90,7 @@ impl Worker {
         connection: &mut Connection,
         status: u16,
         reason: &str,
-        hub: &Hub<'_, Message>,
+        hub: &Context<'_, Message>,
     ) {
         (connection.closes, connection.sends_on) = (true, true);
         connection.begun.begin(&[b"-"], None);
@@ -103,7 +103,7 @@ impl Worker {
         &mut self,
         connection: &mut Connection,
         request: &Request<'_>,
-        hub: &mut Hub<'_, Message>,
+        hub: &mut Context<'_, Message>,
     ) -> io::Result<Outcome> {
         let ready = connection.ready.take();
         let asking = Asking::of(request.fields);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_reactor::{Moved, Remote, Socket};
+use haul_reactor::{IoStatus, MessageSender, Socket};
 
 use crate::caches::HotFile;
 use crate::connection::Message;
@@ -157,7 +157,7 @@ impl Sending {
         desk: &Desk,
         now: Instant,
         counted: &mut Counted,
-        remote: impl Fn() -> Remote<Message>,
+        remote: impl Fn() -> MessageSender<Message>,
     ) -> io::Result<Progress> {
         if self.out_at < self.out.len() {
             return self.send_out(socket, desk);
@@ -199,7 +199,9 @@ impl Sending {
         };
         let more = matches!(self.body, Body::File(_)) || !self.parts.is_empty();
         let pieces = [IoSlice::new(first), IoSlice::new(then)];
-        let Moved::Bytes(bytes) = socket.write(&pieces, more)? else { return Ok(Progress::Full) };
+        let IoStatus::Bytes(bytes) = socket.write(&pieces, more)? else {
+            return Ok(Progress::Full);
+        };
         let of_first = bytes.min(first.len());
         let of_body = (bytes - of_first) as u64;
         let head_left = self.head_bytes.saturating_sub(self.out_at);

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::Admin;
-use haul_reactor::{self as reactor, Address, Gate, Listener, Reactor, TcpOptions};
+use haul_reactor::{self as reactor, Address, AdmissionLimit, Listener, Reactor, TcpOptions};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::admin::Telling;
@@ -34,7 +34,7 @@ const BACKLOG: i32 = 1024;
 /// How often it is looked which files need not be open any more.
 const SWEEP_TIME: Duration = Duration::from_secs(5);
 
-/// A server that listens already, and serves once it is [run](Server::run).
+/// A server that listens, and serves once [`Server::run`] is called.
 pub struct Server {
     workers: Vec<Reactor<Worker>>,
     admin: Option<Admin>,
@@ -44,16 +44,16 @@ pub struct Server {
     drain_time: Duration,
 }
 
-/// Where a server listens.
+/// The addresses a server listens on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
-    /// Where clients connect.
+    /// The address clients connect to.
     pub listen: Address,
-    /// Where metrics and health are told.
+    /// The address of metrics and health.
     pub admin: Option<Address>,
 }
 
-/// A running server, from other threads.
+/// A handle to a running server for other threads.
 #[derive(Debug)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -84,16 +84,16 @@ struct EndState {
 }
 
 impl Server {
-    /// Opens the directory and listens. Clients may connect from now on, and are answered once it
-    /// runs.
+    /// Opens the directory and listens. The kernel queues connections from now on; they are served
+    /// once [`Self::run`] is called.
     ///
     /// # Errors
-    /// When the directory cannot be opened, an address cannot be listened at, or others could reach
-    /// it and that was not asked for.
+    /// The directory cannot be opened, a setting is invalid, or an address cannot be listened on or
+    /// is public without [`Config::is_public`].
     pub fn bind(config: Config) -> Result<Self> {
         config.check()?;
         let shared = Arc::new(shared(&config)?);
-        let gate = Gate::new(config.limits.connections);
+        let gate = AdmissionLimit::new(config.limits.connections);
         let first = listen(&config.listen)?;
         let listens = first.address().clone();
         let mut listeners = vec![first];
@@ -130,23 +130,23 @@ impl Server {
         })
     }
 
-    /// Where it listens: ports of 0 have become free ones.
+    /// Returns the addresses the server listens on, with the ports the kernel chose for port 0.
     #[must_use]
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// For other threads: what it does, and its end.
+    /// Returns a handle for other threads.
     #[must_use]
     pub fn handle(&self) -> Arc<Handle> {
         Arc::clone(&self.handle)
     }
 
-    /// Serves until [`Handle::drain`] or [`Handle::stop`] is called. Then it takes on nobody, and
-    /// returns once all answers are sent, or the drain time is over.
+    /// Serves until [`Handle::drain`] or [`Handle::stop`] is called. Then it stops accepting, and
+    /// returns once all responses are sent or the drain time is over.
     ///
     /// # Errors
-    /// When threads cannot be started, or the kernel does not say any more what is ready.
+    /// A thread cannot be started, or the kernel refuses to wait for sockets.
     pub fn run(self) -> Result<()> {
         let mut threads = Vec::new();
         for worker in self.workers {
@@ -258,15 +258,16 @@ fn shared(config: &Config) -> Result<Shared> {
 }
 
 impl Handle {
-    /// Takes on nobody any more, and ends the server when what was begun is done, or the drain time
-    /// is over.
+    /// Stops accepting, and ends the server when the responses under way are complete or the drain
+    /// time is over.
     pub fn drain(&self) {
-        // First: a thread without connections ends at once, and must not seem to have done so unasked.
+        // First: a thread without connections ends at once, and must not seem to have done so
+        // unasked.
         self.end.ask(false);
         self.threads.iter().for_each(|thread| thread.reactor.drain());
     }
 
-    /// Ends the server now, and closes what is under way.
+    /// Ends the server at once, and closes all connections.
     pub fn stop(&self) {
         self.threads.iter().for_each(|thread| thread.reactor.stop());
         self.end.ask(true);
@@ -287,7 +288,7 @@ impl Handle {
         self.shared.hosts.allows(host)
     }
 
-    /// What it did and holds.
+    /// Returns the statistics so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();

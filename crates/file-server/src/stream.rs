@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_reactor::{Moved, Remote, Socket};
+use haul_reactor::{IoStatus, MessageSender, Socket};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::connection::Message;
@@ -107,7 +107,7 @@ impl Stream {
         desk: &Desk,
         now: Instant,
         counted: &mut Counted,
-        remote: impl Fn() -> Remote<Message>,
+        remote: impl Fn() -> MessageSender<Message>,
     ) -> io::Result<Step> {
         if self.window.is_none() {
             match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
@@ -157,7 +157,7 @@ impl Stream {
         desk: &Desk,
         now: Instant,
         counted: &mut Counted,
-        remote: &impl Fn() -> Remote<Message>,
+        remote: &impl Fn() -> MessageSender<Message>,
     ) {
         if from < self.end && !self.is_slow {
             let source = self.source(from, desk, now, counted);
@@ -167,13 +167,13 @@ impl Stream {
         }
     }
 
-    fn ask(&mut self, from: u64, source: Source, desk: &Desk, remote: Remote<Message>) {
+    fn ask(&mut self, from: u64, source: Source, desk: &Desk, remote: MessageSender<Message>) {
         self.ahead = Ahead::Asked;
         desk.counts.disk_jobs.add(1);
         let carrier = desk.carriers.lend();
         let (file, end) = (Arc::clone(&self.file), window_end(from, self.end));
         desk.shared.disk.hand_big(Arc::downgrade(&self.is_wanted), move || {
-            remote.tell(Message::Filled(fill(&file, source, from, end, carrier)));
+            remote.send(Message::Filled(fill(&file, source, from, end, carrier)));
         });
     }
 
@@ -248,7 +248,7 @@ impl Stream {
                 Ok(Step::Sent(sent as u64, Tier::Resident))
             }
             Err(Errno::AGAIN) => {
-                socket.target_was_full();
+                socket.clear_writable();
                 Ok(Step::Full)
             }
             Err(Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::OPNOTSUPP) => {
@@ -275,8 +275,8 @@ impl Window {
     fn send(&mut self, socket: &mut Socket, more: bool) -> io::Result<Step> {
         let tier = self.tier;
         match self.send_some(socket, more)? {
-            Moved::Bytes(bytes) => Ok(Step::Sent(bytes as u64, tier)),
-            Moved::WouldBlock => Ok(Step::Full),
+            IoStatus::Bytes(bytes) => Ok(Step::Sent(bytes as u64, tier)),
+            IoStatus::WouldBlock => Ok(Step::Full),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_http1::HeadLimits;
-use haul_reactor::Hub;
+use haul_reactor::Context;
 
 use crate::answer::Manner;
 use crate::connection::{Connection, Message};
@@ -55,7 +55,7 @@ impl Worker {
         }
     }
 
-    pub(crate) fn ms(&self, hub: &Hub<'_, Message>) -> u64 {
+    pub(crate) fn ms(&self, hub: &Context<'_, Message>) -> u64 {
         self.desk.shared.ms(hub.now())
     }
 }

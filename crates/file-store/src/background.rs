@@ -1,55 +1,43 @@
 //! What is done beside the requests: sealed volumes get an index, dead ones are compacted.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use haul_append_log::SegmentInfo;
-use haul_disk::{Durability, Open, write_full};
+use haul_append_log::{SegmentInfo, footprint};
 
-use crate::compact::BACKGROUND_DEAD_PERCENT_MIN;
+use crate::compaction::admission::Admission;
 use crate::error::{Error, Result};
-use crate::format::{IndexEncoder, needles};
+use crate::format::needles;
 use crate::inner::Inner;
-use crate::names;
+use crate::recovery::recover::volume_id;
+use crate::volume_index::format::FIRST_RECORD;
 
 /// The background thread of a store.
 #[derive(Debug)]
 pub(crate) struct Background {
-    signals: Option<SyncSender<()>>,
+    admission: Arc<Admission>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Background {
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
-        // One signal that waits is enough for all.
-        let (signals, received) = sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
         let thread = thread::Builder::new().name("store-background".to_owned()).spawn({
             let (inner, stop) = (Arc::clone(inner), Arc::clone(&stop));
-            move || run(&inner, &stop, &received)
+            move || run(&inner, &stop)
         });
         let thread = thread.map_err(|source| {
             Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
         })?;
-        Ok(Self { signals: Some(signals), stop, thread: Some(thread) })
-    }
-
-    /// A volume was sealed, or more of one is dead.
-    pub(crate) fn wake(&self) {
-        if let Some(signals) = &self.signals {
-            // Full: it has been told already.
-            signals.try_send(()).ok();
-        }
+        Ok(Self { admission: Arc::clone(&inner.admission), stop, thread: Some(thread) })
     }
 
     /// Ends the thread at its next step.
     pub(crate) fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.signals = None;
+        self.admission.background.stop();
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
@@ -62,51 +50,66 @@ impl Drop for Background {
     }
 }
 
-/// Looks after what is there already, then again whenever it is woken.
+/// Indexes and compacts what there is already, then again whenever it is woken.
 ///
 /// All of it can be done again later, and is: a failure here harms no object, and what must not
-/// fail (the log) tells everybody by itself.
-fn run(inner: &Inner, stop: &AtomicBool, signals: &Receiver<()>) {
+/// fail (the log) reports it to every writer by itself. Writers that wait for space learn that
+/// this cannot help them.
+fn run(inner: &Inner, stop: &AtomicBool) {
     loop {
-        drop(inner.index_sealed_volumes(stop));
-        drop(inner.compact(BACKGROUND_DEAD_PERCENT_MIN, stop));
-        if signals.recv().is_err() {
+        let pass = inner.admission.begin_pass();
+        loop {
+            drop(inner.index_sealed_volumes(stop));
+            if !inner.compact_next(stop).unwrap_or(false) {
+                break;
+            }
+        }
+        inner.admission.end_pass(pass);
+        if !inner.admission.background.wait() {
             return;
         }
     }
 }
 
 impl Inner {
-    /// Writes the indexes that are missing. One whose volume is missing stays, to tell so.
-    fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
+    /// Ends the indexes of sealed volumes, and makes those that are missing or have gaps.
+    pub(crate) fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
+        if self.is_tight() {
+            return Ok(());
+        }
         let mut upkeep = self.upkeep.lock();
-        let names = self.volumes.list("")?;
-        let present: BTreeSet<u32> =
-            names.iter().filter_map(|name| names::parse_index(name)).collect();
-        let sealed = self.sealed_volumes();
-        for volume in sealed.iter().filter(|volume| !present.contains(&volume.number)) {
+        for volume in self.sealed_volumes() {
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            if !upkeep.damaged.contains(&volume.number) && !self.write_index(*volume)? {
-                upkeep.damaged.insert(volume.number);
+            if upkeep.indexed.contains(&volume.number) {
+                continue;
+            }
+            if self.indexes.complete(volume_id(&volume))? {
+                upkeep.indexed.insert(volume.number);
+            } else if !upkeep.damaged.contains(&volume.number) {
+                let volumes = match self.write_index(volume)? {
+                    true => &mut upkeep.indexed,
+                    false => &mut upkeep.damaged,
+                };
+                volumes.insert(volume.number);
             }
         }
         Ok(())
     }
 
-    /// Writes the index of a sealed volume. One with damage gets none, so that it is read itself
-    /// when the store is opened, and its damage reported: then the answer is `false`.
-    ///
-    /// It is derived data: one that is not whole is not used, so it is synced only before it
-    /// gets its name, and its name may be lost.
+    /// Makes the index of a sealed volume by reading that. One with damage gets none, so that it
+    /// is read itself when the store is opened, and its damage reported: then the answer is
+    /// `false`, and what there is of an index stays.
     fn write_index(&self, volume: SegmentInfo) -> Result<bool> {
-        let mut index = IndexEncoder::new(volume.number, volume.nonce);
+        let mut found = Vec::new();
+        let mut end = FIRST_RECORD;
         let mut is_whole = true;
         let scanned = self.log.scan(volume.number, &mut |at, record| {
+            end = at.lsn.offset() + footprint(at);
             for needle in needles(record) {
                 match needle {
-                    Ok((head, _)) => index.push(at, &head),
+                    Ok((head, _)) => found.push((at, head)),
                     Err(_) => is_whole = false,
                 }
             }
@@ -114,23 +117,7 @@ impl Inner {
         if !is_whole || !scanned.is_ok_and(|damage| damage.is_empty()) {
             return Ok(false);
         }
-        let name = names::index(volume.number);
-        let unfinished = names::unfinished(&name);
-        let written = self.write_synced(&unfinished, &index.finish());
-        if written.is_err() {
-            // A full disk is glad to have the space now.
-            drop(self.volumes.remove(&unfinished));
-        }
-        written?;
-        self.volumes.rename(&unfinished, &name)?;
+        self.indexes.replace(volume_id(&volume), end, &found)?;
         Ok(true)
-    }
-
-    fn write_synced(&self, name: &str, bytes: &[u8]) -> haul_disk::Result<()> {
-        // One that was not finished may be in the way.
-        drop(self.volumes.remove(name));
-        let file = self.volumes.create(name, Open::default())?;
-        write_full(&*file, bytes, 0)?;
-        file.sync(Durability::Data)
     }
 }

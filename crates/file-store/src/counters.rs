@@ -12,6 +12,8 @@ pub(crate) struct Counters {
     pub(crate) needle_reads: AtomicU64,
     pub(crate) needle_read_bytes: AtomicU64,
     pub(crate) volumes_compacted: AtomicU64,
+    pub(crate) scrubbed_bytes: AtomicU64,
+    pub(crate) scrubs: AtomicU64,
 }
 
 impl Counters {

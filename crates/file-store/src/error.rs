@@ -1,116 +1,126 @@
-//! What can go wrong with a store, told by what the caller should do about it.
+//! Errors of a store, classified by what the caller should do about them.
 
 use std::path::PathBuf;
 
 use haul_append_log as log;
+use haul_disk::error_chain;
 
 /// The result of every operation of a store.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a store refused or failed.
+/// An error of a store operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Create the bucket first, or correct its name.
-    #[error("there is no bucket \"{bucket}\"")]
+    /// The bucket does not exist: create it, or correct its name.
+    #[error("bucket \"{bucket}\" does not exist")]
     NoSuchBucket {
-        /// The name asked for.
+        /// The name of the bucket.
         bucket: String,
     },
-    /// Use the bucket that is there, or another name.
-    #[error("the bucket \"{bucket}\" is already there")]
+    /// The bucket exists: use it, or choose another name.
+    #[error("bucket \"{bucket}\" already exists")]
     BucketExists {
-        /// The name asked for.
+        /// The name of the bucket.
         bucket: String,
     },
-    /// Delete its objects and abort its uploads first.
-    #[error("the bucket \"{bucket}\" is not empty")]
+    /// The bucket is not empty: delete its objects and abort its uploads first.
+    #[error("bucket \"{bucket}\" is not empty")]
     BucketNotEmpty {
-        /// The name asked for.
+        /// The name of the bucket.
         bucket: String,
     },
-    /// Choose a name by the rules in `why`.
-    #[error("\"{bucket}\" cannot be the name of a bucket: {why}")]
+    /// The name violates the rule in `why`: choose another.
+    #[error("invalid bucket name \"{bucket}\": {why}")]
     InvalidBucketName {
-        /// The name asked for.
+        /// The name of the bucket.
         bucket: String,
-        /// The rule it breaks.
+        /// The rule it violates.
         why: &'static str,
     },
-    /// Choose a key by the rules in `why`.
-    #[error("a key cannot be like this: {why}")]
+    /// The key violates the rule in `why`: choose another.
+    #[error("invalid key: {why}")]
     InvalidKey {
-        /// The rule it breaks.
+        /// The rule it violates.
         why: &'static str,
     },
-    /// The caller's mistake; correct the call.
+    /// An argument or option is invalid: correct the call.
     #[error("{what}")]
     Invalid {
-        /// What is wrong with it.
+        /// The rule it violates.
         what: String,
     },
-    /// Nothing is stored under this key.
-    #[error("there is no object \"{key}\" in bucket \"{bucket}\"")]
+    /// The object does not exist.
+    #[error("object \"{key}\" does not exist in bucket \"{bucket}\"")]
     NoSuchKey {
-        /// The bucket looked in.
+        /// The bucket.
         bucket: String,
-        /// The key looked for.
+        /// The key.
         key: String,
     },
-    /// Start the upload anew: it was completed, aborted, or never was.
-    #[error("there is no upload \"{id}\"")]
+    /// The upload was completed, aborted or never created: start a new one.
+    #[error("upload \"{id}\" does not exist")]
     NoSuchUpload {
-        /// The upload asked for.
+        /// The id of the upload.
         id: String,
     },
-    /// Upload the part again, or name it as it was acknowledged.
-    #[error("part {number} of the upload cannot be used: {why}")]
+    /// The part does not match its acknowledgement: upload it again, or correct the request.
+    #[error("invalid part {number} of the upload: {why}")]
     InvalidPart {
         /// The number of the part.
         number: u16,
-        /// What is wrong with it.
+        /// The rule it violates.
         why: &'static str,
     },
-    /// Read the object again, then decide anew: it is not what the caller supposed.
-    #[error("the object is not in the state the request asks for")]
+    /// The object is not in the expected state: read it again, then decide.
+    #[error("precondition failed: the object is not in the expected state")]
     PreconditionFailed,
-    /// Free space: delete objects, compact, or enlarge the disk. Nothing was stored.
-    #[error("the disk is full")]
+    /// The disk is full, and nothing was stored: delete objects, compact, or enlarge the disk.
+    #[error("the disk is full: {}", error_chain(&**source))]
     Full {
-        /// What was refused.
+        /// The failed operation.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Restore these bytes from elsewhere: what the medium returned is not what was written.
+    /// The disk is full of dead bytes that compaction is still freeing, and nothing was stored:
+    /// retry later.
+    #[error("the disk is full, and compaction did not free enough space within {waited:?}")]
+    Stalled {
+        /// The time the call waited.
+        waited: std::time::Duration,
+    },
+    /// The bytes read are not the bytes written: restore them from a backup.
     #[error("damaged bytes in {} at offset {offset}: {what}", file.display())]
     Damaged {
-        /// The file holding them.
+        /// The file.
         file: PathBuf,
-        /// Where in the file.
+        /// The offset in the file.
         offset: u64,
-        /// What does not fit.
+        /// The check that failed.
         what: String,
     },
-    /// Wait for that process to end, or talk to it instead.
+    /// Another process has the store open: wait until it closes the store, or use it through that
+    /// process.
     #[error("{} is in use by {holder}", dir.display())]
-    Locked {
-        /// The store's directory.
+    InUse {
+        /// The directory of the store.
         dir: PathBuf,
-        /// What the holder says of itself.
+        /// A description of that process, with its id if known.
         holder: String,
     },
-    /// Name another directory: this one is not a store, or not of a version known here.
+    /// The directory is not a store, or a store of an unsupported version: choose another
+    /// directory.
     #[error("{} cannot be used as a store: {why}", dir.display())]
     NotAStore {
         /// The directory.
         dir: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// The log below refused or failed; after a failed sync, close the store and open it again.
-    #[error("the log of the store failed")]
+    /// The log of the store failed; after a failed sync, close the store and open it again.
+    #[error("the log of the store failed: {}", error_chain(.0))]
     Log(#[source] log::Error),
-    /// The kernel refused.
+    /// A system call failed.
     #[error(transparent)]
     Disk(haul_disk::Error),
 }
@@ -126,8 +136,37 @@ impl From<log::Error> for Error {
         match error {
             log::Error::Full { .. } => Self::Full { source: Box::new(error) },
             log::Error::Damaged { file, offset, what } => Self::Damaged { file, offset, what },
+            log::Error::InUse { dir, holder } => Self::InUse { dir, holder },
             log::Error::Disk(error) => error.into(),
             other => Self::Log(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use haul_disk::{Error as DiskError, Op};
+
+    use super::*;
+
+    #[test]
+    fn every_error_names_its_innermost_cause() {
+        let disk = |cause: std::io::Error| DiskError::new(Op::Sync, "/store/1", cause);
+        let other = || disk(std::io::Error::other("the cause"));
+        let full = || disk(std::io::Error::new(std::io::ErrorKind::StorageFull, "the cause"));
+        for error in [
+            Error::from(full()),
+            Error::from(other()),
+            Error::from(log::Error::Full { source: Arc::new(full()) }),
+            Error::from(log::Error::Latched { source: Arc::new(other()) }),
+            Error::from(log::Error::Disk(other())),
+            Error::from(log::Error::InUse { dir: "/store".into(), holder: "the cause".into() }),
+            Error::from(log::Error::Invalid("the cause")),
+        ] {
+            let text = error_chain(&error);
+            assert_eq!(text.matches("the cause").count(), 1, "{text}");
         }
     }
 }

@@ -1,7 +1,5 @@
-//! The bytes of needles, of volume indexes and of the marker: the only file that knows them.
+//! The bytes of needles and of the marker: the only file that knows them.
 //! See `FORMAT.md` for pictures. All numbers are little-endian, checksums are CRC-32C.
-
-use haul_append_log::{Lsn, Position};
 
 use crate::clock::Version;
 use crate::object::{Attributes, Etag};
@@ -13,10 +11,10 @@ pub(crate) const FIXED_BYTES: usize = 72;
 const FILE_BYTES: usize = 24;
 
 /// What the directory's marker file says.
-pub(crate) const MARKER_TEXT: &str = "haul file store, version 1\n";
+pub(crate) const MARKER_TEXT: &str = "haul file store, version 2\n";
 
-const INDEX_MAGIC: [u8; 8] = *b"HAUL-IDX";
-const INDEX_HEADER_BYTES: usize = 32;
+/// What it says in a store without a manifest, which gets one when it is opened.
+pub(crate) const MARKER_TEXT_V1: &str = "haul file store, version 1\n";
 
 /// What a needle does to its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,11 +115,11 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array(bytes, at))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array(bytes, at))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array(bytes, at))
 }
 
@@ -182,7 +180,7 @@ impl Head {
         out[50..52].copy_from_slice(&self.part.to_le_bytes());
         // 52 to 55 are zero.
         out[56..72].copy_from_slice(&self.upload.to_le_bytes());
-        let checksum = crc32c::crc32c(&out[4..]);
+        let checksum = haul_crc::crc32c(&out[4..]);
         out[..4].copy_from_slice(&checksum.to_le_bytes());
         out
     }
@@ -201,7 +199,7 @@ impl<'a> Needle<'a> {
         if bytes.len() < head_end {
             return Err(NotANeedle::Needs(head_end));
         }
-        if crc32c::crc32c(&bytes[4..head_end]) != u32_at(bytes, 0) {
+        if haul_crc::crc32c(&bytes[4..head_end]) != u32_at(bytes, 0) {
             return Err(NotANeedle::Malformed("the checksum of the needle's head does not match"));
         }
         let text = |from: usize, to: usize| {
@@ -272,59 +270,6 @@ fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NotANeedle> {
     }
 }
 
-/// Writes the index of a sealed volume: its needles in order, without attributes and data.
-pub(crate) struct IndexEncoder {
-    out: Vec<u8>,
-    needles: u32,
-}
-
-impl IndexEncoder {
-    pub(crate) fn new(volume: u32, nonce: u64) -> Self {
-        let mut out = vec![0; INDEX_HEADER_BYTES];
-        out[..8].copy_from_slice(&INDEX_MAGIC);
-        out[12..16].copy_from_slice(&volume.to_le_bytes());
-        out[16..24].copy_from_slice(&nonce.to_le_bytes());
-        Self { out, needles: 0 }
-    }
-
-    pub(crate) fn push(&mut self, at: Position, head: &Head) {
-        self.out.extend_from_slice(&at.lsn.offset().to_le_bytes());
-        self.out.extend_from_slice(&at.payload_bytes.to_le_bytes());
-        self.out.extend_from_slice(&head.encode(&Attributes::new()));
-        self.needles += 1;
-    }
-
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.out[24..28].copy_from_slice(&self.needles.to_le_bytes());
-        let checksum = crc32c::crc32c(&self.out[12..]);
-        self.out[8..12].copy_from_slice(&checksum.to_le_bytes());
-        self.out
-    }
-}
-
-/// Reads the index of the volume with this nonce; `None` if it is not whole, or of another.
-pub(crate) fn decode_index(bytes: &[u8], volume: u32, nonce: u64) -> Option<Vec<(Position, Head)>> {
-    let header = bytes.get(..INDEX_HEADER_BYTES)?;
-    let good = header[..8] == INDEX_MAGIC
-        && crc32c::crc32c(&bytes[12..]) == u32_at(header, 8)
-        && u32_at(header, 12) == volume
-        && u64_at(header, 16) == nonce;
-    if !good {
-        return None;
-    }
-    let mut needles = Vec::with_capacity(u32_at(header, 24) as usize);
-    let mut rest = &bytes[INDEX_HEADER_BYTES..];
-    while !rest.is_empty() {
-        let (place, after) = rest.split_at_checked(8)?;
-        let needle = Needle::decode(after).ok()?;
-        let at =
-            Position { lsn: Lsn::new(volume, u32_at(place, 0)), payload_bytes: u32_at(place, 4) };
-        needles.push((at, needle.head));
-        rest = needle.rest;
-    }
-    Some(needles)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -348,14 +293,7 @@ mod tests {
     #[test]
     fn the_worked_example_of_the_format_page_is_true() {
         let page = include_str!("../FORMAT.md");
-        let example: Vec<u8> = page
-            .lines()
-            .skip_while(|line| *line != "```hex")
-            .skip(1)
-            .take_while(|line| *line != "```")
-            .flat_map(|line| line.split('|').next().unwrap_or("").split_whitespace())
-            .map(|byte| u8::from_str_radix(byte, 16).unwrap())
-            .collect();
+        let example = haul_testing::docs::hex_example(page);
         let attributes = Attributes::from_iter([("content-type", "image/jpeg")]);
         let mut needle = head().encode(&attributes);
         needle.extend_from_slice(b"meow!");
@@ -377,24 +315,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_index_reads_back_and_any_flipped_byte_voids_it() {
-        let at = Position { lsn: Lsn::new(3, 4096), payload_bytes: 90 };
-        let mut encoder = IndexEncoder::new(3, 99);
-        encoder.push(at, &head());
-        encoder.push(at, &Head { kind: Kind::Tombstone, ..head() });
-        let bytes = encoder.finish();
-        let needles = decode_index(&bytes, 3, 99).unwrap();
-        assert_eq!(needles[0], (at, head()));
-        assert_eq!(needles.len(), 2);
-        assert!(decode_index(&bytes, 3, 98).is_none() && decode_index(&bytes, 2, 99).is_none());
-        for byte in 0..bytes.len() {
-            let mut bad = bytes.clone();
-            bad[byte] ^= 1;
-            assert!(decode_index(&bad, 3, 99).is_none(), "byte {byte}");
-        }
-    }
-
     proptest! {
         #[test]
         fn no_bytes_make_the_decoders_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
@@ -403,7 +323,7 @@ mod tests {
             if bytes.len() >= FIXED_BYTES {
                 bytes[5..16].fill(0);
                 bytes[12] = u8::try_from(bytes.len() - FIXED_BYTES).unwrap_or(255);
-                let checksum = crc32c::crc32c(&bytes[4..]);
+                let checksum = haul_crc::crc32c(&bytes[4..]);
                 bytes[..4].copy_from_slice(&checksum.to_le_bytes());
                 drop(Needle::decode(&bytes));
             }

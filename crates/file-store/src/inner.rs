@@ -2,23 +2,34 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use haul_append_log::{Log, Room, SegmentInfo, Ticket};
-use haul_disk::{DirLock, Disk};
+use haul_disk::{Disk, Lock};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
+use crate::access::writers::{ActiveWriter, Writers};
+use crate::big_files::directory::Objects;
 use crate::clock::{Clock, Version};
+use crate::compaction::admission::Admission;
+use crate::compaction::upkeep::Upkeep;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::locks::KeyLocks;
+use crate::manifest::ManifestFile;
 use crate::names;
 use crate::object::Etag;
-use crate::objects::Objects;
 use crate::options::Options;
-use crate::upkeep::Upkeep;
+use crate::recovery::found_damage::FoundDamage;
+use crate::volume_index::IndexWriter;
+
+/// A writer's leave to write to a bucket, which stays until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Entered<'a> {
+    _bucket: RwLockReadGuard<'a, ()>,
+    _writer: ActiveWriter<'a>,
+}
 
 /// An open store.
 #[derive(Debug)]
@@ -30,31 +41,38 @@ pub(crate) struct Inner {
     /// The files of big objects.
     pub(crate) objects: Arc<Objects>,
     pub(crate) log: Log,
+    /// What the indexes of volumes get.
+    pub(crate) indexes: IndexWriter,
+    /// `None` in a store of an earlier version that found no space for one.
+    pub(crate) manifest: Option<ManifestFile>,
+    pub(crate) damage: FoundDamage,
     pub(crate) index: RwLock<Index>,
     /// Held while a key is written, from the look at what is there to the new entry; for a bucket
     /// itself, that of the empty key.
     pub(crate) keys: KeyLocks,
-    /// Held for reading by every writer of objects, until the index has taken in what it wrote;
-    /// for writing by the creation and deletion of buckets: no object can slip into a bucket that
-    /// is being deleted.
+    /// Held for reading by every writer of objects, for writing by the creation and deletion of
+    /// buckets: no object can slip into a bucket that is being deleted.
     pub(crate) gate: RwLock<()>,
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
     pub(crate) upkeep: Mutex<Upkeep>,
-    /// The volume last written to, to notice when one was sealed.
-    pub(crate) current_volume: AtomicU32,
-    pub(crate) _lock: Option<DirLock>,
+    /// Writers whose needles the index may not know yet.
+    pub(crate) writers: Writers,
+    /// Delays writers while compaction is behind.
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) _lock: Lock,
 }
 
 impl Inner {
     /// A writer of objects' leave to begin: the bucket is there, and stays until this is dropped.
-    pub(crate) fn enter(&self, bucket: &str) -> Result<RwLockReadGuard<'_, ()>> {
+    pub(crate) fn enter(&self, bucket: &str) -> Result<Entered<'_>> {
         let entered = self.gate.read();
-        if self.index.read().buckets.contains_key(bucket) {
-            Ok(entered)
-        } else {
-            Err(Error::NoSuchBucket { bucket: bucket.to_owned() })
+        let index = self.index.read();
+        if index.buckets.contains_key(bucket) {
+            return Ok(Entered { _bucket: entered, _writer: self.writers.enter() });
         }
+        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
+        Err(index.doubt_bucket(bucket).unwrap_or_else(missing))
     }
 
     /// A head with nothing in it yet but its names.
@@ -77,12 +95,6 @@ impl Inner {
         Ok(self.log.append(&[needles, data], room)?)
     }
 
-    /// Waits until the index has taken in all that was appended before.
-    pub(crate) fn wait_for_writers(&self) {
-        // Whoever appends has entered, and leaves only then.
-        drop(self.gate.write());
-    }
-
     /// Removes the files of big objects nobody refers to any more.
     pub(crate) fn remove_files(&self, freed: &[u128]) {
         for id in freed {
@@ -94,16 +106,20 @@ impl Inner {
     /// is in them. The caller holds [`Upkeep`], so that no compaction appends meanwhile.
     pub(crate) fn sealed_volumes(&self) -> Vec<SegmentInfo> {
         let mut volumes = self.log.segments();
-        volumes.pop();
-        self.wait_for_writers();
+        if let Some(current) = volumes.pop() {
+            self.writers.wait_until_settled_before(current.number);
+        }
         volumes
     }
 
-    /// The number of the oldest volume that has a file, be it one that cannot be opened, or only
-    /// its index: a volume that was taken away may be brought back.
+    /// Returns the number of the oldest volume that has a file, be it one that cannot be opened,
+    /// or only an index, or that is listed and missing: it may be brought back.
     pub(crate) fn oldest_volume(&self) -> Result<Option<u32>> {
         let number = |name: &String| names::parse_volume(name).or_else(|| names::parse_index(name));
-        Ok(self.volumes.list("")?.iter().filter_map(number).min())
+        let found = self.volumes.list("")?.iter().filter_map(number).min();
+        let listed =
+            self.manifest.as_ref().and_then(|manifest| manifest.numbers().first().copied());
+        Ok(found.into_iter().chain(listed).min())
     }
 }
 
@@ -148,14 +164,11 @@ mod tests {
                 while store.inner.log.stats().batches == synced {
                     thread::yield_now();
                 }
-                assert!(store.inner.gate.try_write().is_none(), "writer {number}");
+                assert!(store.inner.writers.is_any_active(), "writer {number}");
                 drop(index);
                 writing.join().unwrap();
             });
-            // The background thread may be in it for a moment.
-            while store.inner.gate.try_write().is_none() {
-                thread::yield_now();
-            }
+            assert!(!store.inner.writers.is_any_active(), "writer {number} left");
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Small files merged into volumes, big ones beside them: one disk read a file.
+//! An object store: small objects packed into volumes, big ones in files of their own.
 //!
 //! # What it is
-//! A store of objects under arbitrary keys, in buckets. Small objects are appended to volumes
-//! (the segments of a [`haul_append_log`]) and found by an index in memory, so that reading one
-//! is one request to the disk; big ones stream into files of their own past the page cache.
+//! A durable store of objects under arbitrary keys, in buckets. Small objects are appended to
+//! volumes (the segments of a [`haul_append_log`]) and located by an in-memory index, so that
+//! reading one is one disk read; big objects are streamed into files of their own, bypassing the
+//! page cache.
 //!
 //! # Example
 //! ```
@@ -16,7 +17,7 @@
 //! store.create_bucket("photos")?;
 //! let attributes = Attributes::from_iter([("content-type", "text/plain")]);
 //! store.put("photos", "a/greeting", b"hello", &attributes, &Precondition::None)?;
-//! // It survives a power cut now.
+//! // The object now survives a power cut.
 //! let object = store.get("photos", "a/greeting")?;
 //! assert_eq!(&object.read(0, 100)?[..], b"hello");
 //! store.close()?;
@@ -25,69 +26,72 @@
 //! ```
 //!
 //! # Promises
-//! - What a call says is stored or deleted is so after a power cut; what it did not say yet is
-//!   wholly so or not at all.
-//! - Bytes that fail their checksum are never returned. Damage is told with file and offset, and
-//!   harms no other object.
-//! - A listing is complete, in the order of the keys' bytes, and touches no disk.
-//! - On a full disk objects can still be read, deleted and compacted.
-//! - Keys are text and nothing but text: none ever becomes a path.
+//! - An operation that was acknowledged survives a power cut; one that was not is applied entirely
+//!   or not at all.
+//! - Bytes that fail their checksum are never returned. Corruption is reported with file and
+//!   offset, and affects no other object.
+//! - Corruption never brings back an older version or a deleted object, and never hides one
+//!   silently: if the newest state of a key may be in damaged or missing data, the result is an
+//!   error that names it.
+//! - A listing is complete, in the byte order of the keys, and reads nothing from the disk.
+//! - On a full disk objects can still be read, deleted and compacted, and compaction always frees
+//!   space: two volumes are reserved for it, on a disk with room for at least three. Overwrites
+//!   reach a steady state: writers are delayed until compaction has caught up, and refused only
+//!   when no dead space is left (`docs/space.md`).
+//! - Keys are text and are never used as paths.
 //!
 //! # Cost
-//! | | requests to the disk |
+//! | operation | disk requests |
 //! |---|---|
-//! | a small object stored | one write and one sync, shared by all who store at the same time |
-//! | a small object read, cold | one read of its bytes and some 150 more |
-//! | a big object stored | its bytes in aligned megabytes, two syncs, one of them of the directory |
-//! | a listing, or whether a key is there | none |
-//! | opening | the indexes of sealed volumes, and the volume that was being written |
+//! | store a small object | one write and one sync, shared by concurrent writers |
+//! | read a small object, cold | one read of its bytes and about 150 more |
+//! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
+//! | list, or look up a key | none |
+//! | open | reads of the indexes of sealed volumes and of the volume that was being written |
 //!
-//! Memory: about 150 bytes an object and its key.
+//! Memory: about 150 bytes for an object and its key.
 //!
 //! # What it is not
-//! It does not span machines, and it keeps no old versions of objects.
+//! It is not distributed, and it keeps no old versions of objects.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[Haystack10\] needles, volumes and the index in memory.
+//! Keys refer to `docs/sources.md`: \[Haystack10\] needles, volumes and the in-memory index,
+//! \[Rosenblum92\] cleaning, \[RocksDBStall\] delaying writers.
 
+mod access;
 mod background;
-mod big_file;
-mod carrier;
+mod big_files;
 mod clock;
-mod compact;
+mod compaction;
 mod counters;
 mod error;
 mod format;
-mod get;
 mod index;
 mod inner;
 mod keys;
-mod list;
 mod locks;
+mod manifest;
 mod names;
 mod object;
-mod objects;
 mod options;
-mod put;
-mod recover;
+mod recovery;
+mod signal;
 mod stats;
 mod store;
-mod upkeep;
-mod upload;
-mod verify;
-mod volumes;
-mod written;
+mod verification;
+mod volume_index;
 
-pub use compact::Compacted;
+pub use access::get::Object;
+pub use access::written::{ObjectWriter, Written};
+pub use compaction::compact::Compacted;
 pub use error::{Error, Result};
-pub use get::Object;
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListPage, ListRequest,
     Listed, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
 };
 pub use options::Options;
-pub use recover::{Damage, Recovered};
+pub use recovery::damage::Damage;
+pub use recovery::recover::Recovered;
 pub use stats::Stats;
 pub use store::Store;
-pub use verify::Verified;
-pub use written::{ObjectWriter, Written};
+pub use verification::verify::Verified;

@@ -3,6 +3,9 @@
 /// Says that the directory is a store, and of which version.
 pub(crate) const MARKER: &str = "STORE";
 
+/// The copies of the list of volumes.
+pub(crate) const MANIFESTS: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
+
 /// The directory of the log whose segments are the volumes.
 pub(crate) const VOLUMES: &str = "volumes";
 

@@ -1,19 +1,36 @@
-//! The choices a store leaves to its owner.
+//! The options of a store.
+
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// How a store behaves. The default suits one machine with one disk.
+/// Options of a store. The defaults suit one machine with one disk.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Behaviour: objects of at least this many bytes are streamed into files of their own;
-    /// smaller ones go into volumes and are read back with one read. 64 KiB to 16 MiB; 4 MiB.
-    /// Raising it saves files and costs memory: a small object is held whole while it is written
-    /// or read.
+    /// Behaviour: the size from which on objects are streamed into files of their own; smaller ones
+    /// are stored in volumes and read with one read. 64 KiB to 16 MiB; 4 MiB. A higher value
+    /// creates fewer files and uses more memory: a small object is buffered whole while it is
+    /// written or read.
     pub big_object_bytes: u64,
     /// Performance: the size of a volume. 4 MiB to 2 GiB, at least four times
-    /// `big_object_bytes`; 128 MiB. Raising it makes recovery after a crash read more.
+    /// `big_object_bytes`; 128 MiB. A higher value makes recovery after a crash read more.
     pub volume_bytes: u64,
-    /// Behaviour: what other processes are told about the holder of the store's lock.
+    /// Behaviour: the time for which a call on a full disk waits for a running compaction to free
+    /// space before it fails with [`Error::Stalled`]; 10 s.
+    pub stall_max: Duration,
+    /// Behaviour: the time without writes, in milliseconds, after which one more write and sync
+    /// ensure that corruption of the last objects is detected. 0 disables it; 100. See
+    /// [`haul_append_log::Options::idle_watermark_ms`].
+    pub idle_watermark_ms: u32,
+    /// Behaviour: the bytes a second that background scrubbing reads and verifies, bypassing the
+    /// page cache; everything at most once a day. 0 disables it; 0, because a process that opens
+    /// the store briefly does not need it.
+    pub scrub_bytes_per_second: u64,
+    /// Performance: the interval in which the headers of durable needles are written to the index
+    /// of their volume, which is synced every fifth time. Corruption of bytes written within that
+    /// time before a kill or power cut cannot be distinguished from a torn write. 1 s.
+    pub index_write_every: Duration,
+    /// Behaviour: the description of this process that other processes get if the store is locked.
     pub holder: String,
 }
 
@@ -22,23 +39,27 @@ impl Default for Options {
         Self {
             big_object_bytes: 4 << 20,
             volume_bytes: 128 << 20,
+            stall_max: Duration::from_secs(10),
+            idle_watermark_ms: 100,
+            scrub_bytes_per_second: 0,
+            index_write_every: Duration::from_secs(1),
             holder: format!("process {}", std::process::id()),
         }
     }
 }
 
 impl Options {
-    /// Refuses what cannot work.
+    /// Returns an error if an option is out of range.
     pub(crate) fn check(&self) -> Result<()> {
         let complain = |what: &str| Err(Error::Invalid { what: what.to_owned() });
         if !(64 << 10..=16 << 20).contains(&self.big_object_bytes) {
-            return complain("big_object_bytes must lie between 64 KiB and 16 MiB");
+            return complain("big_object_bytes must be between 64 KiB and 16 MiB");
         }
         if !(4 << 20..=2 << 30).contains(&self.volume_bytes)
             || self.volume_bytes < 4 * self.big_object_bytes
         {
             return complain(
-                "volume_bytes must lie between 4 MiB and 2 GiB, and be four times big_object_bytes",
+                "volume_bytes must be between 4 MiB and 2 GiB, and at least 4 times big_object_bytes",
             );
         }
         Ok(())

@@ -52,6 +52,21 @@ pub struct Stats {
     pub sync_us: [u64; haul_append_log::SYNC_BUCKETS],
     /// Volumes removed by compaction.
     pub volumes_compacted: u64,
+    /// Bytes that small objects can still take before compaction must free more; `None` where the
+    /// disk has no limit.
+    pub free_bytes: Option<u64>,
+    /// Volumes kept for compaction, whose space nothing else can take.
+    pub reserve_volumes: u64,
+    /// How many should be kept; a small or full disk has fewer.
+    pub reserve_volumes_wanted: u64,
+    /// Damaged places known, at most 10,000.
+    pub damaged_places: u64,
+    /// Those that may hide unknown keys, and whose loss was not accepted.
+    pub hidden_places: u64,
+    /// Bytes read to look for damage.
+    pub scrubbed_bytes: u64,
+    /// How often everything was read to look for damage.
+    pub scrubs: u64,
     /// Whether a sync failed: until the store is opened again nothing more is stored, or, if it was
     /// that of the big objects' directory, no more big objects.
     pub latched: bool,
@@ -64,6 +79,9 @@ impl Store {
         let inner = &self.inner;
         let log = inner.log.stats();
         let segments = inner.log.segments();
+        // A file system that does not say how full it is is no reason to say nothing.
+        let space = inner.space().unwrap_or_default();
+        let (damaged_places, hidden_places) = inner.damage.counts();
         let index = inner.index.read();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &inner.counters;
@@ -89,7 +107,14 @@ impl Store {
             log_written_bytes: log.written_bytes,
             sync_us_total: log.sync_us_total,
             sync_us: log.sync_us,
+            damaged_places,
+            hidden_places,
+            scrubbed_bytes: read(&counters.scrubbed_bytes),
+            scrubs: read(&counters.scrubs),
             volumes_compacted: read(&counters.volumes_compacted),
+            free_bytes: space.free_bytes,
+            reserve_volumes: space.reserve_volumes,
+            reserve_volumes_wanted: space.reserve_volumes_wanted,
             latched: inner.log.is_latched() || inner.objects.has_failed(),
         }
     }

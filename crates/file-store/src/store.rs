@@ -2,15 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use haul_append_log::{Position, Room};
-use haul_disk::{DirLock, Disk, Locked, OsDisk};
+use haul_disk::{Disk, Locked, OsDisk};
 use parking_lot::{Mutex, RwLock};
 
+use crate::access::writers::Writers;
 use crate::background::Background;
+use crate::big_files::directory::Objects;
 use crate::clock::Clock;
-use crate::compact::{ASKED_DEAD_PERCENT_MIN, Compacted};
+use crate::compaction::admission::Admission;
+use crate::compaction::compact::Compacted;
+use crate::compaction::upkeep::Upkeep;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
@@ -18,10 +22,12 @@ use crate::inner::Inner;
 use crate::keys::check_bucket;
 use crate::locks::KeyLocks;
 use crate::object::{Attributes, BucketInfo};
-use crate::objects::Objects;
 use crate::options::Options;
-use crate::recover::{Recovered, is_new, recover};
-use crate::upkeep::Upkeep;
+use crate::recovery::found_damage::FoundDamage;
+use crate::recovery::index_thread::IndexThread;
+use crate::recovery::marker;
+use crate::recovery::recover::{Recovered, recover};
+use crate::verification::scrub::Scrub;
 
 /// A store of objects in buckets, in a directory of its own.
 ///
@@ -30,47 +36,46 @@ use crate::upkeep::Upkeep;
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     background: Background,
+    index_thread: IndexThread,
+    scrub: Scrub,
 }
 
 impl Store {
     /// Opens the store in `dir`, or makes one where there is nothing yet.
     ///
     /// # Errors
-    /// [`Error::Locked`] when another process has it open, [`Error::NotAStore`] when the
+    /// [`Error::InUse`] when it is open already, here or in another process, [`Error::NotAStore`] when the
     /// directory holds something else, and the kernel's refusals.
     ///
     /// # Durability
     /// Everything the store shows is on the medium.
     pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovered)> {
+        // Options that cannot work leave no directory behind.
+        options.check()?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk::open_or_create(dir)?);
         // A directory that holds something else is refused before a lock is left in it.
-        is_new(&*disk)?;
-        match DirLock::take(dir, &options.holder)? {
-            Locked::Ours(lock) => Self::open_locked(disk, options, Some(lock)),
-            Locked::HeldBy(holder) => Err(Error::Locked { dir: dir.to_path_buf(), holder }),
-        }
+        marker::read(&*disk)?;
+        Self::open_on(disk, options)
     }
 
-    /// Opens the store in the root of any disk, such as a simulated one. It is the caller's to
-    /// see that nobody else has it open.
+    /// Opens the store in the root of any disk, such as a simulated one.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, Recovered)> {
-        Self::open_locked(disk, options, None)
-    }
-
-    fn open_locked(
-        disk: Arc<dyn Disk>,
-        options: Options,
-        lock: Option<DirLock>,
-    ) -> Result<(Self, Recovered)> {
         options.check()?;
+        let lock = match disk.lock("", &options.holder)? {
+            Locked::Acquired(lock) => lock,
+            Locked::HeldBy(holder) => {
+                return Err(Error::InUse { dir: disk.root().to_path_buf(), holder });
+            }
+        };
         let opened = recover(&disk, &options)?;
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
+            admission: Arc::new(Admission::new(options.volume_bytes)),
             options,
             volumes: opened.volumes,
             objects: Arc::new(Objects::new(opened.objects)),
@@ -80,12 +85,22 @@ impl Store {
             keys: KeyLocks::new(),
             gate: RwLock::new(()),
             counters: Counters::default(),
-            upkeep: Mutex::new(Upkeep { damaged: opened.damaged_volumes, ..Upkeep::default() }),
-            current_volume: AtomicU32::new(current),
+            upkeep: Mutex::new(Upkeep {
+                damaged: opened.damaged_volumes,
+                indexed: opened.indexed_volumes,
+                ..Upkeep::default()
+            }),
+            indexes: opened.indexes,
+            manifest: opened.manifest,
+            damage: FoundDamage::new(&opened.recovered),
+            writers: Writers::new(current),
             _lock: lock,
         });
+        inner.measure_space()?;
         let background = Background::start(&inner)?;
-        Ok((Self { inner, background }, opened.recovered))
+        let index_thread = IndexThread::start(&inner)?;
+        let scrub = Scrub::start(&inner)?;
+        Ok((Self { inner, background, index_thread, scrub }, opened.recovered))
     }
 
     /// The directory.
@@ -103,6 +118,10 @@ impl Store {
     /// It survives a power cut when this returns.
     pub fn create_bucket(&self, bucket: &str) -> Result<()> {
         check_bucket(bucket)?;
+        self.inner.with_space(|| self.try_create_bucket(bucket))
+    }
+
+    fn try_create_bucket(&self, bucket: &str) -> Result<()> {
         let _alone = self.inner.gate.write();
         let _turn = self.inner.keys.lock(bucket, "");
         if self.inner.index.read().buckets.contains_key(bucket) {
@@ -114,18 +133,29 @@ impl Store {
     /// Deletes a bucket that has no objects and no uploads.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`], [`Error::BucketNotEmpty`].
+    /// [`Error::NoSuchBucket`], [`Error::BucketNotEmpty`]; [`Error::Damaged`] while damage may hide
+    /// that it is not empty.
     ///
     /// # Durability
     /// It is gone for good when this returns.
     pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
+        self.inner.with_space(|| self.try_delete_bucket(bucket))
+    }
+
+    fn try_delete_bucket(&self, bucket: &str) -> Result<()> {
         let _alone = self.inner.gate.write();
         // No object has an empty key: compaction, which does not pass the gate, holds this one
         // while it moves the bucket's needle, and must not bring it back behind this change.
         let _turn = self.inner.keys.lock(bucket, "");
         let index = self.inner.index.read();
         let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-        let objects = index.buckets.get(bucket).ok_or_else(missing)?.objects.len();
+        let found = index.buckets.get(bucket);
+        // Whether it is empty depends on all keys it may have.
+        let doubt = if found.is_some() { index.doubt_all() } else { index.doubt_bucket(bucket) };
+        if let Some(error) = doubt {
+            return Err(error);
+        }
+        let objects = found.ok_or_else(missing)?.objects.len();
         let uploading = index.uploads.values().any(|upload| upload.bucket == bucket);
         if objects > 0 || uploading {
             return Err(Error::BucketNotEmpty { bucket: bucket.to_owned() });
@@ -135,6 +165,9 @@ impl Store {
     }
 
     fn change_bucket(&self, kind: Kind, bucket: &str) -> Result<()> {
+        // No object of the bucket is written meanwhile, and this needle is unknown to the index
+        // until it is applied.
+        let _writer = self.inner.writers.enter();
         let mut head = self.inner.head(kind, bucket, "");
         head.version = self.inner.clock.next();
         let room = if kind == Kind::BucketDeleted { Room::Reserve } else { Room::Ordinary };
@@ -143,42 +176,49 @@ impl Store {
         Ok(())
     }
 
-    /// A bucket, and exactly what is in it.
+    /// Returns what is known of a bucket.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`].
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] where damage may hide its creation or deletion.
     pub fn bucket(&self, bucket: &str) -> Result<BucketInfo> {
         let index = self.inner.index.read();
+        if let Some(error) = index.doubt_bucket(bucket) {
+            return Err(error);
+        }
         let found = index.buckets.get(bucket).map(|found| found.info(bucket));
         found.ok_or_else(|| Error::NoSuchBucket { bucket: bucket.to_owned() })
     }
 
-    /// All buckets, sorted by name.
-    #[must_use]
-    pub fn buckets(&self) -> Vec<BucketInfo> {
+    /// Returns all buckets, sorted by name.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] while damage may hide the creation or deletion of one.
+    pub fn buckets(&self) -> Result<Vec<BucketInfo>> {
         let index = self.inner.index.read();
-        index.buckets.iter().map(|(name, bucket)| bucket.info(name)).collect()
+        match index.doubt_all() {
+            Some(error) => Err(error),
+            None => Ok(index.buckets.iter().map(|(name, bucket)| bucket.info(name)).collect()),
+        }
     }
 
     /// Lets the index take in the needles of a record that is on the medium, in one step, and
     /// sees to what follows from it.
     pub(crate) fn take_in(&self, needles: Vec<Head>, at: Position) {
         let inner = &*self.inner;
+        inner.indexes.push(at, &needles);
         let mut index = inner.index.write();
         let freed: Vec<u128> =
             needles.into_iter().flat_map(|needle| index.apply(needle, at)).collect();
         let is_worn = index.volumes.take_worn();
         drop(index);
         inner.remove_files(&freed);
-        let now = at.lsn.segment();
-        let before = inner.current_volume.fetch_max(now, Ordering::Relaxed);
-        if is_worn || before < now {
-            self.background.wake();
+        if inner.writers.advance(at.lsn.segment()) || is_worn {
+            inner.admission.background.set();
         }
     }
 
-    /// Compacts every volume of which a tenth or more is dead, but the one being written and those
-    /// with damage.
+    /// Compacts every volume of which a tenth or more is dead, and where space is short every one
+    /// with dead bytes, but not the one being written and those with damage.
     ///
     /// # Errors
     /// [`crate::Error::Full`] when what lives in the next volume finds no space; volumes with
@@ -188,7 +228,7 @@ impl Store {
     /// # Durability
     /// What was moved is on the medium in its new place before its old one is removed.
     pub fn compact(&self) -> Result<Compacted> {
-        self.inner.compact(ASKED_DEAD_PERCENT_MIN, &AtomicBool::new(false))
+        self.inner.compact_all(&AtomicBool::new(false))
     }
 
     /// Waits for what is in flight and closes the store. Dropping does the same and keeps
@@ -197,7 +237,9 @@ impl Store {
     /// # Errors
     /// When a write or sync failed, now or earlier.
     pub fn close(mut self) -> Result<()> {
+        self.scrub.stop();
         self.background.stop();
+        self.index_thread.stop();
         let objects = Arc::clone(&self.inner.objects);
         let latched = self.inner.log.is_latched();
         // Readers may still hold on to `inner`; the log closes with the last of them.

@@ -1,29 +1,30 @@
-//! The fields of a head that was found to be right.
+//! The fields of a valid head.
 
 use memchr::memchr;
 
 /// One field of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// Its name, as it was received.
+    /// The name as received.
     pub name: &'a [u8],
-    /// Its value without the white space around it. It has no control bytes but tabs.
+    /// The value without surrounding whitespace. It contains no control bytes except tabs.
     pub value: &'a [u8],
 }
 
 impl Field<'_> {
-    /// Whether this is its name, in whichever case.
+    /// Returns `true` if the field has this name, ignoring case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 }
 
-/// The fields of a head, in their order.
+/// The fields of a head, in order.
 ///
-/// They are found anew each time one walks over them: go over them once, and pick what is wanted.
+/// Each iteration parses the lines again, so a caller that needs several fields should iterate
+/// once.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
-    /// Whole lines, each `name:value\r\n`: the parser has seen to it.
+    /// Complete lines of the form `name:value\r\n`, validated by the parser.
     lines: &'a [u8],
     count: usize,
 }
@@ -33,17 +34,17 @@ impl<'a> Fields<'a> {
         Self { lines, count }
     }
 
-    /// How many there are.
+    /// Returns the number of fields.
     pub const fn count(&self) -> usize {
         self.count
     }
 
-    /// The value of the first field with this name, in whichever case.
+    /// Returns the value of the first field with this name, ignoring case.
     pub fn first(&self, name: &str) -> Option<&'a [u8]> {
         (*self).into_iter().find(|field| field.is(name)).map(|field| field.value)
     }
 
-    /// The values of all fields with this name, in whichever case.
+    /// Returns the values of all fields with this name, ignoring case.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         (*self).into_iter().filter(move |field| field.is(name)).map(|field| field.value)
     }
@@ -58,7 +59,7 @@ impl<'a> IntoIterator for Fields<'a> {
     }
 }
 
-/// Goes over the fields of a head.
+/// An iterator over the fields of a head.
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     rest: &'a [u8],
@@ -76,13 +77,12 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-/// The members of a comma-separated list without the white space around them; empty ones are left
-/// out.
-pub fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// Returns the members of a comma-separated list, trimmed; empty members are skipped.
+pub fn list_members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
-/// Whether a byte may stand in the name of a method or a field.
+/// Returns `true` for a `tchar`, a byte of a method or field name.
 pub(crate) const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
@@ -92,12 +92,13 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
         || matches!(byte, b'`' | b'|' | b'~')
 }
 
-/// Whether this is the name of a method or a field.
+/// Returns `true` for a `token`, such as a method or field name.
 pub(crate) fn is_token(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| is_token_byte(*byte))
 }
 
-/// Whether a byte may stand in the value of a field: visible, blank, tab, or beyond ASCII.
+/// Returns `true` for a byte that a field value may contain: visible ASCII, space, tab, or above
+/// ASCII.
 pub(crate) const fn is_value_byte(byte: u8) -> bool {
     matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }
@@ -107,12 +108,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_in_their_order_without_the_blanks_around_values() {
+    fn fields_are_in_order_with_trimmed_values() {
         let fields = Fields::new(b"A:1\r\nb-b: \t two words \t\r\nC:\r\na: http://x:1\r\n", 4);
-        let seen: Vec<_> = fields.into_iter().map(|field| (field.name, field.value)).collect();
+        let parsed: Vec<_> = fields.into_iter().map(|field| (field.name, field.value)).collect();
         let expected: [(&[u8], &[u8]); 4] =
             [(b"A", b"1"), (b"b-b", b"two words"), (b"C", b""), (b"a", b"http://x:1")];
-        assert_eq!(seen, expected);
+        assert_eq!(parsed, expected);
         assert_eq!(fields.first("a"), Some(&b"1"[..]));
         assert_eq!(fields.first("B-B"), Some(&b"two words"[..]));
         assert_eq!(fields.first("d"), None);
@@ -120,9 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_list_are_trimmed_and_empty_ones_are_none() {
+    fn list_members_are_trimmed_and_empty_ones_skipped() {
         let all = |list: &'static str| {
-            members(list.as_bytes()).map(|one| str::from_utf8(one).unwrap()).collect::<Vec<_>>()
+            list_members(list.as_bytes())
+                .map(|one| str::from_utf8(one).unwrap())
+                .collect::<Vec<_>>()
         };
         assert_eq!(all("close"), ["close"]);
         assert_eq!(all(" a ,\tb c,, ,d"), ["a", "b c", "d"]);

@@ -1,9 +1,9 @@
-//! Where a message ends. Pure.
+//! Message body length (RFC 9112, section 6), and other connection-level fields. Performs no I/O.
 
-use crate::fields::{is_token, members};
-use crate::refused::Refused;
+use crate::error::HttpError;
+use crate::fields::{is_token, list_members};
 
-/// The two versions that are spoken.
+/// The supported protocol versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0.
@@ -12,107 +12,112 @@ pub enum Version {
     Http11,
 }
 
-/// How long the body of a message is.
+/// The framing of a message body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// This many bytes; none is 0.
+    /// A body of this many bytes; 0 if there is no body.
     Length(u64),
-    /// Chunks, the last of which is empty: see [`Chunks`](crate::Chunks).
+    /// A body in the chunked transfer coding; see [`ChunkedDecoder`](crate::ChunkedDecoder).
     Chunked,
-    /// Up to the end of the connection. Only responses are.
+    /// A body that ends with the connection; responses only.
     UntilClose,
 }
 
 impl Framing {
-    /// Whether there is no body.
+    /// Returns `true` if there is no body.
     pub const fn is_empty(self) -> bool {
         matches!(self, Self::Length(0))
     }
 }
 
-/// What the fields of a head say of its message and its connection.
+/// The fields of a head that control framing, routing and the connection.
 #[derive(Debug, Default)]
-pub(crate) struct Said<'a> {
+pub(crate) struct ControlFields<'a> {
     pub(crate) content_length: Option<u64>,
     chunked: Option<()>,
     pub(crate) host: Option<&'a [u8]>,
     pub(crate) expect: Option<&'a [u8]>,
     pub(crate) has_upgrade: bool,
-    says_close: bool,
-    says_keep_alive: bool,
-    says_upgrade: bool,
+    has_close: bool,
+    has_keep_alive: bool,
+    has_upgrade_option: bool,
 }
 
-impl<'a> Said<'a> {
-    /// Takes what the next field of a request says.
-    pub(crate) fn take_of_request(&mut self, name: &str, value: &'a [u8]) -> Result<(), Refused> {
-        // The length tells most names apart.
+impl<'a> ControlFields<'a> {
+    /// Records the next field of a request, if it is a control field.
+    pub(crate) fn apply_request_field(
+        &mut self,
+        name: &str,
+        value: &'a [u8],
+    ) -> Result<(), HttpError> {
+        // Matching on the length first avoids most comparisons.
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => {
-                once(&mut self.host, value, Refused::bad("two Host fields"))
+                once(&mut self.host, value, HttpError::bad_request("more than one Host field"))
             }
             6 if name.eq_ignore_ascii_case("expect") => {
-                once(&mut self.expect, value, Refused::new(417, "two Expect fields"))
+                once(&mut self.expect, value, HttpError::new(417, "more than one Expect field"))
             }
-            _ => self.take(name, value),
+            _ => self.apply_field(name, value),
         }
     }
 
-    /// Takes what the next field of any message says.
-    pub(crate) fn take(&mut self, name: &str, value: &'a [u8]) -> Result<(), Refused> {
+    /// Records the next field of any message, if it is a control field.
+    pub(crate) fn apply_field(&mut self, name: &str, value: &'a [u8]) -> Result<(), HttpError> {
         match name.len() {
             7 if name.eq_ignore_ascii_case("upgrade") => self.has_upgrade = true,
-            10 if name.eq_ignore_ascii_case("connection") => self.take_connection(value)?,
+            10 if name.eq_ignore_ascii_case("connection") => self.apply_connection(value)?,
             14 if name.eq_ignore_ascii_case("content-length") => {
-                let two = Refused::bad("two Content-Length fields");
-                once(&mut self.content_length, length(value)?, two)?;
+                let duplicate = HttpError::bad_request("more than one Content-Length field");
+                once(&mut self.content_length, length(value)?, duplicate)?;
             }
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
-                let two = Refused::bad("two Transfer-Encoding fields");
-                once(&mut self.chunked, check_coding(value)?, two)?;
+                let duplicate = HttpError::bad_request("more than one Transfer-Encoding field");
+                once(&mut self.chunked, check_coding(value)?, duplicate)?;
             }
-            // Many programs take an underline for a hyphen.
-            14 if name.eq_ignore_ascii_case("content_length") => return Err(UNDERLINE),
-            17 if name.eq_ignore_ascii_case("transfer_encoding") => return Err(UNDERLINE),
+            // Many programs treat an underscore in a field name as a hyphen.
+            14 if name.eq_ignore_ascii_case("content_length") => return Err(UNDERSCORE),
+            17 if name.eq_ignore_ascii_case("transfer_encoding") => return Err(UNDERSCORE),
             _ => {}
         }
         Ok(())
     }
 
-    fn take_connection(&mut self, value: &[u8]) -> Result<(), Refused> {
-        for option in members(value) {
+    fn apply_connection(&mut self, value: &[u8]) -> Result<(), HttpError> {
+        for option in list_members(value) {
             if option.eq_ignore_ascii_case(b"close") {
-                self.says_close = true;
+                self.has_close = true;
             } else if option.eq_ignore_ascii_case(b"keep-alive") {
-                self.says_keep_alive = true;
+                self.has_keep_alive = true;
             } else if option.eq_ignore_ascii_case(b"upgrade") {
-                self.says_upgrade = true;
+                self.has_upgrade_option = true;
             } else if !is_token(option) {
-                return Err(Refused::bad("Connection names something that is no field"));
+                return Err(HttpError::bad_request("a Connection option is not a field name"));
             }
         }
         Ok(())
     }
 
-    /// Whether the sender keeps the connection after this message, as far as these fields say.
+    /// Returns `true` if these fields and the version say that the sender keeps the connection open
+    /// after this message.
     pub(crate) fn keeps_alive(&self, version: Version) -> bool {
-        !self.says_close && (version == Version::Http11 || self.says_keep_alive)
+        !self.has_close && (version == Version::Http11 || self.has_keep_alive)
     }
 
-    /// Whether this is about leaving HTTP for another protocol.
+    /// Returns `true` if the message requests or announces a switch to another protocol.
     pub(crate) fn is_upgrade(&self, version: Version) -> bool {
-        self.says_upgrade && self.has_upgrade && version == Version::Http11
+        self.has_upgrade_option && self.has_upgrade && version == Version::Http11
     }
 
-    /// The length of the body, where it is not the kind of message that decides it; `None` if
-    /// nothing is said.
-    pub(crate) fn framing(&self, version: Version) -> Result<Option<Framing>, Refused> {
+    /// Returns the framing that the fields declare; `None` if they declare none. The method of the
+    /// request or the status of the response may override it.
+    pub(crate) fn framing(&self, version: Version) -> Result<Option<Framing>, HttpError> {
         match (self.chunked, self.content_length) {
             (Some(()), Some(_)) => {
-                Err(Refused::bad("both Content-Length and Transfer-Encoding say the length"))
+                Err(HttpError::bad_request("both Content-Length and Transfer-Encoding are present"))
             }
             (Some(()), None) if version == Version::Http10 => {
-                Err(Refused::bad("Transfer-Encoding in HTTP/1.0"))
+                Err(HttpError::bad_request("Transfer-Encoding in HTTP/1.0"))
             }
             (Some(()), None) => Ok(Some(Framing::Chunked)),
             (None, Some(bytes)) => Ok(Some(Framing::Length(bytes))),
@@ -121,26 +126,28 @@ impl<'a> Said<'a> {
     }
 }
 
-const UNDERLINE: Refused = Refused::bad("a length whose name has an underline");
+const UNDERSCORE: HttpError =
+    HttpError::bad_request("underscore in the name of Content-Length or Transfer-Encoding");
 
-fn once<T>(place: &mut Option<T>, value: T, two: Refused) -> Result<(), Refused> {
-    if place.replace(value).is_none() { Ok(()) } else { Err(two) }
+fn once<T>(slot: &mut Option<T>, value: T, duplicate: HttpError) -> Result<(), HttpError> {
+    if slot.replace(value).is_none() { Ok(()) } else { Err(duplicate) }
 }
 
-/// The one number of a Content-Length. Beyond 2^63 - 1 no file and no offset can be, and some take
-/// what begins with 0 for octal.
-fn length(value: &[u8]) -> Result<u64, Refused> {
+/// Parses the value of a Content-Length field. It rejects lengths above 2^63 - 1, the largest file
+/// offset, and leading zeros, because some parsers read them as octal.
+fn length(value: &[u8]) -> Result<u64, HttpError> {
     let is_octal = value.len() > 1 && value.starts_with(b"0");
     let is_number = value.iter().all(u8::is_ascii_digit) && !is_octal;
     let number = str::from_utf8(value).ok().filter(|_| is_number);
     let bytes = number.and_then(|number| number.parse::<u64>().ok());
     bytes
         .filter(|bytes| i64::try_from(*bytes).is_ok())
-        .ok_or(Refused::bad("Content-Length is not one number"))
+        .ok_or(HttpError::bad_request("Content-Length is not a single decimal number"))
 }
 
-/// Only `chunked` alone can be read. What a sender may well mean but we cannot is 501.
-fn check_coding(value: &[u8]) -> Result<(), Refused> {
+/// Accepts only the coding `chunked`. A list of other known codings that ends in `chunked` gives
+/// 501, any other value 400.
+fn check_coding(value: &[u8]) -> Result<(), HttpError> {
     if value.eq_ignore_ascii_case(b"chunked") {
         return Ok(());
     }
@@ -150,8 +157,8 @@ fn check_coding(value: &[u8]) -> Result<(), Refused> {
     let ends_chunked =
         codings.next_back().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"));
     Err(if ends_chunked && codings.all(is_known) {
-        Refused::new(501, "a Transfer-Encoding besides chunked")
+        HttpError::new(501, "a Transfer-Encoding other than chunked is not supported")
     } else {
-        Refused::bad("Transfer-Encoding is not chunked")
+        HttpError::bad_request("Transfer-Encoding is not chunked")
     })
 }

@@ -1,50 +1,54 @@
-//! What heads of requests and of responses have in common.
+//! Checks shared by the heads of requests and responses.
 
 use std::mem::MaybeUninit;
 
 use memchr::memchr_iter;
 
+use crate::error::HttpError;
 use crate::fields::Fields;
 use crate::limits::{FIELDS_MAX, HeadLimits};
-use crate::refused::Refused;
 
-/// Room for fields, on the stack, and not even zeroed: a head costs no allocation.
+/// An uninitialized array of fields for the stack, so that parsing a head allocates nothing.
 pub(crate) const NO_FIELDS: [MaybeUninit<httparse::Header<'static>>; FIELDS_MAX] =
     [const { MaybeUninit::uninit() }; FIELDS_MAX];
 
-/// What the parser found wrong.
-pub(crate) const fn refusal(error: httparse::Error) -> Refused {
+/// Converts an error of `httparse`.
+pub(crate) const fn parse_error(error: httparse::Error) -> HttpError {
     use httparse::Error as E;
     match error {
         E::TooManyHeaders => TOO_MANY,
-        E::HeaderName => Refused::bad("a field's name has a wrong byte, or blanks around it"),
-        E::HeaderValue => Refused::bad("a field's value has a control byte"),
-        E::NewLine => Refused::bad("a line does not end in CR and LF"),
-        E::Status => Refused::bad("the status is no number of three digits"),
-        E::Token => Refused::bad("the first line is not method, target and version"),
-        E::Version => Refused::bad("the version is not one of HTTP"),
+        E::HeaderName => HttpError::bad_request("invalid byte or whitespace in a field name"),
+        E::HeaderValue => HttpError::bad_request("control byte in a field value"),
+        E::NewLine => HttpError::bad_request("a line does not end in CRLF"),
+        E::Status => HttpError::bad_request("the status is not a three-digit number"),
+        E::Token => HttpError::bad_request(
+            "the first line is not a request line: method, target and version",
+        ),
+        E::Version => HttpError::bad_request("invalid HTTP version"),
     }
 }
 
-const TOO_MANY: Refused = Refused::new(431, "too many fields");
-const TOO_LONG: Refused = Refused::new(431, "the head is too long");
-const BARE_LF: Refused = Refused::bad("a line ends in LF without CR");
+const TOO_MANY: HttpError = HttpError::new(431, "too many fields");
+const TOO_LONG: HttpError = HttpError::new(431, "the head is too long");
+const BARE_LF: HttpError = HttpError::bad_request("LF without CR");
 
-/// Leaves out the one empty line that may stand before a message.
-pub(crate) fn skip_empty_line(bytes: &[u8]) -> Result<&[u8], Refused> {
+/// Skips the one empty line that is allowed before a request line (RFC 9112, section 2.2).
+pub(crate) fn skip_empty_line(bytes: &[u8]) -> Result<&[u8], HttpError> {
     match bytes {
         [b'\r', b'\n', rest @ ..] => match rest.first() {
-            Some(b'\r' | b'\n') => Err(Refused::bad("empty lines before the first line")),
+            Some(b'\r' | b'\n') => {
+                Err(HttpError::bad_request("more than one empty line before the request line"))
+            }
             _ => Ok(rest),
         },
         [b'\n', ..] => Err(BARE_LF),
-        [b'\r', other, ..] if *other != b'\n' => Err(Refused::bad("a CR without LF")),
+        [b'\r', other, ..] if *other != b'\n' => Err(HttpError::bad_request("CR without LF")),
         _ => Ok(bytes),
     }
 }
 
-/// Whether an unfinished head may go on.
-pub(crate) fn check_unfinished(bytes: &[u8], limits: &HeadLimits) -> Result<(), Refused> {
+/// Returns an error if an incomplete head has an LF without CR or is longer than allowed.
+pub(crate) fn check_incomplete(bytes: &[u8], limits: &HeadLimits) -> Result<(), HttpError> {
     let mut line_ends = memchr_iter(b'\n', bytes);
     if !line_ends.all(|at| is_line_end(bytes, at)) {
         return Err(BARE_LF);
@@ -55,12 +59,12 @@ pub(crate) fn check_unfinished(bytes: &[u8], limits: &HeadLimits) -> Result<(), 
     Ok(())
 }
 
-/// The fields of a finished head, `head`, of which the parser took `count`.
+/// Returns the fields of a complete head, in which `httparse` found `count` fields.
 pub(crate) fn fields<'a>(
     head: &'a [u8],
     count: usize,
     limits: &HeadLimits,
-) -> Result<Fields<'a>, Refused> {
+) -> Result<Fields<'a>, HttpError> {
     let mut first_line_bytes = None;
     for at in memchr_iter(b'\n', head) {
         if !is_line_end(head, at) {

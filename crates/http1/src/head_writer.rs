@@ -1,18 +1,18 @@
-//! Heads, written from their parts.
+//! Writes message heads.
 
 use crate::date::Date;
 use crate::fields::{is_token, is_value_byte};
-use crate::status::words;
+use crate::status::reason_phrase;
 
-/// A part of a head cannot be written: it has a byte that would end its line, or begin another.
+/// The error of a head of which a part contains an invalid byte, such as CR or LF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a method, target, name or value has a byte that cannot stand in a head")]
-pub struct Unwritable;
+#[error("invalid byte in a method, target, field name or field value")]
+pub struct InvalidHead;
 
-/// Writes one head of HTTP/1.1 at the end of a buffer.
+/// A writer of one HTTP/1.1 head at the end of a buffer.
 ///
-/// It is there only when [`end`](Self::end) was good: a head that cannot be written, or was not
-/// ended, leaves the buffer as it was.
+/// The head stays in the buffer only if [`end`](Self::end) succeeds; otherwise dropping the writer
+/// removes it.
 ///
 /// ```
 /// use haul_http1::HeadWriter;
@@ -24,67 +24,68 @@ pub struct Unwritable;
 /// assert_eq!(out, b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n");
 /// ```
 #[derive(Debug)]
-#[must_use = "a head that was not ended is not written"]
+#[must_use = "the head is discarded unless `end` is called"]
 pub struct HeadWriter<'a> {
     out: &'a mut Vec<u8>,
-    from: usize,
-    is_right: bool,
+    start: usize,
+    is_valid: bool,
     is_ended: bool,
 }
 
 impl<'a> HeadWriter<'a> {
     fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { from: out.len(), out, is_right: true, is_ended: false }
+        Self { start: out.len(), out, is_valid: true, is_ended: false }
     }
 
-    /// A response with the usual words for its status.
+    /// Starts a response with the standard reason phrase of its status.
     pub fn response(out: &'a mut Vec<u8>, status: u16) -> Self {
-        Self::response_saying(out, status, words(status))
+        Self::response_with_reason(out, status, reason_phrase(status))
     }
 
-    /// A response with words of its own.
-    pub fn response_saying(out: &'a mut Vec<u8>, status: u16, words: &str) -> Self {
+    /// Starts a response with the reason phrase `reason`.
+    pub fn response_with_reason(out: &'a mut Vec<u8>, status: u16, reason: &str) -> Self {
         let mut head = Self::new(out);
-        head.is_right = matches!(status, 100..=999) && words.bytes().all(is_value_byte);
+        head.is_valid = matches!(status, 100..=999) && reason.bytes().all(is_value_byte);
         head.out.extend_from_slice(b"HTTP/1.1 ");
         head.digits(u64::from(status));
         head.out.push(b' ');
-        head.out.extend_from_slice(words.as_bytes());
+        head.out.extend_from_slice(reason.as_bytes());
         head.out.extend_from_slice(b"\r\n");
         head
     }
 
-    /// A request. Its target is written as it is, and must be visible ASCII.
+    /// Starts a request. `target` is the request target in parts; it must be visible ASCII and is
+    /// not percent-encoded.
     pub fn request(out: &'a mut Vec<u8>, method: &str, target: &[&str]) -> Self {
         let mut head = Self::new(out);
-        head.is_right = is_token(method.as_bytes()) && target.iter().any(|part| !part.is_empty());
+        head.is_valid = is_token(method.as_bytes()) && target.iter().any(|part| !part.is_empty());
         head.out.extend_from_slice(method.as_bytes());
         head.out.push(b' ');
         for part in target {
-            head.is_right &= part.bytes().all(|byte| byte.is_ascii_graphic());
+            head.is_valid &= part.bytes().all(|byte| byte.is_ascii_graphic());
             head.out.extend_from_slice(part.as_bytes());
         }
         head.out.extend_from_slice(b" HTTP/1.1\r\n");
         head
     }
 
-    /// A field.
+    /// Appends a field.
     pub fn field(&mut self, name: impl AsRef<[u8]>, value: &[u8]) -> &mut Self {
-        self.field_of(name, &[value])
+        self.field_parts(name, &[value])
     }
 
-    /// A field whose value is in parts.
-    pub fn field_of(&mut self, name: impl AsRef<[u8]>, value: &[&[u8]]) -> &mut Self {
+    /// Appends a field whose value is passed in parts.
+    pub fn field_parts(&mut self, name: impl AsRef<[u8]>, value: &[&[u8]]) -> &mut Self {
         self.name(name.as_ref());
         for part in value {
-            self.is_right &= part.iter().all(|byte| is_value_byte(*byte));
+            self.is_valid &= part.iter().all(|byte| is_value_byte(*byte));
             self.out.extend_from_slice(part);
         }
         self.out.extend_from_slice(b"\r\n");
         self
     }
 
-    /// A field whose value is a number.
+    /// Appends a field whose value is a number.
     pub fn number(&mut self, name: impl AsRef<[u8]>, value: u64) -> &mut Self {
         self.name(name.as_ref());
         self.digits(value);
@@ -92,19 +93,19 @@ impl<'a> HeadWriter<'a> {
         self
     }
 
-    /// A field whose value is a date.
+    /// Appends a field whose value is a date.
     pub fn date(&mut self, name: impl AsRef<[u8]>, date: &Date) -> &mut Self {
         self.field(name, date.as_bytes())
     }
 
-    /// Ends the head with its empty line.
+    /// Ends the head with an empty line.
     ///
     /// # Errors
-    /// A part of it has a byte that cannot stand there, a CR, LF or NUL for example. Nothing is
-    /// written.
-    pub fn end(mut self) -> Result<(), Unwritable> {
-        if !self.is_right {
-            return Err(Unwritable);
+    /// If a part contains an invalid byte such as CR, LF or NUL. The head is then removed from the
+    /// buffer.
+    pub fn end(mut self) -> Result<(), InvalidHead> {
+        if !self.is_valid {
+            return Err(InvalidHead);
         }
         self.out.extend_from_slice(b"\r\n");
         self.is_ended = true;
@@ -112,7 +113,7 @@ impl<'a> HeadWriter<'a> {
     }
 
     fn name(&mut self, name: &[u8]) {
-        self.is_right &= is_token(name);
+        self.is_valid &= is_token(name);
         self.out.extend_from_slice(name);
         self.out.extend_from_slice(b": ");
     }
@@ -135,7 +136,7 @@ impl<'a> HeadWriter<'a> {
 impl Drop for HeadWriter<'_> {
     fn drop(&mut self) {
         if !self.is_ended {
-            self.out.truncate(self.from);
+            self.out.truncate(self.start);
         }
     }
 }

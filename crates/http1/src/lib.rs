@@ -1,16 +1,18 @@
-//! Heads and framing of HTTP/1.1 messages, read strictly and written anew.
+//! Parses HTTP/1.1 message heads and body framing strictly, writes them, and evaluates conditional
+//! and range requests.
 //!
 //! # What it is
-//! Functions on bytes, for servers and gateways with a loop of their own: the head of a request or
-//! a response, how long its body is, the frame of a chunked body, and heads to be sent. It does no
-//! I/O and keeps no connection.
+//! Functions on bytes, for servers and gateways that have their own event loop. They parse heads
+//! (start line and fields) of requests and responses, determine the framing of the body, decode
+//! chunked framing, and write heads. They evaluate conditions ([`Conditions`]) and ranges
+//! ([`RangeSelection`]). They perform no I/O and store no connection state.
 //!
 //! # Example
 //! ```
 //! use haul_http1::{Framing, HeadLimits, HeadWriter, parse_request};
 //!
 //! let received = b"GET /a?b HTTP/1.1\r\nHost: example\r\nRange: bytes=0-9\r\n\r\nGET /next";
-//! let request = parse_request(received, &HeadLimits::default())?.expect("it is whole");
+//! let request = parse_request(received, &HeadLimits::default())?.expect("the head is complete");
 //! assert_eq!((request.method, request.target.path()), ("GET", "/a?b"));
 //! assert_eq!((request.host, request.framing), (Some("example"), Framing::Length(0)));
 //! assert_eq!(request.fields.first("range"), Some(&b"bytes=0-9"[..]));
@@ -25,46 +27,52 @@
 //! ```
 //!
 //! # Promises
-//! - No input makes it panic.
-//! - A head is taken only if it can be read in one way: what two readers could take for messages of
-//!   different lengths is [`Refused`], and so is everything after it.
-//! - How received bytes were split does not matter.
-//! - What [`HeadWriter`] has written is one head, whatever it was given.
+//! - No input causes a panic.
+//! - **No ambiguous message is accepted** (request smuggling): parsing a head that two parsers
+//!   could frame differently returns [`HttpError`], and still does if more bytes are appended to
+//!   the head.
+//! - The results do not depend on how the network split the received bytes.
+//! - For any input, [`HeadWriter`] writes either exactly one head or nothing.
 //!
 //! # Cost
-//! One pass of `httparse`, one for the ends of lines, and no allocation. [`Fields`] are found anew
-//! by whoever goes over them. An unfinished head is parsed again with each call; 16 KiB bound what
-//! a sender of single bytes can make of it.
+//! Parsing a head takes one pass of `httparse` and one over the line ends, and allocates nothing.
+//! Each iteration over [`Fields`] parses the lines again. Each call parses an incomplete head from
+//! its start; the limit of 16 KiB bounds the CPU time that a peer can cause by sending single
+//! bytes.
 //!
 //! # What it is not
-//! No client, no server, no HTTP/2, no TLS, no trailers: they are checked and dropped. It does not
-//! decode targets; a path with `..` in it is the caller's to deal with.
+//! It is no client or server, and supports neither HTTP/2 nor TLS. It validates trailers and
+//! discards them. It does not decode targets; the caller must handle `..` in paths.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[RFC9112\] the messages, \[RFC9110\] what they mean,
-//! \[HttpGarden\] what other readers made of the same bytes.
+//! Keys refer to `docs/sources.md`: \[RFC9112\] for message syntax, \[RFC9110\] for semantics,
+//! \[HttpGarden\] for the behaviour of other parsers on ambiguous input.
 
-mod chunks;
+mod chunked;
+mod conditions;
 mod date;
+mod error;
 mod fields;
 mod framing;
 mod head;
 mod head_writer;
 mod limits;
-mod refused;
+mod range;
 mod request;
 mod response;
 mod status;
 mod target;
 
-pub use chunks::{Chunk, Chunks, LAST_CHUNK, write_chunk_size};
+pub use chunked::{Chunk, ChunkedDecoder, LAST_CHUNK, write_chunk_size};
+pub use conditions::{Conditions, EntityTag, IfRange, TagList, Validators, Verdict};
 pub use date::{Date, parse_date};
-pub use fields::{Field, Fields, members};
+pub use error::HttpError;
+pub use fields::{Field, Fields, list_members};
 pub use framing::{Framing, Version};
-pub use head_writer::{HeadWriter, Unwritable};
+pub use head_writer::{HeadWriter, InvalidHead};
 pub use limits::{ChunkLimits, FIELDS_MAX, HeadLimits};
-pub use refused::Refused;
-pub use request::{Asked, Request, parse_request};
+pub use range::{ByteRange, RangeSelection, content_range, unsatisfied_content_range};
+pub use request::{MethodKind, Request, parse_request};
 pub use response::{Response, parse_response};
-pub use status::words;
+pub use status::reason_phrase;
 pub use target::Target;

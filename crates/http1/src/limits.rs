@@ -1,21 +1,21 @@
-//! How much of a head is taken.
+//! Limits on the size of heads and chunked framing.
 
-/// How many fields a head may have at most, whatever its limits say: they are parsed into an array
-/// of this length.
+/// The hard limit on the number of fields of a head: the parser uses an array of this length.
 pub const FIELDS_MAX: usize = 100;
 
-/// How long a method may be: the longest in use has 18 letters.
+/// The maximum length of a method in bytes; the longest registered method has 18 letters.
 pub(crate) const METHOD_BYTES_MAX: usize = 32;
 
-/// How much of a head is taken before it is refused.
+/// Limits of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// The whole head with its last empty line. What is longer is refused with 431. Default:
-    /// 16 KiB.
+    /// The maximum length of a head in bytes, including its final empty line. A longer head gives
+    /// status 431. Default: 16 KiB.
     pub head_bytes_max: usize,
-    /// The target of a request. What is longer is refused with 414. Default: 8 KiB.
+    /// The maximum length of a request target in bytes. A longer target gives status 414. Default:
+    /// 8 KiB.
     pub target_bytes_max: usize,
-    /// Fields of one head, [`FIELDS_MAX`] at most. More are refused with 431. Default:
+    /// The maximum number of fields, at most [`FIELDS_MAX`]. More fields give status 431. Default:
     /// [`FIELDS_MAX`].
     pub fields_max: usize,
 }
@@ -26,14 +26,14 @@ impl Default for HeadLimits {
     }
 }
 
-/// How much of a chunked body is taken that is not data.
+/// Limits of chunked framing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkLimits {
-    /// The extensions of one chunk. Default: 256 B.
+    /// The maximum length in bytes of the extensions of one chunk. Default: 256 B.
     pub extension_bytes_max: usize,
-    /// The extensions of all chunks of a body. Default: 16 KiB.
+    /// The maximum length in bytes of the extensions of all chunks of a body. Default: 16 KiB.
     pub extensions_bytes_max: usize,
-    /// The trailer section. Default: 8 KiB.
+    /// The maximum length in bytes of the trailer section. Default: 8 KiB.
     pub trailer_bytes_max: usize,
 }
 

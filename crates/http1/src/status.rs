@@ -1,7 +1,7 @@
-//! The words that stand beside a status.
+//! Reason phrases of status codes.
 
-/// The usual words for a status; those we do not know have none.
-pub const fn words(status: u16) -> &'static str {
+/// Returns the standard reason phrase of a status code; empty if it is not in this table.
+pub const fn reason_phrase(status: u16) -> &'static str {
     match status {
         100 => "Continue",
         101 => "Switching Protocols",

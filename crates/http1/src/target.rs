@@ -1,29 +1,30 @@
-//! What a request is about: its target and the host it names.
+//! Request targets and authorities.
 
-use crate::refused::Refused;
+use crate::error::HttpError;
 
-/// The target of a request. It is visible ASCII without `#`.
+/// A request target, which consists of visible ASCII without `#`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target<'a> {
-    /// `/path?query`, the usual form.
+    /// Origin form: `/path?query`.
     Origin(&'a str),
-    /// `http://host:port/path?query`, the form proxies are asked with.
+    /// Absolute form, sent to proxies: `http://host:port/path?query`.
     Absolute {
-        /// Whether it is `https`.
+        /// `true` if the scheme is `https`.
         is_https: bool,
         /// `host` or `host:port`, never empty.
         authority: &'a str,
-        /// `/path?query`; it may be empty, or begin with `?`.
+        /// `/path?query`; it may be empty or begin with `?`.
         path: &'a str,
     },
-    /// `host:port`, of CONNECT.
+    /// Authority form of CONNECT: `host:port`.
     Authority(&'a str),
-    /// `*`, of OPTIONS.
+    /// Asterisk form of OPTIONS: `*`.
     Asterisk,
 }
 
 impl<'a> Target<'a> {
-    /// `/path?query`. An absolute target's may be empty or lack its `/`; the others have none.
+    /// Returns `/path?query`. In absolute form, this part may be empty or lack the `/`; in
+    /// authority and asterisk form it is empty.
     pub const fn path(&self) -> &'a str {
         match self {
             Self::Origin(path) | Self::Absolute { path, .. } => path,
@@ -32,25 +33,30 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The target of a request with this method.
-pub(crate) fn target<'a>(method: &str, target: &'a str) -> Result<Target<'a>, Refused> {
+/// Parses the target of a request with this method.
+pub(crate) fn target<'a>(method: &str, target: &'a str) -> Result<Target<'a>, HttpError> {
     if !target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
-        return Err(Refused::bad("the target has bytes that must be percent-encoded"));
+        return Err(HttpError::bad_request(
+            "the target contains a byte that must be percent-encoded",
+        ));
     }
     if method == "CONNECT" {
         let has_port = |at: &str| at.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
         return (is_authority(target.as_bytes()) && has_port(target))
             .then_some(Target::Authority(target))
-            .ok_or(Refused::bad("CONNECT wants host:port"));
+            .ok_or(HttpError::bad_request("the target of CONNECT is not HOST:PORT"));
     }
     if target.starts_with('/') {
         return Ok(Target::Origin(target));
     }
     if target == "*" {
-        let is_right = method == "OPTIONS";
-        return is_right.then_some(Target::Asterisk).ok_or(Refused::bad("* is for OPTIONS"));
+        let is_valid = method == "OPTIONS";
+        return is_valid
+            .then_some(Target::Asterisk)
+            .ok_or(HttpError::bad_request("the target * is valid only for OPTIONS"));
     }
-    absolute(target).ok_or(Refused::bad("the target is neither a path nor an http address"))
+    absolute(target)
+        .ok_or(HttpError::bad_request("the target is neither a path nor an http or https URL"))
 }
 
 fn absolute(target: &str) -> Option<Target<'_>> {
@@ -63,7 +69,7 @@ fn absolute(target: &str) -> Option<Target<'_>> {
     is_authority(authority.as_bytes()).then_some(Target::Absolute { is_https, authority, path })
 }
 
-/// Whether this is `host` or `host:port`, and nothing more: no user, no list, no path.
+/// Returns `true` for `host` or `host:port`; rejects user information, lists and paths.
 pub(crate) fn is_authority(authority: &[u8]) -> bool {
     let Ok(authority) = str::from_utf8(authority) else { return false };
     if let Some(rest) = authority.strip_prefix('[') {
@@ -76,7 +82,8 @@ pub(crate) fn is_authority(authority: &[u8]) -> bool {
     !name.is_empty() && name.bytes().all(is_name_byte) && is_port(port)
 }
 
-/// Bytes of a registered name; a comma could be, but then two hosts could look like one.
+/// Returns `true` for a byte of a host name. A comma is valid but rejected, because a list of two
+/// hosts could be read as one.
 const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'')

@@ -1,11 +1,11 @@
-//! The same lines through a [`LineLog`] and through the non-blocking writer of `tracing-appender`,
-//! in turn: `cargo run --release -p haul-line-log --example compare -- DIR [ROUNDS]`.
+//! Compares a [`LineLog`] with the non-blocking writer of `tracing-appender`, in turn:
+//! `cargo run --release -p haul-line-log --example compare -- DIR [ROUNDS]`.
 //!
-//! Both take lines of 64 to 128 bytes of one thread, lose none, and write them into one file. A
-//! *burst* fits into the memory of both, so it shows what a caller pays; the *flow* goes on until
-//! every line was handed to the kernel. `tracing-appender` is measured as its documentation shows
-//! it, with a file below, and with a `BufWriter` of a mebibyte between them.
-#![expect(clippy::print_stdout, reason = "it is a report")]
+//! Both append the same lines of 64 to 128 bytes from one thread, lose none, and write them into
+//! one file. A *burst* fits into the memory of both and measures the cost for the caller; the
+//! *flow* ends when every line is written to the kernel. `tracing-appender` is measured as its
+//! documentation shows it, with a plain file, and with a `BufWriter` of 1 MiB around the file.
+#![expect(clippy::print_stdout, reason = "prints a report")]
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use haul_line_log::{CURRENT, Keep, LineLog, Options, Outside};
+use haul_line_log::{CURRENT, Environment, LineLog, Options, Retention};
 use tracing_appender::non_blocking::NonBlockingBuilder;
 
 const BURST_LINES: usize = 50_000;
@@ -22,14 +22,14 @@ const FLOW_LINES: usize = 2_000_000;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Time until the last line was taken in, and until the last one was with the kernel.
+/// The time until the last line was accepted, and until it was written to the kernel.
 #[derive(Clone, Copy)]
 struct Times {
-    taken: Duration,
+    accepted: Duration,
     written: Duration,
 }
 
-/// Lines of 64 to 128 bytes, newline included; a few thousand different ones.
+/// Generates 4,096 different lines of 64 to 128 bytes, newline included.
 fn lines() -> Vec<Vec<u8>> {
     let line = |number: usize| {
         let mut line = format!("2026-11-21T07:23:14.500Z  INFO request{{id={number}}}: answered ");
@@ -54,17 +54,17 @@ fn each(
 }
 
 fn line_log(dir: &Path, lines: &[Vec<u8>], count: usize) -> Result<Times> {
-    let keep = Keep { files_max: None, ..Keep::default() };
+    let keep = Retention { files_max: None, ..Retention::default() };
     let options = Options { file_bytes_max: None, keep, ..Options::default() };
-    let log = LineLog::open(dir, options, Outside::default())?;
+    let log = LineLog::open(dir, options, Environment::default())?;
     let began = Instant::now();
     each(lines, count, |line| Ok(log.append(line)?))?;
-    let taken = began.elapsed();
+    let accepted = began.elapsed();
     log.write_out()?;
-    Ok(Times { taken, written: began.elapsed() })
+    Ok(Times { accepted, written: began.elapsed() })
 }
 
-/// Counts what the file below took.
+/// A writer that counts the bytes written to the inner writer.
 struct Counted<W>(W, Arc<AtomicU64>);
 
 impl<W: Write> Write for Counted<W> {
@@ -92,30 +92,30 @@ fn appender(dir: &Path, lines: &[Vec<u8>], count: usize, is_buffered: bool) -> R
     let bytes: usize = lines.iter().cycle().take(count).map(Vec::len).sum();
     let began = Instant::now();
     each(lines, count, |line| writer.write_all(line))?;
-    let taken = began.elapsed();
-    // Its guard waits a second at most, which may be too short; so it is waited for here.
+    let accepted = began.elapsed();
+    // The guard waits for at most a second, which may be too short.
     while written.load(Ordering::Acquire) < bytes as u64 {
         std::thread::sleep(Duration::from_micros(50));
     }
-    let times = Times { taken, written: began.elapsed() };
+    let times = Times { accepted, written: began.elapsed() };
     drop(guard);
     Ok(times)
 }
 
-/// The smallest, the middle and the largest.
+/// Returns the minimum, the median and the maximum.
 fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     (values[0], values[values.len() / 2], values[values.len() - 1])
 }
 
-fn report(what: &str, values: Vec<f64>, unit: &str) -> f64 {
+fn report(name: &str, values: Vec<f64>, unit: &str) -> f64 {
     let (min, median, max) = spread(values);
-    println!("{what:52} {median:10.2} {unit}   ({min:.2} to {max:.2})");
+    println!("{name:52} {median:10.2} {unit}   ({min:.2} to {max:.2})");
     median
 }
 
 fn main() -> Result<()> {
-    let dir = std::env::args().nth(1).ok_or("name a directory to write in")?;
+    let dir = std::env::args().nth(1).ok_or("usage: compare DIR [ROUNDS]")?;
     let rounds: usize = std::env::args().nth(2).map_or(Ok(7), |rounds| rounds.parse())?;
     let (lines, work) = (lines(), Path::new(&dir).join("compare"));
     let names = ["line-log", "tracing-appender", "tracing-appender, BufWriter"];
@@ -133,13 +133,13 @@ fn main() -> Result<()> {
                 fs::remove_dir_all(&work)?;
                 let first = first.get_or_insert_with(|| text.clone());
                 if *first != text {
-                    return Err(format!("{} wrote something else", names[index]).into());
+                    return Err(format!("{} wrote different bytes", names[index]).into());
                 }
                 found.push(times);
             }
         }
     }
-    let ns = |times: &Times| times.taken.as_nanos() as f64 / BURST_LINES as f64;
+    let ns = |times: &Times| times.accepted.as_nanos() as f64 / BURST_LINES as f64;
     let rate = |times: &Times| FLOW_LINES as f64 / times.written.as_secs_f64() / 1e6;
     let mut rates = Vec::new();
     for (index, name) in names.iter().enumerate() {

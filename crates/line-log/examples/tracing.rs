@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use haul_line_log::{LineLog, Options, Outside};
+use haul_line_log::{Environment, LineLog, Options};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let dir = std::env::args().nth(1).ok_or("name a directory")?;
-    let log = Arc::new(LineLog::open(dir, Options::default(), Outside::default())?);
+    let dir = std::env::args().nth(1).ok_or("usage: tracing DIR")?;
+    let log = Arc::new(LineLog::open(dir, Options::default(), Environment::default())?);
     tracing_subscriber::fmt().with_writer(Arc::clone(&log)).with_ansi(false).init();
 
     for request in 0..1000 {
         tracing::info!(request, "answered");
     }
-    // The subscriber lives as long as the process and is never dropped.
+    // The subscriber is a static and never dropped.
     log.close()?;
     Ok(())
 }

@@ -1,8 +1,10 @@
-//! Where lines go: into the filling buffer, under a short lock. One thread takes full and aged
-//! buffers away, and brings them back empty.
+//! The buffers of a log. Callers copy lines into the active buffer, holding a lock only for the
+//! copy. The background thread takes buffers that are full or whose lines have waited long enough,
+//! writes them, and returns them empty.
 //!
-//! What a caller pays is the lock and the copy. It makes a system call only when it begins an
-//! empty buffer and the thread sleeps (then it wakes it), when it fills one, and when it must wait.
+//! An append costs a lock and a copy. It makes a system call only in three cases: to wake the
+//! background thread for the first line in an empty buffer, to notify it of a full buffer, and to
+//! wait for a free buffer.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -14,69 +16,75 @@ use crate::error::{Error, Result};
 use crate::options::{Options, WhenFull};
 use crate::stats::Stats;
 
-/// Room behind each buffer for the line that says how many are missing.
+/// The number of bytes allocated after each buffer for the line that reports dropped lines.
 const NOTE_BYTES: usize = 160;
 
-/// What the threads of a log share.
+/// The state that callers and the background thread share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
-    /// There is something for the background thread to do.
+    /// Notifies the background thread that it has work.
     pub(crate) work: Condvar,
-    /// A buffer became free, or a line longer than a buffer is in.
+    /// Notifies callers that a buffer is free or that the append of a long line has ended.
     pub(crate) room: Condvar,
-    /// More was written or synced, or an attempt failed.
+    /// Notifies callers that a write, a sync or a rotation has succeeded or failed.
     pub(crate) done: Condvar,
     pub(crate) buffer_bytes: usize,
     when_full: WhenFull,
 }
 
-/// Lines that were dropped and not told yet.
+/// The number of dropped lines, and of their bytes, that no note in the log reports yet.
 #[derive(Debug, Default)]
-struct Lost {
+struct DropCount {
     lines: u64,
     bytes: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) filling: Vec<u8>,
-    /// What `filling` may hold; 0 while something is in the way of the short path.
+    pub(crate) active: Vec<u8>,
+    /// The number of bytes up to which `active` is filled by the fast path; 0 while all appends
+    /// must take the slow path.
     limit: usize,
     pub(crate) full: VecDeque<Vec<u8>>,
-    /// The last one back is the first one out: it is still in the processor's cache.
+    /// The free buffers, used as a stack, because the buffer released last is most likely still in
+    /// the CPU cache.
     pub(crate) free: Vec<Vec<u8>>,
-    lost: Lost,
-    /// Somebody brings a line longer than a buffer, bit by bit.
-    is_long_under_way: bool,
-    /// The thread sleeps without a timer, and must be told of a line.
+    dropped: DropCount,
+    /// `true` while a thread appends a line longer than a buffer in several pieces.
+    is_long_append_active: bool,
+    /// `true` while the background thread sleeps and the active buffer is empty. The next append
+    /// must wake it, so that it sets the time at which to write the line.
     pub(crate) is_idle: bool,
     pub(crate) is_closing: bool,
-    /// Bytes taken in since the beginning; of these written; of these synced.
+    /// The ends of the accepted, written and synced bytes, as positions in the stream of all bytes
+    /// appended since the log was opened.
     pub(crate) accepted: u64,
     pub(crate) written: u64,
     pub(crate) synced: u64,
-    /// What somebody waits for: up to where it is to be written; and when so much is written, a
-    /// sync and a rotation.
-    pub(crate) want_written: u64,
-    pub(crate) sync_at: Option<u64>,
-    pub(crate) rotate_at: Option<u64>,
-    /// Everything before this is in closed files.
+    /// Positions in the same stream that waiting callers have requested: the bytes before
+    /// `write_target` must be written; a sync and a rotation must follow once the bytes before
+    /// their targets are written.
+    pub(crate) write_target: u64,
+    pub(crate) sync_target: Option<u64>,
+    pub(crate) rotate_target: Option<u64>,
+    /// The number of bytes written before the last requested rotation. They are in closed files or,
+    /// if a line was incomplete, in a file that is closed when this line ends.
     pub(crate) rotated_to: u64,
-    /// How many of them there were.
     pub(crate) syncs_done: u64,
     pub(crate) rotations_done: u64,
-    /// Somebody wants to know how an attempt goes, now.
-    pub(crate) is_poked: bool,
-    /// Attempts to write that failed.
-    pub(crate) stuck: Option<Arc<haul_disk::Error>>,
-    pub(crate) failures: u64,
-    /// Syncs that failed, and whether the last one was told to nobody yet.
-    pub(crate) unsynced: Option<Arc<haul_disk::Error>>,
+    /// `true` if a failed write must be retried at once, because a caller waits for it.
+    pub(crate) is_retry_requested: bool,
+    /// The error of the last attempt to write; `None` if it succeeded.
+    pub(crate) write_error: Option<Arc<haul_disk::Error>>,
+    pub(crate) write_failures: u64,
+    /// The error of the last failed sync. `is_sync_error_unreported` is `true` until a caller has
+    /// received it.
+    pub(crate) sync_error: Option<Arc<haul_disk::Error>>,
     pub(crate) sync_failures: u64,
-    pub(crate) is_unsynced_untold: bool,
-    /// Nothing is done any more.
-    pub(crate) is_over: bool,
+    pub(crate) is_sync_error_unreported: bool,
+    /// `true` if the background thread has ended.
+    pub(crate) is_terminated: bool,
     pub(crate) last_error: Option<Error>,
     pub(crate) stats: Stats,
 }
@@ -84,7 +92,7 @@ pub(crate) struct State {
 impl Shared {
     pub(crate) fn new(options: &Options) -> Self {
         let buffer_bytes = options.buffer_bytes as usize;
-        // Written to once, so that no line pays for the kernel's first touch of a page.
+        // The buffers are written once, so that no append causes page faults.
         let buffer = || {
             let mut buffer = Vec::with_capacity(buffer_bytes + NOTE_BYTES);
             buffer.resize(buffer_bytes, b'\n');
@@ -92,30 +100,30 @@ impl Shared {
             buffer
         };
         let state = State {
-            filling: buffer(),
+            active: buffer(),
             limit: buffer_bytes,
             full: VecDeque::with_capacity(options.buffers as usize),
             free: (1..options.buffers).map(|_| buffer()).collect(),
-            lost: Lost::default(),
-            is_long_under_way: false,
+            dropped: DropCount::default(),
+            is_long_append_active: false,
             is_idle: false,
             is_closing: false,
             accepted: 0,
             written: 0,
             synced: 0,
-            want_written: 0,
-            sync_at: None,
-            rotate_at: None,
+            write_target: 0,
+            sync_target: None,
+            rotate_target: None,
             rotated_to: 0,
             syncs_done: 0,
             rotations_done: 0,
-            is_poked: false,
-            stuck: None,
-            failures: 0,
-            unsynced: None,
+            is_retry_requested: false,
+            write_error: None,
+            write_failures: 0,
+            sync_error: None,
             sync_failures: 0,
-            is_unsynced_untold: false,
-            is_over: false,
+            is_sync_error_unreported: false,
+            is_terminated: false,
             last_error: None,
             stats: Stats::default(),
         };
@@ -129,20 +137,20 @@ impl Shared {
         }
     }
 
-    /// Takes lines in. The short path: a lock, a comparison, a copy.
+    /// Appends lines. On the fast path this takes only a lock, a comparison and a copy.
     pub(crate) fn append(&self, lines: &[u8]) -> Result<()> {
         let mut state = self.state.lock();
-        if state.filling.len() + lines.len() > state.limit {
-            return self.append_slowly(state, lines);
+        if state.active.len() + lines.len() > state.limit {
+            return self.append_contended(state, lines);
         }
-        state.put(lines);
+        state.push(lines);
         state.stats.appends += 1;
         self.wake_if_idle(state);
         Ok(())
     }
 
-    /// Lets the thread know of the first line in an empty buffer, if it sleeps: once a buffer, so
-    /// at most once in the time a line may be late.
+    /// Wakes the background thread if it sleeps while the active buffer was empty. This happens at
+    /// most once for each buffer that is written.
     fn wake_if_idle(&self, mut state: MutexGuard<'_, State>) {
         if state.is_idle {
             state.is_idle = false;
@@ -151,12 +159,12 @@ impl Shared {
         }
     }
 
-    fn append_slowly(&self, mut state: MutexGuard<'_, State>, lines: &[u8]) -> Result<()> {
+    fn append_contended(&self, mut state: MutexGuard<'_, State>, lines: &[u8]) -> Result<()> {
         loop {
             if state.is_closing {
                 return Err(Error::Closed);
             }
-            if state.is_long_under_way {
+            if state.is_long_append_active {
                 self.room.wait(&mut state);
                 continue;
             }
@@ -164,16 +172,16 @@ impl Shared {
                 return self.append_long(state, lines);
             }
             if state.has_room(lines.len(), self.buffer_bytes) {
-                state.tell_lost();
-                state.put(lines);
+                state.push_drop_note();
+                state.push(lines);
                 state.stats.appends += 1;
                 state.set_limit(self.buffer_bytes);
                 self.wake_if_idle(state);
                 return Ok(());
             }
-            if !self.turn(&mut state) {
+            if !self.switch_buffer(&mut state) {
                 if self.drops() {
-                    state.lose(lines);
+                    state.count_dropped(lines);
                     return Ok(());
                 }
                 state.stats.waits += 1;
@@ -186,34 +194,43 @@ impl Shared {
         self.when_full == WhenFull::DropNewest
     }
 
-    /// Goes on to an empty buffer, if there is one.
-    fn turn(&self, state: &mut State) -> bool {
+    /// Marks the active buffer as full and replaces it by a free buffer. Returns `false` if no
+    /// buffer is free.
+    fn switch_buffer(&self, state: &mut State) -> bool {
         let Some(next) = state.free.pop() else { return false };
-        let full = std::mem::replace(&mut state.filling, next);
+        let full = std::mem::replace(&mut state.active, next);
         state.full.push_back(full);
         state.is_idle = false;
         self.work.notify_one();
         true
     }
 
-    /// A line longer than a buffer: nobody else gets in between, and once begun it is brought to
-    /// its end, waiting where it must.
+    /// Appends a line longer than a buffer, without interleaving other lines, and waits for free
+    /// buffers. With [`WhenFull::DropNewest`] and while writes fail, it does not wait: it truncates
+    /// the line and counts the rest as dropped.
     fn append_long(&self, mut state: MutexGuard<'_, State>, lines: &[u8]) -> Result<()> {
-        state.is_long_under_way = true;
+        state.is_long_append_active = true;
         state.set_limit(self.buffer_bytes);
         let mut rest = lines;
         while !rest.is_empty() && !state.is_closing {
-            state.tell_lost();
-            let room = self.buffer_bytes.saturating_sub(state.filling.len());
+            state.push_drop_note();
+            let room = self.buffer_bytes.saturating_sub(state.active.len());
             let (now, later) = rest.split_at(room.min(rest.len()));
-            state.put(now);
+            state.push(now);
             rest = later;
-            if !rest.is_empty() && !self.turn(&mut state) {
+            if !rest.is_empty() && !self.switch_buffer(&mut state) {
+                if self.drops() && state.write_error.is_some() {
+                    // The newline fits into the `NOTE_BYTES` allocated after the buffer.
+                    state.push(b"\n");
+                    state.count_dropped(rest);
+                    rest = &[];
+                    break;
+                }
                 state.stats.waits += 1;
                 self.room.wait(&mut state);
             }
         }
-        state.is_long_under_way = false;
+        state.is_long_append_active = false;
         state.set_limit(self.buffer_bytes);
         self.room.notify_all();
         if !rest.is_empty() {
@@ -224,7 +241,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes nothing more in.
+    /// Makes all further appends fail, and notifies all threads.
     pub(crate) fn begin_closing(&self) {
         let mut state = self.state.lock();
         state.is_closing = true;
@@ -234,8 +251,8 @@ impl Shared {
         self.room.notify_all();
     }
 
-    /// Takes an empty buffer back.
-    pub(crate) fn give_back(&self, state: &mut State, mut buffer: Vec<u8>) {
+    /// Clears a written buffer and makes it available to appends.
+    pub(crate) fn release_buffer(&self, state: &mut State, mut buffer: Vec<u8>) {
         buffer.clear();
         state.free.push(buffer);
         self.room.notify_all();
@@ -243,68 +260,80 @@ impl Shared {
 }
 
 impl State {
-    fn put(&mut self, lines: &[u8]) {
-        self.filling.extend_from_slice(lines);
+    fn push(&mut self, lines: &[u8]) {
+        self.active.extend_from_slice(lines);
         self.accepted += lines.len() as u64;
     }
 
-    /// Whether a line fits, with what is to be said before it. An empty buffer takes both.
+    /// `true` if `bytes` bytes and a pending note about dropped lines fit into the active buffer.
+    /// An empty buffer always has space for the note.
     fn has_room(&self, bytes: usize, buffer_bytes: usize) -> bool {
-        let note_bytes = if self.has_lost() { NOTE_BYTES } else { 0 };
-        let filled = self.filling.len() + bytes;
-        filled + note_bytes <= buffer_bytes || self.filling.is_empty() && filled <= buffer_bytes
+        let note_bytes = if self.has_unreported_drops() { NOTE_BYTES } else { 0 };
+        let filled = self.active.len() + bytes;
+        filled + note_bytes <= buffer_bytes || self.active.is_empty() && filled <= buffer_bytes
     }
 
     fn set_limit(&mut self, buffer_bytes: usize) {
-        let is_free = !self.is_closing && !self.is_long_under_way && !self.has_lost();
-        self.limit = if is_free { buffer_bytes } else { 0 };
+        let is_fast =
+            !self.is_closing && !self.is_long_append_active && !self.has_unreported_drops();
+        self.limit = if is_fast { buffer_bytes } else { 0 };
     }
 
-    fn lose(&mut self, lines: &[u8]) {
-        // What ends without a newline counts as a line, too.
-        let count = memchr::memchr_iter(b'\n', lines).count() as u64;
-        let count = count + u64::from(!lines.ends_with(b"\n"));
-        self.lost.lines += count;
-        self.lost.bytes += lines.len() as u64;
+    fn count_dropped(&mut self, lines: &[u8]) {
+        let count = count_lines(lines);
+        self.dropped.lines += count;
+        self.dropped.bytes += lines.len() as u64;
         self.stats.dropped_lines += count;
         self.stats.dropped_bytes += lines.len() as u64;
         self.limit = 0;
     }
 
-    /// Writes down how many lines are missing here, where that still fits.
-    fn tell_lost(&mut self) {
-        let room = self.filling.capacity() - self.filling.len();
-        if !self.has_lost() || room < NOTE_BYTES {
+    /// Appends a note with the number of dropped lines, if any were dropped and the note fits.
+    fn push_drop_note(&mut self) {
+        let room = self.active.capacity() - self.active.len();
+        if !self.has_unreported_drops() || room < NOTE_BYTES {
             return;
         }
-        let Lost { lines, bytes } = std::mem::take(&mut self.lost);
-        let before = self.filling.len();
-        // The text is shorter than the room for it, so nothing is allocated; a vector takes all.
-        let mut note = Note(&mut self.filling);
+        let DropCount { lines, bytes } = std::mem::take(&mut self.dropped);
+        let before = self.active.len();
+        // The text is shorter than the space allocated for it, so writing it allocates no memory.
+        let mut note = Note(&mut self.active);
         write!(note, "line-log: {lines} lines ({bytes} bytes) were dropped here: ").ok();
-        writeln!(note, "they came faster than the disk took them").ok();
-        self.accepted += (self.filling.len() - before) as u64;
+        writeln!(note, "the disk did not keep up").ok();
+        self.accepted += (self.active.len() - before) as u64;
     }
 
-    /// Whether the log still has to say that lines are missing.
-    pub(crate) fn has_lost(&self) -> bool {
-        self.lost.lines > 0
+    /// Adds the lines that are still in memory to the statistics, when the log is closed.
+    pub(crate) fn count_unwritten(&mut self) {
+        let buffers = self.full.iter().chain([&self.active]);
+        self.stats.unwritten_lines += buffers.map(|buffer| count_lines(buffer)).sum::<u64>();
     }
 
-    /// Takes the filling buffer away, if there is anything in it.
-    pub(crate) fn take_filling(&mut self, buffer_bytes: usize) -> Option<Vec<u8>> {
-        self.tell_lost();
+    /// `true` if lines were dropped and no note in the log reports them yet.
+    pub(crate) fn has_unreported_drops(&self) -> bool {
+        self.dropped.lines > 0
+    }
+
+    /// Returns the active buffer and replaces it by a free one; returns `None` if it is empty.
+    pub(crate) fn take_active(&mut self, buffer_bytes: usize) -> Option<Vec<u8>> {
+        self.push_drop_note();
         self.set_limit(buffer_bytes);
-        if self.filling.is_empty() {
+        if self.active.is_empty() {
             return None;
         }
-        // The thread takes it only when it holds none itself, so another one is free.
+        // The background thread holds no other buffer and no buffer is full, so one is free.
         let next = self.free.pop()?;
-        Some(std::mem::replace(&mut self.filling, next))
+        Some(std::mem::replace(&mut self.active, next))
     }
 }
 
-/// Formats into bytes.
+/// Returns the number of lines in `bytes`; an incomplete last line counts as one.
+pub(crate) fn count_lines(bytes: &[u8]) -> u64 {
+    let ended = memchr::memchr_iter(b'\n', bytes).count() as u64;
+    ended + u64::from(!bytes.is_empty() && !bytes.ends_with(b"\n"))
+}
+
+/// A target for `write!` that appends to a byte buffer.
 struct Note<'a>(&'a mut Vec<u8>);
 
 impl std::fmt::Write for Note<'_> {

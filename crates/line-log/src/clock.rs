@@ -1,4 +1,4 @@
-//! What time it is: the machine's clock, or that of a test.
+//! The source of time: the system clock, or a clock controlled by a test.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -7,12 +7,13 @@ use haul_disk::File;
 
 use crate::utc::micros;
 
-/// Tells the time, for names of files and for their intervals.
+/// A source of wall-clock time, for file names and rotation intervals.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// Microseconds since 1970.
+    /// Returns the time in microseconds since the Unix epoch.
     fn now_us(&self) -> u64;
 
-    /// When a file was last written to, in the same count; unknown on a disk without times.
+    /// Returns the modification time of `file` in microseconds since the Unix epoch; `None` if the
+    /// disk has no modification times.
     fn modified_us(&self, file: &dyn File) -> Option<u64> {
         let status = rustix::fs::fstat(file.descriptor()?).ok()?;
         let seconds = u64::try_from(status.st_mtime).ok()?;
@@ -20,7 +21,7 @@ pub trait Clock: Send + Sync + fmt::Debug {
     }
 }
 
-/// The clock of the machine.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -1,56 +1,55 @@
-//! What can go wrong with a log, told by what the caller should do about it.
+//! Errors, each with the action it requires from the caller.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haul_disk::error_chain;
+
 /// The result of every operation of a log.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the log refused or failed.
+/// The error of an operation on a log.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Look at the disk, make room on it. The lines are kept in memory, and writing them is tried
-    /// again until the log is closed.
-    #[error("{bytes} bytes of lines are in memory and cannot be written")]
-    Stuck {
-        /// How much waits in memory.
+    /// A write failed: check the disk, or free space. The lines stay in memory, and the write is
+    /// retried until the log is closed.
+    #[error("cannot write {bytes} bytes of lines, they stay in memory: {}", error_chain(&**source))]
+    WriteFailed {
+        /// The number of bytes of lines in memory that are not written yet.
         bytes: u64,
-        /// Why the last attempt failed.
+        /// The error of the last attempt to write.
         #[source]
         source: Arc<haul_disk::Error>,
     },
-    /// Look at the disk. A sync failed, so lines written before it may be lost in a power cut. It
-    /// is final for that file, which was closed as `.unsynced`; a new one was begun.
-    #[error("a sync failed: lines written before it may not be on the medium")]
-    Unsynced {
-        /// The failure.
+    /// A sync failed: check the disk. A power cut may lose lines written before the sync. The
+    /// failure is final for the file, which is closed with the suffix `.unsynced` and replaced by a
+    /// new one.
+    #[error("sync failed, lines written before it may not be durable: {}", error_chain(&**source))]
+    SyncFailed {
+        /// The error of the sync.
         #[source]
         source: Arc<haul_disk::Error>,
     },
-    /// Correct the program: the log was closed before.
+    /// The log was closed before this call, or its background thread ended: correct the program.
     #[error("the log is closed")]
     Closed,
-    /// Wait for the other process to end, or choose another directory.
+    /// The log in this directory is already open: wait until it is closed, or choose another
+    /// directory.
     #[error("{} is in use by {holder}", dir.display())]
     InUse {
-        /// The directory.
+        /// The directory of the log.
         dir: PathBuf,
-        /// What the other process says of itself.
+        /// The [`Options::holder`](crate::Options::holder) with which the log was opened.
         holder: String,
     },
-    /// The caller's mistake; correct the call.
+    /// An argument or a call is invalid: correct the program.
     #[error("{0}")]
     Invalid(&'static str),
-    /// The kernel refused.
-    #[error("{}", message(.0))]
+    /// A system call on the directory or a file failed.
+    #[error("{}", error_chain(&**.0))]
     Disk(Arc<haul_disk::Error>),
-}
-
-/// The error and its reason: it stands in the place of the error, so nobody else would tell it.
-fn message(error: &haul_disk::Error) -> String {
-    format!("{error}: {}", error.source)
 }
 
 impl From<haul_disk::Error> for Error {
@@ -62,13 +61,36 @@ impl From<haul_disk::Error> for Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::Stuck { source, .. } | Error::Unsynced { source } | Error::Disk(source) => {
-                source.source.kind()
-            }
+            Error::WriteFailed { source, .. }
+            | Error::SyncFailed { source }
+            | Error::Disk(source) => source.source.kind(),
             Error::Closed => io::ErrorKind::BrokenPipe,
             Error::InUse { .. } => io::ErrorKind::ResourceBusy,
             Error::Invalid(_) => io::ErrorKind::InvalidInput,
         };
         Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_contain_the_innermost_cause_once() {
+        let disk = || {
+            let cause = io::Error::other("the cause");
+            Arc::new(haul_disk::Error::new(haul_disk::Op::Sync, "/log/1", cause))
+        };
+        for error in [
+            Error::WriteFailed { bytes: 8, source: disk() },
+            Error::SyncFailed { source: disk() },
+            Error::Disk(disk()),
+            Error::InUse { dir: "/log".into(), holder: "the cause".into() },
+            Error::Invalid("the cause"),
+        ] {
+            assert_eq!(error.to_string().matches("the cause").count(), 1, "{error}");
+            assert_eq!(error_chain(&error), error.to_string());
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The files of a log: the one being written, and the closed ones. Used by one thread alone.
+//! The files of a log: the current one and the closed ones. Only the background thread uses them
+//! after the log was opened.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,58 +8,62 @@ use haul_disk::{Disk, Durability, Error, File, Open, Result};
 
 use crate::clock::Clock;
 use crate::names::{self, CURRENT, Name, Stamp};
-use crate::options::{Options, SyncWhen};
-use crate::plan::{self, Filled, Kept};
+use crate::options::{Options, SyncMode};
+use crate::rotation_policy::{self, ClosedFile, FileEnd};
 use crate::stats::Event;
 
-/// The file being written.
+/// The file to which lines are written.
 #[derive(Debug)]
 struct Current {
     file: Arc<dyn File>,
-    filled: Filled,
-    /// When its first line was written, as far as is known.
-    begun_us: u64,
-    /// The last line was torn by a crash: it is ended before the next one begins.
+    end: FileEnd,
+    /// The time of the first write to the file, in microseconds since the Unix epoch. If an earlier
+    /// run wrote to the file, its modification time.
+    first_write_us: u64,
+    /// `true` if the file ends with an incomplete line of an earlier run: a newline must be written
+    /// before the next line.
     is_torn: bool,
-    /// Bytes of it may not be on the medium.
+    /// `true` if the file may contain bytes that are not synced.
     is_dirty: bool,
-    /// A write or a sync failed: nothing more goes into it.
-    is_spoiled: bool,
-    /// A sync failed: no other one can make up for it.
+    /// `true` if nothing more may be written to the file, because a write or a sync failed.
+    is_abandoned: bool,
+    /// `true` if a sync failed. The file is not synced again, because a later success would not
+    /// prove that its bytes are durable.
     is_unsynced: bool,
 }
 
-/// A file that nobody writes to any more.
+/// A closed file, which is no longer written to.
 #[derive(Debug)]
-struct Closed {
+struct ClosedEntry {
     name: String,
-    kept: Kept,
+    file: ClosedFile,
 }
 
-/// All files of a log.
+/// All files of a log, and the work on them that is pending.
 #[derive(Debug)]
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     options: Options,
     current: Option<Current>,
-    closed: VecDeque<Closed>,
+    closed: VecDeque<ClosedEntry>,
     newest_us: Option<u64>,
-    /// Names were changed since the directory was synced.
+    /// `true` if names have changed since the directory was last synced.
     is_dir_dirty: bool,
-    /// Somebody wants the current file closed.
-    is_asked: bool,
-    /// A write failed, and none succeeded since: it is tried again in the same place. A new file
-    /// for each attempt would in the end remove all old ones.
+    /// `true` if a caller requested a rotation that has not taken place yet.
+    is_rotation_requested: bool,
+    /// `true` if the last write failed. It is then retried in the same file: if each attempt
+    /// created a new file, retention would remove all old files.
     is_failing: bool,
-    /// What happened since it was last asked.
+    /// The events that were not yet passed to the listener.
     pub(crate) events: Vec<Event>,
-    /// How often a file was synced.
+    /// The number of syncs of files that the statistics do not contain yet.
     pub(crate) syncs: u64,
 }
 
 impl Files {
-    /// Finds the files that are there, and goes on with the current one.
+    /// Lists the existing files, continues the current one or creates it, and removes expired
+    /// files.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
@@ -72,40 +77,41 @@ impl Files {
             closed: VecDeque::new(),
             newest_us: None,
             is_dir_dirty: false,
-            is_asked: false,
+            is_rotation_requested: false,
             is_failing: false,
             events: Vec::new(),
             syncs: 0,
         };
         let mut has_current = false;
         let read_only = Open { read_only: true, ..Open::default() };
-        // Sorted by name, and so by time.
+        // The list is sorted by name, and therefore by closing time.
         for name in files.disk.list("")? {
             match names::parse(&name) {
                 Name::Current => has_current = true,
                 Name::Closed(stamp) => {
                     let bytes = files.disk.open(&name, read_only)?.bytes()?;
-                    files
-                        .closed
-                        .push_back(Closed { name, kept: Kept { at_us: stamp.at_us, bytes } });
+                    files.closed.push_back(ClosedEntry {
+                        name,
+                        file: ClosedFile { at_us: stamp.at_us, bytes },
+                    });
                     files.newest_us = files.newest_us.max(Some(stamp.at_us));
                 }
                 Name::Other => {}
             }
         }
         if has_current {
-            files.current = Some(files.go_on()?);
-            // Nobody knows which names the earlier run synced, this one's among them.
+            files.current = Some(files.resume()?);
+            // The earlier run may have ended before it synced the directory.
             files.is_dir_dirty = true;
         } else {
-            files.begin()?;
+            files.create_current()?;
         }
-        files.remove_old();
+        files.remove_expired();
         Ok(files)
     }
 
-    /// The current file that an earlier run left.
-    fn go_on(&self) -> Result<Current> {
+    /// Opens the current file of an earlier run, to continue at its end.
+    fn resume(&self) -> Result<Current> {
         let file = self.disk.open(CURRENT, Open::default())?;
         let bytes = file.bytes()?;
         let mut last = [b'\n'];
@@ -114,67 +120,69 @@ impl Files {
         }
         let is_torn = last != [b'\n'];
         Ok(Current {
-            begun_us: self.clock.modified_us(&*file).unwrap_or_else(|| self.clock.now_us()),
-            filled: Filled { bytes, at_line_end: !is_torn },
+            first_write_us: self.clock.modified_us(&*file).unwrap_or_else(|| self.clock.now_us()),
+            end: FileEnd { bytes, at_line_end: !is_torn },
             is_torn,
-            // Nobody knows what the earlier run synced.
+            // The earlier run may have ended before it synced these bytes.
             is_dirty: bytes > 0,
-            is_spoiled: false,
+            is_abandoned: false,
             is_unsynced: false,
             file,
         })
     }
 
-    /// A new current file.
-    fn begin(&mut self) -> Result<()> {
+    /// Creates a new current file.
+    fn create_current(&mut self) -> Result<()> {
         let file = self.disk.create(CURRENT, Open::default())?;
         self.is_dir_dirty = true;
         self.current = Some(Current {
             file,
-            filled: Filled { bytes: 0, at_line_end: true },
-            begun_us: self.clock.now_us(),
+            end: FileEnd { bytes: 0, at_line_end: true },
+            first_write_us: self.clock.now_us(),
             is_torn: false,
             is_dirty: false,
-            is_spoiled: false,
+            is_abandoned: false,
             is_unsynced: false,
         });
-        self.sync_names();
+        self.sync_dir_if_dirty();
         Ok(())
     }
 
-    /// Writes what of `bytes` is not `done` yet, into as many files as it takes. After an error the
-    /// same call goes on where this one stopped.
+    /// Writes `bytes` from index `done` on, to as many files as necessary, and advances `done`.
+    /// After an error, calling it again with the same arguments continues at `done`.
     pub(crate) fn write(&mut self, bytes: &[u8], done: &mut usize) -> Result<()> {
         while *done < bytes.len() {
             let is_due = self.is_due();
             let Some(current) = &mut self.current else {
-                self.begin()?;
+                self.create_current()?;
                 continue;
             };
-            if current.is_spoiled {
-                // The line it broke off in is written whole into the next one.
-                *done = plan::line_start(bytes, *done);
+            if current.is_abandoned {
+                // The line that was written partially is written again, completely, to the next
+                // file.
+                *done = rotation_policy::line_start(bytes, *done);
                 self.rotate()?;
                 continue;
             }
             let rest = &bytes[*done..];
             let bytes_max = self.options.file_bytes_max.unwrap_or(u64::MAX);
-            let now = match plan::cut(current.filled, rest, bytes_max) {
-                cut if is_due => cut.min(plan::line_end(current.filled, rest)),
+            let now = match rotation_policy::cut(current.end, rest, bytes_max) {
+                cut if is_due => cut.min(rotation_policy::line_end(current.end, rest)),
                 cut => cut,
             };
             if now == 0 {
                 self.rotate()?;
                 continue;
             }
-            if current.filled.bytes == 0 {
-                current.begun_us = self.clock.now_us();
+            if current.end.bytes == 0 {
+                current.first_write_us = self.clock.now_us();
             }
             if let Err(error) = current.write(&rest[..now], done) {
-                // Room can be made. Whatever else it is, it may be this file or this place of the
-                // disk, so one other is tried.
+                // On a full disk, space may become free, so the write is retried in the same file.
+                // Any other error may be specific to this file or its blocks, so the next attempt
+                // uses a new file, but only once.
                 let is_new = !error.is_full() && !self.is_failing;
-                current.is_spoiled |= is_new && current.filled.bytes > 0;
+                current.is_abandoned |= is_new && current.end.bytes > 0;
                 self.is_failing = true;
                 return Err(error);
             }
@@ -183,77 +191,81 @@ impl Files {
         Ok(())
     }
 
-    /// Whether the current file is to be closed at the end of a line: its interval is over, or
-    /// somebody asked.
+    /// `true` if the current file must be closed at the next end of a line, because its interval is
+    /// over or a rotation was requested.
     fn is_due(&self) -> bool {
-        let Some(current) = self.current.as_ref().filter(|current| current.filled.bytes > 0) else {
+        let Some(current) = self.current.as_ref().filter(|current| current.end.bytes > 0) else {
             return false;
         };
-        let is_old = |every| plan::is_old(current.begun_us, self.clock.now_us(), every);
-        self.is_asked || self.options.file_time.is_some_and(is_old)
+        let is_interval_over = |every| {
+            rotation_policy::is_interval_over(current.first_write_us, self.clock.now_us(), every)
+        };
+        self.is_rotation_requested || self.options.file_time.is_some_and(is_interval_over)
     }
 
-    /// Closes the current file if that is due, and a line ends where it ends.
+    /// Closes the current file if a rotation is due and the file ends with a complete line.
     pub(crate) fn rotate_if_due(&mut self) -> Result<()> {
-        let at_line_end = self.current.as_ref().is_some_and(|current| current.filled.at_line_end);
+        let at_line_end = self.current.as_ref().is_some_and(|current| current.end.at_line_end);
         if at_line_end && self.is_due() { self.rotate() } else { Ok(()) }
     }
 
-    /// Closes the current file, at the end of the line that was begun.
-    pub(crate) fn rotate_when_asked(&mut self) -> Result<()> {
-        self.is_asked = true;
+    /// Closes the current file now or, if its last line is incomplete, when this line ends.
+    pub(crate) fn request_rotation(&mut self) -> Result<()> {
+        self.is_rotation_requested = true;
         if self.current.is_none() { self.rotate() } else { self.rotate_if_due() }
     }
 
-    /// How long until the interval of the current file is over, if there is anything in it.
+    /// Returns the time until the interval of the current file is over; `None` if the file is empty
+    /// or there is no interval.
     pub(crate) fn until_due(&self) -> Option<std::time::Duration> {
         let every = self.options.file_time?;
-        let current = self.current.as_ref().filter(|current| current.filled.bytes > 0)?;
+        let current = self.current.as_ref().filter(|current| current.end.bytes > 0)?;
         let now_us = self.clock.now_us();
-        // A clock that was set back: the file waits for its own interval to be over.
-        Some(plan::until_next(now_us.max(current.begun_us), every))
+        // If the clock was set back, the interval in which the file was first written is used.
+        Some(rotation_policy::until_next(now_us.max(current.first_write_us), every))
     }
 
-    /// Closes the current file, unless it is empty, and begins the next one.
+    /// Closes the current file, unless it is empty, and creates the next one.
     ///
-    /// 1. Its bytes are synced. When that fails, it is called unsynced and not trusted further.
-    /// 2. It gets the name it keeps, and the directory is synced: a crash that kept only the next
-    ///    step would put an empty file in its place.
-    /// 3. The next one is made, and the directory is synced.
-    /// 4. Old ones are removed: only now, and also when the next one finds no room.
+    /// 1. Syncs the file. If the sync fails, the file gets the suffix `.unsynced` in step 2.
+    /// 2. Renames the file and syncs the directory. Without this sync, a crash could preserve only
+    ///    step 3, so that an empty file would replace the file.
+    /// 3. Creates the next file and syncs the directory.
+    /// 4. Removes expired files, even if the next file cannot be created.
     pub(crate) fn rotate(&mut self) -> Result<()> {
         self.close_current()?;
-        let begun = if self.current.is_none() { self.begin() } else { Ok(()) };
-        self.remove_old();
-        begun
+        let created = if self.current.is_none() { self.create_current() } else { Ok(()) };
+        self.remove_expired();
+        created
     }
 
     fn close_current(&mut self) -> Result<()> {
-        let is_empty = |current: &Current| current.filled.bytes == 0;
+        let is_empty = |current: &Current| current.end.bytes == 0;
         if self.current.as_ref().is_none_or(is_empty) {
-            self.is_asked = false;
+            self.is_rotation_requested = false;
             return Ok(());
         }
-        if self.options.sync != SyncWhen::Never {
+        if self.options.sync != SyncMode::Never {
             self.sync_current();
         }
         let Some(current) = &self.current else { return Ok(()) };
-        let (is_synced, bytes) = (!current.is_unsynced, current.filled.bytes);
-        let stamp = self.free_stamp(is_synced)?;
+        let (is_synced, bytes) = (!current.is_unsynced, current.end.bytes);
+        let stamp = self.unused_stamp(is_synced)?;
         let name = names::closed(stamp);
         self.disk.rename(CURRENT, &name)?;
         self.is_dir_dirty = true;
-        self.sync_names();
+        self.sync_dir_if_dirty();
         self.newest_us = Some(stamp.at_us);
         self.current = None;
-        self.is_asked = false;
+        self.is_rotation_requested = false;
         self.events.push(Event::Closed { name: name.clone(), bytes });
-        self.closed.push_back(Closed { name, kept: Kept { at_us: stamp.at_us, bytes } });
+        self.closed.push_back(ClosedEntry { name, file: ClosedFile { at_us: stamp.at_us, bytes } });
         Ok(())
     }
 
-    /// A name nobody has: not even somebody who is not us.
-    fn free_stamp(&self, is_synced: bool) -> Result<Stamp> {
+    /// Returns a stamp with which the name of the closed file is not in use, not even by a file of
+    /// another program.
+    fn unused_stamp(&self, is_synced: bool) -> Result<Stamp> {
         let mut newest_us = self.newest_us;
         loop {
             let at_us = names::next_us(self.clock.now_us(), newest_us);
@@ -267,7 +279,8 @@ impl Files {
         }
     }
 
-    /// Syncs the current file, where that is needed. A failure is final for it.
+    /// Syncs the current file if it may contain unsynced bytes. After a failure, the file is not
+    /// written or synced again.
     fn sync_current(&mut self) {
         let Some(current) = &mut self.current else { return };
         if !current.is_dirty || current.is_unsynced {
@@ -279,36 +292,38 @@ impl Files {
                 self.syncs += 1;
             }
             Err(error) => {
-                current.is_spoiled = true;
+                current.is_abandoned = true;
                 current.is_unsynced = true;
-                self.events.push(Event::Unsynced(Arc::new(error)));
+                self.events.push(Event::SyncFailed(Arc::new(error)));
             }
         }
     }
 
-    fn sync_names(&mut self) {
-        if !self.is_dir_dirty || self.options.sync == SyncWhen::Never {
+    fn sync_dir_if_dirty(&mut self) {
+        if !self.is_dir_dirty || self.options.sync == SyncMode::Never {
             return;
         }
-        // A failure is told, and final: a second sync would prove nothing.
+        // A failure is final and reported once: a second sync could succeed without making the
+        // names durable.
         self.is_dir_dirty = false;
         if let Err(error) = self.disk.sync_dir("") {
-            self.events.push(Event::Unsynced(Arc::new(error)));
+            self.events.push(Event::SyncFailed(Arc::new(error)));
         }
     }
 
-    /// Syncs what was written, and the names. What fails is an event.
+    /// Syncs the current file and the directory. A failure is reported as an event.
     pub(crate) fn sync(&mut self) {
         self.sync_current();
-        self.sync_names();
+        self.sync_dir_if_dirty();
     }
 
-    /// Removes the closed files that need not be kept.
-    fn remove_old(&mut self) {
-        let closed = self.closed.iter().map(|closed| closed.kept);
+    /// Removes the closed files that exceed a limit of [`crate::Retention`].
+    fn remove_expired(&mut self) {
+        let closed = self.closed.iter().map(|closed| closed.file);
         let current_bytes = self.options.file_bytes_max.unwrap_or(0);
         let now_us = self.clock.now_us();
-        let count = plan::to_remove(closed, &self.options.keep, current_bytes, now_us);
+        let count =
+            rotation_policy::expired_count(closed, &self.options.keep, current_bytes, now_us);
         for _ in 0..count {
             let Some(oldest) = self.closed.pop_front() else { return };
             match self.disk.remove(&oldest.name) {
@@ -316,10 +331,10 @@ impl Files {
                     self.is_dir_dirty = true;
                     self.events.push(Event::Removed { name: oldest.name });
                 }
-                // Somebody else was faster.
+                // Another process has removed the file.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => {
-                    self.events.push(Event::NotRemoved(Arc::new(error)));
+                    self.events.push(Event::RemoveFailed(Arc::new(error)));
                     self.closed.push_front(oldest);
                     return;
                 }
@@ -329,19 +344,20 @@ impl Files {
 }
 
 impl Current {
-    /// Appends, counting what the kernel took also where it then failed.
+    /// Appends `bytes` to the file and advances `done` by the number of bytes written, also if an
+    /// error follows.
     fn write(&mut self, bytes: &[u8], done: &mut usize) -> Result<()> {
         if self.is_torn {
-            haul_disk::write_full(&*self.file, b"\n", self.filled.bytes)?;
-            self.filled.bytes += 1;
+            haul_disk::write_full(&*self.file, b"\n", self.end.bytes)?;
+            self.end.bytes += 1;
             self.is_torn = false;
         }
         let mut rest = bytes;
         while !rest.is_empty() {
             let written = self.write_some(rest)?;
             let (taken, left) = rest.split_at(written);
-            self.filled.bytes += written as u64;
-            self.filled.at_line_end = taken.ends_with(b"\n");
+            self.end.bytes += written as u64;
+            self.end.at_line_end = taken.ends_with(b"\n");
             self.is_dirty = true;
             *done += written;
             rest = left;
@@ -350,11 +366,11 @@ impl Current {
     }
 
     fn write_some(&self, bytes: &[u8]) -> Result<usize> {
-        match self.file.write_some(bytes, self.filled.bytes)? {
+        match self.file.write_some(bytes, self.end.bytes)? {
             0 => {
                 let source = std::io::Error::from(std::io::ErrorKind::WriteZero);
                 Err(Error::new(haul_disk::Op::Write, CURRENT, source)
-                    .at(self.filled.bytes, bytes.len()))
+                    .at(self.end.bytes, bytes.len()))
             }
             written => Ok(written),
         }

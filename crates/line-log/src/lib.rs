@@ -1,25 +1,29 @@
-//! Text lines of a service into rotated files, as fast as memory takes them.
+//! A buffered writer of text lines into rotated log files.
 //!
 //! # What it is
-//! A directory of files: `current`, which lines are appended to, and closed ones, named by when
-//! they were closed: `20261121T072314.500000Z.log`. Callers copy whole lines into a buffer; one
-//! thread in the background writes full and aged buffers, each with one large write, and syncs,
-//! closes, renames and removes files. Nothing of that happens on a caller's path.
+//! A log is a directory with the file `current`, to which lines are appended, and closed files,
+//! which are named by the time they were closed: `20261121T072314.500000Z.log`. Callers copy whole
+//! lines into a buffer in memory. A background thread writes a buffer with one large write when it
+//! is full or its lines have waited too long. The same thread syncs, closes, renames and removes
+//! files.
+//!
+//! The crate also contains [`Stamper`], which prefixes lines with timestamps, and [`LineQueue`],
+//! which writes lines to a stream without blocking the threads that log them.
 //!
 //! # Example
 //! ```
-//! use haul_line_log::{LineLog, Options, Outside};
+//! use haul_line_log::{LineLog, Options, Environment};
 //! use std::io::Write;
 //! use std::sync::Arc;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
 //! # let dir = dir.path().join("log");
-//! let log = Arc::new(LineLog::open(&dir, Options::default(), Outside::default())?);
+//! let log = Arc::new(LineLog::open(&dir, Options::default(), Environment::default())?);
 //! log.append(b"a line\nand one more\n")?; //        in memory
-//! writeln!(&*log, "{} is one call, too", 42)?;
-//! log.write_out()?; //                              handed to the kernel
-//! log.sync()?; //                                   on the medium
+//! writeln!(&*log, "{} is one append, too", 42)?;
+//! log.write_out()?; //                              written to the kernel
+//! log.sync()?; //                                   durable
 //! log.close()?;
 //! assert_eq!(std::fs::read(dir.join("current"))?.iter().filter(|b| **b == b'\n').count(), 3);
 //! # Ok(())
@@ -28,48 +32,57 @@
 //! `Arc<LineLog>` is a `MakeWriter` of `tracing_subscriber`: see `examples/tracing.rs`.
 //!
 //! # Promises
-//! - What one call brings is written whole and in order; lines of several threads never mix.
-//! - A line that came in one call is whole in one file, if it is not longer than a file.
-//! - No line is dropped, unless that was asked for; then the log says how many, and where.
-//! - A write that fails is tried again, with the lines kept in memory; whoever waits is told.
-//! - A failed sync is final for its file, which is closed as `.unsynced`. It is told.
-//! - No closed file is ever written to again, and none is overwritten, also when the clock is set
-//!   back; only what [`Keep`] says is removed.
-//! - After a crash the next run goes on; a torn last line gets its newline first.
+//! - The bytes of one append are written contiguously and in order, so lines of different threads
+//!   never interleave.
+//! - A line of one append is completely in one file, unless it is longer than a file may be.
+//! - No line is dropped, except with [`WhenFull::DropNewest`]. Then the log contains a note with
+//!   the number of dropped lines.
+//! - A failed write is retried, and its lines stay in memory until it succeeds or the log is
+//!   closed. Callers that wait for the write receive the error.
+//! - A failed sync is final for its file: nothing more is written to the file, and it is closed
+//!   with the suffix `.unsynced`. The failure is reported to callers of [`LineLog::sync`] and as an
+//!   [`Event`].
+//! - A closed file is never written to again or overwritten, even if the clock is set back. Files
+//!   are removed only according to [`Retention`].
+//! - After a crash, opening the log continues the current file. If its last line is torn, a newline
+//!   is written before the next line.
 //!
-//! What survives what:
+//! The following table states which lines survive:
 //!
-//! | when it has returned | end of the process | power cut |
+//! | after return of | crash of the process | power cut |
 //! |---|---|---|
-//! | [`LineLog::append`], `write`, `writeln!` | no: what came in the last [`Options::late_max`] | no |
+//! | [`LineLog::append`], `write`, `writeln!` | no: loses the last [`Options::write_delay_max`] | no |
 //! | [`LineLog::write_out`], `.flush()` | yes | no |
 //! | [`LineLog::sync`] | yes | yes |
-//! | [`LineLog::rotate`], [`LineLog::close`] | yes | yes, unless [`SyncWhen::Never`] |
+//! | [`LineLog::rotate`], [`LineLog::close`] | yes | yes, unless [`SyncMode::Never`] |
 //!
 //! # Cost
-//! A line costs its caller a lock and a copy: no allocation, no clock, no system call, except once
-//! a buffer. The files cost one write a buffer, and each closed one a sync of its bytes and two of
-//! the directory. The memory is [`Options::buffers`] times [`Options::buffer_bytes`], 8 MiB, and
-//! never more.
+//! An append costs a lock and a copy. It allocates no memory and does not read the clock. Unless
+//! appends wait for a free buffer, they make at most two system calls per buffer, to wake the
+//! background thread. Each buffer costs one write; each closed file costs one sync of its bytes and
+//! two of the directory. The memory is [`Options::buffers`] times [`Options::buffer_bytes`], 8 MiB
+//! by default.
 //!
 //! # What it is not
-//! It has no checksums, no index and no acknowledgement of single lines: for records that must
-//! not be lost there is `haul-append-log`. It adds no time to a line, and compresses nothing; an
-//! [`Event`] tells of each closed file, for whoever wants to.
+//! The log has no checksums, no index and no acknowledgement of single lines: use `haul-append-log`
+//! for records that must not be lost. It adds no timestamps and does not compress files;
+//! [`Event::Closed`] reports each closed file to a program that compresses it.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[Muduo13\] two buffers that change places, \[Multilog\] the
-//! directory with `current` and closed files, and what to do when the disk is full; \[Rebello20\]
-//! what a failed sync means.
+//! Keys refer to `docs/sources.md`: \[Muduo13\] for double buffering, \[Multilog\] for the
+//! directory with `current` and closed files and for retrying on a full disk, \[Rebello20\] for
+//! failed syncs.
 
 mod buffers;
 mod clock;
 mod error;
 mod files;
+mod line_queue;
 mod log;
 mod names;
 mod options;
-mod plan;
+mod rotation_policy;
+mod stamp;
 mod stats;
 mod utc;
 mod write;
@@ -77,8 +90,10 @@ mod writer;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, Result};
-pub use log::{LineLog, Outside};
+pub use line_queue::LineQueue;
+pub use log::{Environment, LineLog};
 pub use names::CURRENT;
-pub use options::{Keep, Options, SyncWhen, WhenFull};
+pub use options::{Options, Retention, SyncMode, WhenFull};
+pub use stamp::{StampFormat, Stamper};
 pub use stats::{Event, Stats};
 pub use utc::Utc;

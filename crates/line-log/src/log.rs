@@ -1,248 +1,261 @@
-//! The log itself: opening, waiting, closing.
+//! The public interface of the log: opening, appending, waiting and closing.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use haul_disk::{DirLock, Disk, Locked, OsDisk};
+use haul_disk::{Disk, Locked, OsDisk};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::buffers::{Shared, State};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::files::Files;
-use crate::options::{Options, SyncWhen};
+use crate::options::{Options, SyncMode};
 use crate::stats::Stats;
-use crate::writer::{Watch, Writer};
+use crate::writer::{EventListener, Writer};
 
-/// What a log has to do with besides its directory.
-pub struct Outside {
-    /// The time; the machine's.
+/// The objects that a log uses besides its directory.
+pub struct Environment {
+    /// The clock for file names and rotation intervals. Default: the system clock.
     pub clock: Arc<dyn Clock>,
-    /// Is told what happens in the background, by the background thread: it must not wait for the
-    /// log. Nobody.
-    pub watch: Watch,
+    /// The function that the background thread calls for each event. It must not wait for the log,
+    /// because the background thread waits for it. Default: a function that ignores events.
+    pub on_event: EventListener,
 }
 
-impl Default for Outside {
+impl Default for Environment {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), watch: Box::new(|_| {}) }
+        Self { clock: Arc::new(SystemClock), on_event: Box::new(|_| {}) }
     }
 }
 
-impl fmt::Debug for Outside {
+impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outside").field("clock", &self.clock).finish_non_exhaustive()
+        f.debug_struct("Environment").field("clock", &self.clock).finish_non_exhaustive()
     }
 }
 
-/// A log of lines in a directory of its own.
+/// A log of text lines in a directory of its own.
 ///
-/// All calls may be made from several threads at once.
+/// All methods may be called from several threads at once.
 #[derive(Debug)]
 pub struct LineLog {
     shared: Arc<Shared>,
     can_sync: bool,
     thread: Mutex<Option<JoinHandle<()>>>,
-    _lock: Option<DirLock>,
 }
 
 impl LineLog {
-    /// Opens the log in the directory `dir`, which is made where it is not there, and goes on at
-    /// the end of what an earlier run left.
+    /// Opens the log in the directory `dir` and continues at the end of the current file. Creates
+    /// the directory if it does not exist.
     ///
     /// # Errors
-    /// [`Error::InUse`], [`Error::Invalid`], and [`Error::Disk`] when the directory cannot be used.
+    /// Returns [`Error::InUse`] if the log is already open, [`Error::Invalid`] if an option is
+    /// invalid, and [`Error::Disk`] if the directory cannot be used.
     ///
     /// # Durability
-    /// The names of directory and file are on the medium, unless it is [`SyncWhen::Never`].
-    pub fn open(dir: impl AsRef<Path>, options: Options, outside: Outside) -> Result<Self> {
+    /// The names of the directory and of the current file survive a power cut, unless
+    /// [`SyncMode::Never`] is set.
+    pub fn open(dir: impl AsRef<Path>, options: Options, environment: Environment) -> Result<Self> {
         options.check()?;
-        let disk = OsDisk::open_or_create(&dir)?;
-        let lock = match DirLock::take(dir.as_ref(), &options.holder)? {
-            Locked::Ours(lock) => lock,
+        Self::open_on(Arc::new(OsDisk::open_or_create(&dir)?), options, environment)
+    }
+
+    /// Opens the log in the root directory of `disk` and continues at the end of the current file.
+    ///
+    /// # Errors
+    /// Returns the errors of [`LineLog::open`].
+    ///
+    /// # Durability
+    /// Gives the guarantee of [`LineLog::open`].
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        environment: Environment,
+    ) -> Result<Self> {
+        options.check()?;
+        let lock = match disk.lock("", &options.holder)? {
+            Locked::Acquired(lock) => lock,
             Locked::HeldBy(holder) => {
-                return Err(Error::InUse { dir: dir.as_ref().to_path_buf(), holder });
+                return Err(Error::InUse { dir: disk.root().to_path_buf(), holder });
             }
         };
-        let mut log = Self::open_on(Arc::new(disk), options, outside)?;
-        log._lock = Some(lock);
-        Ok(log)
-    }
-
-    /// Opens the log in the root of `disk`, which nobody else may use meanwhile.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`], and [`Error::Disk`] when the files cannot be used.
-    ///
-    /// # Durability
-    /// As [`LineLog::open`].
-    pub fn open_on(disk: Arc<dyn Disk>, options: Options, outside: Outside) -> Result<Self> {
-        options.check()?;
-        let files = Files::open(Arc::clone(&disk), outside.clock, &options)?;
+        let files = Files::open(Arc::clone(&disk), environment.clock, &options)?;
         let shared = Arc::new(Shared::new(&options));
-        let can_sync = options.sync != SyncWhen::Never;
-        let writer = Writer::new(Arc::clone(&shared), files, options, outside.watch);
+        let can_sync = options.sync != SyncMode::Never;
+        let writer = Writer::new(Arc::clone(&shared), files, options, environment.on_event);
         let thread = thread::Builder::new()
             .name("line-log".to_owned())
-            .spawn(move || writer.run())
+            .spawn(move || {
+                writer.run();
+                // The lock is released when the thread ends, because only this thread accesses the
+                // files.
+                drop(lock);
+            })
             .map_err(|source| haul_disk::Error::new(haul_disk::Op::Open, disk.root(), source))?;
-        Ok(Self { shared, can_sync, thread: Mutex::new(Some(thread)), _lock: None })
+        Ok(Self { shared, can_sync, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Takes in a line, or several, with their newlines: in memory when this returns.
+    /// Appends one or more lines, each with its newline, to the buffer in memory.
     ///
-    /// What one call brings stays together, whatever other threads bring; each of its lines is
-    /// whole in one file, if it is not longer than a file. A line without its newline is taken as
-    /// it is, and the next call's bytes follow it.
+    /// The bytes of one call stay contiguous, and each line is completely in one file unless it is
+    /// longer than a file. No newline is added: if the last line is incomplete, the next append
+    /// continues it.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// Returns [`Error::Closed`] if the log was closed.
     ///
     /// # Durability
-    /// None: the end of the process loses it. The background thread writes it, usually within
-    /// [`Options::late_max`]; [`LineLog::write_out`] and [`LineLog::sync`] wait for more.
+    /// None: lines that are not written yet are lost if the process ends. The background thread
+    /// writes them, usually within [`Options::write_delay_max`]. Call [`LineLog::write_out`] or
+    /// [`LineLog::sync`] to wait until they are written or durable.
     pub fn append(&self, lines: &[u8]) -> Result<()> {
         self.shared.append(lines)
     }
 
-    /// Waits until everything taken in before was handed to the kernel.
+    /// Waits until all lines appended before this call are written to the kernel.
     ///
     /// # Errors
-    /// [`Error::Stuck`] when an attempt to write failed meanwhile, or [`Error::Closed`] when the
-    /// log was closed with lines it could not write.
+    /// Returns [`Error::WriteFailed`] if an attempt to write fails during the call, and
+    /// [`Error::Closed`] if the log was closed with lines that it could not write.
     ///
     /// # Durability
-    /// The lines survive the end of the process, not that of the machine.
+    /// The lines survive a crash of the process, but not a crash of the system or a power cut.
     pub fn write_out(&self) -> Result<()> {
         let mut state = self.shared.state.lock();
         let target = state.accepted;
-        state.want_written = state.want_written.max(target);
+        state.write_target = state.write_target.max(target);
         self.wait(&mut state, |state| state.written >= target, |_| {})
     }
 
-    /// Waits until everything taken in before is on the medium.
+    /// Waits until all lines appended before this call are durable.
     ///
     /// # Errors
-    /// As [`LineLog::write_out`]; [`Error::Unsynced`] when a sync failed, now or before and nobody
-    /// was told; [`Error::Invalid`] with [`SyncWhen::Never`].
+    /// Returns the errors of [`LineLog::write_out`]; [`Error::SyncFailed`] if a sync fails during
+    /// the call, or failed earlier and was not yet returned to any caller; and [`Error::Invalid`]
+    /// with [`SyncMode::Never`].
     ///
     /// # Durability
-    /// The lines survive a power cut, and so do the names of their files.
+    /// When this returns `Ok`, the lines and the names of their files survive a power cut.
     pub fn sync(&self) -> Result<()> {
         if !self.can_sync {
-            return Err(Error::Invalid("a log opened with SyncWhen::Never is not synced"));
+            return Err(Error::Invalid("cannot sync a log opened with SyncMode::Never"));
         }
         let mut state = self.shared.state.lock();
         let (target, before) = (state.accepted, state.syncs_done);
         let failures = state.sync_failures;
         let is_synced = |state: &State| state.synced >= target && state.syncs_done > before;
-        let ask = |state: &mut State| {
-            state.sync_at = Some(state.sync_at.map_or(target, |at| at.min(target)));
+        let request = |state: &mut State| {
+            state.sync_target = Some(state.sync_target.map_or(target, |at| at.min(target)));
         };
-        self.wait(&mut state, is_synced, ask)?;
-        told(&mut state, failures)
+        self.wait(&mut state, is_synced, request)?;
+        check_sync_error(&mut state, failures)
     }
 
-    /// Closes the current file, unless it is empty, and begins the next one. What was taken in
-    /// before is in the closed one. When a line was begun without its newline, the file is closed
-    /// once the line ends, and this does not wait for that.
+    /// Closes the current file, unless it is empty, and creates the next one. Lines appended before
+    /// this call are in the closed file. If the last line is incomplete, the call returns without
+    /// waiting for the rest of the line, and the file is closed when the line ends.
     ///
     /// # Errors
-    /// As [`LineLog::write_out`].
+    /// Returns the errors of [`LineLog::write_out`].
     ///
     /// # Durability
-    /// The closed file survives a power cut, unless it is [`SyncWhen::Never`], or
-    /// [`LineLog::sync`] says otherwise.
+    /// The closed file survives a power cut, unless [`SyncMode::Never`] is set or [`LineLog::sync`]
+    /// returns [`Error::SyncFailed`].
     pub fn rotate(&self) -> Result<()> {
         let mut state = self.shared.state.lock();
         let (target, before) = (state.accepted, state.rotations_done);
-        let mut is_asked = false;
-        let ask = |state: &mut State| {
-            if !std::mem::replace(&mut is_asked, true) {
-                state.rotate_at = Some(state.rotate_at.map_or(target, |at| at.max(target)));
+        let mut is_requested = false;
+        let request = |state: &mut State| {
+            if !std::mem::replace(&mut is_requested, true) {
+                state.rotate_target = Some(state.rotate_target.map_or(target, |at| at.max(target)));
             }
         };
         let is_done = |state: &State| state.rotations_done > before && state.rotated_to >= target;
-        self.wait(&mut state, is_done, ask)
+        self.wait(&mut state, is_done, request)
     }
 
-    /// Waits for something the background thread does, asking it each time.
+    /// Registers `request` with the background thread, and waits until `is_done` or an attempt to
+    /// write fails.
     fn wait(
         &self,
         state: &mut MutexGuard<'_, State>,
         is_done: impl Fn(&State) -> bool,
-        mut ask: impl FnMut(&mut State),
+        mut request: impl FnMut(&mut State),
     ) -> Result<()> {
-        let failures = state.failures;
+        let failures = state.write_failures;
         while !is_done(state) {
-            let has_failed = state.is_over || state.failures > failures;
-            if let Some(source) = state.stuck.clone().filter(|_| has_failed) {
-                return Err(state.stuck_error(source));
+            let has_failed = state.is_terminated || state.write_failures > failures;
+            if let Some(source) = state.write_error.clone().filter(|_| has_failed) {
+                return Err(state.write_failed(source));
             }
-            if state.is_over {
+            if state.is_terminated {
                 return Err(Error::Closed);
             }
-            ask(state);
-            state.is_poked = true;
+            request(state);
+            state.is_retry_requested = true;
             self.shared.work.notify_one();
             self.shared.done.wait(state);
         }
         Ok(())
     }
 
-    /// Counters since the log was opened.
+    /// Returns the counters since the log was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let state = self.shared.state.lock();
         Stats {
             bytes: state.accepted,
             memory_bytes: state.accepted - state.written,
-            is_stuck: state.stuck.is_some(),
+            is_failing: state.write_error.is_some(),
             ..state.stats
         }
     }
 
-    /// The last thing that went wrong, whether or not it works again.
+    /// Returns the last error of the log, even if later operations succeeded.
     #[must_use]
     pub fn last_error(&self) -> Option<Error> {
         self.shared.state.lock().last_error.clone()
     }
 
-    /// Takes in no more lines, and waits until all that were taken in are written and synced. When
-    /// they cannot be written now, they are lost. Dropping does the same and keeps failures to
-    /// itself; what is kept for the whole life of a process is never dropped, so close it.
+    /// Rejects further appends, and waits until all appended lines are written and synced. Lines
+    /// that cannot be written now are lost. Dropping the log does the same and ignores errors. A
+    /// log in a `static` is never dropped, so it must be closed.
     ///
     /// # Errors
-    /// [`Error::Stuck`] with the number of bytes that were lost; [`Error::Unsynced`] when a sync
-    /// failed and nobody was told. Closing again gives the same.
+    /// Returns [`Error::WriteFailed`] with the number of lost bytes if lines cannot be written,
+    /// also when called again; [`Error::SyncFailed`] if a sync failed that was not yet returned to
+    /// any caller; and [`Error::Closed`] if the background thread panicked before it had written
+    /// all lines.
     ///
     /// # Durability
-    /// All lines survive a power cut, unless it is [`SyncWhen::Never`].
+    /// All lines survive a power cut, unless [`SyncMode::Never`] is set.
     pub fn close(&self) -> Result<()> {
         let failures = self.shared.state.lock().sync_failures;
         let mut thread = self.thread.lock();
         self.shared.begin_closing();
         if let Some(thread) = thread.take() {
-            // It ends by itself; had it panicked, what it left undone is told below.
+            // If the thread has panicked, the check for unwritten bytes below reports it.
             drop(thread.join());
         }
         let mut state = self.shared.state.lock();
-        match state.stuck.clone() {
-            Some(source) => Err(state.stuck_error(source)),
+        match state.write_error.clone() {
+            Some(source) => Err(state.write_failed(source)),
             None if state.written < state.accepted => Err(Error::Closed),
-            None => told(&mut state, failures),
+            None => check_sync_error(&mut state, failures),
         }
     }
 }
 
-/// The failed sync that `state` knows and nobody was told of yet, or since there were `failures`.
-fn told(state: &mut State, failures: u64) -> Result<()> {
-    let is_untold = std::mem::take(&mut state.is_unsynced_untold);
-    match &state.unsynced {
-        Some(source) if is_untold || state.sync_failures > failures => {
-            Err(Error::Unsynced { source: Arc::clone(source) })
+/// Returns the error of the last failed sync if more than `failures` syncs have failed, or if no
+/// caller has received it yet.
+fn check_sync_error(state: &mut State, failures: u64) -> Result<()> {
+    let is_unreported = std::mem::take(&mut state.is_sync_error_unreported);
+    match &state.sync_error {
+        Some(source) if is_unreported || state.sync_failures > failures => {
+            Err(Error::SyncFailed { source: Arc::clone(source) })
         }
         _ => Ok(()),
     }

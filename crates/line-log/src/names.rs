@@ -1,47 +1,48 @@
-//! Every file name of a log is made and read here.
+//! Formatting and parsing of the file names of a log.
 
 use crate::utc::Utc;
 
-/// The name of the one lines are written to now.
+/// The name of the file to which lines are written.
 pub const CURRENT: &str = "current";
 
 const SYNCED: &str = ".log";
 const UNSYNCED: &str = ".unsynced";
 
-/// What a name of a closed one says.
+/// The information in the name of a closed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// When it was closed, in microseconds since 1970.
+    /// The time at which the file was closed, in microseconds since the Unix epoch.
     pub(crate) at_us: u64,
-    /// Whether no sync of it failed.
+    /// `true` if no sync of the file failed.
     pub(crate) is_synced: bool,
 }
 
-/// What a name says.
+/// A parsed file name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// The one being written.
+    /// The file to which lines are written.
     Current,
-    /// One that is closed.
+    /// A closed file.
     Closed(Stamp),
-    /// Not ours.
+    /// A file that does not belong to the log.
     Other,
 }
 
-/// `20261121T072314.500000Z.log`: names sort as they were closed.
+/// Formats the name of a closed file, such as `20261121T072314.500000Z.log`. Names sort by closing
+/// time.
 pub(crate) fn closed(stamp: Stamp) -> String {
     let Utc { year, month, day, hour, minute, second, microsecond } = Utc::of_micros(stamp.at_us);
     let end = if stamp.is_synced { SYNCED } else { UNSYNCED };
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{microsecond:06}Z{end}")
 }
 
-/// When one that is closed now is to be called closed: later than all others, also when the clock
-/// was set back.
+/// Returns the closing time for the name of a file that is closed now. It is later than
+/// `newest_us`, the time in the newest name, even if the clock was set back.
 pub(crate) fn next_us(now_us: u64, newest_us: Option<u64>) -> u64 {
     newest_us.map_or(now_us, |newest_us| now_us.max(newest_us + 1))
 }
 
-/// Reads a name.
+/// Parses the name of a file in the directory of a log.
 pub(crate) fn parse(name: &str) -> Name {
     if name == CURRENT {
         return Name::Current;
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_when() {
+    fn names_contain_the_closing_time() {
         let at_us = 1_795_245_794_500_000;
         let name = closed(Stamp { at_us, is_synced: true });
         assert_eq!(name, "20261121T072314.500000Z.log");
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_left_alone() {
+    fn unrelated_names_are_ignored() {
         for other in [
             "",
             "LOCK",
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_gives_later_names_still() {
+    fn names_stay_increasing_if_the_clock_goes_back() {
         assert_eq!(next_us(10, None), 10);
         assert_eq!(next_us(10, Some(9)), 10);
         assert_eq!(next_us(10, Some(10)), 11);
@@ -120,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_read_back_and_sort_as_the_moments_do(
+        fn names_round_trip_and_sort_by_time(
             at_us in 0_u64..253_402_300_799_000_000, more in 1_u64..100_000_000, is_synced: bool,
         ) {
             let stamp = Stamp { at_us, is_synced };
@@ -131,7 +132,7 @@ mod tests {
         }
 
         #[test]
-        fn no_name_is_a_panic(name in "\\PC{0,40}") {
+        fn parsing_never_panics(name in "\\PC{0,40}") {
             parse(&name);
         }
     }

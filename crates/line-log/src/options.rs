@@ -1,81 +1,91 @@
-//! The choices a log leaves to its owner.
+//! Options of a log.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// What happens to a line that comes while all memory is taken by lines the disk has not taken
-/// yet: because it is slow, or full.
+/// The handling of lines that are appended while all buffers are full, because the disk is slow or
+/// full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
-    /// Whoever brings it waits. Nothing is ever lost, and a full disk stops the service.
+    /// The append blocks until a buffer is free. No line is lost, but a full disk blocks all
+    /// threads that log.
     ///
-    /// The default: a log with a hole where it mattered is worse than a slow moment, and eight
-    /// buffers take seconds of an ordinary service. Where that is not so, say the other.
+    /// This is the default, because a log that lacks the lines of an incident is worse than a short
+    /// stall, and eight buffers hold the lines that an ordinary service logs in several seconds.
     #[default]
     Wait,
-    /// It is dropped and counted. Where lines are missing, the log itself says how many.
+    /// The line is dropped and counted. The log then contains a note with the number of dropped
+    /// lines.
     DropNewest,
 }
 
-/// When what was written is synced.
+/// The times at which the background thread syncs written lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SyncWhen {
-    /// Never: the kernel writes it out when it likes, usually within half a minute. A power cut
-    /// may take that much of it, closed files included. [`crate::LineLog::sync`] is refused.
+pub enum SyncMode {
+    /// The log never syncs. The kernel writes dirty pages back, usually within 30 s, and a power
+    /// cut may lose these lines, also those in closed files. [`crate::LineLog::sync`] returns an
+    /// error.
     Never,
-    /// When a file is closed, and when asked.
+    /// The log syncs a file when it is closed, and on [`crate::LineLog::sync`].
     #[default]
-    Closing,
-    /// So often while lines come, when a file is closed, and when asked.
+    OnClose,
+    /// The log syncs at this interval while lines are written, when a file is closed, and on
+    /// [`crate::LineLog::sync`]. At least 1 ms.
     Every(Duration),
 }
 
-/// Which of the closed files stay. Those that any of these would remove go, oldest first, each
-/// time a file is closed and when the log is opened.
+/// The limits on closed files. Each time a file is closed and when the log is opened, the oldest
+/// closed files are removed until no limit is exceeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keep {
-    /// At most so many, `current` not counted. 10.
+pub struct Retention {
+    /// The maximum number of closed files, not counting `current`; `None` sets no limit. Default:
+    /// 10.
     pub files_max: Option<u32>,
-    /// At most so many bytes, `current` counted as [`Options::file_bytes_max`]: what the directory
-    /// never exceeds, but for a line that is longer than a file. No limit.
+    /// The maximum total length of the closed files and `current`, in bytes. `current` counts as
+    /// [`Options::file_bytes_max`], so the limit is exceeded only while `current` contains a line
+    /// longer than that. Default: no limit.
     pub bytes_max: Option<u64>,
-    /// None closed longer ago than this. No limit.
+    /// The maximum time a file is kept after it was closed. Default: no limit.
     pub age_max: Option<Duration>,
 }
 
-impl Default for Keep {
+impl Default for Retention {
     fn default() -> Self {
         Self { files_max: Some(10), bytes_max: None, age_max: None }
     }
 }
 
-/// How a log behaves.
+/// Options of a log.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Behaviour: what happens to a line for which there is no memory.
+    /// Behaviour: the handling of lines that are appended while all buffers are full.
     pub when_full: WhenFull,
-    /// Behaviour: when what was written is synced.
-    pub sync: SyncWhen,
-    /// Behaviour: which closed files stay.
-    pub keep: Keep,
-    /// Behaviour: how long a file gets before the next one is begun, at the end of a line. 4 KiB
-    /// or more; 16 MiB.
+    /// Behaviour: the times at which written lines are synced.
+    pub sync: SyncMode,
+    /// Behaviour: the limits on closed files, which are removed when they exceed them.
+    pub keep: Retention,
+    /// Behaviour: the length, in bytes, at which a file is closed at the next end of a line; `None`
+    /// sets no limit. At least 4 KiB. Default: 16 MiB.
     pub file_bytes_max: Option<u64>,
-    /// Behaviour: the intervals files are for, counted from 1970 in UTC: an hour begins on the
-    /// hour, a day at midnight. A file without lines is not closed. Whole seconds; none.
+    /// Behaviour: the interval at which the current file is closed, unless it is empty. Intervals
+    /// are aligned to the Unix epoch in UTC: an hour begins on the hour, a day at midnight. Whole
+    /// seconds. Default: none.
     pub file_time: Option<Duration>,
-    /// Behaviour: how long a line may stay in memory before it is handed to the kernel, while the
-    /// disk keeps up. 1 ms to 1 min; 200 ms.
-    pub late_max: Duration,
-    /// Behaviour: how long to wait before a write that failed is tried again. 1 ms to 1 h; 1 s.
+    /// Behaviour: the maximum time that a line stays in memory before it is written, provided that
+    /// the disk is fast enough. 1 ms to 1 min. Default: 200 ms.
+    pub write_delay_max: Duration,
+    /// Behaviour: the pause before a failed write is retried, unless a caller waits for it. 1 ms to
+    /// 1 h. Default: 1 s.
     pub retry_pause: Duration,
-    /// Behaviour: who this process says it is, for others that want the directory.
+    /// Behaviour: a description of this process, which other processes that try to open the
+    /// directory receive in [`Error::InUse`]. Default: its process id.
     pub holder: String,
-    /// Performance: the length of a buffer, and so of a write. 4 KiB to 64 MiB; 1 MiB.
+    /// Performance: the length of a buffer in bytes, which is also the maximum length of a write. 4
+    /// KiB to 64 MiB. Default: 1 MiB.
     pub buffer_bytes: u32,
-    /// Performance: how many buffers there are; their bytes together bound the memory. 2 to
-    /// 1,024; 8.
+    /// Performance: the number of buffers, which determines the memory that the log uses. 2 to
+    /// 1,024. Default: 8.
     pub buffers: u32,
 }
 
@@ -83,11 +93,11 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             when_full: WhenFull::default(),
-            sync: SyncWhen::default(),
-            keep: Keep::default(),
+            sync: SyncMode::default(),
+            keep: Retention::default(),
             file_bytes_max: Some(16 << 20),
             file_time: None,
-            late_max: Duration::from_millis(200),
+            write_delay_max: Duration::from_millis(200),
             retry_pause: Duration::from_secs(1),
             holder: format!("process {}", std::process::id()),
             buffer_bytes: 1 << 20,
@@ -97,10 +107,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Refuses what cannot work.
+    /// Validates the options.
     pub(crate) fn check(&self) -> Result<()> {
         let ms = Duration::from_millis;
-        let right = [
+        let checks = [
             (
                 self.file_bytes_max.is_none_or(|bytes| (4 << 10..=1 << 60).contains(&bytes)),
                 "file_bytes_max must be 4 KiB or more",
@@ -110,16 +120,16 @@ impl Options {
                 "file_time must be whole seconds, one or more",
             ),
             (
-                (ms(1)..=Duration::from_mins(1)).contains(&self.late_max),
-                "late_max must lie between 1 ms and 1 min",
+                (ms(1)..=Duration::from_mins(1)).contains(&self.write_delay_max),
+                "write_delay_max must lie between 1 ms and 1 min",
             ),
             (
                 (ms(1)..=Duration::from_hours(1)).contains(&self.retry_pause),
                 "retry_pause must lie between 1 ms and 1 h",
             ),
             (
-                !matches!(self.sync, SyncWhen::Every(every) if every < ms(1)),
-                "SyncWhen::Every must be 1 ms or more",
+                !matches!(self.sync, SyncMode::Every(every) if every < ms(1)),
+                "SyncMode::Every must be 1 ms or more",
             ),
             (
                 (4 << 10..=64 << 20).contains(&self.buffer_bytes),
@@ -128,11 +138,11 @@ impl Options {
             ((2..=1024).contains(&self.buffers), "buffers must lie between 2 and 1,024"),
             (
                 self.keep.bytes_max.is_none_or(|all| self.file_bytes_max.unwrap_or(0) <= all),
-                "keep.bytes_max must be file_bytes_max or more: the current file is counted",
+                "keep.bytes_max must be at least file_bytes_max: the current file is counted",
             ),
         ];
-        match right.into_iter().find(|(is_right, _)| !is_right) {
-            Some((_, why)) => Err(Error::Invalid(why)),
+        match checks.into_iter().find(|(is_valid, _)| !is_valid) {
+            Some((_, reason)) => Err(Error::Invalid(reason)),
             None => Ok(()),
         }
     }
@@ -143,16 +153,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn invalid_options_are_refused_by_name() {
         Options::default().check().unwrap();
         type Change = fn(&mut Options);
         let wrong: &[(&str, Change)] = &[
             ("file_bytes_max", |o| o.file_bytes_max = Some(4095)),
             ("file_time", |o| o.file_time = Some(Duration::from_millis(1500))),
             ("file_time", |o| o.file_time = Some(Duration::ZERO)),
-            ("late_max", |o| o.late_max = Duration::ZERO),
+            ("write_delay_max", |o| o.write_delay_max = Duration::ZERO),
             ("retry_pause", |o| o.retry_pause = Duration::from_hours(2)),
-            ("SyncWhen", |o| o.sync = SyncWhen::Every(Duration::ZERO)),
+            ("SyncMode", |o| o.sync = SyncMode::Every(Duration::ZERO)),
             ("buffer_bytes", |o| o.buffer_bytes = 1 << 30),
             ("buffers", |o| o.buffers = 1),
             ("keep.bytes_max", |o| o.keep.bytes_max = Some(1 << 20)),

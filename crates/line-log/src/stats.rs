@@ -1,4 +1,4 @@
-//! What a log counts and tells about itself.
+//! The counters and the events of a log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,38 +6,40 @@ use std::time::Duration;
 /// Counters since the log was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Calls that brought lines.
+    /// The number of appends that were accepted.
     pub appends: u64,
-    /// Bytes they brought and that were taken.
+    /// The number of bytes accepted, including notes about dropped lines.
     pub bytes: u64,
-    /// Lines that were dropped for want of memory, by [`crate::WhenFull::DropNewest`].
+    /// The number of lines dropped because all buffers were full ([`crate::WhenFull::DropNewest`]).
     pub dropped_lines: u64,
-    /// Bytes in them.
+    /// The number of bytes of the dropped lines.
     pub dropped_bytes: u64,
-    /// Times somebody had to wait for a buffer.
+    /// The number of lines lost because they could not be written before the log was closed.
+    pub unwritten_lines: u64,
+    /// The number of times that an append waited for a free buffer.
     pub waits: u64,
-    /// Buffers written.
+    /// The number of buffers written.
     pub writes: u64,
-    /// Bytes handed to the kernel.
+    /// The number of bytes written to the kernel.
     pub written_bytes: u64,
-    /// Time that took, in microseconds.
+    /// The total time taken to write the buffers, including rotations and retries, in microseconds.
     pub write_us_total: u64,
-    /// The longest of them, in microseconds.
+    /// The longest time taken to write a buffer, in microseconds.
     pub write_us_max: u64,
-    /// Syncs of files.
+    /// The number of syncs of files.
     pub syncs: u64,
-    /// Files closed.
+    /// The number of files closed.
     pub rotations: u64,
-    /// Closed files removed.
+    /// The number of closed files removed.
     pub removed: u64,
-    /// Writes, and makings of files, that failed and were tried again.
+    /// The number of writes and file creations that failed and were retried.
     pub write_failures: u64,
-    /// Syncs that failed.
+    /// The number of syncs that failed.
     pub sync_failures: u64,
-    /// Bytes in memory now.
+    /// The number of accepted bytes that are not written yet.
     pub memory_bytes: u64,
-    /// Whether the last attempt to write failed.
-    pub is_stuck: bool,
+    /// `true` if the last attempt to write failed.
+    pub is_failing: bool,
 }
 
 impl Stats {
@@ -50,29 +52,29 @@ impl Stats {
     }
 }
 
-/// What the background thread tells whoever watches it.
+/// An event reported by the background thread.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    /// Writing failed. The lines stay in memory, and it is tried again; this is told once, until
-    /// it works again.
-    Stuck(Arc<haul_disk::Error>),
-    /// Writing works again.
-    Unstuck,
-    /// A sync failed: a power cut may take what was written before.
-    Unsynced(Arc<haul_disk::Error>),
-    /// A file was closed: nobody will change it any more.
+    /// A write failed. The lines stay in memory and the write is retried. After this event, further
+    /// failures are not reported until a write has succeeded.
+    WriteFailed(Arc<haul_disk::Error>),
+    /// A write succeeded after [`Event::WriteFailed`].
+    WriteRecovered,
+    /// A sync failed: a power cut may lose lines written before it.
+    SyncFailed(Arc<haul_disk::Error>),
+    /// A file was closed. It does not change any more.
     Closed {
-        /// Its name in the directory.
+        /// The name of the file in the directory.
         name: String,
-        /// How long it is.
+        /// The length of the file in bytes.
         bytes: u64,
     },
-    /// An old file was removed.
+    /// A closed file was removed because it exceeded a limit of [`crate::Retention`].
     Removed {
-        /// Its name in the directory.
+        /// The name of the file in the directory.
         name: String,
     },
-    /// An old file could not be removed; that is tried again at the next rotation.
-    NotRemoved(Arc<haul_disk::Error>),
+    /// A closed file could not be removed. The removal is retried at the next rotation.
+    RemoveFailed(Arc<haul_disk::Error>),
 }

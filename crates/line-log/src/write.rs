@@ -1,4 +1,5 @@
-//! The log as a writer of the standard library, and so of `tracing` and of what else takes one.
+//! The implementation of [`std::io::Write`] for the log, which `tracing` and other libraries
+//! require.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,15 +7,15 @@ use std::io::{self, Write};
 
 use crate::log::LineLog;
 
-/// How long a formatted line may be whose memory is kept for the next one.
-const KEPT_BYTES: usize = 64 << 10;
+/// The maximum capacity, in bytes, of the formatting buffer that a thread keeps for its next line.
+const CACHED_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
     static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Each call is one [`LineLog::append`]: all bytes or an error. `write!` and `writeln!` put their
-/// parts together first, so that they are one call, too.
+/// Appends to the log: each call is one [`LineLog::append`] of all bytes. `write!` and `writeln!`
+/// format into a buffer first, so each of them is one append, too.
 impl Write for &LineLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.append(bytes)?;
@@ -25,29 +26,29 @@ impl Write for &LineLog {
         Ok(self.append(bytes)?)
     }
 
-    /// Takes the parts of a line one by one only from whoever formats by hand.
     fn write_fmt(&mut self, arguments: fmt::Arguments<'_>) -> io::Result<()> {
         if let Some(text) = arguments.as_str() {
             return self.write_all(text.as_bytes());
         }
-        // Taken, not borrowed: what is formatted may itself write lines.
+        // The buffer is taken from the cell instead of borrowed, because a `Display` implementation
+        // may log lines itself.
         let mut line = LINE.take();
         line.clear();
         let formatted = line.write_fmt(arguments);
         let written = formatted.and_then(|()| self.write_all(&line));
-        if line.capacity() <= KEPT_BYTES {
+        if line.capacity() <= CACHED_BYTES_MAX {
             LINE.set(line);
         }
         written
     }
 
-    /// [`LineLog::write_out`].
+    /// Calls [`LineLog::write_out`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.write_out()?)
     }
 }
 
-/// As for a reference.
+/// Appends to the log like the implementation for `&LineLog`.
 impl Write for LineLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (&*self).write(bytes)

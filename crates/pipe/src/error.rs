@@ -1,40 +1,40 @@
-//! What can go wrong while bytes move.
+//! Errors of moving bytes through a pipe.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// The result of moving bytes.
+/// The result of moving bytes through a pipe.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What was being done.
+/// The operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Taking bytes into the pipe.
+    /// Moving bytes into the pipe.
     Fill,
-    /// Letting bytes out of the pipe.
+    /// Moving bytes from the pipe to the target.
     Drain,
-    /// Reading bytes out of the pipe into memory.
+    /// Copying bytes from the pipe into memory.
     Read,
 }
 
 impl Op {
     fn words(self) -> &'static str {
         match self {
-            Self::Fill => "take bytes from the source into a pipe",
+            Self::Fill => "move bytes from the source into a pipe",
             Self::Drain => "move bytes from a pipe to the target",
-            Self::Read => "read bytes out of a pipe",
+            Self::Read => "read bytes from a pipe",
         }
     }
 }
 
-/// The kernel refused to move bytes.
+/// The error of a system call that moves bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {}: {source}", .op.words())]
 pub struct Error {
-    /// What was tried.
+    /// The operation that failed.
     pub op: Op,
-    /// Why it failed.
+    /// The error of the system call.
     pub source: io::Error,
 }
 
@@ -43,9 +43,9 @@ impl Error {
         Self { op, source: source.into() }
     }
 
-    /// The bytes cannot be spliced, but may be copied: these descriptors cannot do it (`EINVAL`),
-    /// or a sandbox forbids it (`EPERM`, `ENOSYS`). What is in the pipe is still there, and can be
-    /// had with [`Lease::read`](crate::Lease::read).
+    /// Returns `true` if the bytes cannot be spliced but may be copied: the descriptors do not
+    /// support splice (`EINVAL`, `EOPNOTSUPP`), or a sandbox forbids it (`EPERM`, `ENOSYS`). Bytes
+    /// already in the pipe stay there; [`Lease::read`](crate::Lease::read) copies them out.
     pub fn is_refusal(&self) -> bool {
         let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
         matches!(errno, Some(Errno::INVAL | Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP))

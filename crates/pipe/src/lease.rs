@@ -1,4 +1,4 @@
-//! A pipe lent to one transfer.
+//! A pipe leased to one transfer.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -7,84 +7,97 @@ use rustix::io::{Errno, read, retry_on_intr};
 use rustix::pipe::{SpliceFlags, splice};
 
 use crate::error::{Error, Op, Result};
-use crate::pool::{Pipe, Shared};
+use crate::pool::{NoPipe, Pipe, PipePool, Shared};
 
-/// Lengths near `usize::MAX` are refused with `EINVAL` since Linux 6.8.
+/// The maximum length of one call: since Linux 6.8 the kernel refuses lengths near `usize::MAX`
+/// with `EINVAL`.
 const CALL_BYTES_MAX: usize = 1 << 30;
 
-/// What taking bytes in came to.
+/// The outcome of [`Lease::fill`] and [`Lease::fill_at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filled {
-    /// So many came in, at least one.
+    /// This many bytes were moved into the pipe: at least one, unless zero were requested.
     Bytes(usize),
-    /// The source has ended: no more will ever come.
+    /// End of file: the source will deliver no more bytes.
     End,
-    /// Nothing is inside and nothing came: wait until the source can be read.
+    /// The source would block and the pipe is empty: wait until the source is readable.
     SourceEmpty,
-    /// Nothing came while something is inside, so the pipe may be full: drain it first, and do not
-    /// wait for the source before that.
+    /// The call would block and the pipe is not empty, so the pipe may be full: drain it before
+    /// waiting for the source.
     PipeFull,
 }
 
-/// What letting bytes out came to.
+/// The outcome of [`Lease::drain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drained {
-    /// So many went out; none only when none were inside or wanted.
+pub enum DrainOutcome {
+    /// This many bytes were moved out of the pipe: zero only if the pipe is empty or zero were
+    /// requested.
     Bytes(usize),
-    /// Something is inside, and the target takes nothing: wait until it can be written.
+    /// The target would block: wait until it is writable.
     TargetFull,
 }
 
-/// A pipe lent by a [`PipePool`](crate::PipePool).
+/// A pipe leased from a [`PipePool`](crate::PipePool).
 ///
-/// Dropped, it goes back to the pool when it is empty, and is closed otherwise.
+/// Dropping the lease returns an empty pipe to the pool and closes a non-empty one.
 #[derive(Debug)]
 pub struct Lease {
-    /// `None` only while it is dropped.
+    /// The leased pipe; `None` only inside `drop`.
     pipe: Option<Pipe>,
     pending_bytes: usize,
-    home: Arc<Shared>,
+    pool: Arc<Shared>,
+}
+
+impl PipePool {
+    /// Leases an empty pipe. An undersized pipe is enlarged first if the kernel allows it by now.
+    /// Dropping the lease returns the pipe if it is empty then, and closes it otherwise.
+    ///
+    /// # Errors
+    /// [`NoPipe::Exhausted`] if all pipes are leased, [`NoPipe::Refused`] if the kernel cannot
+    /// create another pipe for lack of descriptors or memory.
+    pub fn lease(&self) -> std::result::Result<Lease, NoPipe> {
+        let (pipe, pool) = self.take()?;
+        Ok(Lease { pipe: Some(pipe), pending_bytes: 0, pool })
+    }
 }
 
 impl Lease {
-    pub(crate) fn new(pipe: Pipe, home: Arc<Shared>) -> Self {
-        Self { pipe: Some(pipe), pending_bytes: 0, home }
-    }
-
-    /// How many bytes are inside. This may be more than [`Self::capacity_bytes`]: a pipe has slots,
-    /// and a slot may hold more than a page of a socket's memory, or less.
+    /// Returns the number of bytes in the pipe. It may exceed [`Self::capacity_bytes`]: a pipe
+    /// consists of slots, and a slot may hold more or less than a page of socket memory.
     pub fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
 
-    /// How many bytes of a file fit in.
+    /// Returns the number of bytes of a file that fit into the pipe.
     pub fn capacity_bytes(&self) -> usize {
         self.pipe().capacity_bytes
     }
 
-    /// Takes in up to `bytes_max` bytes of a socket that does not block.
+    /// Moves up to `bytes_max` bytes from a non-blocking socket into the pipe.
     ///
     /// # Errors
-    /// What the source fails with, such as a reset; [`Error::is_refusal`] tells that it cannot be
+    /// The source's error, such as a reset; [`Error::is_refusal`] is `true` if the source cannot be
     /// spliced at all.
     pub fn fill(&mut self, from: impl AsFd, bytes_max: usize) -> Result<Filled> {
-        self.take_in(from.as_fd(), None, bytes_max)
+        self.splice_in(from.as_fd(), None, bytes_max)
     }
 
-    /// Takes in up to `bytes_max` bytes at `offset` of a file, as many as fit; this waits for the
-    /// disk. A file opened past the page cache (`O_DIRECT`) wants aligned offsets and lengths, and
-    /// its bytes go from the disk to the socket without a copy and without a page of the cache.
+    /// Moves up to `bytes_max` bytes at `offset` of a file into the pipe, as many as fit. Blocks on
+    /// the disk. A file opened with `O_DIRECT` requires aligned offsets and lengths; the bytes of
+    /// such a file move from the disk to the socket without a copy and without entering the page
+    /// cache.
     ///
     /// # Errors
-    /// What the file fails with; an offset or a length that direct I/O does not take is a refusal.
+    /// The file's error; [`Error::is_refusal`] is `true` if direct I/O does not accept the offset
+    /// or length.
     ///
     /// # Source
     /// `copy_splice_read` in the kernel's `fs/splice.c`, since Linux 6.5.
     pub fn fill_at(&mut self, file: impl AsFd, offset: u64, bytes_max: usize) -> Result<Filled> {
-        self.take_in(file.as_fd(), Some(offset), bytes_max)
+        self.splice_in(file.as_fd(), Some(offset), bytes_max)
     }
 
-    fn take_in(
+    fn splice_in(
         &mut self,
         from: BorrowedFd<'_>,
         mut offset: Option<u64>,
@@ -110,37 +123,37 @@ impl Lease {
         }
     }
 
-    /// Lets up to `bytes_max` bytes out to a socket that does not block. With `more` the kernel
-    /// may hold back the last bytes for what follows at once (`MSG_MORE`): say so only when it is
-    /// certain.
+    /// Moves up to `bytes_max` bytes from the pipe to a non-blocking socket. If `more` is `true`,
+    /// the kernel may delay the last partial segment (`MSG_MORE`): pass `true` only if more bytes
+    /// follow immediately.
     ///
     /// # Errors
-    /// What the target fails with, such as a closed connection; what is inside stays inside.
-    pub fn drain(&mut self, to: impl AsFd, bytes_max: usize, more: bool) -> Result<Drained> {
+    /// The target's error, such as a closed connection; the bytes stay in the pipe.
+    pub fn drain(&mut self, to: impl AsFd, bytes_max: usize, more: bool) -> Result<DrainOutcome> {
         let bytes_max = bytes_max.min(self.pending_bytes).min(CALL_BYTES_MAX);
         if bytes_max == 0 {
-            return Ok(Drained::Bytes(0));
+            return Ok(DrainOutcome::Bytes(0));
         }
         let mut flags = SpliceFlags::NONBLOCK;
         flags.set(SpliceFlags::MORE, more);
         let (from, to) = (&self.pipe().reader, to.as_fd());
         match retry_on_intr(|| splice(from, None, to, None, bytes_max, flags)) {
-            // The pipe has fewer bytes than went in: nobody may have it after this.
+            // The pipe holds fewer bytes than the lease counted, so it must not be reused.
             Ok(0) => Err(Error::new(Op::Drain, Errno::PIPE)),
             Ok(bytes) => {
                 self.pending_bytes -= bytes;
-                Ok(Drained::Bytes(bytes))
+                Ok(DrainOutcome::Bytes(bytes))
             }
-            Err(Errno::AGAIN) => Ok(Drained::TargetFull),
+            Err(Errno::AGAIN) => Ok(DrainOutcome::TargetFull),
             Err(error) => Err(Error::new(Op::Drain, error)),
         }
     }
 
-    /// Copies bytes out of the pipe into memory: for a target that cannot be spliced to. Says how
-    /// many, which is none only when nothing is inside or `buffer` is empty.
+    /// Copies bytes from the pipe into memory, for a target that does not support splice. Returns
+    /// the number of bytes; zero only if the pipe or `buffer` is empty.
     ///
     /// # Errors
-    /// The kernel's; none are known.
+    /// The error of `read(2)`; reading a pipe is not known to fail.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         if self.pending_bytes == 0 || buffer.is_empty() {
             return Ok(0);
@@ -155,11 +168,11 @@ impl Lease {
         Ok(bytes)
     }
 
-    /// Throws away the next `bytes` bytes, or all that are inside: what direct I/O had to read
-    /// before the first byte that was wanted.
+    /// Discards the next `bytes` bytes, or all bytes in the pipe if there are fewer. Meant for the
+    /// bytes that aligned direct I/O reads before the first requested byte.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub fn discard(&mut self, bytes: usize) -> Result<()> {
         let mut left = bytes.min(self.pending_bytes);
         let mut buffer = [0; 4096];
@@ -173,7 +186,7 @@ impl Lease {
     fn pipe(&self) -> &Pipe {
         match &self.pipe {
             Some(pipe) => pipe,
-            None => unreachable!("a lease has its pipe until it is dropped"),
+            None => unreachable!("a lease owns its pipe until it is dropped"),
         }
     }
 }
@@ -181,7 +194,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(pipe) = self.pipe.take() {
-            self.home.take_back(pipe, self.pending_bytes);
+            self.pool.release(pipe, self.pending_bytes);
         }
     }
 }

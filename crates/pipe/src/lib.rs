@@ -1,23 +1,23 @@
-//! Bytes moved between files and sockets through pooled pipes, without copying them.
+//! Moves bytes between files and sockets through pooled pipes, without copying them.
 //!
 //! # What it is
-//! `splice` moves references to pages from a file or a socket into a pipe, and from a pipe into a
-//! socket; the bytes themselves stay where they are. It needs a pipe, and a pipe a transfer is two
-//! descriptors, three system calls and up to a megabyte of the kernel's memory for somebody who
-//! may be idle.
-//! - [`PipePool`] keeps pipes of one size. Each core has one pool; a pipe is made when it is first
-//!   needed and then used again and again.
-//! - [`Lease`] is a pipe lent. It is taken when there is something to move and dropped when
-//!   nothing is inside: an idle connection holds none.
-//! - [`Lease::fill`] and [`Lease::fill_at`] take bytes in, [`Lease::drain`] lets them out;
-//!   [`Lease::read`] and [`Lease::discard`] are for those that are to go elsewhere.
+//! `splice(2)` moves references to pages from a file or a socket into a pipe, and from a pipe into
+//! a socket, without copying the bytes. One pipe per connection would cost two descriptors, four
+//! system calls (create, resize, close both ends) and up to a megabyte of kernel memory, even for
+//! idle connections.
+//! - [`PipePool`] holds pipes of one size; a server typically has one pool per core. A pipe is
+//!   created on first use and then reused.
+//! - [`Lease`] is the exclusive use of one pipe. A transfer leases a pipe when bytes are ready and
+//!   drops the lease when the pipe is empty, so an idle connection holds none.
+//! - [`Lease::fill`] and [`Lease::fill_at`] move bytes in, [`Lease::drain`] moves them out;
+//!   [`Lease::read`] copies them to memory and [`Lease::discard`] drops them.
 //!
 //! # Example
 //! ```
 //! use std::io::{Read, Write};
 //! use std::os::unix::net::UnixStream;
 //!
-//! use haul_pipe::{Drained, Filled, PipePool, PoolOptions};
+//! use haul_pipe::{DrainOutcome, Filled, PipePool, PoolOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (mut client, from) = UnixStream::pair()?;
@@ -29,10 +29,10 @@
 //! let pool = PipePool::new(PoolOptions::default());
 //! let mut lease = pool.lease()?;
 //! assert_eq!(lease.fill(&from, 1 << 20)?, Filled::Bytes(5));
-//! assert_eq!(lease.fill(&from, 1 << 20)?, Filled::PipeFull); // or nothing came: drain, then ask
-//! assert_eq!(lease.drain(&to, 1 << 20, false)?, Drained::Bytes(5));
-//! assert_eq!(lease.fill(&from, 1 << 20)?, Filled::SourceEmpty); // with nothing inside it is sure
-//! drop(lease); // empty: the next one gets this pipe
+//! assert_eq!(lease.fill(&from, 1 << 20)?, Filled::PipeFull); // full or source empty: drain first
+//! assert_eq!(lease.drain(&to, 1 << 20, false)?, DrainOutcome::Bytes(5));
+//! assert_eq!(lease.fill(&from, 1 << 20)?, Filled::SourceEmpty); // unambiguous: the pipe is empty
+//! drop(lease); // an empty pipe returns to the pool
 //!
 //! let mut greeting = [0; 5];
 //! server.read_exact(&mut greeting)?;
@@ -42,33 +42,35 @@
 //! ```
 //!
 //! # Promises
-//! - **No byte of one transfer reaches another.** A pipe goes back to its pool only when as many
-//!   bytes were let out as were taken in; any other is closed, what is in it is gone with it.
-//! - **"Would block" says who.** The kernel's `EAGAIN` does not tell an empty source from a full
-//!   pipe; the lease counts what is inside, and answers with what the caller has to wait for.
-//! - Nothing here waits for a socket that does not block. A file below [`Lease::fill_at`] is read
-//!   while the call lasts: that is for threads that may wait.
-//! - A pool never has more pipes than it was allowed; when they are all lent, asking for one fails
-//!   at once, and whoever asked copies or waits.
+//! - **No byte of one transfer reaches another transfer.** A pipe returns to its pool only when as
+//!   many bytes were moved out as were moved in; otherwise it is closed together with its content.
+//! - **"Would block" names the side.** `EAGAIN` of `splice(2)` does not distinguish an empty source
+//!   from a full pipe. The lease counts the bytes in the pipe, and its result names the side to
+//!   wait for.
+//! - No call blocks on a non-blocking socket. [`Lease::fill_at`] blocks on the disk: call it from a
+//!   thread that may block.
+//! - A pool never exceeds its limit of pipes. When all are leased, [`PipePool::lease`] fails at
+//!   once, and the caller copies or retries later.
 //!
 //! # Cost
-//! One system call for each time bytes go in or out. Taking and giving back a pipe is an
-//! uncontended lock, no call. In steady state no pipe is made or closed; [`PoolStats`] tells.
+//! Each move is one system call. Leasing and releasing a pipe takes an uncontended lock and no
+//! system call, except that leasing an undersized pipe tries to enlarge it. In steady state no pipe
+//! is created or closed; see [`PoolStats`].
 //!
 //! # What it is not
-//! No poller, no runtime, no threads: whoever has a descriptor and knows when it is ready can use
-//! it. It ignores no signals either: a program in which `SIGPIPE` has its default action dies when
-//! the peer of a socket is gone; Rust's programs ignore it.
+//! It has no poller, runtime or threads; it works with any descriptor whose readiness the caller
+//! knows. It does not handle signals: `SIGPIPE` with its default action kills a program that writes
+//! to a closed connection (Rust programs ignore `SIGPIPE` by default).
 //!
 //! # Sources
-//! \[HAProxyPipe\] gives pipes back as soon as they are empty and closes those that are not;
-//! \[GoSplice\] counts bytes to tell the two meanings of `EAGAIN` apart. The manual pages `splice(2)`
-//! and `pipe(7)`.
+//! \[HAProxyPipe\], on returning empty pipes early and closing all other pipes; \[GoSplice\], on
+//! counting bytes to distinguish the two meanings of `EAGAIN`; the manual pages `splice(2)` and
+//! `pipe(7)`.
 
 mod error;
 mod lease;
 mod pool;
 
 pub use error::{Error, Op, Result};
-pub use lease::{Drained, Filled, Lease};
+pub use lease::{DrainOutcome, Filled, Lease};
 pub use pool::{NoPipe, PipePool, PoolOptions, PoolStats};

@@ -1,4 +1,4 @@
-//! Pipes that are kept.
+//! A pool of pipes that are created on demand and reused.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,55 +7,55 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::lease::Lease;
-
-/// How a pool makes pipes.
+/// Options of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// The size asked for; the kernel rounds it up to a power of two of pages, and gives less to
-    /// a user without privileges who has many (`/proc/sys/fs/pipe-user-pages-soft`).
+    /// The requested capacity of each pipe in bytes. The kernel rounds it up to a power of two of
+    /// pages, and grants less to an unprivileged user with many pipes
+    /// (`/proc/sys/fs/pipe-user-pages-soft`).
     pub pipe_bytes: usize,
-    /// How many there may be, lent and free together. Each is two descriptors.
+    /// The maximum number of pipes, leased and free together; each pipe takes two descriptors.
     pub pipes_max: usize,
 }
 
 impl Default for PoolOptions {
-    /// 1 MiB, the most that everybody may have: what waits in a fast socket goes through in one
-    /// burst, and what a slow reader pins in a pipe is bounded by it.
+    /// Returns options with 256 pipes of 1 MiB. This is the largest size an unprivileged user gets
+    /// by default: the backlog of a fast socket passes in one burst, and the memory held by a slow
+    /// reader stays bounded.
     fn default() -> Self {
         Self { pipe_bytes: 1 << 20, pipes_max: 256 }
     }
 }
 
-/// No pipe could be lent: copy instead, or come back.
+/// The reason why a pool leases no pipe; the caller can copy the bytes instead, or retry later.
 #[derive(Debug, thiserror::Error)]
 pub enum NoPipe {
-    /// All of them are lent.
+    /// All pipes of the pool are leased; the field is their number.
     #[error("all {0} pipes of the pool are in use")]
     Exhausted(usize),
-    /// The kernel made none.
-    #[error("cannot make a pipe: {0}")]
+    /// The kernel refused to create another pipe.
+    #[error("cannot create a pipe: {0}")]
     Refused(#[source] io::Error),
 }
 
-/// What became of a pool's pipes so far.
+/// Counters of a pool since it was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolStats {
-    /// Pipes made: the calls of `pipe2`.
+    /// Pipes created with `pipe2`.
     pub made: u64,
-    /// Pipes closed because something was still inside.
+    /// Pipes closed because they held bytes when their lease ended.
     pub closed: u64,
-    /// Pipes that were made smaller than was asked for.
+    /// Pipes that were smaller than requested when created.
     pub undersized: u64,
-    /// How often somebody asked and got none.
+    /// Calls of [`PipePool::lease`] that got no pipe.
     pub refused: u64,
-    /// Lent now.
+    /// Pipes leased now.
     pub leased: usize,
-    /// Waiting for the next one.
+    /// Pipes free now.
     pub free: usize,
 }
 
-/// A pool of pipes; clones share it.
+/// A pool of pipes. All clones are the same pool.
 #[derive(Debug, Clone)]
 pub struct PipePool(Arc<Shared>);
 
@@ -80,17 +80,13 @@ pub(crate) struct Pipe {
 }
 
 impl PipePool {
-    /// A pool without pipes: each is made when it is first needed.
+    /// Creates an empty pool; pipes are created on demand.
     pub fn new(options: PoolOptions) -> Self {
         Self(Arc::new(Shared { options, state: Mutex::default() }))
     }
 
-    /// Lends an empty pipe. It comes back when the lease is dropped, if it is empty then. One that
-    /// could not be made as large as was asked for is tried to be enlarged first.
-    ///
-    /// # Errors
-    /// When all are lent, or the kernel makes no more (descriptors, memory).
-    pub fn lease(&self) -> Result<Lease, NoPipe> {
+    /// Takes an empty pipe out of the pool, or creates one.
+    pub(crate) fn take(&self) -> Result<(Pipe, Arc<Shared>), NoPipe> {
         let mut state = self.0.state.lock();
         let pipe = match state.free.pop() {
             Some(pipe) => Ok(self.0.enlarged(pipe)),
@@ -103,10 +99,10 @@ impl PipePool {
             Ok(_) => state.stats.leased += 1,
             Err(_) => state.stats.refused += 1,
         }
-        pipe.map(|pipe| Lease::new(pipe, Arc::clone(&self.0)))
+        pipe.map(|pipe| (pipe, Arc::clone(&self.0)))
     }
 
-    /// What became of its pipes.
+    /// Returns the counters of the pool.
     pub fn stats(&self) -> PoolStats {
         let state = self.0.state.lock();
         PoolStats { free: state.free.len(), ..state.stats }
@@ -116,15 +112,17 @@ impl PipePool {
 impl Shared {
     fn make(&self, stats: &mut PoolStats) -> rustix::io::Result<Pipe> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // Refused to whoever has too many already: a smaller pipe does the same in more calls.
-        let asked_for = fcntl_setpipe_size(&writer, self.options.pipe_bytes);
-        let capacity_bytes = asked_for.or_else(|_| fcntl_getpipe_size(&writer))?;
+        // The kernel refuses to resize beyond the user's limit; a smaller pipe only needs more
+        // system calls.
+        let resized = fcntl_setpipe_size(&writer, self.options.pipe_bytes);
+        let capacity_bytes = resized.or_else(|_| fcntl_getpipe_size(&writer))?;
         stats.made += 1;
         stats.undersized += u64::from(capacity_bytes < self.options.pipe_bytes);
         Ok(Pipe { reader, writer, capacity_bytes })
     }
 
-    /// Others may have given up theirs since it was made.
+    /// Enlarges an undersized pipe if the kernel allows it: other processes of the user may have
+    /// closed pipes since it was created.
     fn enlarged(&self, mut pipe: Pipe) -> Pipe {
         if pipe.capacity_bytes < self.options.pipe_bytes {
             let enlarged = fcntl_setpipe_size(&pipe.writer, self.options.pipe_bytes);
@@ -133,8 +131,8 @@ impl Shared {
         pipe
     }
 
-    /// Takes back a pipe with `pending_bytes` inside.
-    pub(crate) fn take_back(&self, pipe: Pipe, pending_bytes: usize) {
+    /// Returns a pipe to the pool if `pending_bytes` is zero; otherwise closes it.
+    pub(crate) fn release(&self, pipe: Pipe, pending_bytes: usize) {
         let mut state = self.state.lock();
         state.stats.leased -= 1;
         if pending_bytes == 0 {

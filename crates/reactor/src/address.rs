@@ -1,4 +1,4 @@
-//! Where to listen and where to connect.
+//! Addresses to listen at and to connect to.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,25 +10,28 @@ use socket2::{Domain, SockAddr};
 /// An address of a stream socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// TCP: `127.0.0.1:8080`, `[::1]:8080`.
+    /// A TCP address: `127.0.0.1:8080` or `[::1]:8080`.
     Tcp(SocketAddr),
-    /// A socket in the file system: `unix:/run/service`.
+    /// The path of a unix socket: `unix:/run/service`.
     Unix(PathBuf),
 }
 
-/// A text that is no address.
+/// A string that is not a valid address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no address: give one as 127.0.0.1:8080, [::1]:8080 or unix:/run/service")]
-pub struct NoAddress(String);
+#[error(
+    "invalid address \"{0}\": expected an address such as 127.0.0.1:8080, [::1]:8080 or \
+     unix:/run/service"
+)]
+pub struct ParseAddressError(String);
 
 impl FromStr for Address {
-    type Err = NoAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Self, NoAddress> {
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
         match text.strip_prefix("unix:") {
-            Some("") => Err(NoAddress(text.to_owned())),
+            Some("") => Err(ParseAddressError(text.to_owned())),
             Some(path) => Ok(Self::Unix(path.into())),
-            None => text.parse().map(Self::Tcp).map_err(|_why| NoAddress(text.to_owned())),
+            None => text.parse().map(Self::Tcp).map_err(|_why| ParseAddressError(text.to_owned())),
         }
     }
 }
@@ -43,8 +46,9 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// For the kernel. A path may be too long for it: 107 bytes are its limit.
-    pub(crate) fn for_kernel(&self) -> std::io::Result<(Domain, SockAddr)> {
+    /// Converts the address to a `sockaddr`. Fails if a unix path exceeds the kernel's limit of 107
+    /// bytes.
+    pub(crate) fn to_sockaddr(&self) -> std::io::Result<(Domain, SockAddr)> {
         Ok(match self {
             Self::Tcp(address) => (Domain::for_address(*address), (*address).into()),
             Self::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
@@ -57,13 +61,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_written_as_they_are_read() {
-        for text in ["127.0.0.1:8080", "[::1]:0", "unix:/run/a b", "unix:here"] {
+    fn addresses_round_trip_through_text() {
+        for text in ["127.0.0.1:8080", "[::1]:0", "unix:/run/a b", "unix:relative"] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
         for text in ["", "8080", "localhost:80", "unix:", "127.0.0.1", "127.0.0.1:99999"] {
             let error = text.parse::<Address>().unwrap_err().to_string();
-            assert!(error.contains("give one as 127.0.0.1:8080"), "{error}");
+            assert!(error.contains("expected an address such as 127.0.0.1:8080"), "{error}");
         }
     }
 }

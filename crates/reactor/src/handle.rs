@@ -1,26 +1,26 @@
-//! How others stop a thread and see what it does.
+//! Controls a reactor from other threads, and returns its statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use mio::Waker;
 
-/// What a thread did so far.
+/// Counters of a reactor since it was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReactorStats {
     /// Connections accepted.
     pub accepted: u64,
-    /// Connections over.
+    /// Connections closed.
     pub closed: u64,
-    /// How often no connection could be accepted though one waited: no descriptors, no memory.
+    /// Failures to accept a pending connection, for lack of descriptors or memory.
     pub accept_failures: u64,
-    /// How often accepting was put off because there were enough connections.
-    pub held_back: u64,
-    /// How often the kernel was asked what is ready.
-    pub turns: u64,
+    /// The number of times accepting was deferred because the limit of connections was reached.
+    pub accepts_deferred: u64,
+    /// Iterations of the event loop, each with one call of `epoll_wait`.
+    pub iterations: u64,
 }
 
-/// What the thread and its handles share.
+/// State shared by the reactor's thread and its handles.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) is_draining: AtomicBool,
@@ -28,11 +28,11 @@ pub(crate) struct Shared {
     pub(crate) accepted: AtomicU64,
     pub(crate) closed: AtomicU64,
     pub(crate) accept_failures: AtomicU64,
-    pub(crate) held_back: AtomicU64,
-    pub(crate) turns: AtomicU64,
+    pub(crate) accepts_deferred: AtomicU64,
+    pub(crate) iterations: AtomicU64,
 }
 
-/// A thread's reactor, from outside.
+/// A handle to a reactor for other threads.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
@@ -40,33 +40,34 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Accepts no more, and ends when the last connection has: each is told to begin nothing new.
+    /// Stops accepting, sends [`Event::Drain`](crate::Event::Drain) to each connection, and ends
+    /// the reactor when the last one is closed.
     pub fn drain(&self) {
         self.shared.is_draining.store(true, Relaxed);
         self.wake();
     }
 
-    /// Ends at once; the connections that are left are closed.
+    /// Ends the reactor at once and closes its connections.
     pub fn stop(&self) {
         self.shared.is_stopping.store(true, Relaxed);
         self.wake();
     }
 
     fn wake(&self) {
-        // A thread that cannot be woken looks by itself, a tick later, while it has anything to
-        // wait for.
+        // An error is ignored: the thread reads the flags at its next tick, if it has deadlines.
         self.waker.wake().ok();
     }
 
-    /// What it did so far.
+    /// Returns the counters of the reactor.
     pub fn stats(&self) -> ReactorStats {
-        let Shared { accepted, closed, accept_failures, held_back, turns, .. } = &*self.shared;
+        let Shared { accepted, closed, accept_failures, accepts_deferred, iterations, .. } =
+            &*self.shared;
         ReactorStats {
             accepted: accepted.load(Relaxed),
             closed: closed.load(Relaxed),
             accept_failures: accept_failures.load(Relaxed),
-            held_back: held_back.load(Relaxed),
-            turns: turns.load(Relaxed),
+            accepts_deferred: accepts_deferred.load(Relaxed),
+            iterations: iterations.load(Relaxed),
         }
     }
 }

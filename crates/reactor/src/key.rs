@@ -1,19 +1,20 @@
-//! Names of connections, as the kernel hands them back with each event.
+//! Keys of connections, which are carried in the tokens of epoll events.
 
-use crate::service::Side;
+use crate::socket::SocketKind;
 
-/// A place in the table of connections, and how often it was used before: what is told to a
-/// connection that is gone never reaches its successor.
+/// The index of a slot in the table of connections, and the generation that counts the slot's uses:
+/// so an event or message for a closed connection never reaches a later connection in the same
+/// slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
 
-/// What an event of the poll is about.
+/// The source of an epoll event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Subject {
-    Connection(Key, Side),
+pub(crate) enum Source {
+    Connection(Key, SocketKind),
     Listener(usize),
     Waker,
 }
@@ -21,23 +22,23 @@ pub(crate) enum Subject {
 const WAKER: usize = usize::MAX;
 const LISTENERS: usize = 1 << 63;
 
-/// The highest bit tells listeners, so this many generations are told apart.
+/// The number of generations: a token has 32 bits for them, but its highest bit marks listeners.
 const GENERATION_MAX: u32 = (1 << 31) - 1;
 
 impl Key {
-    pub(crate) fn token(self, side: Side) -> usize {
-        let place = (self.index as usize) << 1 | usize::from(side == Side::Far);
-        place | (self.generation as usize) << 32
+    pub(crate) fn token(self, kind: SocketKind) -> usize {
+        let slot = (self.index as usize) << 1 | usize::from(kind == SocketKind::Connected);
+        slot | (self.generation as usize) << 32
     }
 
-    /// The next use of a place.
+    /// Returns the generation of a slot's next use.
     pub(crate) fn generation_after(generation: u32) -> u32 {
         if generation >= GENERATION_MAX - 1 { 0 } else { generation + 1 }
     }
 }
 
-/// How many connections a thread can tell apart.
-pub(crate) const PLACES_MAX: usize = 1 << 31;
+/// The maximum number of connections of a thread: slot indices have 31 bits.
+pub(crate) const SLOTS_MAX: usize = 1 << 31;
 
 pub(crate) fn listener_token(index: usize) -> usize {
     LISTENERS | index
@@ -47,17 +48,17 @@ pub(crate) fn waker_token() -> usize {
     WAKER
 }
 
-pub(crate) fn subject(token: usize) -> Subject {
+pub(crate) fn source(token: usize) -> Source {
     if token == WAKER {
-        return Subject::Waker;
+        return Source::Waker;
     }
     if token & LISTENERS != 0 {
-        return Subject::Listener(token & !LISTENERS);
+        return Source::Listener(token & !LISTENERS);
     }
-    let side = if token & 1 == 0 { Side::Near } else { Side::Far };
+    let kind = if token & 1 == 0 { SocketKind::Accepted } else { SocketKind::Connected };
     let index = u32::try_from((token & 0xffff_ffff) >> 1).unwrap_or_default();
     let generation = u32::try_from(token >> 32).unwrap_or_default();
-    Subject::Connection(Key { index, generation }, side)
+    Source::Connection(Key { index, generation }, kind)
 }
 
 #[cfg(test)]
@@ -65,16 +66,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_say_what_they_were_made_of() {
-        let last = u32::try_from(PLACES_MAX - 1).unwrap();
+    fn tokens_round_trip() {
+        let last = u32::try_from(SLOTS_MAX - 1).unwrap();
         for (index, generation) in [(0, 0), (1, 7), (last, GENERATION_MAX - 1), (9, 0)] {
-            for side in [Side::Near, Side::Far] {
+            for kind in [SocketKind::Accepted, SocketKind::Connected] {
                 let key = Key { index, generation };
-                assert_eq!(subject(key.token(side)), Subject::Connection(key, side));
+                assert_eq!(source(key.token(kind)), Source::Connection(key, kind));
             }
         }
-        assert_eq!(subject(listener_token(3)), Subject::Listener(3));
-        assert_eq!(subject(waker_token()), Subject::Waker);
+        assert_eq!(source(listener_token(3)), Source::Listener(3));
+        assert_eq!(source(waker_token()), Source::Waker);
         assert_eq!(Key::generation_after(GENERATION_MAX - 1), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Sockets that wait for peers.
+//! Listening sockets, and non-blocking connects.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,13 +13,15 @@ use socket2::{Protocol, SockRef, Socket as RawSocket, TcpKeepalive, Type};
 use crate::address::Address;
 use crate::socket::Socket;
 
-/// How connections are kept; those that are accepted have it from their listener, without a call.
+/// Options of TCP connections. An accepted socket inherits them from its listener without further
+/// system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Peers that say nothing for so long are asked whether they are still there; `None`: never.
+    /// The idle time before keepalive probes, and the interval between them (`SO_KEEPALIVE`).
+    /// `None`: no probes.
     pub keepalive: Option<Duration>,
-    /// How long sent bytes may stay unconfirmed before the connection is given up
-    /// (`TCP_USER_TIMEOUT`); `None`: as the kernel has it, some fifteen minutes.
+    /// The time for which sent bytes may stay unacknowledged before the kernel aborts the
+    /// connection (`TCP_USER_TIMEOUT`). `None`: the kernel's default, about fifteen minutes.
     pub user_timeout: Option<Duration>,
 }
 
@@ -31,9 +33,9 @@ impl Default for TcpOptions {
 
 impl TcpOptions {
     pub(crate) fn apply(&self, socket: &RawSocket) -> io::Result<()> {
-        // What is written is meant to be sent; who has more to say says so.
+        // The caller requests delays explicitly, with MSG_MORE.
         socket.set_tcp_nodelay(true)?;
-        // No byte is left out of the stream because it is urgent.
+        // Without this option urgent bytes are left out of the stream.
         socket.set_out_of_band_inline(true)?;
         if let Some(time) = self.keepalive {
             socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(time).with_interval(time))?;
@@ -42,7 +44,7 @@ impl TcpOptions {
     }
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
@@ -52,48 +54,49 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at `address`. A port of 0 becomes a free one; [`Self::address`] tells which. A
-    /// socket in the file system that nobody listens at any more is taken over.
+    /// Listens at `address`. Port 0 selects a free port; [`Self::address`] returns it. A stale unix
+    /// socket, whose process has exited, is replaced.
     ///
     /// # Errors
-    /// When the address is taken, is not of this machine, or may not be used.
+    /// If the address is in use, is not local, or is not permitted.
     pub fn bind(address: &Address, tcp: TcpOptions, backlog: i32) -> io::Result<Self> {
         match address {
-            Address::Unix(path) => remove_unused(path, address)?,
-            Address::Tcp(_) => is_free(address)?,
+            Address::Unix(path) => remove_stale(path, address)?,
+            Address::Tcp(_) => check_unused(address)?,
         }
-        Self::share(address, tcp, backlog)
+        Self::listen(address, tcp, backlog)
     }
 
-    fn share(address: &Address, tcp: TcpOptions, backlog: i32) -> io::Result<Self> {
-        let (domain, for_kernel) = address.for_kernel()?;
+    fn listen(address: &Address, tcp: TcpOptions, backlog: i32) -> io::Result<Self> {
+        let (domain, sockaddr) = address.to_sockaddr()?;
         let is_tcp = matches!(address, Address::Tcp(_));
         let protocol = is_tcp.then_some(Protocol::TCP);
         let socket = RawSocket::new(domain, Type::STREAM.nonblocking().cloexec(), protocol)?;
         if is_tcp {
             socket.set_reuse_address(true)?;
-            // So that each thread has a queue of its own.
+            // Each thread has a separate accept queue.
             socket.set_reuse_port(true)?;
             tcp.apply(&socket)?;
         }
         if matches!(address, Address::Tcp(address) if address.is_ipv6()) {
             socket.set_only_v6(false)?;
         }
-        socket.bind(&for_kernel)?;
+        socket.bind(&sockaddr)?;
         socket.listen(backlog)?;
         let bound = socket.local_addr()?.as_socket();
         let address = bound.map_or_else(|| address.clone(), Address::Tcp);
         Ok(Self { socket: socket.into(), address, tcp, backlog })
     }
 
-    /// Another listener at the same address, for another thread: with TCP the kernel gives each a
-    /// share of the connections, with unix sockets they take from one queue.
+    /// Opens another listener at the same address, for another thread. The kernel distributes TCP
+    /// connections among the listeners of an address (`SO_REUSEPORT`); unix listeners share one
+    /// queue.
     ///
     /// # Errors
-    /// When there are no descriptors left, or another user took the address.
+    /// If no descriptors are left, or a process of another user listens at the address.
     pub fn another(&self) -> io::Result<Self> {
         match &self.address {
-            Address::Tcp(_) => Self::share(&self.address, self.tcp, self.backlog),
+            Address::Tcp(_) => Self::listen(&self.address, self.tcp, self.backlog),
             Address::Unix(_) => Ok(Self {
                 socket: self.socket.try_clone()?,
                 address: self.address.clone(),
@@ -102,33 +105,35 @@ impl Listener {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens, with the port the kernel selected.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The next peer, if one waits, and where it comes from, if that has a name.
+    /// Accepts the next pending connection; returns its socket and the peer's address (`None` for
+    /// unix sockets), or `None` if no connection is pending.
     pub(crate) fn accept(&self) -> rustix::io::Result<Option<(Socket, Option<SocketAddr>)>> {
         loop {
             match acceptfrom_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((fd, from)) => {
                     let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-                    return Ok(Some((self.accepted(fd), from)));
+                    return Ok(Some((self.wrap(fd), from)));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
-                // The peer went while it waited.
+                // The peer closed the connection while it was pending.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// TCP has all options from its listener.
-    fn accepted(&self, fd: OwnedFd) -> Socket {
+    /// Wraps an accepted socket. A TCP socket inherits all options from its listener.
+    fn wrap(&self, fd: OwnedFd) -> Socket {
         match self.address {
             Address::Tcp(_) => Socket::tcp(fd),
             Address::Unix(_) => {
-                // Without it an urgent byte is left out; nobody is to be sent away for that.
+                // An error is ignored: then urgent bytes are lost, which does not justify closing
+                // the connection.
                 SockRef::from(&fd).set_out_of_band_inline(true).ok();
                 Socket::new(fd)
             }
@@ -136,25 +141,26 @@ impl Listener {
     }
 }
 
-/// Threads share a port by a flag that would share it with another program, too: this asks without.
-fn is_free(address: &Address) -> io::Result<()> {
-    let (domain, for_kernel) = address.for_kernel()?;
+/// Returns an error if the address is in use. It binds a socket without `SO_REUSEPORT`, which would
+/// share the address with another program of the same user.
+fn check_unused(address: &Address) -> io::Result<()> {
+    let (domain, sockaddr) = address.to_sockaddr()?;
     let probe = RawSocket::new(domain, Type::STREAM.cloexec(), Some(Protocol::TCP))?;
-    // Connections that ended lately do not count.
+    // Connections in TIME_WAIT do not count as use of the address.
     probe.set_reuse_address(true)?;
-    probe.bind(&for_kernel)?;
+    probe.bind(&sockaddr)?;
     probe.listen(1)
 }
 
-/// Removes a socket that a process which is gone has left behind, and nothing else.
-fn remove_unused(path: &std::path::Path, address: &Address) -> io::Result<()> {
+/// Removes the unix socket at `path` if no process listens on it; leaves every other file in place.
+fn remove_stale(path: &std::path::Path, address: &Address) -> io::Result<()> {
     let Ok(found) = lstat(path) else { return Ok(()) };
     if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
-        return Ok(()); // Binding fails, and says why.
+        return Ok(()); // `bind` fails with the reason.
     }
-    let (domain, for_kernel) = address.for_kernel()?;
+    let (domain, sockaddr) = address.to_sockaddr()?;
     let probe = RawSocket::new(domain, Type::STREAM.nonblocking().cloexec(), None)?;
-    match probe.connect(&for_kernel) {
+    match probe.connect(&sockaddr) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path)
         }
@@ -162,9 +168,9 @@ fn remove_unused(path: &std::path::Path, address: &Address) -> io::Result<()> {
     }
 }
 
-/// Begins to connect.
+/// Creates a socket and starts a non-blocking connect to `address`.
 pub(crate) fn connect(address: &Address, tcp: &TcpOptions) -> io::Result<Socket> {
-    let (domain, for_kernel) = address.for_kernel()?;
+    let (domain, sockaddr) = address.to_sockaddr()?;
     let is_tcp = matches!(address, Address::Tcp(_));
     let protocol = is_tcp.then_some(Protocol::TCP);
     let socket = RawSocket::new(domain, Type::STREAM.nonblocking().cloexec(), protocol)?;
@@ -172,7 +178,7 @@ pub(crate) fn connect(address: &Address, tcp: &TcpOptions) -> io::Result<Socket>
         true => tcp.apply(&socket)?,
         false => socket.set_out_of_band_inline(true)?,
     }
-    match socket.connect(&for_kernel) {
+    match socket.connect(&sockaddr) {
         Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
         _ if is_tcp => Ok(Socket::tcp(socket.into()).connecting()),
         _ => Ok(Socket::new(socket.into()).connecting()),

@@ -1,4 +1,4 @@
-//! The turns of a thread.
+//! The event loop of a thread.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -10,76 +10,81 @@ use std::time::{Duration, Instant};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::gate::Gate;
+use crate::admission::AdmissionLimit;
+use crate::context::{Context, MessageQueue};
 use crate::handle::{Handle, Shared};
-use crate::hub::{Hub, Mail};
-use crate::key::{Key, Subject, listener_token, subject, waker_token};
+use crate::key::{Key, Source, listener_token, source, waker_token};
 use crate::listener::Listener;
-use crate::service::{Accepted, Connection, Event, Next, Service, Side};
+use crate::service::{AcceptInfo, Connection, Event, Next, Service};
+use crate::socket::SocketKind;
 use crate::table::Table;
 
-/// How exact deadlines are, and how soon accepting is tried again when it could not be.
+/// The time between two checks of the deadlines, and the delay before a failed accept is retried.
 const TICK: Duration = Duration::from_millis(100);
-/// So that a flood of new peers does not keep those who are here waiting.
-const ACCEPTS_PER_TURN: usize = 64;
-const EVENTS_PER_TURN: usize = 512;
+/// The maximum number of connections accepted per listener and iteration: it bounds the delay that
+/// a burst of new connections causes to existing ones.
+const ACCEPTS_PER_ITERATION: usize = 64;
+const EVENTS_PER_ITERATION: usize = 512;
 
-/// One thread's listeners and connections.
+/// The event loop of one thread, with its listeners and connections.
 pub struct Reactor<S: Service> {
     service: S,
     poll: Poll,
-    listeners: Vec<Waiting>,
+    listeners: Vec<ListenerState>,
     table: Table<S::Connection>,
-    gate: Gate,
-    /// Those whose sockets became ready in this turn.
+    limit: AdmissionLimit,
+    /// Connections whose sockets became ready in this iteration.
     ready: Vec<Key>,
-    /// Those who asked for another turn, in that order.
-    again: Vec<Key>,
-    mail: Mail<S::Message>,
-    letters: Receiver<(Key, S::Message)>,
-    /// More than one turn takes: the kernel has told of them already.
-    may_have_letters: bool,
+    /// Connections that yielded, in the order in which they did.
+    yielded: Vec<Key>,
+    queue: MessageQueue<S::Message>,
+    messages: Receiver<(Key, S::Message)>,
+    /// `true` if the last iteration may have left messages in the queue, for which the waker does
+    /// not wake the thread again.
+    may_have_messages: bool,
     shared: Arc<Shared>,
     is_draining: bool,
     now: Instant,
     next_tick: Instant,
 }
 
-struct Waiting {
+struct ListenerState {
     listener: Listener,
-    /// The kernel tells once that peers wait.
+    /// `true` until accepting fails with `EAGAIN`, because the kernel signals pending connections
+    /// only once.
     may_have_more: bool,
-    /// There is no place or no descriptor for the next one: looked at each tick.
-    is_held_back: bool,
+    /// `true` if the limit of connections or descriptors was reached; cleared at each tick and
+    /// whenever a connection is closed.
+    is_deferred: bool,
 }
 
 impl<S: Service> Reactor<S> {
-    /// A thread's worth of listening; nothing happens before [`Self::run`]. The gate may be shared
-    /// with other threads.
+    /// Creates a reactor, which accepts no connections before [`Self::run`]. Reactors of other
+    /// threads may share the limit.
     ///
     /// # Errors
-    /// When the kernel gives no descriptors or memory for it.
-    pub fn new(service: S, listeners: Vec<Listener>, gate: Gate) -> io::Result<Self> {
+    /// If the kernel has no descriptors or memory left.
+    pub fn new(service: S, listeners: Vec<Listener>, limit: AdmissionLimit) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), Token(waker_token()))?);
         for (index, listener) in listeners.iter().enumerate() {
             let (fd, token) = (listener.as_raw_fd(), Token(listener_token(index)));
             poll.registry().register(&mut SourceFd(&fd), token, Interest::READABLE)?;
         }
-        let waiting = |listener| Waiting { listener, may_have_more: true, is_held_back: false };
-        let (sender, letters) = channel();
+        let state = |listener| ListenerState { listener, may_have_more: true, is_deferred: false };
+        let (sender, messages) = channel();
         let now = Instant::now();
         Ok(Self {
             service,
             poll,
-            listeners: listeners.into_iter().map(waiting).collect(),
+            listeners: listeners.into_iter().map(state).collect(),
             table: Table::new(),
-            gate,
+            limit,
             ready: Vec::new(),
-            again: Vec::new(),
-            mail: Mail { sender, waker },
-            letters,
-            may_have_letters: false,
+            yielded: Vec::new(),
+            queue: MessageQueue { sender, waker },
+            messages,
+            may_have_messages: false,
             shared: Arc::default(),
             is_draining: false,
             now,
@@ -87,70 +92,73 @@ impl<S: Service> Reactor<S> {
         })
     }
 
-    /// For other threads.
+    /// Returns a handle for other threads.
     pub fn handle(&self) -> Handle {
-        Handle { shared: Arc::clone(&self.shared), waker: Arc::clone(&self.mail.waker) }
+        Handle { shared: Arc::clone(&self.shared), waker: Arc::clone(&self.queue.waker) }
     }
 
-    /// Serves until it is stopped, or drained and without connections. What is left then is closed.
+    /// Runs the loop until the reactor is stopped, or until it is draining and has no connections
+    /// left; then closes the remaining connections and returns the service.
     ///
     /// # Errors
-    /// When the kernel does not say any more what is ready.
+    /// If `epoll_wait` fails.
     pub fn run(mut self) -> io::Result<S> {
-        let mut events = Events::with_capacity(EVENTS_PER_TURN);
-        let ended = loop {
-            if let Err(error) = self.turn(&mut events) {
+        let mut events = Events::with_capacity(EVENTS_PER_ITERATION);
+        let result = loop {
+            if let Err(error) = self.iterate(&mut events) {
                 break Err(error);
             }
-            let is_over = self.is_draining && self.table.is_empty();
-            if is_over || self.shared.is_stopping.load(Relaxed) {
+            let is_drained = self.is_draining && self.table.is_empty();
+            if is_drained || self.shared.is_stopping.load(Relaxed) {
                 break Ok(());
             }
         };
         for key in self.table.keys() {
             self.close(key);
         }
-        ended.map(|()| self.service)
+        result.map(|()| self.service)
     }
 
-    fn turn(&mut self, events: &mut Events) -> io::Result<()> {
-        match self.poll.poll(events, self.patience()) {
+    fn iterate(&mut self, events: &mut Events) -> io::Result<()> {
+        match self.poll.poll(events, self.poll_timeout()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => events.clear(),
-            answer => answer?,
+            result => result?,
         }
-        self.shared.turns.fetch_add(1, Relaxed);
+        self.shared.iterations.fetch_add(1, Relaxed);
         self.now = Instant::now();
-        // All are noted before the first one is driven: a connection sees both of its sockets as they
-        // are now, and no event finds a socket that came in place of the one it is about.
+        // All events are recorded before the first connection is driven. So a connection sees the
+        // current readiness of both of its sockets, and no event reaches a socket that has replaced
+        // the one it was meant for.
         for event in &*events {
-            match subject(event.token().0) {
-                Subject::Connection(key, side) => self.note(key, side, event),
-                Subject::Listener(index) => {
-                    // Those of before it began to drain may still come.
-                    if let Some(waiting) = self.listeners.get_mut(index) {
-                        waiting.may_have_more = true;
+            match source(event.token().0) {
+                Source::Connection(key, kind) => self.record(key, kind, event),
+                Source::Listener(index) => {
+                    // Draining closes the listeners, but their earlier events may still be
+                    // delivered.
+                    if let Some(state) = self.listeners.get_mut(index) {
+                        state.may_have_more = true;
                     }
                 }
-                Subject::Waker => {}
+                Source::Waker => {}
             }
         }
         for key in std::mem::take(&mut self.ready) {
             self.drive(key, Event::Ready);
         }
-        // Those that are there now: what is sent because of them comes in the next turn, so that
-        // who keeps being told something does not keep the others waiting.
-        let letters: Vec<_> = self.letters.try_iter().take(EVENTS_PER_TURN).collect();
-        self.may_have_letters = letters.len() == EVENTS_PER_TURN;
-        for (key, message) in letters {
-            self.drive(key, Event::Told(message));
+        // Messages sent while the queue is processed wait for the next iteration, so that a
+        // connection that receives messages continuously does not starve the others.
+        let messages: Vec<_> = self.messages.try_iter().take(EVENTS_PER_ITERATION).collect();
+        self.may_have_messages = messages.len() == EVENTS_PER_ITERATION;
+        for (key, message) in messages {
+            self.drive(key, Event::Message(message));
         }
-        for key in std::mem::take(&mut self.again) {
+        for key in std::mem::take(&mut self.yielded) {
             if self.table.set_queued(key, false) {
-                self.drive(key, Event::Again);
+                self.drive(key, Event::Resume);
             }
         }
         if self.shared.is_draining.load(Relaxed) && !self.is_draining {
-            self.begin_to_drain();
+            self.start_draining();
         }
         if self.now >= self.next_tick {
             self.tick();
@@ -159,23 +167,27 @@ impl<S: Service> Reactor<S> {
         Ok(())
     }
 
-    /// How long this turn may wait for the kernel.
-    fn patience(&self) -> Option<Duration> {
-        let may_accept = |waiting: &Waiting| waiting.may_have_more && !waiting.is_held_back;
-        let has_more = self.may_have_letters || !self.again.is_empty();
+    /// Returns the timeout of `epoll_wait`; `None` to wait without a limit.
+    fn poll_timeout(&self) -> Option<Duration> {
+        let may_accept = |state: &ListenerState| state.may_have_more && !state.is_deferred;
+        let has_more = self.may_have_messages || !self.yielded.is_empty();
         if has_more || self.listeners.iter().any(may_accept) {
             return Some(Duration::ZERO);
         }
-        let is_held_back = self.listeners.iter().any(|waiting| waiting.is_held_back);
-        let is_due = self.service.due().is_some();
-        let has_ticks = self.table.has_deadlines() || is_held_back || is_due;
+        let is_deferred = self.listeners.iter().any(|state| state.is_deferred);
+        let has_own_deadline = self.service.next_deadline().is_some();
+        let has_ticks = self.table.has_deadlines() || is_deferred || has_own_deadline;
         has_ticks.then(|| self.next_tick.saturating_duration_since(self.now))
     }
 
-    fn note(&mut self, key: Key, side: Side, event: &mio::event::Event) {
-        let Some(socket) = self.table.get(key).and_then(|held| held.socket(side)) else { return };
-        socket.note(event);
-        // Both sockets of a connection may be ready: mostly their events come one after the other.
+    fn record(&mut self, key: Key, kind: SocketKind, event: &mio::event::Event) {
+        let Some(socket) = self.table.get(key).and_then(|connection| connection.socket(kind))
+        else {
+            return;
+        };
+        socket.update_readiness(event);
+        // The events of a connection's two sockets are mostly adjacent, so this drops most
+        // duplicates.
         if self.ready.last() != Some(&key) {
             self.ready.push(key);
         }
@@ -183,18 +195,18 @@ impl<S: Service> Reactor<S> {
 
     fn drive(&mut self, key: Key, event: Event<S::Message>) {
         let Some(connection) = self.table.get(key) else { return };
-        let mut hub = Hub {
+        let mut context = Context {
             now: self.now,
             key,
             is_draining: self.is_draining,
             registry: self.poll.registry(),
-            mail: &self.mail,
+            queue: &self.queue,
         };
-        match self.service.drive(connection, event, &mut hub) {
+        match self.service.drive(connection, event, &mut context) {
             Next::Wait(deadline) => self.table.set_deadline(key, deadline),
-            Next::Again => {
+            Next::Yield => {
                 if self.table.set_queued(key, true) {
-                    self.again.push(key);
+                    self.yielded.push(key);
                 }
             }
             Next::Close => self.close(key),
@@ -204,27 +216,27 @@ impl<S: Service> Reactor<S> {
     fn close(&mut self, key: Key) {
         if let Some(connection) = self.table.remove(key) {
             self.shared.closed.fetch_add(1, Relaxed);
-            self.service.closed(connection);
-            // There is a place now, or a descriptor.
-            self.listeners.iter_mut().for_each(|waiting| waiting.is_held_back = false);
+            self.service.on_close(connection);
+            // The closed connection freed a permit and a descriptor.
+            self.listeners.iter_mut().for_each(|state| state.is_deferred = false);
         }
     }
 
     fn tick(&mut self) {
         self.next_tick = self.now + TICK;
-        for waiting in &mut self.listeners {
-            waiting.is_held_back = false;
+        for state in &mut self.listeners {
+            state.is_deferred = false;
         }
-        if self.service.due().is_some_and(|due| due <= self.now) {
-            self.service.overdue(self.now);
+        if self.service.next_deadline().is_some_and(|deadline| deadline <= self.now) {
+            self.service.on_deadline(self.now);
         }
-        for key in self.table.late(self.now) {
+        for key in self.table.expired(self.now) {
             self.table.set_deadline(key, None);
             self.drive(key, Event::Deadline);
         }
     }
 
-    fn begin_to_drain(&mut self) {
+    fn start_draining(&mut self) {
         self.is_draining = true;
         self.listeners.clear();
         for key in self.table.keys() {
@@ -234,9 +246,9 @@ impl<S: Service> Reactor<S> {
 
     fn accept(&mut self) {
         for index in 0..self.listeners.len() {
-            for _ in 0..ACCEPTS_PER_TURN {
-                let waiting = &self.listeners[index];
-                if !waiting.may_have_more || waiting.is_held_back {
+            for _ in 0..ACCEPTS_PER_ITERATION {
+                let state = &self.listeners[index];
+                if !state.may_have_more || state.is_deferred {
                     break;
                 }
                 self.accept_one(index);
@@ -245,41 +257,41 @@ impl<S: Service> Reactor<S> {
     }
 
     fn accept_one(&mut self, index: usize) {
-        let waiting = &mut self.listeners[index];
-        let (place, key) = (self.gate.enter(), self.table.next_key());
-        let (Some(place), Some(key)) = (place, key) else {
-            waiting.is_held_back = true;
-            self.shared.held_back.fetch_add(1, Relaxed);
+        let state = &mut self.listeners[index];
+        let (permit, key) = (self.limit.try_acquire(), self.table.next_key());
+        let (Some(permit), Some(key)) = (permit, key) else {
+            state.is_deferred = true;
+            self.shared.accepts_deferred.fetch_add(1, Relaxed);
             return;
         };
-        let (mut socket, peer) = match waiting.listener.accept() {
+        let (mut socket, peer) = match state.listener.accept() {
             Ok(Some(accepted)) => accepted,
             Ok(None) => {
-                waiting.may_have_more = false;
+                state.may_have_more = false;
                 return;
             }
             Err(_no_descriptors) => {
-                waiting.is_held_back = true;
+                state.is_deferred = true;
                 self.shared.accept_failures.fetch_add(1, Relaxed);
                 return;
             }
         };
-        let mut hub = Hub {
+        let mut context = Context {
             now: self.now,
             key,
             is_draining: self.is_draining,
             registry: self.poll.registry(),
-            mail: &self.mail,
+            queue: &self.queue,
         };
-        if hub.adopt(&mut socket, Side::Near).is_err() {
+        if context.register(&mut socket, SocketKind::Accepted).is_err() {
             self.shared.accept_failures.fetch_add(1, Relaxed);
             return;
         }
         self.shared.accepted.fetch_add(1, Relaxed);
-        let accepted = Accepted { listener: index, peer };
-        match self.service.accepted(socket, accepted, &mut hub) {
+        let info = AcceptInfo { listener: index, peer };
+        match self.service.on_accept(socket, info, &mut context) {
             Some(connection) => {
-                self.table.insert(connection, place);
+                self.table.insert(connection, permit);
                 self.drive(key, Event::Ready);
             }
             None => {

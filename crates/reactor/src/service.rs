@@ -1,98 +1,94 @@
-//! What a thread serves: the two traits its user implements, and what it is told.
+//! The traits that a server implements, and the events that they receive.
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use crate::hub::Hub;
-use crate::socket::Socket;
+use crate::context::Context;
+use crate::socket::{Socket, SocketKind};
 
-/// Which of the two sockets of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// The one that was accepted.
-    Near,
-    /// The one we connected, if there is any.
-    Far,
-}
-
-/// What is kept for each connection.
+/// The state of one connection.
 pub trait Connection {
-    /// The socket of a side, so that its readiness can be noted in it.
-    fn socket(&mut self, side: Side) -> Option<&mut Socket>;
+    /// Returns the connection's socket of this kind, if any; the event loop updates its readiness.
+    fn socket(&mut self, kind: SocketKind) -> Option<&mut Socket>;
 }
 
-/// Where an accepted connection came from.
+/// The origin of an accepted connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
-    /// Which listener, in the order they were given.
+pub struct AcceptInfo {
+    /// The index of the listener, in the order passed to [`Reactor::new`](crate::Reactor::new).
     pub listener: usize,
     /// The peer's address; `None` for a unix socket.
     pub peer: Option<SocketAddr>,
 }
 
-/// Why a connection is driven.
+/// The reason a connection is driven.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<M> {
-    /// It is new, or a socket of it became ready: they know.
+    /// The connection is new, or one of its sockets became ready; the sockets store their
+    /// readiness.
     Ready,
-    /// It asked for another turn with [`Next::Again`].
-    Again,
-    /// Its deadline has passed.
+    /// The connection yielded with [`Next::Yield`] in an earlier call.
+    Resume,
+    /// The deadline of the connection has passed.
     Deadline,
-    /// The thread is to end: begin nothing new.
+    /// The thread is draining: the connection must start no new work.
     Drain,
-    /// Another thread told it this, by a [`Remote`](crate::Remote).
-    Told(M),
+    /// Another thread sent this message through a [`MessageSender`](crate::MessageSender).
+    Message(M),
 }
 
-/// What a connection waits for after it was driven.
+/// The event a connection waits for after it was driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// A socket that becomes ready, a message, or this moment; the last one given counts alone.
+    /// A ready socket, a message, or this deadline, which replaces any earlier deadline.
     Wait(Option<Instant>),
-    /// Its turn: it has used up its share of this one, and could go on at once. Its deadline stays.
-    Again,
-    /// Nothing more: it is handed to [`Service::closed`].
+    /// The next iteration: the connection has used up its byte budget but could continue. Its
+    /// deadline stays the same.
+    Yield,
+    /// No event: the connection is passed to [`Service::on_close`].
     Close,
 }
 
-/// What a thread does with its connections.
+/// The protocol of a server.
 ///
-/// All of it runs on one thread, and nothing in it may wait: [`Self::drive`] works until its
-/// sockets would block or its share is used up.
+/// The reactor makes all calls on one thread, and no call may block: [`Self::drive`] works until
+/// the sockets would block or the connection's byte budget is used up.
 pub trait Service {
-    /// What is kept for each connection.
+    /// The state of one connection.
     type Connection: Connection;
-    /// What other threads may tell a connection.
+    /// A message that other threads may send to a connection.
     type Message: Send + 'static;
 
-    /// Takes on a peer, whose socket is registered already; `None` closes it at once. The
-    /// connection is driven next.
-    fn accepted(
+    /// Creates the state of an accepted connection, whose socket is already registered; the reactor
+    /// then drives the connection. `None` closes the connection at once.
+    fn on_accept(
         &mut self,
         socket: Socket,
-        from: Accepted,
-        hub: &mut Hub<'_, Self::Message>,
+        from: AcceptInfo,
+        context: &mut Context<'_, Self::Message>,
     ) -> Option<Self::Connection>;
 
-    /// Goes on with a connection. It may be driven for no reason: sockets tell what is ready.
+    /// Advances a connection. Spurious calls are possible, so the readiness must be read from the
+    /// sockets.
     fn drive(
         &mut self,
         connection: &mut Self::Connection,
         event: Event<Self::Message>,
-        hub: &mut Hub<'_, Self::Message>,
+        context: &mut Context<'_, Self::Message>,
     ) -> Next;
 
-    /// When it wants to be driven itself, by [`Self::overdue`]; `None`: never. It is asked each turn.
-    fn due(&self) -> Option<Instant> {
+    /// Returns the time at which [`Self::on_deadline`] must run next, if any. The reactor calls
+    /// this at most twice per iteration.
+    fn next_deadline(&self) -> Option<Instant> {
         None
     }
 
-    /// That moment has passed.
-    fn overdue(&mut self, _now: Instant) {}
+    /// Runs at the first tick after the time that [`Self::next_deadline`] returned.
+    fn on_deadline(&mut self, _now: Instant) {}
 
-    /// A connection is over. Its sockets are closed when it is dropped.
-    fn closed(&mut self, connection: Self::Connection) {
+    /// Receives a connection that the reactor has closed. Dropping the connection closes its
+    /// sockets.
+    fn on_close(&mut self, connection: Self::Connection) {
         drop(connection);
     }
 }

@@ -1,4 +1,4 @@
-//! A stream socket that does not block and knows whether it is ready.
+//! A non-blocking stream socket that tracks its readiness.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -13,233 +13,248 @@ use rustix::net::{
 };
 use socket2::SockRef;
 
-/// What a call on a socket came to.
+/// One of the two sockets of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moved {
-    /// So many bytes; none read is the end of the stream.
+pub enum SocketKind {
+    /// The socket accepted from a listener.
+    Accepted,
+    /// The socket connected to an upstream server, if any.
+    Connected,
+}
+
+/// The outcome of a read or write on a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IoStatus {
+    /// This many bytes were moved; zero from a read means the end of the stream.
     Bytes(usize),
-    /// Nothing can be moved now; the connection is driven again when it can.
+    /// No bytes can be moved now; the connection is driven again when the socket is ready.
     WouldBlock,
 }
 
 /// A connected, or connecting, socket.
 ///
-/// The kernel tells each change once, so a socket remembers: it counts as ready until a call finds
-/// that it is not. Whoever moves bytes by other calls than those here says so with
-/// [`Self::source_was_empty`] and [`Self::target_was_full`].
+/// Events are edge-triggered, so the socket stores its readiness: it counts as ready until a call
+/// returns `EAGAIN`. A caller that moves bytes by other system calls (`splice(2)`) must call
+/// [`Self::clear_readable`] or [`Self::clear_writable`] when they return `EAGAIN`.
 ///
-/// Urgent bytes arrive in their place, like all others. Descriptors that come with the bytes of a
-/// unix socket are closed by the kernel.
+/// Urgent bytes are received inline (`SO_OOBINLINE`). The kernel closes descriptors that the peer
+/// passes over a unix socket.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
     is_readable: bool,
     is_writable: bool,
-    /// A read that does not fill its buffer has taken all there was. With a unix socket it may have
-    /// stopped behind a message that came with a descriptor.
-    reads_all: bool,
-    /// There are urgent bytes, at which a read stops, too.
-    has_mark: bool,
-    /// The kernel told that the peer will send no more: there is no other edge to wait for.
-    has_end: bool,
-    /// The kernel told that nobody will read what is written.
-    is_gone: bool,
-    /// The kernel told an error of the connection.
-    is_broken: bool,
-    /// Known to the poll of the thread.
+    /// `true` if a short read means that the receive buffer is empty. On a unix socket a short read
+    /// may also end after a message with descriptors.
+    short_read_is_empty: bool,
+    /// `true` if urgent bytes are pending: a read stops before them even if more bytes follow.
+    has_urgent_data: bool,
+    /// `true` if the kernel reported that the peer sends no more bytes: no further edge will
+    /// follow.
+    is_read_closed: bool,
+    /// `true` if the kernel reported that the peer reads no more bytes.
+    is_write_closed: bool,
+    /// `true` if the kernel reported an error of the connection.
+    has_error: bool,
+    /// `true` if the socket is registered with the poller of the thread.
     pub(crate) is_registered: bool,
 }
 
 impl Socket {
-    /// Of a descriptor that does not block. It counts as ready until a call says otherwise.
+    /// Wraps a non-blocking descriptor. The socket counts as ready until a call returns `EAGAIN`.
     pub fn new(fd: OwnedFd) -> Self {
         Self {
             fd,
             is_readable: true,
             is_writable: true,
-            reads_all: false,
-            has_mark: false,
-            has_end: false,
-            is_gone: false,
-            is_broken: false,
+            short_read_is_empty: false,
+            has_urgent_data: false,
+            is_read_closed: false,
+            is_write_closed: false,
+            has_error: false,
             is_registered: false,
         }
     }
 
-    /// The same, of TCP.
+    /// Wraps a non-blocking TCP socket.
     pub(crate) fn tcp(fd: OwnedFd) -> Self {
-        Self { reads_all: true, ..Self::new(fd) }
+        Self { short_read_is_empty: true, ..Self::new(fd) }
     }
 
-    /// Of one that connects: not ready until the kernel says so.
+    /// Marks the socket as connecting: it is not ready before the first event.
     pub(crate) fn connecting(self) -> Self {
         Self { is_readable: false, is_writable: false, ..self }
     }
 
-    /// A read may find something, or the end, or an error.
+    /// Returns `true` if a read may return bytes, the end of the stream or an error.
     pub fn is_readable(&self) -> bool {
         self.is_readable
     }
 
-    /// A write may find room, or an error.
+    /// Returns `true` if a write may accept bytes or return an error.
     pub fn is_writable(&self) -> bool {
         self.is_writable
     }
 
-    /// The peer sends no more; what it sent before may be unread. Of TCP nobody knows yet whether it
-    /// still reads.
-    pub fn has_end(&self) -> bool {
-        self.has_end
+    /// Returns `true` if the peer sends no more bytes; bytes it sent before may be unread. On TCP
+    /// the peer may still read (half-close).
+    pub fn is_read_closed(&self) -> bool {
+        self.is_read_closed
     }
 
-    /// The peer reads no more: it reset the connection, or closed a unix socket, or had ended and
-    /// was told an end. What it sent before may be unread.
-    pub fn is_gone(&self) -> bool {
-        self.is_gone
+    /// Returns `true` if the peer reads no more bytes: it reset the connection or closed a unix
+    /// socket, or both directions were shut down. Bytes it sent before may be unread.
+    pub fn is_write_closed(&self) -> bool {
+        self.is_write_closed
     }
 
-    /// The connection was reset, or its peer cannot be reached any more. What came before may be
-    /// unread.
-    pub fn is_broken(&self) -> bool {
-        self.is_broken
+    /// Returns `true` if the connection was reset or its peer is unreachable. Bytes received before
+    /// may be unread.
+    pub fn has_error(&self) -> bool {
+        self.has_error
     }
 
-    /// There are urgent bytes. Other calls than those here may stop before them and find nothing, or
-    /// an end: [`Self::read`] goes past them.
-    pub fn has_mark(&self) -> bool {
-        self.has_mark
+    /// Returns `true` if urgent bytes are pending. System calls other than [`Self::read`] may stop
+    /// before the urgent bytes and return zero bytes or `EAGAIN`; [`Self::read`] reads past them.
+    pub fn has_urgent_data(&self) -> bool {
+        self.has_urgent_data
     }
 
-    /// Somebody else's call found nothing to read.
-    pub fn source_was_empty(&mut self) {
+    /// Clears the read readiness; to be called after a system call of the caller returned `EAGAIN`.
+    pub fn clear_readable(&mut self) {
         self.is_readable = false;
     }
 
-    /// Somebody else's call found no room.
-    pub fn target_was_full(&mut self) {
+    /// Clears the write readiness; to be called after a system call of the caller returned
+    /// `EAGAIN`.
+    pub fn clear_writable(&mut self) {
         self.is_writable = false;
     }
 
-    /// A call that writes to it failed. What the peer said before it went can still be read, up to
-    /// the end or the error that comes then, whichever events are still to come.
-    pub fn has_failed(&mut self) {
+    /// Marks the socket as readable up to its end; to be called after a write of the caller failed.
+    /// Bytes that the peer sent before can still be read, and no further event may arrive.
+    pub fn mark_failed(&mut self) {
         self.is_readable = true;
-        self.has_end = true;
+        self.is_read_closed = true;
     }
 
-    pub(crate) fn note(&mut self, event: &mio::event::Event) {
+    pub(crate) fn update_readiness(&mut self, event: &mio::event::Event) {
         let has_failed = event.is_error();
-        self.has_end |= event.is_read_closed() || has_failed;
-        self.has_mark |= event.is_priority();
-        self.is_gone |= event.is_write_closed() || has_failed;
-        self.is_broken |= has_failed;
-        self.is_readable |= event.is_readable() || self.has_end;
+        self.is_read_closed |= event.is_read_closed() || has_failed;
+        self.has_urgent_data |= event.is_priority();
+        self.is_write_closed |= event.is_write_closed() || has_failed;
+        self.has_error |= has_failed;
+        self.is_readable |= event.is_readable() || self.is_read_closed;
         self.is_writable |= event.is_writable() || event.is_write_closed() || has_failed;
     }
 
-    /// Reads what has come, up to the length of `buffer`.
+    /// Reads up to `buffer.len()` bytes.
     ///
     /// # Errors
-    /// The kernel's, such as a reset.
-    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Moved> {
+    /// The error of the system call, such as a reset.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<IoStatus> {
         let fd = &self.fd;
         let answer = retry_on_intr(|| recv(fd, &mut *buffer, RecvFlags::empty()));
         let is_short = matches!(answer, Ok((bytes, _)) if bytes < buffer.len());
-        if is_short && self.reads_all && !self.has_mark && !self.has_end {
-            // That was all: whatever comes next, the end too, is another edge.
+        if is_short && self.short_read_is_empty && !self.has_urgent_data && !self.is_read_closed {
+            // The receive buffer is empty: further bytes, or the end of the stream, cause another
+            // edge.
             self.is_readable = false;
         }
-        self.has_mark &= answer.is_ok();
+        self.has_urgent_data &= answer.is_ok();
         Self::moved(answer.map(|(bytes, _all)| bytes), &mut self.is_readable)
     }
 
-    /// Looks whether something has come, without taking it. The end of the stream counts.
+    /// Checks for bytes or the end of the stream without consuming them (`MSG_PEEK`).
     ///
     /// # Errors
-    /// The kernel's, such as a reset.
-    pub fn peek(&mut self) -> io::Result<Moved> {
+    /// The error of the system call, such as a reset.
+    pub fn peek(&mut self) -> io::Result<IoStatus> {
         let (fd, mut byte) = (&self.fd, [0]);
         let answer = retry_on_intr(|| recv(fd, &mut byte, RecvFlags::PEEK));
         Self::moved(answer.map(|(bytes, _all)| bytes), &mut self.is_readable)
     }
 
-    /// Writes these pieces one after the other, as far as there is room. With `more` the kernel may
-    /// hold the last bytes back for what follows at once: say so only when it is certain.
+    /// Writes the pieces in order, as far as the send buffer has room. If `more` is `true`, the
+    /// kernel may delay the last partial segment (`MSG_MORE`): pass `true` only if more bytes
+    /// follow immediately.
     ///
     /// # Errors
-    /// The kernel's, such as a closed connection; no signal is raised.
-    pub fn write(&mut self, pieces: &[IoSlice<'_>], more: bool) -> io::Result<Moved> {
+    /// The error of the system call, such as a closed connection; no `SIGPIPE` is raised.
+    pub fn write(&mut self, pieces: &[IoSlice<'_>], more: bool) -> io::Result<IoStatus> {
         let mut flags = SendFlags::NOSIGNAL;
         flags.set(SendFlags::MORE, more);
         let fd = &self.fd;
         let answer =
             retry_on_intr(|| sendmsg(fd, pieces, &mut SendAncillaryBuffer::default(), flags));
         if matches!(answer, Err(errno) if errno != Errno::AGAIN) {
-            self.has_failed();
+            self.mark_failed();
         }
         Self::moved(answer, &mut self.is_writable)
     }
 
-    fn moved(answer: rustix::io::Result<usize>, is_ready: &mut bool) -> io::Result<Moved> {
+    fn moved(answer: rustix::io::Result<usize>, is_ready: &mut bool) -> io::Result<IoStatus> {
         match answer {
-            Ok(bytes) => Ok(Moved::Bytes(bytes)),
+            Ok(bytes) => Ok(IoStatus::Bytes(bytes)),
             Err(Errno::AGAIN) => {
                 *is_ready = false;
-                Ok(Moved::WouldBlock)
+                Ok(IoStatus::WouldBlock)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Has the kernel hold back what fills no segment, or send it and hold back no more: for what is
-    /// moved by other calls than those here. What is held back goes after a fifth of a second at the
-    /// latest.
+    /// Sets or clears `TCP_CORK`, which delays partial segments by at most 200 ms; clearing it
+    /// sends them. Meant for bytes moved by system calls that have no flag like `MSG_MORE`.
     pub fn cork(&mut self, is_corked: bool) {
-        // It saves packets. A socket of another kind has none.
+        // An error is ignored: corking only saves packets, and fails on sockets other than TCP.
         set_tcp_cork(&self.fd, is_corked).unwrap_or_default();
     }
 
-    /// Sends the last bytes of what was written with `more`, since nothing follows at once after all.
-    /// Otherwise they may wait some tenths of a second.
+    /// Sends the partial segment that a write with `more` delayed; to be called if no more bytes
+    /// follow after all. Without this call the kernel delays the segment by up to 200 ms.
     pub fn push(&mut self) {
-        // To ask a socket once more not to wait has it send; one of another kind never waits.
+        // Setting TCP_NODELAY again sends pending segments. An error is ignored: sockets other than
+        // TCP delay nothing.
         set_tcp_nodelay(&self.fd, true).unwrap_or_default();
     }
 
-    /// Says to the peer that nothing more will come.
+    /// Shuts down the write side (`SHUT_WR`): the peer reads the end of the stream.
     ///
     /// # Errors
-    /// When the connection is gone already.
-    pub fn shut_write(&mut self) -> io::Result<()> {
+    /// If the connection is already closed.
+    pub fn shutdown_write(&mut self) -> io::Result<()> {
         Ok(shutdown(&self.fd, Shutdown::Write)?)
     }
 
-    /// What became of a connection that was begun: once it is writable, whether it stands.
+    /// Returns the outcome of a non-blocking connect; to be called once the socket is writable.
     ///
     /// # Errors
-    /// Why it does not.
-    pub fn connected(&self) -> io::Result<()> {
+    /// The error of the connect (`SO_ERROR`), or `ConnectionRefused` if the socket is connected to
+    /// itself.
+    pub fn connect_result(&self) -> io::Result<()> {
         SockRef::from(&self.fd).take_error()?.map_or(Ok(()), Err)?;
-        match is_to_itself(&self.fd) {
+        match is_self_connected(&self.fd) {
             true => Err(io::ErrorKind::ConnectionRefused.into()),
             false => Ok(()),
         }
     }
 
-    /// Closes it so that the peer gets a reset in place of a clean end. For a unix socket there is
-    /// no such thing, and it is simply closed.
+    /// Closes the socket with a reset (RST) in place of a clean end (FIN). A unix socket has no
+    /// reset, so it is closed cleanly.
     pub fn reset(self) {
-        // Without it the peer takes what was cut short for whole; there is nothing else to do.
+        // An error is ignored: the peer then sees a clean end, and there is no other way to reset.
         SockRef::from(&self.fd).set_linger(Some(Duration::ZERO)).ok();
     }
 }
 
-/// Whether a socket is connected to itself: TCP does so when nobody listens at an address of this
-/// machine, and the port it gives to whoever connects there happens to be that one.
-pub fn is_to_itself(socket: impl AsFd) -> bool {
-    let near = getsockname(&socket).ok().and_then(|address| SocketAddr::try_from(address).ok());
-    let far = getpeername(&socket).ok().flatten();
-    near.is_some() && near == far.and_then(|address| SocketAddr::try_from(address).ok())
+/// Returns `true` if a socket is connected to itself. This happens with TCP when no process listens
+/// on a local port and the kernel assigns the connecting socket the same port as its ephemeral
+/// port.
+pub fn is_self_connected(socket: impl AsFd) -> bool {
+    let local = getsockname(&socket).ok().and_then(|address| SocketAddr::try_from(address).ok());
+    let peer = getpeername(&socket).ok().flatten();
+    local.is_some() && local == peer.and_then(|address| SocketAddr::try_from(address).ok())
 }
 
 impl AsFd for Socket {

@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
-use crate::gate::Place;
-use crate::key::{Key, PLACES_MAX};
+use crate::admission::Permit;
+use crate::key::{Key, SLOTS_MAX};
 
-/// Connections by their keys. Deadlines stand apart, so that looking at all of them is a walk
-/// through one array.
+/// Connections by key. Their deadlines are in a separate array, which a tick scans linearly.
 pub(crate) struct Table<C> {
     slots: Vec<Slot<C>>,
     deadlines: Vec<Option<Instant>>,
@@ -16,9 +15,9 @@ pub(crate) struct Table<C> {
 
 struct Slot<C> {
     generation: u32,
-    /// It stands in the queue for another turn.
+    /// `true` if the connection is in the queue of connections that yielded.
     is_queued: bool,
-    held: Option<(C, Place)>,
+    entry: Option<(C, Permit)>,
 }
 
 impl<C> Table<C> {
@@ -26,14 +25,14 @@ impl<C> Table<C> {
         Self { slots: Vec::new(), deadlines: Vec::new(), free: Vec::new(), deadlines_set: 0 }
     }
 
-    /// The key the next connection will have; `None` when there are too many.
+    /// Returns the key for the next connection; `None` if the table is full.
     pub(crate) fn next_key(&mut self) -> Option<Key> {
         if self.free.is_empty() {
             let index = u32::try_from(self.slots.len()).ok()?;
-            if self.slots.len() >= PLACES_MAX {
+            if self.slots.len() >= SLOTS_MAX {
                 return None;
             }
-            self.slots.push(Slot { generation: 0, is_queued: false, held: None });
+            self.slots.push(Slot { generation: 0, is_queued: false, entry: None });
             self.deadlines.push(None);
             self.free.push(index);
         }
@@ -41,17 +40,17 @@ impl<C> Table<C> {
         Some(Key { index, generation: self.slots[index as usize].generation })
     }
 
-    /// Puts a connection where [`Self::next_key`] said.
-    pub(crate) fn insert(&mut self, connection: C, place: Place) {
+    /// Inserts a connection at the key that [`Self::next_key`] returned.
+    pub(crate) fn insert(&mut self, connection: C, permit: Permit) {
         if let Some(index) = self.free.pop() {
-            self.slots[index as usize].held = Some((connection, place));
+            self.slots[index as usize].entry = Some((connection, permit));
         }
     }
 
-    /// The connection of this name, unless it is gone.
+    /// Returns the connection with this key, or `None` if it was removed.
     pub(crate) fn get(&mut self, key: Key) -> Option<&mut C> {
         let slot = self.slots.get_mut(key.index as usize)?;
-        let (connection, _place) = slot.held.as_mut()?;
+        let (connection, _permit) = slot.entry.as_mut()?;
         (slot.generation == key.generation).then_some(connection)
     }
 
@@ -62,15 +61,15 @@ impl<C> Table<C> {
         slot.generation = Key::generation_after(slot.generation);
         slot.is_queued = false;
         self.free.push(key.index);
-        slot.held.take().map(|(connection, _place)| connection)
+        slot.entry.take().map(|(connection, _permit)| connection)
     }
 
-    /// Says that a connection stands in the queue, or does not; and whether that is news.
+    /// Sets the queued flag of a connection; returns `true` if this changed it.
     pub(crate) fn set_queued(&mut self, key: Key, is_queued: bool) -> bool {
         let slot = &mut self.slots[key.index as usize];
-        let is_news = slot.generation == key.generation && slot.is_queued != is_queued;
-        slot.is_queued ^= is_news;
-        is_news
+        let changes = slot.generation == key.generation && slot.is_queued != is_queued;
+        slot.is_queued ^= changes;
+        changes
     }
 
     pub(crate) fn set_deadline(&mut self, key: Key, deadline: Option<Instant>) {
@@ -84,17 +83,17 @@ impl<C> Table<C> {
         self.deadlines_set > 0
     }
 
-    /// Those whose deadline has passed.
-    pub(crate) fn late(&self, now: Instant) -> Vec<Key> {
-        let late = |deadline: &Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
-        let places = self.deadlines.iter().enumerate().filter(|(_, deadline)| late(deadline));
-        places.filter_map(|(index, _)| self.key_at(index)).collect()
+    /// Returns the connections whose deadline has passed.
+    pub(crate) fn expired(&self, now: Instant) -> Vec<Key> {
+        let expired = |deadline: &Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
+        let slots = self.deadlines.iter().enumerate().filter(|(_, deadline)| expired(deadline));
+        slots.filter_map(|(index, _)| self.key_at(index)).collect()
     }
 
-    /// All of them.
+    /// Returns the keys of all connections.
     pub(crate) fn keys(&self) -> Vec<Key> {
-        let is_held = |index: &usize| self.slots[*index].held.is_some();
-        (0..self.slots.len()).filter(is_held).filter_map(|index| self.key_at(index)).collect()
+        let is_used = |index: &usize| self.slots[*index].entry.is_some();
+        (0..self.slots.len()).filter(is_used).filter_map(|index| self.key_at(index)).collect()
     }
 
     fn key_at(&self, index: usize) -> Option<Key> {
@@ -110,45 +109,45 @@ impl<C> Table<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::Gate;
+    use crate::admission::AdmissionLimit;
 
-    fn insert(table: &mut Table<char>, gate: &Gate, connection: char) -> Key {
+    fn insert(table: &mut Table<char>, limit: &AdmissionLimit, connection: char) -> Key {
         let key = table.next_key().unwrap();
-        table.insert(connection, gate.enter().unwrap());
+        table.insert(connection, limit.try_acquire().unwrap());
         key
     }
 
     #[test]
-    fn a_place_used_again_does_not_answer_to_its_old_name() {
-        let (mut table, gate) = (Table::new(), Gate::new(2));
-        let first = insert(&mut table, &gate, 'a');
-        let second = insert(&mut table, &gate, 'b');
-        assert!(gate.enter().is_none());
+    fn reused_slot_is_not_found_by_its_old_key() {
+        let (mut table, limit) = (Table::new(), AdmissionLimit::new(2));
+        let first = insert(&mut table, &limit, 'a');
+        let second = insert(&mut table, &limit, 'b');
+        assert!(limit.try_acquire().is_none());
         assert_eq!(table.remove(first), Some('a'));
         assert_eq!(table.remove(first), None);
-        let third = insert(&mut table, &gate, 'c');
+        let third = insert(&mut table, &limit, 'c');
         assert_eq!(third.index, first.index);
         assert_eq!(table.get(first), None);
         assert_eq!(table.get(third), Some(&mut 'c'));
         assert_eq!(table.keys(), [third, second]);
         table.remove(second);
         table.remove(third);
-        assert!(table.is_empty() && gate.open() == 0);
+        assert!(table.is_empty() && limit.open() == 0);
     }
 
     #[test]
-    fn deadlines_are_counted_and_go_with_their_connection() {
-        let (mut table, gate, now) = (Table::new(), Gate::new(9), Instant::now());
+    fn deadlines_are_counted_and_removed_with_their_connection() {
+        let (mut table, limit, now) = (Table::new(), AdmissionLimit::new(9), Instant::now());
         let later = now + std::time::Duration::from_secs(1);
-        let keys = ['a', 'b', 'c'].map(|name| insert(&mut table, &gate, name));
+        let keys = ['a', 'b', 'c'].map(|name| insert(&mut table, &limit, name));
         assert!(!table.has_deadlines());
         table.set_deadline(keys[0], Some(now));
         table.set_deadline(keys[1], Some(later));
         table.set_deadline(keys[1], Some(later));
-        assert_eq!(table.late(now), [keys[0]]);
-        assert_eq!(table.late(later), [keys[0], keys[1]]);
+        assert_eq!(table.expired(now), [keys[0]]);
+        assert_eq!(table.expired(later), [keys[0], keys[1]]);
         table.remove(keys[1]);
         table.set_deadline(keys[0], None);
-        assert!(!table.has_deadlines() && table.late(later).is_empty());
+        assert!(!table.has_deadlines() && table.expired(later).is_empty());
     }
 }

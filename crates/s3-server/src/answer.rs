@@ -10,6 +10,8 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use s3s::Body;
 
+use crate::auth::REGION;
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 /// Gives every request an identifier of its own.
@@ -73,9 +75,47 @@ fn rewritten(xml: &[u8], id: &str) -> Option<String> {
         }
     }
     if error.is_some() {
+        if !better.contains("<Message>") {
+            let message = message_of(between(&better, "<Code>", "</Code>"));
+            write!(better, "<Message>{message}</Message>").expect("a String takes everything");
+        }
+        if better.contains(&format!("expecting '{REGION}'"))
+            || better.contains(&format!("expecting &apos;{REGION}&apos;"))
+        {
+            write!(better, "<Region>{REGION}</Region>").expect("a String takes everything");
+        }
         write!(better, "<RequestId>{id}</RequestId></Error>").expect("a String takes everything");
     }
     Some(better)
+}
+
+/// The message of an error that the S3 service gave none; clients show it to people.
+fn message_of(code: &str) -> &'static str {
+    match code {
+        "AccessDenied" => "Access denied",
+        "BadDigest" => "The body does not match its Content-MD5",
+        "EntityTooLarge" => "The body is longer than an object may be",
+        "IncompleteBody" => "The body is not as long as it was declared to be",
+        "InvalidArgument" => "An argument of the request is invalid",
+        "InvalidBucketName" => {
+            "The name is not one of a bucket: 3 to 63 lowercase letters, digits, dots and hyphens"
+        }
+        "InvalidDigest" => "The Content-MD5 is not one",
+        "InvalidURI" => "The path of the request cannot be decoded",
+        "KeyTooLongError" => "The key is too long",
+        "MalformedXML" => "The XML of the request is not well-formed, or not what is expected",
+        "MethodNotAllowed" => "The method is not allowed for this resource",
+        "MissingContentLength" => "The request has no Content-Length",
+        "NotImplemented" => "This operation is not supported",
+        "RequestTimeTooSkewed" => "The clock of the client differs too much from the server's",
+        "SignatureDoesNotMatch" => "The signature does not match: check the secret key",
+        _ => "The request was refused",
+    }
+}
+
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
+    let rest = text.split_once(begin).map_or("", |(_, rest)| rest);
+    rest.split_once(end).map_or("", |(found, _)| found)
 }
 
 #[cfg(test)]
@@ -88,7 +128,21 @@ mod tests {
             ("<Key>a\rb</Key>", Some("<Key>a&#13;b</Key>")),
             ("<Key>\u{1}ä\u{1f}</Key>", Some("<Key>&#1;ä&#31;</Key>")),
             ("<Key>a\tb\nc &amp; ü</Key>", None),
-            ("<Error></Error>", Some("<Error><RequestId>7</RequestId></Error>")),
+            (
+                "<Error><Code>MethodNotAllowed</Code></Error>",
+                Some(
+                    "<Error><Code>MethodNotAllowed</Code>\
+                     <Message>The method is not allowed for this resource</Message>\
+                     <RequestId>7</RequestId></Error>",
+                ),
+            ),
+            (
+                "<Error><Message>m\r; expecting 'us-east-1'</Message></Error>",
+                Some(
+                    "<Error><Message>m&#13;; expecting 'us-east-1'</Message>\
+                     <Region>us-east-1</Region><RequestId>7</RequestId></Error>",
+                ),
+            ),
         ] {
             assert_eq!(rewritten(xml.as_bytes(), "7").as_deref(), better, "{xml:?}");
         }

@@ -27,6 +27,42 @@ impl S3Auth for OneKey {
     }
 }
 
+/// The region of this server, as far as clients are concerned; signatures with any other name of a
+/// region are good as well.
+pub(crate) const REGION: &str = "us-east-1";
+
+/// Refuses what is no name of a region, such as `US`, as S3 refuses the region of another bucket:
+/// clients learn from that error which region to sign for.
+pub(crate) fn check_region(headers: &HeaderMap, query: Option<&str>) -> S3Result<()> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let scope = header.and_then(|value| value.split_once("Credential="));
+    if let Some(region) = scope.and_then(|(_, scope)| wrong_region(scope)) {
+        let message = format!(
+            "The authorization header is malformed; the region '{region}' is wrong; expecting \
+             '{REGION}'"
+        );
+        return Err(refuse(S3ErrorCode::AuthorizationHeaderMalformed, message));
+    }
+    let mut pairs = parse(query.unwrap_or_default().as_bytes());
+    let scope = pairs.find(|(name, _)| name == "X-Amz-Credential");
+    if let Some(region) = scope.as_ref().and_then(|(_, scope)| wrong_region(scope)) {
+        let message = format!(
+            "Error parsing the X-Amz-Credential parameter; the region '{region}' is wrong; \
+             expecting '{REGION}'"
+        );
+        return Err(refuse(S3ErrorCode::AuthorizationQueryParametersError, message));
+    }
+    Ok(())
+}
+
+/// The region in a scope, `key/date/region/service/aws4_request`, if it cannot be one.
+fn wrong_region(scope: &str) -> Option<&str> {
+    let region = scope.split('/').nth(2)?;
+    let is_of_a_name =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (region.is_empty() || !region.bytes().all(is_of_a_name)).then_some(region)
+}
+
 /// Refuses signatures that nobody else looks at closely enough: those of version 2 in a header,
 /// which are good for ever, and those of URLs meant to be good for longer than seven days. (URLs
 /// are signed with version 2 to this day, by boto3 for one.)
@@ -54,6 +90,19 @@ pub(crate) fn check_signature_kind(headers: &HeaderMap, query: Option<&str>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scope_without_a_name_of_a_region_is_told_apart() {
+        for (scope, wrong) in [
+            ("key/20261122/us-east-1/s3/aws4_request, SignedHeaders=host", None),
+            ("key/20261122/garage/s3/aws4_request", None),
+            ("key/20261122/US/s3/aws4_request", Some("US")),
+            ("key/20261122//s3/aws4_request", Some("")),
+            ("key", None),
+        ] {
+            assert_eq!(wrong_region(scope), wrong, "{scope}");
+        }
+    }
 
     #[test]
     fn old_and_long_lived_signatures_are_refused() {

@@ -91,7 +91,7 @@ pub(crate) async fn list_buckets(
         }
     };
     let after = continuation_token.unwrap_or_default();
-    let mut buckets = haul.store().buckets();
+    let mut buckets = haul.store().buckets().map_err(from_store)?;
     buckets.retain(|bucket| {
         bucket.name.starts_with(prefix.as_deref().unwrap_or_default()) && bucket.name > after
     });

@@ -1,11 +1,15 @@
-//! Conditions on the object a request is about. Pure.
+//! Conditions on the object a request is about, evaluated by `haul-http1`. Pure.
+//!
+//! Different from other servers, ETags may lack their quotes, and a write takes one condition.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use haul_file_store::{Etag, ObjectInfo, Precondition};
-use hyper::header::{HeaderMap, IF_RANGE};
-use s3s::dto::{ETagCondition, Timestamp, TimestampFormat};
+use haul_file_store::{ObjectInfo, Precondition};
+use haul_http1::{EntityTag, IfRange, TagList, Validators, Verdict};
+use hyper::header::{HeaderMap, HeaderValue, IF_RANGE};
+use s3s::dto::{ETagCondition, Timestamp};
 use s3s::{S3ErrorCode, S3Result};
+use time::OffsetDateTime;
 
 use crate::errors::refuse;
 
@@ -31,48 +35,45 @@ macro_rules! source_conditions {
 }
 pub(crate) use source_conditions;
 
-/// What follows from the conditions.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Carry out the request.
-    Proceed,
-    /// The reader's copy is still good: 304.
-    NotModified,
-    /// The object is not the one supposed: 412.
-    Failed,
-}
-
 impl Conditions {
-    /// Tests the conditions in the order of RFC 9110, 13.2.2: an ETag, where one is given, decides
-    /// instead of the date.
-    pub(crate) fn verdict(&self, object: &ObjectInfo) -> Verdict {
-        let modified = Timestamp::from(whole_seconds(object.modified));
-        let supposed = match (&self.if_match, &self.if_unmodified_since) {
-            (Some(condition), _) => matches(condition, &object.etag),
-            (None, Some(date)) => modified <= *date,
-            (None, None) => true,
+    /// Evaluates the conditions of a reader; with the headers of its request, If-Range too.
+    pub(crate) fn verdict(&self, object: &ObjectInfo, headers: Option<&HeaderMap>) -> Verdict {
+        let [if_match, if_none_match] =
+            [&self.if_match, &self.if_none_match].map(|condition| condition.as_ref().map(line));
+        let tag = quoted(&object.etag.to_string());
+        let if_range = headers.and_then(|headers| headers.get(IF_RANGE));
+        let range_tag = if_range.map(|value| quoted(value.to_str().unwrap_or_default()));
+        let conditions = haul_http1::Conditions {
+            if_match: if_match.as_ref().map(list),
+            if_none_match: if_none_match.as_ref().map(list),
+            if_modified_since: self.if_modified_since.clone().map(time),
+            if_unmodified_since: self.if_unmodified_since.clone().map(time),
+            if_range: if_range.map(|value| match IfRange::parse(value.as_bytes()) {
+                IfRange::Invalid => IfRange::parse(range_tag.as_deref().unwrap_or_default()),
+                valid => valid,
+            }),
         };
-        if !supposed {
-            return Verdict::Failed;
-        }
-        let changed = match (&self.if_none_match, &self.if_modified_since) {
-            (Some(condition), _) => !matches(condition, &object.etag),
-            (None, Some(date)) => modified > *date,
-            (None, None) => true,
-        };
-        if changed { Verdict::Proceed } else { Verdict::NotModified }
+        conditions.evaluate(&Validators { tag: EntityTag::strong(&tag), modified: object.modified })
     }
 }
 
-/// Whether a `Range` is still to be honoured: it is not when `If-Range` names another state of the
-/// object (RFC 9110, 13.1.5).
-pub(crate) fn range_still_applies(headers: &HeaderMap, object: &ObjectInfo) -> bool {
-    let Some(value) = headers.get(IF_RANGE) else { return true };
-    let Ok(text) = value.to_str() else { return false };
-    match Timestamp::parse(TimestampFormat::HttpDate, text) {
-        Ok(date) => Timestamp::from(whole_seconds(object.modified)) == date,
-        Err(_not_a_date) => text.trim_matches('"') == object.etag.to_string(),
-    }
+/// The value of the header a condition was parsed from. The service takes a list of tags for one
+/// tag that contains the quotes and commas between them, so that this is the list again.
+fn line(condition: &ETagCondition) -> HeaderValue {
+    condition.to_http_header().unwrap_or_else(|_unwritable| HeaderValue::from_static(""))
+}
+
+fn list(line: &HeaderValue) -> TagList<'_> {
+    [line.as_bytes()].into_iter().collect()
+}
+
+/// A tag with quotes: many clients of S3 leave them out.
+fn quoted(tag: &str) -> Vec<u8> {
+    format!("\"{}\"", tag.trim_matches('"')).into_bytes()
+}
+
+fn time(date: Timestamp) -> SystemTime {
+    OffsetDateTime::from(date).into()
 }
 
 /// What the headers `If-Match` and `If-None-Match` of a write mean.
@@ -95,21 +96,10 @@ pub(crate) fn precondition(
     }
 }
 
-fn matches(condition: &ETagCondition, etag: &Etag) -> bool {
-    match condition {
-        ETagCondition::Any => true,
-        ETagCondition::ETag(given) => given.value() == etag.to_string(),
-    }
-}
-
-/// A time as an HTTP date can tell it.
-fn whole_seconds(time: SystemTime) -> SystemTime {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    UNIX_EPOCH + Duration::from_secs(since.as_secs())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
     use super::*;
 
     const ETAG: &str = "\"000000000000000000000000000000ff\"";
@@ -128,54 +118,52 @@ mod tests {
         (!text.is_empty()).then(|| text.parse().unwrap())
     }
 
-    fn date(seconds: u64) -> Option<Timestamp> {
-        (seconds > 0).then(|| Timestamp::from(UNIX_EPOCH + Duration::from_secs(seconds)))
-    }
-
     #[test]
-    fn etags_decide_before_dates() {
-        use Verdict::{Failed, NotModified, Proceed};
-        // If-Match, If-Unmodified-Since, If-None-Match, If-Modified-Since; 0 and "": not given.
-        for (if_match, unmodified, if_none_match, modified, verdict) in [
-            ("", 0, "", 0, Proceed),
-            (ETAG, 0, "", 0, Proceed),
-            ("*", 0, "", 0, Proceed),
-            (OTHER, 0, "", 0, Failed),
-            (ETAG, 99, "", 0, Proceed),
-            (OTHER, 101, "", 0, Failed),
-            ("", 99, "", 0, Failed),
-            ("", 100, "", 0, Proceed),
-            ("", 0, ETAG, 0, NotModified),
-            ("", 0, "*", 0, NotModified),
-            ("", 0, OTHER, 0, Proceed),
-            ("", 0, OTHER, 101, Proceed),
-            ("", 0, ETAG, 99, NotModified),
-            ("", 0, "", 99, Proceed),
-            ("", 0, "", 100, NotModified),
-            ("", 99, ETAG, 0, Failed),
+    fn conditions_of_the_service_are_those_of_http() {
+        use Verdict::{Failed, NotModified};
+        let proceed = Verdict::Proceed { with_ranges: true };
+        let list = format!("{OTHER}, {ETAG}");
+        let weak = format!("W/{ETAG}");
+        for (tag, as_if_match, as_if_none_match) in [
+            ("*", proceed, NotModified),
+            (ETAG, proceed, NotModified),
+            (ETAG.trim_matches('"'), proceed, NotModified),
+            (OTHER, Failed, proceed),
+            (&list, proceed, NotModified),
+            (&weak, Failed, NotModified),
         ] {
-            let conditions = Conditions {
-                if_match: etag(if_match),
-                if_none_match: etag(if_none_match),
-                if_modified_since: date(modified),
-                if_unmodified_since: date(unmodified),
-            };
-            assert_eq!(conditions.verdict(&object()), verdict, "{conditions:?}");
+            let conditions = Conditions { if_match: etag(tag), ..Conditions::default() };
+            assert_eq!(conditions.verdict(&object(), None), as_if_match, "If-Match {tag}");
+            let conditions = Conditions { if_none_match: etag(tag), ..Conditions::default() };
+            assert_eq!(conditions.verdict(&object(), None), as_if_none_match, "{tag}");
+        }
+        for (seconds, as_unmodified, as_modified) in
+            [(-1, Failed, proceed), (99, Failed, proceed), (100, proceed, NotModified)]
+        {
+            let date = Some(Timestamp::from(OffsetDateTime::from_unix_timestamp(seconds).unwrap()));
+            let conditions =
+                Conditions { if_unmodified_since: date.clone(), ..Conditions::default() };
+            assert_eq!(conditions.verdict(&object(), None), as_unmodified, "{seconds}");
+            let conditions = Conditions { if_modified_since: date, ..Conditions::default() };
+            assert_eq!(conditions.verdict(&object(), None), as_modified, "{seconds}");
         }
     }
 
     #[test]
-    fn a_range_applies_to_the_state_it_was_asked_of() {
-        for (if_range, applies) in [
+    fn if_range_takes_tags_without_quotes() {
+        for (if_range, with_ranges) in [
             (ETAG, true),
+            (ETAG.trim_matches('"'), true),
             (OTHER, false),
+            ("W/\"000000000000000000000000000000ff\"", false),
             ("Thu, 01 Jan 1970 00:01:40 GMT", true),
             ("Thu, 01 Jan 1970 00:01:41 GMT", false),
+            ("yesterday", false),
         ] {
             let headers = [(IF_RANGE, if_range.parse().unwrap())].into_iter().collect();
-            assert_eq!(range_still_applies(&headers, &object()), applies, "{if_range}");
+            let verdict = Conditions::default().verdict(&object(), Some(&headers));
+            assert_eq!(verdict, Verdict::Proceed { with_ranges }, "{if_range}");
         }
-        assert!(range_still_applies(&HeaderMap::new(), &object()));
     }
 
     #[test]

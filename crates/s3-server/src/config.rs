@@ -1,4 +1,4 @@
-//! What the owner of a server chooses.
+//! The configuration of a server.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// Where to serve, to whom, and within which limits.
+/// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The address of S3 and plain HTTP. Port 0 takes any free one.
+    /// The address of S3 and plain HTTP. Port 0 chooses any free port.
     pub listen: SocketAddr,
     /// The address of the admin page, the metrics and the health check.
     pub admin: SocketAddr,
-    /// The one key pair that may do everything. Without it everyone may, and the addresses must be
-    /// loopback ones.
+    /// The key pair that authorizes all requests. `None`: requests are anonymous, and the addresses
+    /// must be loopback addresses.
     pub credentials: Option<Credentials>,
-    /// How much of everything at once.
+    /// Limits on connections, times and bytes.
     pub limits: Limits,
 }
 
@@ -32,7 +32,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what cannot work or would be unsafe.
+    /// Returns an error if a setting is invalid or unsafe.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(credentials) = &self.credentials {
             credentials.check()?;
@@ -47,12 +47,12 @@ impl Config {
     }
 }
 
-/// A key pair for signatures of version 4.
+/// A key pair for AWS Signature Version 4.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The name of the key, sent with every request.
+    /// The access key, sent with every request.
     pub access_key: String,
-    /// The key itself, which never travels.
+    /// The secret key, which is never sent.
     pub secret_key: String,
 }
 
@@ -60,11 +60,11 @@ impl Credentials {
     fn check(&self) -> Result<()> {
         let fail = |why| Err(Error::Credentials { why });
         if self.access_key.is_empty() || self.secret_key.is_empty() {
-            return fail("neither the access key nor the secret key may be empty");
+            return fail("the access key and the secret key must not be empty");
         }
         let odd = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'/' | b',' | b'=' | b':');
         if self.access_key.bytes().any(odd) {
-            return fail("the access key may hold neither spaces nor any of / , = :");
+            return fail("the access key must not contain spaces or any of / , = :");
         }
         Ok(())
     }
@@ -76,35 +76,46 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Every limit of the server.
+/// Limits on connections, times and bytes.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections at once, per address; more wait in the kernel's queue. 1,024.
+    /// Open connections on each of the two addresses. Beyond it, a new connection replaces an idle
+    /// one, or waits in the kernel's accept queue. 4,096.
     pub connections_max: usize,
-    /// How long a client may take to send the head of a request, counted from the end of the
-    /// request before; so this is also how long an idle connection is kept. 75 s.
+    /// Open connections of one peer: an IPv4 address or an IPv6 /64 network. A proxy in front of
+    /// the server is one peer. Beyond it, a new connection replaces an idle one of this peer, or is
+    /// refused with 503. 2,048.
+    pub peer_connections_max: usize,
+    /// The time for a request head, from its first byte or from the start of the connection. 10 s.
     pub head_time_max: Duration,
-    /// How long a client may send or take nothing in the middle of a body. 60 s.
+    /// The time a connection may be idle between two requests. 75 s.
+    pub idle_time_max: Duration,
+    /// The time a body may make no progress. 60 s.
     pub stall_time_max: Duration,
-    /// How long requests in flight may take to finish once the server is told to stop. 30 s.
+    /// The time requests under way have to complete once the server drains. 30 s.
     pub drain_time_max: Duration,
-    /// Bytes of the head of a request. 32 KiB.
+    /// The longest request head. 32 KiB.
     pub head_bytes_max: usize,
-    /// Bytes of one object sent in one piece, or of one part. 5 GiB, as in S3.
+    /// The largest object of one `PUT`, or part of an upload. 5 GiB, as in S3.
     pub object_bytes_max: u64,
-    /// Bytes of a request's XML. 8 MiB.
+    /// The longest XML body of a request. 8 MiB.
     pub xml_bytes_max: usize,
-    /// Bodies of a known length up to this are collected in memory and stored with one call. 4 MiB.
+    /// The length up to which bodies of known length are buffered in memory and stored with one
+    /// call. 4 MiB.
     pub small_body_bytes_max: u64,
-    /// Memory for the bodies of all requests together; requests wait for their share. 256 MiB.
+    /// The memory for the bodies of all requests; requests wait until enough is free. 256 MiB.
     pub body_memory_bytes_max: u64,
+    /// The part of it that the bodies of one peer may use. 128 MiB.
+    pub peer_body_memory_bytes_max: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections_max: 1024,
-            head_time_max: Duration::from_secs(75),
+            connections_max: 4096,
+            peer_connections_max: 2048,
+            head_time_max: Duration::from_secs(10),
+            idle_time_max: Duration::from_secs(75),
             stall_time_max: Duration::from_secs(60),
             drain_time_max: Duration::from_secs(30),
             head_bytes_max: 32 << 10,
@@ -112,6 +123,7 @@ impl Default for Limits {
             xml_bytes_max: 8 << 20,
             small_body_bytes_max: 4 << 20,
             body_memory_bytes_max: 256 << 20,
+            peer_body_memory_bytes_max: 128 << 20,
         }
     }
 }
@@ -120,18 +132,36 @@ impl Limits {
     fn check(&self) -> Result<()> {
         let fail = |name, value, why| Err(Error::Limit { name, value, why });
         if self.connections_max == 0 {
-            return fail("connections_max", 0, "nobody could connect");
+            return fail("connections_max", 0, "it must be at least 1");
+        }
+        if self.peer_connections_max == 0 {
+            return fail("peer_connections_max", 0, "it must be at least 1");
         }
         if self.head_bytes_max < 8 << 10 {
             let value = self.head_bytes_max as u64;
-            return fail("head_bytes_max", value, "signed requests need 8 KiB");
+            return fail(
+                "head_bytes_max",
+                value,
+                "it must be at least 8 KiB, which signed requests need",
+            );
         }
         if self.body_memory_bytes_max > 1 << 40 {
-            return fail("body_memory_bytes_max", self.body_memory_bytes_max, "1 TiB is the most");
+            return fail(
+                "body_memory_bytes_max",
+                self.body_memory_bytes_max,
+                "it must be at most 1 TiB",
+            );
         }
         if self.body_memory_bytes_max < (8 << 20).max(2 * self.small_body_bytes_max) {
-            let why = "it must hold 8 MiB, and two bodies of small_body_bytes_max";
+            let why = "it must be at least 8 MiB and twice small_body_bytes_max";
             return fail("body_memory_bytes_max", self.body_memory_bytes_max, why);
+        }
+        let one_body = (4 << 20).max(self.small_body_bytes_max);
+        if !(one_body..=self.body_memory_bytes_max).contains(&self.peer_body_memory_bytes_max) {
+            let why = "it must be at least 4 MiB and small_body_bytes_max, and at most \
+                       body_memory_bytes_max";
+            let value = self.peer_body_memory_bytes_max;
+            return fail("peer_body_memory_bytes_max", value, why);
         }
         Ok(())
     }
@@ -146,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_address_needs_credentials() {
+    fn public_address_requires_credentials() {
         let public = "0.0.0.0:9000".parse().unwrap();
         for config in [
             Config { listen: public, ..Config::default() },
@@ -161,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_that_cannot_work_are_refused() {
+    fn invalid_credentials_are_refused() {
         for access_key in ["", "a b", "a/b", "a:b"] {
             let credentials = Credentials { access_key: access_key.into(), ..credentials() };
             let config = Config { credentials: Some(credentials), ..Config::default() };
@@ -170,16 +200,22 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_key_is_not_printed() {
+    fn debug_output_hides_the_secret_key() {
         assert!(!format!("{:?}", credentials()).contains("secret"));
     }
 
     #[test]
-    fn limits_that_cannot_work_are_refused() {
+    fn invalid_limits_are_refused() {
         let limits = Limits { connections_max: 0, ..Limits::default() };
+        assert!(limits.check().is_err());
+        let limits = Limits { peer_connections_max: 0, ..Limits::default() };
         assert!(limits.check().is_err());
         let limits = Limits { small_body_bytes_max: 1 << 30, ..Limits::default() };
         assert!(limits.check().is_err());
+        for peer_body_memory_bytes_max in [1 << 20, 1 << 30] {
+            let limits = Limits { peer_body_memory_bytes_max, ..Limits::default() };
+            assert!(limits.check().is_err());
+        }
         assert!(Limits::default().check().is_ok());
     }
 }

@@ -1,6 +1,7 @@
 //! Copying an object: its bytes are shared or copied inside the store and never come here.
 
 use haul_file_store::{ObjectInfo, Precondition};
+use haul_http1::Verdict;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
     TaggingDirective, Timestamp,
@@ -9,7 +10,7 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::attributes::{self, kept};
 use crate::checksum::{Checksum, show_checksum};
-use crate::conditions::{Conditions, Verdict, source_conditions};
+use crate::conditions::{Conditions, source_conditions};
 use crate::errors::{check_key, check_version, from_store, refuse};
 use crate::read::etag;
 use crate::service::Haul;
@@ -76,7 +77,7 @@ pub(crate) fn source(source: &CopySource) -> S3Result<(String, String)> {
 
 /// The answer to conditions on the source that do not hold: always 412.
 pub(crate) fn judge(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
-    if conditions.verdict(info) == Verdict::Proceed {
+    if matches!(conditions.verdict(info, None), Verdict::Proceed { .. }) {
         return Ok(());
     }
     let message = "At least one of the preconditions on the source did not hold";

@@ -1,46 +1,46 @@
-//! Why a server could not start or had to stop.
+//! Errors of starting and running a server.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// The result of starting and running a server.
+/// The result of starting or running a server.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a server could not start or had to stop.
+/// An error that prevents a server from starting, or ends it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Listen on 127.0.0.1, or give credentials.
+    /// A public address without credentials: listen on 127.0.0.1, or set credentials.
     #[error(
         "refusing to listen on {address} without credentials: anyone who reaches this address \
          could read and delete everything; listen on 127.0.0.1 or give an access key and a secret key"
     )]
     Public {
-        /// The address asked for.
+        /// The configured address.
         address: SocketAddr,
     },
-    /// Give a usable access key and secret key.
-    #[error("the credentials cannot be used: {why}")]
+    /// Invalid credentials: set a valid access key and secret key.
+    #[error("invalid credentials: {why}")]
     Credentials {
-        /// What is wrong with them.
+        /// The rule they violate.
         why: &'static str,
     },
-    /// Choose a limit that works.
-    #[error("the limit {name} cannot be {value}: {why}")]
+    /// An invalid limit: choose another value.
+    #[error("invalid limit {name} = {value}: {why}")]
     Limit {
         /// Its name in [`crate::Limits`].
         name: &'static str,
-        /// What was asked for.
+        /// The configured value.
         value: u64,
-        /// Why not.
+        /// The rule it violates.
         why: &'static str,
     },
-    /// Choose another address or port, or end the process that holds it.
+    /// An address cannot be listened on: choose another, or stop the process that uses it.
     #[error("cannot listen on {address}")]
     Bind {
-        /// The address asked for.
+        /// The configured address.
         address: SocketAddr,
-        /// The kernel's reason.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },

@@ -1,7 +1,5 @@
 //! Errors of the store as S3 tells them.
 
-use std::error::Error as _;
-
 use haul_file_store::{Error, KEY_BYTES_MAX};
 use hyper::StatusCode;
 use s3s::{S3Error, S3ErrorCode, S3Result};
@@ -16,6 +14,11 @@ const SHA256_MISMATCH: &str = "XAmzContentSHA256Mismatch";
 /// An error of S3 with a message of ours.
 pub(crate) fn refuse(code: S3ErrorCode, message: impl Into<String>) -> S3Error {
     S3Error::with_message(code, message.into())
+}
+
+/// The error for a body that is shorter, or longer, than it was declared.
+pub(crate) fn incomplete() -> S3Error {
+    refuse(S3ErrorCode::IncompleteBody, "The body is not as long as it was declared to be")
 }
 
 /// The error for a body whose SHA-256 is not the one in `x-amz-content-sha256`.
@@ -43,6 +46,8 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::Full { .. } => {
             return custom(STORAGE_FULL, StatusCode::INSUFFICIENT_STORAGE, message);
         }
+        // Unlike a full disk, this passes: clients wait and repeat the request on a 503 SlowDown.
+        Error::Stalled { .. } => S3ErrorCode::SlowDown,
         // After a failed sync every write is refused until the store is opened again.
         Error::Log(_) => S3ErrorCode::ServiceUnavailable,
         _ => S3ErrorCode::InternalError,
@@ -80,14 +85,8 @@ fn custom(code: &'static str, status: StatusCode, message: String) -> S3Error {
 }
 
 /// The error and all its sources, in one line.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    haul_disk::error_chain(error)
 }
 
 #[cfg(test)]
@@ -107,6 +106,7 @@ mod tests {
             (Error::PreconditionFailed, "PreconditionFailed", 412),
             (Error::InvalidKey { why: "x" }, "InvalidArgument", 400),
             (Error::Full { source: Box::new(disk()) }, STORAGE_FULL, 507),
+            (Error::Stalled { waited: std::time::Duration::from_secs(10) }, "SlowDown", 503),
         ] {
             let told = from_store(error);
             assert_eq!(told.code().as_str(), code);

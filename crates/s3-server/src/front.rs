@@ -16,8 +16,9 @@ use tracing::Instrument;
 
 use crate::anonymous;
 use crate::answer::{RequestIds, finish};
-use crate::auth::check_signature_kind;
-use crate::errors::refuse;
+use crate::auth::{check_region, check_signature_kind};
+use crate::connections::{Connection, Exchange};
+use crate::errors::{incomplete, refuse};
 use crate::linger::Lingering;
 use crate::metrics::{Kind, Metrics};
 
@@ -39,14 +40,17 @@ impl Front {
     /// Answers one request. An error breaks the connection.
     pub(crate) async fn answer(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
+        connection: &Arc<Connection>,
     ) -> Result<Response<Counted>, StdError> {
+        let exchange = connection.begin()?;
+        request.extensions_mut().insert(connection.memory());
         let started = Instant::now();
         let method = request.method().clone();
         let kind = Kind::of(&method, request.uri().path(), request.uri().query());
         let in_flight = InFlight::begin(&self.metrics);
         let id = self.ids.next();
-        let (request, received) = Lingering::wrap(request);
+        let (request, received) = Lingering::wrap(request, Arc::clone(&exchange));
         let mut response = match self.admit(request) {
             Ok(request) => {
                 let span = tracing::error_span!("request", id);
@@ -54,6 +58,10 @@ impl Front {
             }
             Err(error) => error.to_http_response()?,
         };
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && received.is_cut() {
+            // The service calls an XML body that ends too early a failure of its own.
+            response = incomplete().to_http_response()?;
+        }
         finish(&mut response, &id);
         if !response.status().is_success() && !received.all() {
             // What is still on its way is no request: the client should not send one after it.
@@ -63,7 +71,7 @@ impl Front {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
         self.metrics.answered(kind, response.status(), started.elapsed());
-        Ok(response.map(|body| Counted { body, in_flight }))
+        Ok(response.map(|body| Counted { body, in_flight, _exchange: exchange }))
     }
 
     fn admit(&self, request: Request<Lingering>) -> S3Result<Request<Body>> {
@@ -74,6 +82,7 @@ impl Front {
             return anonymous::unsigned(request);
         }
         check_signature_kind(request.headers(), request.uri().query())?;
+        check_region(request.headers(), request.uri().query())?;
         Ok(request.map(Body::http_body))
     }
 }
@@ -125,6 +134,7 @@ impl Drop for InFlight {
 pub(crate) struct Counted {
     body: Body,
     in_flight: InFlight,
+    _exchange: Arc<Exchange>,
 }
 
 impl hyper::body::Body for Counted {

@@ -1,9 +1,9 @@
 //! S3 and plain HTTP over a [`haul_file_store::Store`].
 //!
 //! # What it is
-//! A server for ordinary S3 clients and for curl. It owns no data: every request becomes one call
-//! of the store, made on a thread that may block, and what the store acknowledged as durable is
-//! what the client hears as `200 OK`.
+//! A server for S3 clients and for curl. It holds no data: every request is executed by the store
+//! on a thread that may block, and is acknowledged with `200 OK` only once the store has made it
+//! durable.
 //!
 //! # Example
 //! ```no_run
@@ -11,34 +11,35 @@
 //! # async fn example(store: haul_file_store::Store) -> Result<(), haul_s3_server::Error> {
 //! use haul_s3_server::{Config, Server};
 //!
-//! let server = Server::bind(Config::default(), Arc::new(store)).await?;
+//! let server = Server::bind(Config::default(), Arc::new(store))?;
 //! println!("serving S3 on http://{}", server.addresses().listen);
 //! server.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await
 //! # }
 //! ```
 //!
 //! # Promises
-//! - A request that was answered with success is durable; one that was cut short left nothing.
-//! - What a client says of its bytes (length, `Content-MD5`, `x-amz-checksum-*` in headers or in
-//!   the trailer) is verified before anything is stored.
-//! - Damaged bytes never leave under a success: the answer is an error naming file and offset, or,
-//!   when a big object is already on its way, the connection breaks before its declared end.
-//! - Without credentials the server listens on loopback only, and answers only to hosts that mean
-//!   this machine, so that no web page can reach it by another name.
+//! - A request that was answered with success is durable; an aborted request leaves nothing behind.
+//! - The length, `Content-MD5` and `x-amz-checksum-*` a client declares, in headers or the trailer,
+//!   are verified before anything is stored.
+//! - Corrupt bytes are never sent with a success: the response is an error with file and offset or,
+//!   if a big object is already being sent, the connection is closed before its declared length.
+//! - Without credentials the server listens on loopback addresses only, and serves only requests
+//!   whose host is a name of this machine, which prevents DNS rebinding by web pages.
 //! - Every limit has a name and a default: [`Limits`].
 //!
 //! # Cost
-//! A small object is one read of the store per `GET` and one sync (shared with its neighbours) per
-//! `PUT`. A big one is received, hashed and written at the same time, in two batches of 1 MiB, and
-//! sent with one chunk of 1 MiB read ahead. No thread waits for a slow client.
+//! A small object costs one read of the store per `GET`, and one sync per `PUT`, shared by
+//! concurrent requests. A big object is received, hashed and written concurrently, in two batches
+//! of 1 MiB, and sent with one chunk of 1 MiB read ahead. No thread waits for a slow client.
 //!
 //! # What it is not
-//! There are no versions, locks, policies, access lists, lifecycles or forms. Clients that ask
-//! about them hear what S3 answers of a bucket that has none. There is no TLS: put a proxy in front.
+//! It has no versioning, object locks, policies, access control lists, lifecycle rules or form
+//! uploads. Requests for these get the response of S3 for a bucket without them. It has no TLS: put
+//! a proxy in front.
 //!
 //! # Sources
-//! The Amazon S3 API reference; RFC 9110 for conditions and ranges; signatures, routing and XML by
-//! the `s3s` crate.
+//! The Amazon S3 API reference; RFC 9110 for conditions and ranges. Signatures, routing and XML are
+//! implemented by the `s3s` crate.
 
 mod admin;
 mod anonymous;
@@ -51,6 +52,7 @@ mod checksum;
 mod complete;
 mod conditions;
 mod config;
+mod connections;
 mod copy;
 mod digests;
 mod error;
@@ -58,6 +60,7 @@ mod errors;
 mod front;
 mod linger;
 mod list;
+mod memory;
 mod metrics;
 mod multipart;
 mod names;
@@ -75,4 +78,4 @@ mod write;
 
 pub use config::{Config, Credentials, Limits};
 pub use error::{Error, Result};
-pub use server::{Addresses, Server};
+pub use server::{Addresses, Listening, Server};

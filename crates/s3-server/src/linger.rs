@@ -3,6 +3,9 @@
 //! A connection that is closed while the client still sends is reset, and a reset takes away the
 //! answer the client has not read yet: instead of "wrong signature" it sees "broken pipe". So what
 //! is left of a body nobody wants any more is received and dropped, within limits.
+//!
+//! The sockets belong to hyper, so this is done with bodies; servers that own their sockets use
+//! `LingeringClose` of `haul-reactor`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +19,8 @@ use hyper::Request;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::EXPECT;
 
+use crate::connections::Exchange;
+
 /// The most bytes received in vain.
 const BYTES_MAX: usize = 64 << 20;
 
@@ -28,26 +33,43 @@ pub(crate) struct Lingering {
     /// A client that asked before sending sends nothing after a refusal.
     asked: bool,
     received: Received,
+    /// The request is not over before its body is.
+    exchange: Arc<Exchange>,
 }
 
 /// Knows of a body, when it is gone, whether it was received to its end.
 #[derive(Clone)]
-pub(crate) struct Received(Arc<AtomicBool>);
+pub(crate) struct Received(Arc<Progress>);
+
+#[derive(Default)]
+struct Progress {
+    is_whole: AtomicBool,
+    is_cut: AtomicBool,
+}
 
 impl Received {
     /// Whether all of the body was received.
     pub(crate) fn all(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_whole.load(Ordering::Relaxed)
+    }
+
+    /// `true` if the client ended the body before its declared end.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.0.is_cut.load(Ordering::Relaxed)
     }
 }
 
 impl Lingering {
     /// The request with such a body.
-    pub(crate) fn wrap(request: Request<Incoming>) -> (Request<Self>, Received) {
+    pub(crate) fn wrap(
+        request: Request<Incoming>,
+        exchange: Arc<Exchange>,
+    ) -> (Request<Self>, Received) {
         let asked = request.headers().contains_key(EXPECT);
-        let received = Received(Arc::new(AtomicBool::new(request.body().is_end_stream())));
-        let told = received.clone();
-        (request.map(|body| Self { body: Some(body), asked, received }), told)
+        let received = Received(Arc::default());
+        received.0.is_whole.store(request.body().is_end_stream(), Ordering::Relaxed);
+        let progress = received.clone();
+        (request.map(|body| Self { body: Some(body), asked, received, exchange }), progress)
     }
 }
 
@@ -57,6 +79,7 @@ impl Drop for Lingering {
         if self.asked || body.is_end_stream() {
             return;
         }
+        let exchange = Arc::clone(&self.exchange);
         tokio::spawn(async move {
             let rest = async {
                 let mut bytes = 0;
@@ -68,6 +91,7 @@ impl Drop for Lingering {
                 }
             };
             drop(tokio::time::timeout(TIME_MAX, rest).await);
+            drop(exchange);
         });
     }
 }
@@ -82,8 +106,10 @@ impl Body for Lingering {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let frame = ready!(Pin::new(&mut *body).poll_frame(context));
-        if frame.is_none() || body.is_end_stream() {
-            self.received.0.store(true, Ordering::Relaxed);
+        if matches!(frame, Some(Err(_))) {
+            self.received.0.is_cut.store(true, Ordering::Relaxed);
+        } else if frame.is_none() || body.is_end_stream() {
+            self.received.0.is_whole.store(true, Ordering::Relaxed);
         }
         Poll::Ready(frame)
     }

@@ -1,6 +1,7 @@
 //! Reading objects and what is known of them.
 
 use haul_file_store::{Attributes, Etag, Object, ObjectInfo};
+use haul_http1::Verdict;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use s3s::dto::{
     self, ChecksumType, ETag, GetObjectAttributesInput, GetObjectAttributesOutput,
@@ -11,7 +12,7 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use crate::attributes::{self, shown};
 use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
-use crate::conditions::{Conditions, Verdict, range_still_applies};
+use crate::conditions::Conditions;
 use crate::errors::{check_key, check_version, from_store, refuse};
 use crate::list::lines;
 use crate::range::{Selected, select};
@@ -22,7 +23,7 @@ pub(crate) async fn get_object(
     haul: &Haul,
     request: S3Request<GetObjectInput>,
 ) -> S3Result<GetObjectOutput> {
-    let S3Request { input, headers, .. } = request;
+    let S3Request { input, headers, extensions, .. } = request;
     check_key(&input.key)?;
     check_version(input.version_id.as_deref())?;
     let conditions = Conditions {
@@ -33,13 +34,13 @@ pub(crate) async fn get_object(
     };
     let (bucket, key) = (input.bucket, input.key);
     let info = haul.store().stat(&bucket, &key).map_err(from_store)?;
-    judge(&conditions, &info)?;
+    judge(&conditions, &info, &headers)?;
     let bytes = send::memory_bytes(info.bytes, haul.limits().small_body_bytes_max);
-    let memory = haul.reserve(bytes).await?;
+    let memory = haul.reserve(&extensions, bytes).await?;
     let object = haul.blocking(move |store| store.get(&bucket, &key).map_err(from_store)).await?;
-    judge(&conditions, &object.info)?;
+    let with_ranges = judge(&conditions, &object.info, &headers)?;
 
-    let range = input.range.filter(|_| range_still_applies(&headers, &object.info));
+    let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
     let mut output = described(&object, &selected, input.part_number.is_some(), with_checksum);
@@ -62,8 +63,8 @@ pub(crate) async fn head_object(
     };
     let (bucket, key) = (input.bucket, input.key);
     let object = haul.blocking(move |store| store.head(&bucket, &key).map_err(from_store)).await?;
-    judge(&conditions, &object.info)?;
-    let range = input.range.filter(|_| range_still_applies(&headers, &object.info));
+    let with_ranges = judge(&conditions, &object.info, &headers)?;
+    let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
     let got = described(&object, &selected, input.part_number.is_some(), with_checksum);
@@ -199,10 +200,10 @@ fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
     Some(shown)
 }
 
-/// The answer to conditions that do not hold.
-fn judge(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
-    match conditions.verdict(info) {
-        Verdict::Proceed => Ok(()),
+/// The answer to conditions that do not hold. Where they do: `true` if a `Range` applies.
+fn judge(conditions: &Conditions, info: &ObjectInfo, headers: &HeaderMap) -> S3Result<bool> {
+    match conditions.verdict(info, Some(headers)) {
+        Verdict::Proceed { with_ranges } => Ok(with_ranges),
         Verdict::Failed => {
             let message = "At least one of the preconditions you specified did not hold";
             Err(refuse(S3ErrorCode::PreconditionFailed, message))

@@ -11,15 +11,16 @@ use bytes::{Bytes, BytesMut};
 use haul_file_store::{ObjectWriter, Store, Written};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
+use hyper::http::Extensions;
 use s3s::dto::StreamingBlob;
 use s3s::{Body, S3Error, S3ErrorCode, S3Request, S3Result, StdError};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::aws_chunked::ChunkError;
 use crate::checksum::Checksum;
 use crate::digests::{Claims, Digests};
-use crate::errors::{from_store, refuse, sha256_mismatch};
+use crate::errors::{from_store, incomplete, refuse, sha256_mismatch};
+use crate::memory::Reserved;
 use crate::service::{Haul, joined};
 
 /// The bytes received before they are hashed and written together.
@@ -38,6 +39,7 @@ pub(crate) struct Receiver {
     bytes_max: u64,
     small_bytes_max: u64,
     stall_time_max: Duration,
+    extensions: Extensions,
 }
 
 impl Receiver {
@@ -63,6 +65,7 @@ impl Receiver {
             bytes_max: limits.object_bytes_max,
             small_bytes_max: limits.small_body_bytes_max,
             stall_time_max: limits.stall_time_max,
+            extensions: request.extensions.clone(),
         })
     }
 
@@ -79,7 +82,7 @@ impl Receiver {
     /// Receives all of a small body.
     pub(crate) async fn collect(mut self, haul: &Haul) -> S3Result<Collected> {
         let declared = self.declared.unwrap_or(self.small_bytes_max);
-        let memory = haul.reserve(declared).await?;
+        let memory = haul.reserve(&self.extensions, declared).await?;
         let first = self.chunk().await?.unwrap_or_default();
         let bytes = if first.len() as u64 == declared {
             first
@@ -102,7 +105,7 @@ impl Receiver {
         haul: &Haul,
         open: fn(&Store, Option<u64>) -> haul_file_store::Result<ObjectWriter>,
     ) -> S3Result<Streamed> {
-        let memory = haul.reserve(STREAM_BYTES).await?;
+        let memory = haul.reserve(&self.extensions, STREAM_BYTES).await?;
         let declared = self.declared;
         let writer = haul.blocking(move |store| open(store, declared).map_err(from_store)).await?;
         let mut sink = Sink { writer, digests: self.claims.digests(false) };
@@ -166,7 +169,7 @@ impl Receiver {
 pub(crate) struct Collected {
     bytes: Bytes,
     claims: Claims,
-    _memory: OwnedSemaphorePermit,
+    _memory: Reserved,
 }
 
 impl Collected {
@@ -183,7 +186,7 @@ impl Collected {
 pub(crate) struct Streamed {
     sink: Sink,
     claims: Claims,
-    _memory: OwnedSemaphorePermit,
+    _memory: Reserved,
 }
 
 impl Streamed {
@@ -214,10 +217,6 @@ impl Sink {
 fn too_large(bytes_max: u64) -> S3Error {
     let message = format!("At most {bytes_max} bytes go into one request; upload in parts");
     refuse(S3ErrorCode::EntityTooLarge, message)
-}
-
-fn incomplete() -> S3Error {
-    refuse(S3ErrorCode::IncompleteBody, "The body is not as long as it was declared to be")
 }
 
 /// Why a body could not be read to its end. The streams of `s3s` that verify signatures have

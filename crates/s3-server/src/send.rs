@@ -10,10 +10,10 @@ use haul_file_store::Object;
 use hyper::body::{Body, Frame, SizeHint};
 use s3s::dto::StreamingBlob;
 use s3s::{S3Result, StdError};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::errors::from_store;
+use crate::errors::{chain, from_store};
+use crate::memory::Reserved;
 use crate::service::joined;
 
 /// The bytes of a big object read at a time. One such chunk is read ahead of the one being sent.
@@ -31,7 +31,7 @@ struct Reader {
     left: Range<u64>,
     reading: Option<JoinHandle<S3Result<Bytes>>>,
     ready: Option<Bytes>,
-    _memory: OwnedSemaphorePermit,
+    _memory: Reserved,
 }
 
 /// Reads the first bytes of `range`, so that damage there is still told as an error, and returns
@@ -39,7 +39,7 @@ struct Reader {
 pub(crate) async fn body(
     object: Object,
     range: Range<u64>,
-    memory: OwnedSemaphorePermit,
+    memory: Reserved,
 ) -> S3Result<StreamingBlob> {
     let object = Arc::new(object);
     let first = match read(&object, &range) {
@@ -93,7 +93,8 @@ impl Body for Reader {
                 Ok(Frame::data(bytes))
             }
             Err(error) => {
-                tracing::error!(key = this.object.info.key, %error, "an object broke off");
+                let why = chain(&error);
+                tracing::error!(key = this.object.info.key, error = why, "an object broke off");
                 Err(error.into())
             }
         }))

@@ -1,35 +1,29 @@
 //! Binding, accepting, and ending in good order.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use haul_file_store::Store;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use s3s::StdError;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
-use socket2::SockRef;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::admin::Admin;
 use crate::answer::RequestIds;
 use crate::auth::OneKey;
-use crate::config::{Config, Limits};
-use crate::error::{Error, Result};
+use crate::config::{Config, Credentials, Limits};
+use crate::connections::{Bound, Connection, Connections, Listener, Slot, Tracked};
+use crate::error::Result;
 use crate::front::Front;
 use crate::metrics::Metrics;
 use crate::service::Haul;
-
-/// How long to wait after the kernel refused a connection, which it does when files run out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where a server listens, with the ports it really got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +34,39 @@ pub struct Addresses {
     pub admin: SocketAddr,
 }
 
-/// A server that listens already. Connections wait until it [runs](Self::run).
+/// Addresses that are taken, in a configuration that was checked. Nothing is served, and clients
+/// are refused, until there is a [`Server`]. So a server that cannot start opens no store.
+#[derive(Debug)]
+pub struct Listening {
+    listen: Bound,
+    admin: Bound,
+    credentials: Option<Credentials>,
+    limits: Limits,
+}
+
+impl Listening {
+    /// Checks the configuration and takes both addresses. Must be called in a Tokio runtime with
+    /// I/O.
+    ///
+    /// # Errors
+    /// If the configuration is unsafe or cannot work, or an address cannot be had.
+    pub fn bind(config: Config) -> Result<Self> {
+        config.check()?;
+        let Config { listen, admin, credentials, limits } = config;
+        Ok(Self { listen: Bound::new(listen)?, admin: Bound::new(admin)?, credentials, limits })
+    }
+
+    /// Returns the addresses, with the ports the kernel chose.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        Addresses { listen: self.listen.address, admin: self.admin.address }
+    }
+}
+
+/// A server that accepts connections. They wait until it [runs](Self::run).
 pub struct Server {
-    listen: Door,
-    admin: Door,
+    listen: Listener,
+    admin: Listener,
     addresses: Addresses,
     limits: Limits,
     front: Arc<Front>,
@@ -51,22 +74,31 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on both addresses. Must be called in a Tokio runtime with I/O and time.
+    /// Listens on both addresses, for this store. Must be called in a Tokio runtime with I/O and
+    /// time.
     ///
     /// # Errors
-    /// When the configuration is unsafe or cannot work, or an address cannot be had.
-    pub async fn bind(config: Config, store: Arc<Store>) -> Result<Self> {
-        config.check()?;
-        let Config { listen, admin, credentials, limits } = config;
-        let listen = Door::open(listen, limits.connections_max).await?;
-        let admin = Door::open(admin, limits.connections_max).await?;
-        let addresses = Addresses { listen: listen.address, admin: admin.address };
+    /// As [`Listening::bind`].
+    pub fn bind(config: Config, store: Arc<Store>) -> Result<Self> {
+        Self::new(Listening::bind(config)?, store)
+    }
+
+    /// Serves this store on addresses that were taken before. Must be called in a Tokio runtime
+    /// with I/O and time.
+    ///
+    /// # Errors
+    /// If another process listens on one of the addresses since.
+    pub fn new(listening: Listening, store: Arc<Store>) -> Result<Self> {
+        let addresses = listening.addresses();
+        let Listening { listen, admin, credentials, limits } = listening;
+        let (listen, admin) = (Listener::new(listen, &limits)?, Listener::new(admin, &limits)?);
         let metrics = Arc::new(Metrics::new());
         let page = Arc::new(Admin {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
-            credentials: credentials.clone().filter(|_| !admin.address.ip().is_loopback()),
+            credentials: credentials.clone().filter(|_| !addresses.admin.ip().is_loopback()),
             addresses,
+            connections: Arc::clone(listen.connections()),
         });
         let anonymous = credentials.is_none();
         let mut s3_config = S3Config::default();
@@ -94,26 +126,32 @@ impl Server {
     /// # Errors
     /// None yet: what goes wrong with a connection ends that connection only.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let Self { listen, admin, limits, front, page, .. } = self;
+        let Self { mut listen, mut admin, limits, front, page, .. } = self;
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
+        for listener in [&listen, &admin] {
+            tokio::spawn(close_overdue(listener.connections()));
+        }
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
                 (stream, slot) = listen.next() => {
                     let front = Arc::clone(&front);
-                    let answer = move |request| {
+                    let answer = move |request, connection: Arc<Connection>| {
                         let front = Arc::clone(&front);
-                        async move { front.answer(request).await }
+                        async move { front.answer(request, &connection).await }
                     };
                     connections.spawn(serve(stream, slot, &limits, &graceful, answer));
                 }
                 (stream, slot) = admin.next() => {
                     let page = Arc::clone(&page);
-                    let answer = move |request| {
+                    let answer = move |request, connection: Arc<Connection>| {
                         let page = Arc::clone(&page);
-                        async move { page.answer(request).await }
+                        async move {
+                            let _exchange = connection.begin()?;
+                            page.answer(request).await
+                        }
                     };
                     connections.spawn(serve(stream, slot, &limits, &graceful, answer));
                 }
@@ -129,34 +167,15 @@ impl Server {
     }
 }
 
-/// A listening socket, and how many may be inside.
-struct Door {
-    listener: TcpListener,
-    address: SocketAddr,
-    slots: Arc<Semaphore>,
-}
-
-impl Door {
-    async fn open(address: SocketAddr, connections_max: usize) -> Result<Self> {
-        let fail = |source: io::Error| Error::Bind { address, source };
-        let listener = TcpListener::bind(address).await.map_err(fail)?;
-        let address = listener.local_addr().map_err(fail)?;
-        let slots = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { listener, address, slots })
-    }
-
-    /// The next connection, once there is a slot for it.
-    async fn next(&self) -> (TcpStream, OwnedSemaphorePermit) {
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        let slot = slot.expect("nobody closes the semaphore");
+/// Closes connections that take too long, until the listener and all of them are gone.
+fn close_overdue(connections: &Arc<Connections>) -> impl Future<Output = ()> + use<> {
+    let interval = connections.check_interval();
+    let connections = Arc::downgrade(connections);
+    async move {
         loop {
-            match self.listener.accept().await {
-                Ok((stream, _peer)) => return (stream, slot),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
+            tokio::time::sleep(interval).await;
+            let Some(connections) = connections.upgrade() else { return };
+            connections.close_overdue();
         }
     }
 }
@@ -164,39 +183,38 @@ impl Door {
 /// Serves one connection to its end.
 fn serve<A, F, B>(
     stream: TcpStream,
-    slot: OwnedSemaphorePermit,
+    slot: Slot,
     limits: &Limits,
     graceful: &GracefulShutdown,
     answer: A,
 ) -> impl Future<Output = ()> + use<A, F, B>
 where
-    A: Fn(Request<Incoming>) -> F,
-    F: Future<Output = std::result::Result<Response<B>, s3s::StdError>>,
+    A: Fn(Request<Incoming>, Arc<Connection>) -> F,
+    F: Future<Output = std::result::Result<Response<B>, StdError>>,
     B: Body + 'static,
-    B::Error: Into<s3s::StdError>,
+    B::Error: Into<StdError>,
 {
-    if let Err(error) = prepare(&stream, limits) {
-        tracing::debug!(%error, "a connection keeps the kernel's defaults");
-    }
+    let io = Tracked::new(stream, Arc::clone(slot.connection()));
+    let asked = Arc::clone(slot.connection());
+    let answer = move |request| answer(request, Arc::clone(&asked));
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        // Who has said all may still want to hear the answer.
+        // A client that has sent everything may still wait for the answer.
         .half_close(true)
-        .header_read_timeout(limits.head_time_max)
+        // The table of connections has limits of its own.
+        .header_read_timeout(None)
         .max_header_size(limits.head_bytes_max)
-        .serve_connection(TokioIo::new(stream), service_fn(answer));
+        .serve_connection(io, service_fn(answer));
     let connection = graceful.watch(connection);
     async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection ended early");
+        tokio::select! {
+            biased;
+            () = slot.connection().closing() => tracing::debug!("closed a waiting connection"),
+            outcome = connection => {
+                if let Err(error) = outcome {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+            }
         }
         drop(slot);
     }
-}
-
-/// No waiting for more to send with small answers; and the kernel gives up clients that take
-/// nothing any more, so that they cannot hold what is being sent for ever.
-fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    SockRef::from(stream).set_tcp_user_timeout(Some(limits.stall_time_max))
 }

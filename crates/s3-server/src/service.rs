@@ -3,30 +3,28 @@
 use std::sync::Arc;
 
 use haul_file_store::Store;
+use hyper::http::Extensions;
 use s3s::{S3, S3ErrorCode, S3Request, S3Response, S3Result, dto};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::config::Limits;
 use crate::errors::refuse;
+use crate::memory::{BodyMemory, Reserved};
 use crate::metrics::Metrics;
 use crate::{bucket, complete, copy, list, multipart, parts, read, stubs, tagging, uploads, write};
-
-/// The unit in which memory for bodies is shared out, so that the count of units stays small.
-const MEMORY_UNIT_BYTES: u64 = 4096;
 
 /// What every operation works with.
 pub(crate) struct Haul {
     store: Arc<Store>,
     limits: Limits,
     metrics: Arc<Metrics>,
-    memory: Arc<Semaphore>,
+    memory: BodyMemory,
 }
 
 impl Haul {
     pub(crate) fn new(store: Arc<Store>, limits: Limits, metrics: Arc<Metrics>) -> Self {
-        let units = units(limits.body_memory_bytes_max) as usize;
-        Self { store, limits, metrics, memory: Arc::new(Semaphore::new(units)) }
+        let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
+        Self { store, limits, metrics, memory }
     }
 
     /// The store, for the calls that need no I/O.
@@ -51,19 +49,11 @@ impl Haul {
         joined(spawn_blocking(move || call(&store)).await)
     }
 
-    /// Waits for memory to hold `bytes` of a body.
-    pub(crate) async fn reserve(&self, bytes: u64) -> S3Result<OwnedSemaphorePermit> {
-        let memory = Arc::clone(&self.memory).acquire_many_owned(units(bytes));
-        match tokio::time::timeout(self.limits.stall_time_max, memory).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(refuse(S3ErrorCode::SlowDown, "Too many bodies are on their way; try later")),
-        }
+    /// Waits for memory to hold `bytes` of a body, out of the share of the peer, which the server
+    /// adds to each request.
+    pub(crate) async fn reserve(&self, extensions: &Extensions, bytes: u64) -> S3Result<Reserved> {
+        self.memory.reserve(extensions.get(), bytes).await
     }
-}
-
-/// Units of memory for `bytes`. More than a `u32` of them is refused with the limits.
-fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX)
 }
 
 /// The result of a call on another thread; a panic there is an internal error here.

@@ -1,60 +1,61 @@
-//! What sorting is worth on a spinning disk, by the model of one: no clock, so the same figures
-//! everywhere. `cargo run -p haul-sorted-write --example spinning -- RECORDS GIGABYTES`
+//! Measures the benefit of sorting on a modelled hard disk. Time is simulated, so the results are
+//! reproducible. `cargo run -p haul-sorted-write --example spinning -- RECORDS GIGABYTES`
 //!
-//! Requests are made as the writer makes them: units of a page, read before they are written where
-//! a record covers them in part, a window read and then written, a generation of 64 MiB at a time.
-#![expect(clippy::print_stdout, reason = "a program that tells figures")]
+//! Requests are those of the writer: units of a page, read before they are written if a record covers
+//! them partly; each window is read, then written; a generation has 64 MiB.
+#![expect(clippy::print_stdout, reason = "a program that prints measurements")]
 
-use haul_disk_sim::{Drive, Kind, MS, Parameters, Random, Request, SECTOR_BYTES};
+use haul_disk_sim::{Drive, Kind, MS, Parameters, Request, SECTOR_BYTES};
 use haul_sorted_write::plan::{Costs, Entry, Extent, Plan, Rules, plan};
+use haul_testing::Random;
 
 const PAGE: u64 = 4096;
 const GENERATION_BYTES: u64 = 64 << 20;
 
-/// How a plan is carried out.
+/// A strategy to execute a plan.
 #[derive(Clone, Copy)]
-struct How {
+struct Strategy {
     costs: Costs,
     window_bytes: u64,
     syncs_windows: bool,
-    lanes: usize,
+    queue_depth: usize,
 }
 
-/// As the writer does it.
-const OURS: How =
-    How { costs: Costs::SPINNING, window_bytes: 64 << 20, syncs_windows: true, lanes: 4 };
+/// The strategy of the writer.
+const WRITER: Strategy =
+    Strategy { costs: Costs::HDD, window_bytes: 64 << 20, syncs_windows: true, queue_depth: 4 };
 
 const NO_GAPS: Costs = Costs { request_us: 0, bytes_per_second: 0 };
 
-/// A drive, and the time.
-struct Asked {
+/// A modelled drive and the simulated time.
+struct Simulation {
     drive: Drive,
     now: u64,
 }
 
-impl Asked {
+impl Simulation {
     fn new(bytes: u64) -> Self {
         Self { drive: Drive::new(Parameters::deskstar_7k1000c(), bytes), now: 0 }
     }
 
-    /// Asks for all, so many at a time, of which the drive takes the one it is nearest to.
-    fn ask(&mut self, kind: Kind, extents: impl Iterator<Item = Extent>, lanes: usize) {
+    /// Submits requests, `queue_depth` at a time; the drive serves the nearest first.
+    fn submit(&mut self, kind: Kind, extents: impl Iterator<Item = Extent>, queue_depth: usize) {
         let mut extents = extents.peekable();
-        let mut waiting: Vec<Request> = Vec::new();
+        let mut pending: Vec<Request> = Vec::new();
         loop {
-            while waiting.len() < lanes
+            while pending.len() < queue_depth
                 && let Some(Extent { offset, bytes }) = extents.next()
             {
                 let (sector, sectors) = (offset / SECTOR_BYTES, bytes / SECTOR_BYTES);
-                waiting.push(Request { kind, sector, sectors, arrived_ns: self.now });
+                pending.push(Request { kind, sector, sectors, arrived_ns: self.now });
             }
-            let Some(next) = self.drive.choose(&waiting) else { return };
-            self.now = self.drive.serve(&waiting.remove(next));
+            let Some(next) = self.drive.choose(&pending) else { return };
+            self.now = self.drive.serve(&pending.remove(next));
         }
     }
 
     fn sync(&mut self) {
-        self.ask(Kind::Sync, std::iter::once(Extent { offset: 0, bytes: 0 }), 1);
+        self.submit(Kind::Sync, std::iter::once(Extent { offset: 0, bytes: 0 }), 1);
     }
 
     fn seconds(mut self) -> f64 {
@@ -62,42 +63,52 @@ impl Asked {
         f64::from(u32::try_from(self.now / MS).unwrap_or(u32::MAX)) / 1000.0
     }
 
-    fn carry_out(&mut self, plan: &Plan, how: How) {
+    fn execute(&mut self, plan: &Plan, strategy: Strategy) {
         let mut rest = &plan.requests[..];
         while !rest.is_empty() {
             let mut bytes = 0_u64;
             let fits = rest.iter().take_while(|request| {
                 bytes += request.extent.bytes;
-                bytes <= how.window_bytes
+                bytes <= strategy.window_bytes
             });
-            let (window, behind) = rest.split_at(fits.count().max(1));
+            let (window, next) = rest.split_at(fits.count().max(1));
             let reads = window[0].reads.start..window[window.len() - 1].reads.end;
-            self.ask(Kind::Read, plan.reads[reads].iter().copied(), how.lanes);
-            self.ask(Kind::Write, window.iter().map(|request| request.extent), how.lanes);
-            if how.syncs_windows && !behind.is_empty() {
+            self.submit(Kind::Read, plan.reads[reads].iter().copied(), strategy.queue_depth);
+            self.submit(
+                Kind::Write,
+                window.iter().map(|request| request.extent),
+                strategy.queue_depth,
+            );
+            if strategy.syncs_windows && !next.is_empty() {
                 self.sync();
             }
-            rest = behind;
+            rest = next;
         }
     }
 }
 
-fn planned(entries: &[Entry], costs: Costs) -> Plan {
+fn plan_with(entries: &[Entry], costs: Costs) -> Plan {
     let rules = Rules { unit_bytes: PAGE, units_end: 1 << 62, request_bytes_max: 1 << 20, costs };
     plan(&mut entries.to_vec(), &rules)
 }
 
-/// Each record by itself, in the order given.
-fn as_given(entries: &[Entry], bytes: u64) -> f64 {
-    let mut asked = Asked::new(bytes);
+/// Writes each record by itself, in the order given.
+fn unsorted(entries: &[Entry], bytes: u64) -> f64 {
+    let mut simulation = Simulation::new(bytes);
     for entry in entries {
-        asked.carry_out(&planned(&[*entry], NO_GAPS), How { syncs_windows: false, ..OURS });
+        simulation
+            .execute(&plan_with(&[*entry], NO_GAPS), Strategy { syncs_windows: false, ..WRITER });
     }
-    asked.seconds()
+    simulation.seconds()
 }
 
-fn sorted(entries: &[Entry], bytes: u64, generation_bytes: u64, how: How) -> (f64, usize) {
-    let mut asked = Asked::new(bytes);
+fn sorted(
+    entries: &[Entry],
+    bytes: u64,
+    generation_bytes: u64,
+    strategy: Strategy,
+) -> (f64, usize) {
+    let mut simulation = Simulation::new(bytes);
     let (mut rest, mut requests) = (entries, 0);
     while !rest.is_empty() {
         let mut filled = 0;
@@ -105,13 +116,13 @@ fn sorted(entries: &[Entry], bytes: u64, generation_bytes: u64, how: How) -> (f6
             filled += u64::from(entry.bytes) + 64;
             filled <= generation_bytes
         });
-        let (generation, behind) = rest.split_at(fits.count().max(1));
-        let plan = planned(generation, how.costs);
+        let (generation, next) = rest.split_at(fits.count().max(1));
+        let plan = plan_with(generation, strategy.costs);
         requests += plan.requests.len() + plan.reads.len();
-        asked.carry_out(&plan, how);
-        rest = behind;
+        simulation.execute(&plan, strategy);
+        rest = next;
     }
-    (asked.seconds(), requests)
+    (simulation.seconds(), requests)
 }
 
 fn main() {
@@ -125,20 +136,21 @@ fn main() {
             Entry { offset: random.below(bytes - 8192), number, bytes: length }
         })
         .collect();
-    let given = as_given(&entries, bytes);
-    println!("as given: {given:.0} s");
-    // All is read in one sweep and written in one, in order, with memory for everything.
-    let all = How { costs: NO_GAPS, window_bytes: u64::MAX, syncs_windows: false, lanes: 1 };
+    let baseline = unsorted(&entries, bytes);
+    println!("unsorted: {baseline:.0} s");
+    // A lower bound: memory for all records, one sweep of reads, one of writes.
+    let all =
+        Strategy { costs: NO_GAPS, window_bytes: u64::MAX, syncs_windows: false, queue_depth: 1 };
     let (bound, _) = sorted(&entries, bytes, u64::MAX, all);
     println!("one sweep to read and one to write: {bound:.0} s");
-    for (name, how) in [
-        ("sorted", OURS),
-        ("sorted, no gap filled", How { costs: NO_GAPS, ..OURS }),
-        ("sorted, one request at a time", How { lanes: 1, ..OURS }),
-        ("sorted, windows not synced", How { syncs_windows: false, ..OURS }),
+    for (name, strategy) in [
+        ("sorted", WRITER),
+        ("sorted, no gap filled", Strategy { costs: NO_GAPS, ..WRITER }),
+        ("sorted, one request at a time", Strategy { queue_depth: 1, ..WRITER }),
+        ("sorted, windows not synced", Strategy { syncs_windows: false, ..WRITER }),
     ] {
-        let (seconds, requests) = sorted(&entries, bytes, GENERATION_BYTES, how);
-        let times = given / seconds;
+        let (seconds, requests) = sorted(&entries, bytes, GENERATION_BYTES, strategy);
+        let times = baseline / seconds;
         println!("{name}: {seconds:.0} s, {requests} requests, {times:.1} times as fast");
     }
 }

@@ -1,4 +1,4 @@
-//! Writes to one file, gathered in memory: in the order they came, and found again by page.
+//! The buffered writes to one file, in the order of their arrival, with an index by page.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,24 +9,25 @@ use haul_disk::PAGE_BYTES;
 use crate::options::WRITE_BYTES_MAX;
 use crate::plan::Entry;
 
-/// What a write takes beside its bytes: its entry and place, and a link for its page or two.
+/// The memory that a write takes besides its bytes, for its entry, its location, and the links of
+/// the one or two pages that a short write touches.
 pub(crate) const ENTRY_BYTES: usize = 64;
 
-/// Where the bytes of a write are.
+/// The place where the bytes of a write are buffered.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Location {
     chunk: u32,
     from: u32,
 }
 
-/// A write that touches a page, and the one before it that does.
+/// A write that touches a page, with a link to the previous write that touches the same page.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     number: u32,
-    before: Option<u32>,
+    previous: Option<u32>,
 }
 
-/// Page numbers are spread by one multiplication.
+/// A multiplicative hasher for page numbers.
 #[derive(Debug, Default)]
 pub(crate) struct PageHasher(u64);
 
@@ -45,17 +46,17 @@ impl Hasher for PageHasher {
     }
 }
 
-/// The gathered writes. Its memory is kept for the next ones when it is emptied.
+/// The buffered writes to one file. [`Self::clear`] keeps the memory for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     entries: Vec<Entry>,
-    places: Vec<Place>,
+    locations: Vec<Location>,
     chunks: Vec<Vec<u8>>,
     filling: usize,
-    /// The newest link of each page.
+    /// For each page with buffered writes, the index of its newest link.
     pages: HashMap<u64, u32, BuildHasherDefault<PageHasher>>,
     links: Vec<Link>,
-    /// Where the farthest write ends.
+    /// The greatest file offset at which a buffered write ends.
     end: u64,
 }
 
@@ -73,58 +74,61 @@ impl Batch {
         self.end
     }
 
-    /// What the plan is made from.
+    /// Returns the writes as entries to be planned.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The bytes of a write.
+    /// Returns the bytes of the write with this number.
     pub(crate) fn bytes_of(&self, number: u32) -> &[u8] {
-        let (entry, place) = (&self.entries[number as usize], &self.places[number as usize]);
-        let from = place.from as usize;
-        &self.chunks[place.chunk as usize][from..from + entry.bytes as usize]
+        let (entry, location) = (&self.entries[number as usize], &self.locations[number as usize]);
+        let from = location.from as usize;
+        &self.chunks[location.chunk as usize][from..from + entry.bytes as usize]
     }
 
-    /// The memory a write of so many bytes takes, unless it is absorbed.
+    /// Returns the number of bytes of memory that a write of `bytes` bytes takes unless it is
+    /// absorbed.
     pub(crate) fn cost(bytes: usize) -> usize {
         bytes + ENTRY_BYTES
     }
 
-    /// Takes a write of at most [`WRITE_BYTES_MAX`], and gives the memory that took: none where it
-    /// lies within the newest write to all its pages, whose bytes it replaces. So a page that is
-    /// written again and again takes its place once.
+    /// Adds a write of at most [`WRITE_BYTES_MAX`] bytes, and returns the number of bytes of memory
+    /// it took. If a single write is the newest one on all pages of the new write and contains its
+    /// whole range, the new write is absorbed: it overwrites the buffered bytes and takes no
+    /// memory. A page that is overwritten repeatedly therefore takes memory only once.
     pub(crate) fn push(&mut self, offset: u64, bytes: &[u8]) -> usize {
         self.end = self.end.max(offset + bytes.len() as u64);
-        if let Some(number) = self.newest_around(offset, bytes.len()) {
+        if let Some(number) = self.newest_covering(offset, bytes.len()) {
             let within = usize::try_from(offset - self.entries[number as usize].offset);
-            let from = self.places[number as usize].from as usize + within.unwrap_or(0);
-            let chunk = self.places[number as usize].chunk as usize;
+            let from = self.locations[number as usize].from as usize + within.unwrap_or(0);
+            let chunk = self.locations[number as usize].chunk as usize;
             self.chunks[chunk][from..from + bytes.len()].copy_from_slice(bytes);
             return 0;
         }
-        let number = small(self.entries.len());
-        let place = self.store(bytes);
-        self.entries.push(Entry { offset, number, bytes: small(bytes.len()) });
-        self.places.push(place);
+        let number = to_u32(self.entries.len());
+        let location = self.store(bytes);
+        self.entries.push(Entry { offset, number, bytes: to_u32(bytes.len()) });
+        self.locations.push(location);
         for page in pages(offset, bytes.len()) {
-            let link = small(self.links.len());
-            let before = self.pages.insert(page, link);
-            self.links.push(Link { number, before });
+            let link = to_u32(self.links.len());
+            let previous = self.pages.insert(page, link);
+            self.links.push(Link { number, previous });
         }
         Self::cost(bytes.len())
     }
 
-    /// The write that is the newest on each of these pages and reaches over all of the bytes.
-    pub(crate) fn newest_around(&self, offset: u64, bytes: usize) -> Option<u32> {
+    /// Returns the number of the write that is the newest one on each of these pages and contains
+    /// the whole range; `None` if there is none.
+    pub(crate) fn newest_covering(&self, offset: u64, bytes: usize) -> Option<u32> {
         let mut pages = pages(offset, bytes)
             .map(|page| self.pages.get(&page).map(|link| self.links[*link as usize].number));
         let number = pages.next()??;
         let entry = self.entries[number as usize];
-        let is_around = entry.offset <= offset && offset + bytes as u64 <= entry.end();
-        (is_around && pages.all(|other| other == Some(number))).then_some(number)
+        let covers = entry.offset <= offset && offset + bytes as u64 <= entry.end();
+        (covers && pages.all(|other| other == Some(number))).then_some(number)
     }
 
-    fn store(&mut self, bytes: &[u8]) -> Place {
+    fn store(&mut self, bytes: &[u8]) -> Location {
         if self.chunks.get(self.filling).is_some_and(|c| c.len() + bytes.len() > WRITE_BYTES_MAX) {
             self.filling += 1;
         }
@@ -132,22 +136,22 @@ impl Batch {
             self.chunks.push(Vec::with_capacity(WRITE_BYTES_MAX));
         }
         let chunk = &mut self.chunks[self.filling];
-        let place = Place { chunk: small(self.filling), from: small(chunk.len()) };
+        let location = Location { chunk: to_u32(self.filling), from: to_u32(chunk.len()) };
         chunk.extend_from_slice(bytes);
-        place
+        location
     }
 
-    /// Puts what was written here over `buffer`, which holds the file's bytes at `offset`.
-    pub(crate) fn lay_over(&self, buffer: &mut [u8], offset: u64) {
+    /// Copies the buffered writes over `buffer`, which holds the file's bytes at `offset`.
+    pub(crate) fn overlay(&self, buffer: &mut [u8], offset: u64) {
         if self.is_empty() || buffer.is_empty() {
             return;
         }
         let mut numbers = Vec::new();
         for page in pages(offset, buffer.len()) {
             let mut link = self.pages.get(&page).copied();
-            while let Some(Link { number, before }) = link.map(|link| self.links[link as usize]) {
+            while let Some(Link { number, previous }) = link.map(|link| self.links[link as usize]) {
                 numbers.push(number);
-                link = before;
+                link = previous;
             }
         }
         numbers.sort_unstable();
@@ -165,10 +169,10 @@ impl Batch {
         }
     }
 
-    /// Forgets all writes, and keeps the memory.
+    /// Removes all writes, but keeps the allocated memory for reuse.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
-        self.places.clear();
+        self.locations.clear();
         self.chunks.iter_mut().for_each(Vec::clear);
         self.filling = 0;
         self.pages.clear();
@@ -177,8 +181,8 @@ impl Batch {
     }
 }
 
-/// Counts of what fits into a generation fit into 32 bits.
-fn small(count: usize) -> u32 {
+/// Converts a count to 32 bits, which suffice for all counts within a generation.
+fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -187,18 +191,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_written_again_takes_its_place_once() {
+    fn overwritten_page_takes_memory_once() {
         let mut batch = Batch::default();
         assert_eq!(batch.push(4096, &[1; 4096]), 4096 + ENTRY_BYTES);
         for n in 0..100 {
-            assert_eq!(batch.push(4096 + n, &[2; 16]), 0, "it is within");
+            assert_eq!(batch.push(4096 + n, &[2; 16]), 0, "covered by the first write");
         }
         assert_eq!(batch.entries().len(), 1);
-        assert!(batch.push(4000, &[3; 200]) > 0, "it reaches out of it");
-        assert!(batch.push(4096, &[4; 16]) == 0, "the newest here is the one that reaches out");
-        assert!(batch.push(5000, &[4; 16]) > 0, "the newest on this page is another one");
+        assert!(batch.push(4000, &[3; 200]) > 0, "not covered");
+        assert!(batch.push(4096, &[4; 16]) == 0, "covered by the newest write to the page");
+        assert!(batch.push(5000, &[4; 16]) > 0, "covered only by an older write");
         let mut buffer = vec![0; 4200];
-        batch.lay_over(&mut buffer, 4000);
+        batch.overlay(&mut buffer, 4000);
         let runs = |from: usize, to: usize| buffer[from..to].to_vec();
         assert_eq!(runs(0, 96), [3; 96]);
         assert_eq!(runs(96, 112), [4; 16]);
@@ -207,17 +211,17 @@ mod tests {
         assert_eq!(runs(211, 1000), [1; 789]);
         assert_eq!(runs(1000, 1016), [4; 16]);
         assert_eq!(runs(1016, 4192), [1; 3176]);
-        assert_eq!(runs(4192, 4200), [0; 8], "nobody wrote here");
+        assert_eq!(runs(4192, 4200), [0; 8], "not written");
     }
 
     #[test]
-    fn an_emptied_batch_has_nothing_to_say() {
+    fn cleared_batch_is_empty() {
         let mut batch = Batch::default();
         batch.push(10, &[1; 10]);
         batch.clear();
         assert!(batch.is_empty() && batch.end() == 0);
         let mut buffer = [7; 30];
-        batch.lay_over(&mut buffer, 0);
+        batch.overlay(&mut buffer, 0);
         assert_eq!(buffer, [7; 30]);
         batch.push(0, &[2; 2]);
         assert_eq!((batch.entries().len(), batch.bytes_of(0)), (1, &[2, 2][..]));

@@ -1,53 +1,72 @@
-//! What can go wrong, told by what the caller should do about it.
+//! Errors, each with the action it requires from the caller.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The result of every operation here.
+use haul_disk::error_chain;
+
+/// The result of the operations of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a write, a read or a barrier was refused or failed.
+/// The error of an operation of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Open the files again. An earlier write or sync failed, so of what was written since the
-    /// last barrier nobody knows how much is on the medium. Nothing more is accepted.
-    #[error("writing stopped after a failure")]
+    /// An earlier write or sync failed, so it is unknown whether the writes since the last barrier
+    /// are durable. The writer accepts no further writes: open the files again.
+    #[error("writing stopped after a failure: {}", error_chain(source))]
     Latched {
-        /// The failure.
+        /// The error of the write or sync.
         #[source]
         source: Arc<Error>,
     },
-    /// The caller's mistake; correct the call.
+    /// An argument is invalid: correct the program.
     #[error("{0}")]
     Invalid(&'static str),
-    /// The write is longer than one may be; write it in parts.
-    #[error("a write of {bytes} bytes is longer than the {bytes_max} that one may have")]
+    /// The write is longer than the maximum: split it.
+    #[error("a write of {bytes} bytes exceeds the maximum of {bytes_max}")]
     TooLong {
-        /// Its length.
+        /// The length of the write in bytes.
         bytes: u64,
-        /// The longest possible.
+        /// The maximum length in bytes.
         bytes_max: u64,
     },
-    /// The log of a page file belongs to something else, or is of another version; name another
-    /// directory, or use the program that wrote it.
-    #[error("the log in {} is not one this version can use for this file: {what}", dir.display())]
+    /// The log belongs to another file or has an unknown version. Use another directory, or the
+    /// program that wrote the log.
+    #[error("the log in {} cannot be used for this file: {what}", dir.display())]
     Foreign {
         /// The directory of the log.
         dir: PathBuf,
-        /// Why not.
+        /// The reason why the log cannot be used.
         what: String,
     },
-    /// The log of a page file refused or failed.
-    #[error("the log of the page file")]
-    Log(#[from] haul_append_log::Error),
-    /// The kernel refused.
+    /// The page file is already open: wait until the holder closes it.
+    #[error("{} is in use by {holder}", path.display())]
+    InUse {
+        /// The locked file, or the directory of its log.
+        path: PathBuf,
+        /// A description of the process that holds the lock, with its process id if known.
+        holder: String,
+    },
+    /// The log of a page file or patch returned an error.
+    #[error("the log of the page file: {}", error_chain(.0))]
+    Log(#[source] haul_append_log::Error),
+    /// A system call on a file failed.
     #[error(transparent)]
     Disk(#[from] haul_disk::Error),
 }
 
+impl From<haul_append_log::Error> for Error {
+    fn from(error: haul_append_log::Error) -> Self {
+        match error {
+            haul_append_log::Error::InUse { dir, holder } => Self::InUse { path: dir, holder },
+            other => Self::Log(other),
+        }
+    }
+}
+
 impl Error {
-    /// Whether the medium is full: freeing space helps.
+    /// `true` if the error was caused by a full disk, so that it can be resolved by freeing space.
     #[must_use]
     pub fn is_full(&self) -> bool {
         match self {
@@ -56,6 +75,41 @@ impl Error {
             Self::Log(haul_append_log::Error::Disk(error)) | Self::Disk(error) => error.is_full(),
             Self::Log(haul_append_log::Error::Latched { source }) => source.is_full(),
             _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_append_log::Error as LogError;
+    use haul_disk::{Error as DiskError, Op};
+
+    use super::*;
+
+    #[test]
+    fn every_error_names_its_innermost_cause() {
+        let disk = || DiskError::new(Op::Sync, "/log/1", std::io::Error::other("the cause"));
+        let from_log = |error: LogError| Error::from(error);
+        let damaged =
+            LogError::Damaged { file: "/log/1".into(), offset: 8, what: "the cause".into() };
+        let in_use = LogError::InUse { dir: "/log".into(), holder: "the cause".into() };
+        for error in [
+            Error::Latched { source: Arc::new(Error::Disk(disk())) },
+            Error::Latched {
+                source: Arc::new(from_log(LogError::Latched { source: Arc::new(disk()) })),
+            },
+            Error::Invalid("the cause"),
+            Error::Foreign { dir: "/log".into(), what: "the cause".into() },
+            Error::InUse { path: "/file".into(), holder: "the cause".into() },
+            from_log(damaged),
+            from_log(in_use),
+            from_log(LogError::Full { source: Arc::new(disk()) }),
+            from_log(LogError::Disk(disk())),
+            Error::Disk(disk()),
+        ] {
+            let text = error_chain(&error);
+            assert_eq!(text.matches("the cause").count(), 1, "{text}");
+            assert!(matches!(error, Error::Disk(_)) || error.to_string() == text, "{error}");
         }
     }
 }

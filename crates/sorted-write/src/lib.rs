@@ -1,13 +1,15 @@
-//! Random writes, gathered, sorted, merged and written in one direction.
+//! Buffers random writes, sorts them, and merges them into sequential sweeps over the files.
 //!
 //! # What it is
-//! - [`SortedWriter`] takes writes at any place of some files into bounded memory: one generation
-//!   fills while the other is written. A round sorts them, lets the last of overlapping ones
-//!   stand, merges neighbours, and sweeps over each file once, upward.
-//! - [`PageFile`] is a file on it whose writes are durable when acknowledged: an append log has
-//!   them first, a sweep brings them to their place later.
-//! - [`Patch`] makes many writes to a file one: all of them, or none.
-//! - [`plan`] is what happens between: a pure function from writes to requests.
+//! - [`SortedWriter`] buffers random writes to a set of files in bounded memory. Callers fill one
+//!   generation of buffers while a thread writes the other one to the files. This is called a
+//!   round: it sorts the writes, drops bytes that later writes overwrote, merges neighbours, and
+//!   sweeps over each file once in ascending order.
+//! - [`PageFile`] is a file whose writes are durable when acknowledged: each write is first
+//!   appended to a write-ahead log, and a later checkpoint sweeps the writes into the file.
+//! - [`Patch`] applies many writes to a file atomically.
+//! - [`plan`] is the planner: a function from writes to requests that performs no I/O.
+//! - [`records`] reads the writes to be made from a stream or from a list of files.
 //!
 //! # Example
 //! ```
@@ -24,102 +26,102 @@
 //!     writer.write(big, n * 5000, &n.to_le_bytes())?; // from any thread, in any order
 //! }
 //! let mut newest = [0; 8];
-//! writer.read(big, 199 * 5000, &mut newest)?; // also while it is in memory alone
+//! writer.read(big, 199 * 5000, &mut newest)?; // includes buffered writes
 //! assert_eq!(u64::from_le_bytes(newest), 199);
-//! writer.barrier()?; // from here on they survive a power cut
+//! writer.barrier()?; // the writes are durable now
 //! let stats = writer.stats();
-//! assert!(stats.travel_bytes < stats.given_travel_bytes);
+//! assert!(stats.travel_bytes < stats.unsorted_travel_bytes);
 //! # writer.close()
 //! # }
 //! ```
-//! Durable one by one, or all together:
+//! In a page file, each write is durable when its ticket was awaited, and all of them are in the
+//! file itself after `close`:
 //! ```
-//! use std::sync::Arc;
-//! use haul_disk::{Disk, OsDisk};
 //! use haul_sorted_write::{PageFile, PageFileOptions};
 //!
 //! # fn main() -> haul_sorted_write::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
-//! # std::fs::write(dir.path().join("data"), vec![0; 1 << 20]).unwrap();
-//! # std::fs::create_dir(dir.path().join("data.log")).unwrap();
+//! # let path = dir.path().join("data");
 //! # let options = PageFileOptions { log_bytes_max: 8 << 20, ..PageFileOptions::default() };
-//! let disk = OsDisk::open(dir.path())?;
-//! let log: Arc<dyn Disk> = Arc::new(OsDisk::open(dir.path().join("data.log"))?);
-//! let (data, _replayed) = PageFile::open(&disk, "data", &log, options)?;
+//! let (data, _replayed) = PageFile::open_path(path, 1 << 20, options)?; // created if missing
 //! let ticket = data.write(4096, b"hello")?;
-//! ticket.wait()?; // on the medium, in the log; or .await
-//! data.close()?; //  and in its place
+//! ticket.wait()?; // durable in the log; or .await
+//! data.close()?; // durable in the file itself
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Promises
-//! | call, when it has returned without an error | killed | power cut |
+//! | after a successful call, data survives | a killed process | a power cut |
 //! |---|---|---|
-//! | [`SortedWriter::write`] | no: it is in memory | no |
-//! | [`SortedWriter::barrier`], [`SortedWriter::close`] | all written before | the same |
+//! | [`SortedWriter::write`] | no: it is buffered in memory | no |
+//! | [`SortedWriter::barrier`], [`SortedWriter::close`] | all earlier writes | the same |
 //! | [`PageFile::write`] | no | no |
-//! | its ticket waited for, [`PageFile::sync`] | that write and all before it | the same |
-//! | [`PageFile::checkpoint`], [`PageFile::close`] | all, in the file itself | the same |
-//! | [`Patch::commit`] | all of it, once it is applied | the same |
+//! | waiting for its ticket, [`PageFile::sync`] | that write and all earlier ones | the same |
+//! | [`PageFile::checkpoint`], [`PageFile::close`] | all earlier writes, in the file itself | the same |
+//! | [`Patch::commit`] | the patch, once applied | the same |
 //!
-//! - A read shows the newest bytes, wherever they are.
-//! - After a crash a page file is as after one of its writes, none acknowledged missing: each is
-//!   there wholly or not at all. Bytes nobody wrote are as they were.
-//! - A failed write or sync is final: everybody who waits hears of it, nothing more is accepted,
-//!   and what was taken can still be read. What the log of a page file has is not lost by it.
-//! - The log of a page file is bounded, and a full disk is told before anything is taken.
+//! - A read returns the newest bytes, whether they are buffered or in the file.
+//! - After a crash and recovery, a page file has the content it had after one of its writes, and no
+//!   acknowledged write is lost. No write is torn, and bytes that were not written are unchanged.
+//! - A failed write or sync is final: all waiting callers receive the error and no further writes
+//!   are accepted. Buffered writes can still be read. The log of a page file keeps its records.
+//! - A page file can be open only once: opening it a second time, in this process or another one,
+//!   fails.
+//! - The length of a page file's log is bounded. If the disk of the log is full,
+//!   [`PageFile::write`] fails, and that write is neither buffered nor logged.
 //!
 //! # Cost
 //! | | |
 //! |---|---|
-//! | a write into memory | one copy, and 64 bytes; nothing where it replaces what is still there |
-//! | a round | a sort, then one request for each run of neighbours; a read first for each run of units that are written in part |
-//! | a barrier | a round, and one sync a file |
-//! | a page file's write | its bytes in the log, a share of one sync; a share of a request later |
+//! | a buffered write | one copy and 64 bytes of overhead; no memory if it overwrites buffered bytes |
+//! | a round | a sort, one write request for each run of neighbours, and before it one read for each run of partially written units |
+//! | a barrier | a round and one sync per file |
+//! | a write to a page file | its bytes in the log, a share of one sync, and later a share of a request |
 //!
-//! A round begins at the lowest offset and ends at the highest, and the next one begins at the
-//! lowest again: one long way back, which costs a spinning disk no more than two requests or
-//! three, for a sweep in which all ways are short. Downward, neighbours would come by in the
-//! wrong order. Within a round units are first read, a window at a time, and then written; a disk
-//! that spins is synced before the next window is read, lest its write cache sends the head back.
-//! By the model of such a disk (`examples/spinning.rs`) that alone makes rounds of far
-//! records nearly twice as fast.
+//! A round starts at the lowest offset and ends at the highest, and the next round starts at the
+//! lowest again (C-SCAN). The long seek back costs a rotational disk about as much as two or three
+//! requests, in exchange for a sweep of short seeks; a downward sweep would pass neighbouring
+//! requests in the wrong order. A sweep proceeds in windows: all reads of a window precede its
+//! writes. On a rotational disk each window is also synced before the next one is read, so that the
+//! disk's write cache causes no seeks back. In the disk model (`examples/spinning.rs`) this alone
+//! makes rounds of sparse records nearly twice as fast.
 //!
-//! A gap between two requests is read and written back where its bytes take less time than the
-//! requests that saves: [`plan::Costs::fills`] has the rule, and its numbers.
+//! The gap between two requests is read and written back, so that they become one request, if
+//! transferring its bytes takes less time than the requests that this saves; see
+//! [`plan::Costs::should_fill`].
 //!
-//! Whole units go past the page cache, so that order, size and number of the requests are those of
-//! the plan and no second copy stays in memory; the end of a file goes through it. Files are
-//! synced every [`Options::sync_bytes`], long before the kernel's limits on unwritten pages make
-//! writers wait.
+//! Writes of whole units bypass the page cache (`O_DIRECT`), so that the device receives the
+//! requests as planned and memory holds no second copy of the bytes. Only the incomplete unit at
+//! the end of a file is written through the page cache. A file is synced after every
+//! [`Options::sync_bytes`], well below the dirty-page limits at which the kernel throttles writers.
 //!
 //! # What it is not
-//! Not a cache: what was written is forgotten. Not a file system's equal: files are there before,
-//! and nobody else writes to them meanwhile. Not a transaction over several files. A page file has
-//! no format: it does not know what a page is.
+//! The writer is not a cache: bytes are dropped from memory once they are written to the file.
+//! Files must exist, and no other program may modify them while they are open. There are no
+//! transactions over several files. A page file has no format of its own and no fixed page size.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[Coffman72\] sweeps in one direction, \[ONeil96\] gather, sort
-//! and merge in memory, \[Mohan92\] the log before the page, \[Rebello20\] what a failed sync means.
+//! Keys refer to `docs/sources.md`: \[Coffman72\] for sweeps in one direction, \[ONeil96\] for
+//! buffering and merging in memory, \[Mohan92\] for write-ahead logging, \[Rebello20\] for failed
+//! syncs.
 
 mod batch;
-mod carry;
 mod error;
-mod lanes;
 mod options;
-mod order;
-mod overlap;
 mod page_file;
+mod parallel;
 pub mod plan;
+pub mod records;
 mod round;
 mod state;
 mod stats;
+mod sweep;
 mod target;
 mod writer;
 
 pub use error::{Error, Result};
 pub use options::{Options, Role, WRITE_BYTES_MAX};
-pub use page_file::{Leftover, Opened, PageFile, PageFileOptions, Patch};
+pub use page_file::{PageFile, PageFileOptions, Patch, PatchState, Recovery};
 pub use stats::Stats;
 pub use writer::{FileId, SortedWriter};

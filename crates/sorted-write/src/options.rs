@@ -1,54 +1,60 @@
-//! The choices that are left to the owner.
+//! Options of a writer, and the I/O settings derived from them.
 
 use haul_disk::Storage;
 
 use crate::error::{Error, Result};
 use crate::plan::Costs;
 
-/// The longest write that is kept in one piece.
+/// The maximum length of a buffered write, in bytes. [`SortedWriter`](crate::SortedWriter) splits
+/// longer writes; [`PageFile::write`](crate::PageFile::write) rejects them.
 pub const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// What a file is to the others.
+/// The write pattern of a file, which determines when its buffered writes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
-    /// Written in each round.
+    /// The file contains bulk data and is written in each round.
     #[default]
     Bulk,
-    /// Small, and changed again and again, such as an index: kept in memory of its own and written
-    /// behind the bulk, in every [`Options::index_every`]-th round and at barriers.
+    /// The file is small and frequently overwritten, such as an index. It is buffered in separate
+    /// memory and written after the bulk files: in every [`Options::index_every`]-th round, when
+    /// this memory is full, and at barriers.
     Index,
 }
 
-/// How writes are gathered and carried out.
+/// Options of a [`SortedWriter`](crate::SortedWriter).
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Memory of each of the two generations of bulk files. 64 MiB. The larger, the shorter the
-    /// way from one write to the next.
+    /// The memory, in bytes, of each of the two generations of buffered writes to bulk files. With
+    /// more memory, the writes of a round are closer together. Default: 64 MiB.
     pub generation_bytes: usize,
-    /// Memory of each of the two generations of index files. 16 MiB.
+    /// The memory, in bytes, of each of the two generations of buffered writes to index files.
+    /// Default: 16 MiB.
     pub index_bytes: usize,
-    /// In which rounds index files are written: in every round, every second, ... 4.
+    /// The interval, in rounds, at which index files are written unless a barrier or full memory
+    /// causes it earlier. Default: 4.
     pub index_every: u32,
-    /// How many bytes are written to a file before it is synced, asked for or not: long before the
-    /// kernel makes writers wait for its own limits. 256 MiB.
+    /// The number of bytes after which a file is synced even without a barrier. It should be well
+    /// below the dirty-page limits at which the kernel throttles writers. Default: 256 MiB.
     pub sync_bytes: u64,
-    /// Memory for requests under way: so much is read, then written. `None` takes 16 MiB, and 64 MiB
-    /// on a device that spins, where the head goes back after each.
+    /// The maximum number of bytes in the write requests of a window. All reads of a window are
+    /// made before its writes. `None` selects 64 MiB on a rotational device, whose head returns to
+    /// the start of each window to write it, and 16 MiB on others.
     pub window_bytes: Option<u64>,
-    /// The longest request. 1 MiB.
+    /// The maximum length of a write request in bytes: a power of two, 4 KiB to 1 GiB. Default: 1
+    /// MiB.
     pub request_bytes_max: u64,
-    /// What a request costs; `None` takes [`Costs::SOLID`] where the kernel calls the device
-    /// solid, [`Costs::SPINNING`] where it says it spins, and counts nothing as cheap where it
-    /// does not say.
+    /// The cost model of the device. `None` selects [`Costs::HDD`] if the kernel reports the device
+    /// as rotational, and [`Costs::SSD`] if it reports it as not rotational. If the kernel reports
+    /// neither, no gaps are filled.
     pub costs: Option<Costs>,
-    /// Plans and counts everything, and writes nothing: to see what it would come to.
-    pub is_rehearsal: bool,
-    /// How many requests are under way at once; `None` takes 8 on a solid device, 4 on one that
-    /// spins, which takes the nearest of neighbours, else 1.
-    pub lanes: Option<u32>,
-    /// Whether a window is synced before the next one is read. Otherwise a drive with a write cache
-    /// puts the writes off until its head is busy reading elsewhere, and goes to and fro. `None`
-    /// does so on a device that spins.
+    /// `true` to plan all requests and count them in [`Stats`](crate::Stats) without making them.
+    pub is_dry_run: bool,
+    /// The number of concurrent requests. `None` selects 8 on an SSD, 4 on a rotational device,
+    /// which serves the nearest request first, and 1 if the kind of device is unknown.
+    pub queue_depth: Option<u32>,
+    /// `true` to sync each window before the next one is read. Without these syncs, a rotational
+    /// drive with a write cache delays the writes of a window until it reads the next one, and
+    /// seeks back and forth between the two. `None` selects `true` on a rotational device.
     pub sync_windows: Option<bool>,
 }
 
@@ -62,8 +68,8 @@ impl Default for Options {
             window_bytes: None,
             request_bytes_max: 1 << 20,
             costs: None,
-            is_rehearsal: false,
-            lanes: None,
+            is_dry_run: false,
+            queue_depth: None,
             sync_windows: None,
         }
     }
@@ -83,37 +89,37 @@ impl Options {
                 "request_bytes_max must be a power of two between 4 KiB and 1 GiB",
             ));
         }
-        if self.lanes == Some(0) || self.sync_bytes == 0 || self.window_bytes == Some(0) {
+        if self.queue_depth == Some(0) || self.sync_bytes == 0 || self.window_bytes == Some(0) {
             return Err(Error::Invalid(
-                "lanes, sync_bytes and window_bytes must be greater than 0",
+                "queue_depth, sync_bytes and window_bytes must be greater than 0",
             ));
         }
         Ok(())
     }
 
-    /// What is done on this storage.
-    pub(crate) fn ways(&self, storage: Option<&Storage>) -> Ways {
-        let spins = storage.and_then(|storage| storage.queue.rotational);
-        let (costs, lanes) = match spins {
-            Some(false) => (Costs::SOLID, 8),
-            Some(true) => (Costs::SPINNING, 4),
+    /// Returns the I/O settings for a storage device; `None` stands for an unknown device.
+    pub(crate) fn io_settings(&self, storage: Option<&Storage>) -> IoSettings {
+        let is_rotational = storage.and_then(|storage| storage.queue.rotational);
+        let (costs, queue_depth) = match is_rotational {
+            Some(false) => (Costs::SSD, 8),
+            Some(true) => (Costs::HDD, 4),
             None => (Costs { request_us: 0, bytes_per_second: 0 }, 1),
         };
-        let window_bytes = if spins == Some(true) { 64 << 20 } else { 16 << 20 };
-        Ways {
+        let window_bytes = if is_rotational == Some(true) { 64 << 20 } else { 16 << 20 };
+        IoSettings {
             costs: self.costs.unwrap_or(costs),
-            lanes: self.lanes.unwrap_or(lanes),
+            queue_depth: self.queue_depth.unwrap_or(queue_depth),
             window_bytes: self.window_bytes.unwrap_or(window_bytes),
-            sync_windows: self.sync_windows.unwrap_or(spins == Some(true)),
+            sync_windows: self.sync_windows.unwrap_or(is_rotational == Some(true)),
         }
     }
 }
 
-/// How a file is written on its storage.
+/// The I/O settings of a file, resolved for its storage device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ways {
+pub(crate) struct IoSettings {
     pub(crate) costs: Costs,
-    pub(crate) lanes: u32,
+    pub(crate) queue_depth: u32,
     pub(crate) window_bytes: u64,
     pub(crate) sync_windows: bool,
 }

@@ -1,53 +1,55 @@
-//! The thread that writes: a sweep over the bulk, a sweep over the index files, the syncs.
+//! The writing thread, which executes rounds: it sweeps over the bulk files, then over the index
+//! files, then syncs.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::carry::sweep;
 use crate::error::{Error, Result};
 use crate::options::Role;
-use crate::state::{Gate, Round, Shared};
+use crate::state::{Round, RoundHook, Shared};
 use crate::stats::count;
-use crate::target::Target;
+use crate::sweep::sweep;
 
-/// Starts it. It ends when the writer is closed, or at the first failure.
+/// Starts the writing thread. The thread ends when the writer is closed, or at the first failure.
 pub(crate) fn start(
     shared: &Arc<Shared>,
-    gate: Option<Arc<dyn Gate>>,
+    hook: Option<Arc<dyn RoundHook>>,
 ) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     thread::Builder::new().name("sorted-write".to_owned()).spawn(move || {
-        let _told = Told(Arc::clone(&shared));
+        let _latch = LatchOnPanic(Arc::clone(&shared));
         while let Some(round) = shared.wait_for_round() {
-            let outcome = carry_out(&shared, &round, gate.as_deref());
-            shared.end_round(round, outcome);
+            let result = run_round(&shared, &round, hook.as_deref());
+            shared.finish_round(round, result);
         }
     })
 }
 
-/// Nobody waits for a thread that is gone.
-struct Told(Arc<Shared>);
+/// A guard that latches an error if the writing thread panics, so that no caller waits forever.
+struct LatchOnPanic(Arc<Shared>);
 
-impl Drop for Told {
+impl Drop for LatchOnPanic {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.latch(Error::Invalid("the writing thread ended early"));
+            self.0.latch(Error::Invalid("the writing thread panicked"));
         }
     }
 }
 
-/// One round.
+/// Executes one round.
 ///
-/// 1. The gate is asked: whoever keeps a log makes sure that it has all of the round.
-/// 2. Every file is swept once, upward: first the bulk, then the index files. From here on a crash
-///    leaves any part of the round in the files.
-/// 3. At a barrier, or where there is a gate, all files written since their last sync are synced.
-///    From here on the round survives.
-/// 4. The gate is told: the log may forget the round.
-fn carry_out(shared: &Shared, round: &Round, gate: Option<&dyn Gate>) -> Result<()> {
+/// 1. [`RoundHook::before`] syncs the write-ahead log of a page file up to the last record of the
+///    round.
+/// 2. Each file is swept once in ascending order: first the bulk files, then the index files. After
+///    a crash during this step, any part of the round is in the files.
+/// 3. At a barrier, or if there is a hook, all files written since their last sync are synced. The
+///    round is now durable.
+/// 4. [`RoundHook::after`] appends a checkpoint record to the write-ahead log of a page file and
+///    removes its obsolete segments.
+fn run_round(shared: &Shared, round: &Round, hook: Option<&dyn RoundHook>) -> Result<()> {
     let options = &shared.options;
-    if let Some(gate) = gate {
-        gate.before(round.tag)?;
+    if let Some(hook) = hook {
+        hook.before(round.tag)?;
     }
     count(&shared.counters.rounds, u64::from(!round.batches.is_empty()));
     for role in [Role::Bulk, Role::Index] {
@@ -55,16 +57,14 @@ fn carry_out(shared: &Shared, round: &Round, gate: Option<&dyn Gate>) -> Result<
             sweep(target, batch, options, &shared.counters)?;
         }
     }
-    if round.barrier.is_some() || gate.is_some() {
+    if round.barrier.is_some() || hook.is_some() {
         sync_all(shared)?;
     }
-    gate.map_or(Ok(()), |gate| gate.after(round.tag))
+    hook.map_or(Ok(()), |hook| hook.after(round.tag))
 }
 
 fn sync_all(shared: &Shared) -> Result<()> {
-    let targets: Vec<Arc<Target>> =
-        shared.state.lock().queues.iter().map(|queue| Arc::clone(&queue.target)).collect();
-    for target in targets.iter().filter(|target| target.unsynced_bytes() > 0) {
+    for target in shared.targets().iter().filter(|target| target.unsynced_bytes() > 0) {
         count(&shared.counters.syncs, 1);
         target.sync()?;
     }

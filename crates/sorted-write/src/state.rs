@@ -1,4 +1,4 @@
-//! What writers, readers and the writing thread share.
+//! The state shared by callers and the writing thread.
 
 use std::sync::Arc;
 
@@ -10,27 +10,29 @@ use crate::options::{Options, Role};
 use crate::stats::{Counters, Stats};
 use crate::target::Target;
 
-/// What somebody else has to say about a round: the log of a page file.
-pub(crate) trait Gate: Send + Sync {
-    /// Before the first byte is written. `last` is the greatest tag of the writes in the round.
+/// Callbacks before and after a round, by which a page file maintains its write-ahead log.
+pub(crate) trait RoundHook: Send + Sync {
+    /// Runs before the first byte of the round is written. `last` is the greatest tag of the writes
+    /// accepted before the round started: in a page file, the LSN of the last one.
     fn before(&self, last: u64) -> Result<()>;
-    /// After all files of the round were synced.
+    /// Runs after all files of the round were synced, with the same value of `last`.
     fn after(&self, last: u64) -> Result<()>;
 }
 
-/// A file, and what is in memory of it: one batch fills while the other is written.
+/// A file and its buffered writes. Callers fill one batch while the writing thread writes the
+/// other.
 pub(crate) struct Queue {
     pub(crate) target: Arc<Target>,
     pub(crate) filling: Batch,
     pub(crate) writing: Option<Arc<Batch>>,
-    /// Emptied memory for the next one.
-    pub(crate) spare: Batch,
-    /// Where the last write given ended.
+    /// An empty batch whose memory is reused for the next one.
+    spare: Batch,
+    /// The file offset at which the last submitted write ends, for the seek distance in [`Stats`].
     last_end: u64,
 }
 
 impl Queue {
-    pub(crate) fn new(target: Target) -> Self {
+    fn new(target: Target) -> Self {
         Self {
             target: Arc::new(target),
             filling: Batch::default(),
@@ -40,7 +42,7 @@ impl Queue {
         }
     }
 
-    /// Where the file ends, with what is in memory.
+    /// Returns the length of the file in bytes, including buffered writes.
     pub(crate) fn end(&self) -> u64 {
         let writing = self.writing.as_ref().map_or(0, |batch| batch.end());
         self.target.end().max(writing).max(self.filling.end())
@@ -49,55 +51,58 @@ impl Queue {
 
 pub(crate) struct State {
     pub(crate) queues: Vec<Queue>,
-    /// The memory that is filling, of bulk and of index files.
+    /// The memory, in bytes, used by the batches being filled: those of bulk files and those of
+    /// index files.
     bulk_bytes: usize,
     index_bytes: usize,
-    /// The greatest tag of what is filling.
+    /// The greatest tag of the writes accepted so far.
     tag: u64,
-    /// Rounds whose memory was given back.
+    /// The number of completed rounds, whose memory was released.
     pub(crate) rounds_done: u64,
-    /// Rounds begun without index files since the last one with them.
+    /// The number of rounds started since the last one that included index files.
     rounds_without_index: u32,
-    /// Barriers are numbered; one that begins takes all that is filling with it.
-    barriers_wanted: u64,
-    barriers_begun: u64,
+    /// The numbers of the last barrier that was requested, started and completed. The round of a
+    /// barrier includes all batches being filled when it starts.
+    barriers_requested: u64,
+    barriers_started: u64,
     barriers_done: u64,
-    pub(crate) is_closing: bool,
+    is_closing: bool,
     latched: Option<Arc<Error>>,
     pub(crate) stats: Stats,
 }
 
-/// A round to be carried out.
+/// A round to be written.
 pub(crate) struct Round {
     pub(crate) batches: Vec<(Arc<Target>, Arc<Batch>)>,
-    /// The number of the barrier it is, if it is one.
+    /// The number of the barrier that the round completes, if any.
     pub(crate) barrier: Option<u64>,
     pub(crate) tag: u64,
 }
 
 impl State {
-    pub(crate) fn check_latch(&self) -> Result<()> {
+    fn check_latch(&self) -> Result<()> {
         match &self.latched {
             Some(source) => Err(Error::Latched { source: Arc::clone(source) }),
             None => Ok(()),
         }
     }
 
-    fn filled(&mut self, role: Role) -> &mut usize {
+    fn used_bytes(&mut self, role: Role) -> &mut usize {
         match role {
             Role::Bulk => &mut self.bulk_bytes,
             Role::Index => &mut self.index_bytes,
         }
     }
 
-    /// Whether memory of a kind is full, so that a round must begin.
+    /// `true` if the memory of bulk files or of index files is full, so that a round must start.
     fn is_full(&self, options: &Options) -> bool {
         self.bulk_bytes >= options.generation_bytes || self.index_bytes >= options.index_bytes
     }
 
-    /// Takes the next round out of what is filling, if there is a reason for one.
+    /// Returns the next round, made of the batches being filled, or `None` if no round is due.
     fn next_round(&mut self, options: &Options) -> Option<Round> {
-        let barrier = (self.barriers_wanted > self.barriers_begun).then_some(self.barriers_wanted);
+        let barrier =
+            (self.barriers_requested > self.barriers_started).then_some(self.barriers_requested);
         if barrier.is_none() && !self.is_full(options) {
             return None;
         }
@@ -106,7 +111,7 @@ impl State {
             || self.rounds_without_index >= options.index_every
             || self.index_bytes >= options.index_bytes;
         if let Some(number) = barrier {
-            self.barriers_begun = number;
+            self.barriers_started = number;
         }
         let mut batches = self.take(Role::Bulk);
         self.bulk_bytes = 0;
@@ -120,14 +125,14 @@ impl State {
 
     fn take(&mut self, role: Role) -> Vec<(Arc<Target>, Arc<Batch>)> {
         let queues = self.queues.iter_mut();
-        let filled = queues.filter(|q| q.target.role == role && !q.filling.is_empty());
+        let nonempty = queues.filter(|q| q.target.role == role && !q.filling.is_empty());
         let take = |queue: &mut Queue| {
             let next = std::mem::take(&mut queue.spare);
             let full = Arc::new(std::mem::replace(&mut queue.filling, next));
             queue.writing = Some(Arc::clone(&full));
             (Arc::clone(&queue.target), full)
         };
-        filled.map(take).collect()
+        nonempty.map(take).collect()
     }
 }
 
@@ -135,9 +140,9 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) state: Mutex<State>,
     pub(crate) counters: Counters,
-    /// For the writing thread: there may be a round.
+    /// Notifies the writing thread that a round may be due or that the writer is closing.
     pub(crate) work: Condvar,
-    /// For all others: a round is over, has begun, or writing stopped.
+    /// Notifies callers that a round has started or ended, or that a failure stopped the writer.
     pub(crate) change: Condvar,
 }
 
@@ -150,8 +155,8 @@ impl Shared {
             tag: 0,
             rounds_done: 0,
             rounds_without_index: 0,
-            barriers_wanted: 0,
-            barriers_begun: 0,
+            barriers_requested: 0,
+            barriers_started: 0,
             barriers_done: 0,
             is_closing: false,
             latched: None,
@@ -166,29 +171,29 @@ impl Shared {
         }
     }
 
-    /// Puts a write behind the others, once there is memory for it.
+    /// Buffers a write. Blocks until there is memory for it.
     pub(crate) fn push(&self, file: usize, offset: u64, bytes: &[u8], tag: u64) -> Result<()> {
         let mut state = self.state.lock();
         loop {
             state.check_latch()?;
             let queue = state.queues.get(file).ok_or(NO_FILE)?;
             let role = queue.target.role;
-            let room = match role {
+            let limit = match role {
                 Role::Bulk => self.options.generation_bytes,
                 Role::Index => self.options.index_bytes,
             };
-            if *state.filled(role) < room {
+            if *state.used_bytes(role) < limit {
                 let queue = &mut state.queues[file];
-                let taken = queue.filling.push(offset, bytes);
+                let memory = queue.filling.push(offset, bytes);
                 let distance = offset.abs_diff(queue.last_end);
                 queue.last_end = offset + bytes.len() as u64;
-                *state.filled(role) += taken;
+                *state.used_bytes(role) += memory;
                 state.tag = state.tag.max(tag);
                 let stats = &mut state.stats;
                 stats.records += 1;
                 stats.record_bytes += bytes.len() as u64;
-                stats.absorbed += u64::from(taken == 0);
-                stats.given_travel_bytes = stats.given_travel_bytes.saturating_add(distance);
+                stats.absorbed += u64::from(memory == 0);
+                stats.unsorted_travel_bytes = stats.unsorted_travel_bytes.saturating_add(distance);
                 if state.is_full(&self.options) {
                     self.work.notify_one();
                 }
@@ -198,28 +203,28 @@ impl Shared {
         }
     }
 
-    /// Waits until all that was written before is on the medium.
+    /// Waits until all writes accepted before this call are durable.
     pub(crate) fn barrier(&self) -> Result<()> {
         let mut state = self.state.lock();
-        let mine = state.barriers_begun + 1;
-        state.barriers_wanted = state.barriers_wanted.max(mine);
+        let number = state.barriers_started + 1;
+        state.barriers_requested = state.barriers_requested.max(number);
         self.work.notify_one();
-        while state.barriers_done < mine {
+        while state.barriers_done < number {
             state.check_latch()?;
             self.change.wait(&mut state);
         }
         Ok(())
     }
 
-    /// Asks for a round of everything, and does not wait for it.
-    pub(crate) fn begin_round(&self) {
+    /// Requests a round of all buffered writes, without waiting for it.
+    pub(crate) fn request_round(&self) {
         let mut state = self.state.lock();
-        let next = state.barriers_begun + 1;
-        state.barriers_wanted = state.barriers_wanted.max(next);
+        let next = state.barriers_started + 1;
+        state.barriers_requested = state.barriers_requested.max(next);
         self.work.notify_one();
     }
 
-    /// The next round, waited for; `None` when it is closed or has failed.
+    /// Waits until a round is due and returns it; `None` if the writer is closed or has failed.
     pub(crate) fn wait_for_round(&self) -> Option<Round> {
         let mut state = self.state.lock();
         loop {
@@ -238,10 +243,10 @@ impl Shared {
         }
     }
 
-    /// Gives the memory of a round back, or latches.
-    pub(crate) fn end_round(&self, round: Round, outcome: Result<()>) {
+    /// Releases the memory of a completed round, or latches the error of a failed one.
+    pub(crate) fn finish_round(&self, round: Round, result: Result<()>) {
         let mut state = self.state.lock();
-        match outcome {
+        match result {
             Ok(()) => {
                 drop(round.batches);
                 for queue in &mut state.queues {
@@ -253,11 +258,29 @@ impl Shared {
                 state.rounds_done += 1;
                 state.barriers_done = round.barrier.unwrap_or(state.barriers_done);
             }
-            // What was being written stays, for readers.
+            // The batches of the failed round stay in memory, so that they can still be read.
             Err(error) => state.latched = Some(Arc::new(error)),
         }
         drop(state);
         self.change.notify_all();
+    }
+
+    /// Adds a file and returns its index in `queues`.
+    pub(crate) fn add_file(&self, target: Target) -> usize {
+        let mut state = self.state.lock();
+        state.queues.push(Queue::new(target));
+        state.queues.len() - 1
+    }
+
+    /// Returns the targets of all files.
+    pub(crate) fn targets(&self) -> Vec<Arc<Target>> {
+        self.state.lock().queues.iter().map(|queue| Arc::clone(&queue.target)).collect()
+    }
+
+    /// Makes the writing thread end after all rounds that are due.
+    pub(crate) fn close(&self) {
+        self.state.lock().is_closing = true;
+        self.work.notify_all();
     }
 
     pub(crate) fn latch(&self, error: Error) {
@@ -267,4 +290,4 @@ impl Shared {
     }
 }
 
-const NO_FILE: Error = Error::Invalid("the file is not one of this writer");
+const NO_FILE: Error = Error::Invalid("the file id does not belong to this writer");

@@ -1,35 +1,37 @@
-//! What is counted.
+//! Counters of a writer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters since the start.
+/// Counters since the writer was started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Writes accepted; a long one counts for each of its parts.
+    /// The number of writes accepted. If a write was split, each part counts.
     pub records: u64,
-    /// Their bytes.
+    /// The total length of the accepted writes, in bytes.
     pub record_bytes: u64,
-    /// Of these, writes that replaced bytes still in memory, and took nothing.
+    /// The number of accepted writes that only overwrote buffered bytes and therefore took no
+    /// memory.
     pub absorbed: u64,
-    /// Sweeps over the files.
+    /// The number of rounds with at least one write.
     pub rounds: u64,
-    /// Write requests.
+    /// The number of write requests to the files.
     pub writes: u64,
-    /// Bytes of them.
+    /// The total length of the write requests, in bytes.
     pub written_bytes: u64,
-    /// Read requests: of what lies between pieces of a unit, or of a gap that was filled.
+    /// The number of read requests, for partially written units and filled gaps.
     pub reads: u64,
-    /// Bytes of them.
+    /// The total length of the read requests, in bytes.
     pub read_bytes: u64,
-    /// Syncs.
+    /// The number of syncs of files.
     pub syncs: u64,
-    /// How far a head would go for the writes in the order they were given.
-    pub given_travel_bytes: u64,
-    /// How far it goes from write request to write request.
+    /// The total seek distance, in bytes, that the accepted writes would have in the order of their
+    /// submission.
+    pub unsorted_travel_bytes: u64,
+    /// The total seek distance of the write requests, in bytes.
     pub travel_bytes: u64,
 }
 
-/// The counters themselves.
+/// The counters that the writing thread updates.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) rounds: AtomicU64,
@@ -46,8 +48,8 @@ pub(crate) fn count(counter: &AtomicU64, more: u64) {
 }
 
 impl Counters {
-    /// With what was counted elsewhere.
-    pub(crate) fn fill(&self, stats: Stats) -> Stats {
+    /// Returns `stats` with the fields of the writing thread replaced by these counters.
+    pub(crate) fn merge(&self, stats: Stats) -> Stats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
             rounds: get(&self.rounds),

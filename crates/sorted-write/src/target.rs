@@ -1,4 +1,5 @@
-//! A file that is written to: past the page cache in whole units, through it where it ends.
+//! A file to be written: its whole units with direct I/O, the bytes after them through the page
+//! cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,22 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use haul_disk::{Disk, Durability, File, Open, PAGE_BYTES, align_down, probe};
 
 use crate::error::Result;
-use crate::options::{Options, Role, Ways};
+use crate::options::{IoSettings, Options, Role};
 use crate::plan::Rules;
 
-/// An open file, and how it is written.
+/// An open file and its I/O settings.
 ///
-/// It has two descriptors. Requests of whole units, all within the file, go past the page cache:
-/// so they reach the device in the order they are made and at once, and memory holds no second
-/// copy. What lies behind the last whole unit goes through the cache, byte for byte, for a direct
-/// write there would make the file longer than it is. The two never share a page in one round, and
-/// one sync is for both.
+/// The file has two descriptors. Requests of whole units use `O_DIRECT`: they reach the device
+/// immediately and in order, without a copy in the page cache. Bytes after the last whole unit are
+/// written through the page cache, because a direct write of a whole unit would extend the file.
+/// Within a round, no page is written through both descriptors, and one sync covers both.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) direct: Arc<dyn File>,
     pub(crate) buffered: Arc<dyn File>,
     pub(crate) role: Role,
-    pub(crate) ways: Ways,
+    pub(crate) io: IoSettings,
     unit_bytes: u64,
     request_bytes_max: u64,
     end: AtomicU64,
@@ -30,10 +30,10 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn open(disk: &dyn Disk, name: &str, role: Role, options: &Options) -> Result<Self> {
-        let how = Open { read_only: options.is_rehearsal, ..Open::default() };
-        let buffered = disk.open(name, Open { random: true, ..how })?;
-        let direct = disk.open(name, Open { direct: true, ..how })?;
-        // A simulated disk has a root that is not there.
+        let open = Open { read_only: options.is_dry_run, ..Open::default() };
+        let buffered = disk.open(name, Open { random: true, ..open })?;
+        let direct = disk.open(name, Open { direct: true, ..open })?;
+        // Probing fails on a simulated disk, whose root does not exist.
         let storage = probe(disk.root().join(name)).ok();
         let unit_bytes = storage.as_ref().map_or(PAGE_BYTES as u64, |s| s.write_unit_bytes());
         let end = AtomicU64::new(buffered.bytes()?);
@@ -41,7 +41,7 @@ impl Target {
             direct,
             buffered,
             role,
-            ways: options.ways(storage.as_ref()),
+            io: options.io_settings(storage.as_ref()),
             unit_bytes,
             request_bytes_max: options.request_bytes_max.max(unit_bytes),
             end,
@@ -49,17 +49,17 @@ impl Target {
         })
     }
 
-    /// What its requests must look like now.
+    /// Returns the constraints on requests for the current file length.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             unit_bytes: self.unit_bytes,
             units_end: align_down(self.end(), self.unit_bytes),
             request_bytes_max: self.request_bytes_max,
-            costs: self.ways.costs,
+            costs: self.io.costs,
         }
     }
 
-    /// Where it ends, without what is still in memory.
+    /// Returns the length of the file in bytes, without buffered writes.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
@@ -68,17 +68,17 @@ impl Target {
         self.unsynced_bytes.load(Ordering::Relaxed)
     }
 
-    /// So many bytes are about to be written.
-    pub(crate) fn will_write(&self, bytes: u64) {
+    /// Adds bytes that are about to be written to the number of unsynced bytes.
+    pub(crate) fn add_unsynced(&self, bytes: u64) {
         self.unsynced_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The file reaches to here.
-    pub(crate) fn reaches(&self, end: u64) {
+    /// Records that the file is at least `end` bytes long.
+    pub(crate) fn extend_to(&self, end: u64) {
         self.end.fetch_max(end, Ordering::AcqRel);
     }
 
-    /// Waits until all that was written is on the medium. A failure is final.
+    /// Syncs the file. If this fails, the writer stops permanently.
     pub(crate) fn sync(&self) -> Result<()> {
         self.buffered.sync(Durability::Data)?;
         self.unsynced_bytes.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The writer as its owner sees it.
+//! The public interface of the writer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,62 +9,65 @@ use haul_disk::{Disk, Op, read_full};
 use crate::error::{Error, Result};
 use crate::options::{Options, Role, WRITE_BYTES_MAX};
 use crate::round;
-use crate::state::{Gate, Queue, Shared};
+use crate::state::{Queue, RoundHook, Shared};
 use crate::stats::Stats;
 use crate::target::Target;
 
-/// A file of a [`SortedWriter`].
+/// The identifier of a file opened by a [`SortedWriter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId(usize);
 
-/// Gathers writes at random places, and writes them in one direction.
+/// A writer that buffers random writes to files and writes them in ascending order of their
+/// offsets.
 ///
-/// All calls may be made from several threads at once. The files are its alone while it is open:
-/// nobody else writes to them.
+/// All methods may be called from several threads at once. No other program may modify the files
+/// while they are open.
 pub struct SortedWriter {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl SortedWriter {
-    /// A writer without files, and its thread.
+    /// Creates a writer without files and starts the writing thread.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for options that cannot work; when no thread can be started.
+    /// Returns [`Error::Invalid`] if an option is invalid, and [`Error::Disk`] if the thread cannot
+    /// be started.
     pub fn start(options: Options) -> Result<Self> {
-        Self::with_gate(options, None)
+        Self::with_hook(options, None)
     }
 
-    pub(crate) fn with_gate(options: Options, gate: Option<Arc<dyn Gate>>) -> Result<Self> {
+    pub(crate) fn with_hook(options: Options, hook: Option<Arc<dyn RoundHook>>) -> Result<Self> {
         options.check()?;
         let shared = Arc::new(Shared::new(options));
-        let thread = round::start(&shared, gate)
+        let thread = round::start(&shared, hook)
             .map_err(|source| haul_disk::Error::new(Op::Open, "the writing thread", source))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Opens a file that is there, to be written in `role`.
+    /// Opens an existing file, so that it can be written and read through this writer.
     ///
     /// # Errors
-    /// As the kernel says.
+    /// Returns [`Error::Disk`] if the file cannot be opened.
     pub fn open(&self, disk: &dyn Disk, name: &str, role: Role) -> Result<FileId> {
         let target = Target::open(disk, name, role, &self.shared.options)?;
-        let mut state = self.shared.state.lock();
-        state.queues.push(Queue::new(target));
-        Ok(FileId(state.queues.len() - 1))
+        Ok(FileId(self.shared.add_file(target)))
     }
 
-    /// Takes a write. Behind the end of the file it makes it longer. It blocks while both
-    /// generations are full. Of overlapping writes the last one stands.
+    /// Buffers a write. If the write ends after the end of the file, the file is extended. If
+    /// writes overlap, the bytes of the last one are kept. The call blocks while the memory of both
+    /// generations is full.
     ///
-    /// More than [`WRITE_BYTES_MAX`] are taken in parts, between which others may come.
+    /// A write of more than [`WRITE_BYTES_MAX`] bytes is split into parts. Writes of other threads
+    /// may be ordered between these parts.
     ///
     /// # Errors
-    /// [`Error::Latched`] after a failure, [`Error::Invalid`] where it would end behind the
-    /// largest offset there is. Nothing was taken then, of a long write perhaps a part.
+    /// Returns [`Error::Latched`] after a failed write or sync, and [`Error::Invalid`] if the write
+    /// ends after the largest file offset or `file` is not a file of this writer. Nothing was
+    /// buffered then, except possibly the first parts of a split write.
     ///
     /// # Durability
-    /// None until [`SortedWriter::barrier`].
+    /// None until [`SortedWriter::barrier`] has returned.
     pub fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> Result<()> {
         self.write_tagged(file, offset, bytes, 0)
     }
@@ -76,7 +79,7 @@ impl SortedWriter {
         bytes: &[u8],
         tag: u64,
     ) -> Result<()> {
-        check_place(offset, bytes.len())?;
+        check_range(offset, bytes.len())?;
         let mut at = offset;
         for part in bytes.chunks(WRITE_BYTES_MAX) {
             self.shared.push(file.0, at, part, tag)?;
@@ -85,110 +88,112 @@ impl SortedWriter {
         Ok(())
     }
 
-    /// Reads up to `buffer.len()` bytes at `offset`, the newest there are, and says how many it
-    /// got: fewer only where the file ends. Also after a failure it shows what was taken.
+    /// Reads up to `buffer.len()` bytes at `offset`, including buffered writes. Returns the number
+    /// of bytes read, which is less than the length of `buffer` only at the end of the file.
+    /// Reading is still possible after a failed write or sync.
     ///
     /// # Errors
-    /// As the kernel says.
+    /// Returns [`Error::Disk`] if the file cannot be read, and [`Error::Invalid`] if the range ends
+    /// after the largest file offset or `file` is not a file of this writer.
     pub fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        check_place(offset, buffer.len())?;
+        check_range(offset, buffer.len())?;
         loop {
             let state = self.shared.state.lock();
             let queue = state.queues.get(file.0).ok_or(NO_FILE)?;
             let rounds_done = state.rounds_done;
-            if let Some(read) = from_memory(queue, offset, buffer) {
+            if let Some(read) = read_buffered(queue, offset, buffer) {
                 return Ok(read);
             }
             let target = Arc::clone(&queue.target);
             drop(state);
-            // Zeros where the file ends in front of what is in memory.
+            // The bytes between the end of the file and buffered writes after it are zeros.
             buffer.fill(0);
             read_full(&*target.buffered, buffer, offset)?;
             let state = self.shared.state.lock();
-            // Where a round ended meanwhile, its bytes may be missing in what was read, and are
-            // no longer in memory.
+            // If a round has ended since the file was read, its bytes may be missing from the bytes
+            // read and are no longer buffered, so the read is repeated.
             if state.rounds_done == rounds_done {
                 let queue = &state.queues[file.0];
-                let there = queue.end().saturating_sub(offset);
-                let read = usize::try_from(there).unwrap_or(usize::MAX).min(buffer.len());
+                let available = queue.end().saturating_sub(offset);
+                let read = usize::try_from(available).unwrap_or(usize::MAX).min(buffer.len());
                 if let Some(writing) = &queue.writing {
-                    writing.lay_over(&mut buffer[..read], offset);
+                    writing.overlay(&mut buffer[..read], offset);
                 }
-                queue.filling.lay_over(&mut buffer[..read], offset);
+                queue.filling.overlay(&mut buffer[..read], offset);
                 return Ok(read);
             }
         }
     }
 
-    /// Waits until everything taken before is on the medium. Barriers that wait at the same time
-    /// share a round.
+    /// Waits until all writes accepted before this call are durable. Concurrent barriers share a
+    /// round.
     ///
     /// # Errors
-    /// [`Error::Latched`]: a write or a sync failed, now or earlier. What of the writes since the
-    /// last barrier survives is not known.
+    /// Returns [`Error::Latched`] if a write or a sync has failed, during this call or earlier. It
+    /// is then unknown whether the writes since the last barrier are durable.
     ///
     /// # Durability
-    /// When this returns `Ok`, every write taken before survives a power cut.
+    /// When this returns `Ok`, every write accepted before this call survives a power cut.
     pub fn barrier(&self) -> Result<()> {
         self.shared.barrier()
     }
 
-    /// Begins to write what is in memory, and does not wait for it.
-    pub(crate) fn begin_round(&self) {
-        self.shared.begin_round();
+    /// Requests a round that writes all buffered writes, without waiting for it.
+    pub(crate) fn request_round(&self) {
+        self.shared.request_round();
     }
 
-    /// Where the file ends, with what is still in memory.
+    /// Returns the length of the file in bytes, including buffered writes.
     #[must_use]
     pub fn end_of(&self, file: FileId) -> u64 {
         self.shared.state.lock().queues.get(file.0).map_or(0, Queue::end)
     }
 
-    /// Counters since the start.
+    /// Returns the counters since the writer was started.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let taken = self.shared.state.lock().stats;
-        self.shared.counters.fill(taken)
+        let stats = self.shared.state.lock().stats;
+        self.shared.counters.merge(stats)
     }
 
-    /// A last barrier, and the end of the thread. Dropping the writer does the same and keeps
-    /// failures to itself.
+    /// Executes a last barrier and ends the writing thread. Dropping the writer does the same and
+    /// ignores errors.
     ///
     /// # Errors
-    /// As [`SortedWriter::barrier`].
+    /// Returns the errors of [`SortedWriter::barrier`].
     pub fn close(mut self) -> Result<()> {
         self.finish()
     }
 
     fn finish(&mut self) -> Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        let synced = self.shared.barrier();
-        self.shared.state.lock().is_closing = true;
-        self.shared.work.notify_all();
+        let result = self.shared.barrier();
+        self.shared.close();
         drop(thread.join());
-        synced
+        result
     }
 }
 
-const NO_FILE: Error = Error::Invalid("the file is not one of this writer");
+const NO_FILE: Error = Error::Invalid("the file id does not belong to this writer");
 
-/// Refuses what would end behind the largest offset of a file.
-pub(crate) fn check_place(offset: u64, bytes: usize) -> Result<()> {
+/// Checks that a range does not end after the largest file offset.
+pub(crate) fn check_range(offset: u64, bytes: usize) -> Result<()> {
     let end = offset.checked_add(bytes as u64);
     if end.is_none_or(|end| i64::try_from(end).is_err()) {
-        return Err(Error::Invalid("it would end behind the largest offset a file can have"));
+        return Err(Error::Invalid("the range ends beyond the largest file offset"));
     }
     Ok(())
 }
 
-/// Where one write in memory has all that is asked for, no file need be read.
-fn from_memory(queue: &Queue, offset: u64, buffer: &mut [u8]) -> Option<usize> {
+/// Copies the requested bytes into `buffer` if a single buffered write contains all of them, so
+/// that the file need not be read. Otherwise returns `None`.
+fn read_buffered(queue: &Queue, offset: u64, buffer: &mut [u8]) -> Option<usize> {
     if buffer.is_empty() {
         return Some(0);
     }
-    let newest = queue.filling.newest_around(offset, buffer.len());
+    let newest = queue.filling.newest_covering(offset, buffer.len());
     newest.map(|_| {
-        queue.filling.lay_over(buffer, offset);
+        queue.filling.overlay(buffer, offset);
         buffer.len()
     })
 }

@@ -1,4 +1,4 @@
-//! The choices a relay leaves to its owner.
+//! The configuration of a relay.
 
 use std::ops::RangeInclusive;
 use std::thread::available_parallelism;
@@ -7,64 +7,72 @@ use std::time::Duration;
 use haul_pipe::PoolOptions;
 use haul_reactor::{Address, TcpOptions};
 
-use crate::choice::Moving;
 use crate::error::{Error, Result};
 use crate::http::HttpOptions;
 use crate::proxy::{Trusted, Version};
 use crate::target::{Balance, CheckOptions};
+use crate::transfer_mode::TransferMode;
 
-/// How a relay behaves.
+/// The configuration of a relay.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where connections are accepted; port 0 is any free one.
+    /// The addresses to accept connections on; port 0 selects any free port.
     pub listen: Vec<Address>,
-    /// Where they go.
+    /// The addresses of the targets, at least one.
     pub targets: Vec<Address>,
-    /// Which of the targets gets a connection.
+    /// The algorithm that selects a target.
     pub balance: Balance,
-    /// How targets are checked.
+    /// Health checks of the targets.
     pub checks: CheckOptions,
-    /// Where metrics and health are told; nowhere.
+    /// The address that serves `/metrics` and `/health`. `None` (the default): the relay serves
+    /// neither.
     pub admin: Option<Address>,
-    /// Each connection begins with a PROXY header, which these may send; none does.
+    /// The clients that may connect; each of their connections must begin with a PROXY header.
+    /// `None` (the default): any client may connect, and no header is expected.
     pub proxy_in: Option<Trusted>,
-    /// The PROXY header targets get; none.
+    /// The version of the PROXY header sent to targets. `None` (the default): no header is sent.
     pub proxy_out: Option<Version>,
-    /// How HTTP is relayed; none: bytes are, whatever they mean.
+    /// Options of HTTP. `None` (the default): the relay does not parse the bytes it moves.
     pub http: Option<HttpOptions>,
-    /// What is bounded.
+    /// Limits on connections, times and bytes.
     pub limits: Limits,
-    /// How connections of TCP are kept, on both sides.
+    /// TCP options of the sockets to clients and to targets.
     pub tcp: TcpOptions,
-    /// Which ways bytes may take.
-    pub moving: Moving,
-    /// The pipes of each thread.
+    /// The transfer methods the relay may use.
+    pub transfer_mode: TransferMode,
+    /// The size and number of the pipes of each thread.
     pub pool: PoolOptions,
-    /// How many threads move bytes, each with its own sockets and pipes; one a core.
+    /// The number of threads, 1 to 1,024; each has its own sockets and pipes. By default one per
+    /// CPU.
     pub threads: usize,
 }
 
-/// Through less nothing is spliced; more the kernel gives to nobody.
+/// The accepted pipe sizes: splicing through a smaller pipe is slower than copying, and the kernel
+/// refuses larger pipes.
 const PIPE_BYTES: RangeInclusive<usize> = (64 << 10)..=(1 << 30);
 
-/// What is bounded, and by how much.
+/// Limits on connections, times and bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once; those that are too many wait until others end. 10,000.
+    /// The maximum number of open client connections; further clients wait in the accept queue.
+    /// Default: 10,000.
     pub connections_max: usize,
-    /// How long a target may take to accept, before the next one is tried. 5 s.
+    /// The time in which a target must accept a connection before the next target is tried.
+    /// Default: 5 s.
     pub connect_time_max: Duration,
-    /// How long a connection may be without any byte. 1 h.
+    /// The time without traffic after which a connection is reset. `None`: unlimited. Default: 1 h.
     pub idle_time_max: Option<Duration>,
-    /// The same, when one side has ended. 10 min.
+    /// The time without traffic after which a connection of which one side has closed is reset.
+    /// `None`: unlimited. Default: 10 min.
     pub half_closed_time_max: Option<Duration>,
-    /// How long a PROXY header may take. 5 s.
+    /// The time within which a PROXY header must arrive. Default: 5 s.
     pub proxy_time_max: Duration,
-    /// How long connections may go on when the relay is told to stop. 30 s.
+    /// The time after the start of draining at which the remaining connections are reset. Default:
+    /// 30 s.
     pub drain_time_max: Duration,
-    /// How many bytes one direction of one connection may take before it is the others' turn.
-    /// 1 MiB.
-    pub share_bytes: usize,
+    /// The bytes after which a direction of a connection lets other connections run; its last burst
+    /// may exceed them. Default: 1 MiB.
+    pub budget_bytes: usize,
 }
 
 impl Default for Limits {
@@ -76,13 +84,13 @@ impl Default for Limits {
             half_closed_time_max: Some(Duration::from_mins(10)),
             proxy_time_max: Duration::from_secs(5),
             drain_time_max: Duration::from_secs(30),
-            share_bytes: 1 << 20,
+            budget_bytes: 1 << 20,
         }
     }
 }
 
 impl Config {
-    /// A relay between these, and everything else as it is by default.
+    /// Creates a configuration with these addresses and defaults for everything else.
     pub fn new(listen: Vec<Address>, targets: Vec<Address>) -> Self {
         Self {
             listen,
@@ -95,36 +103,39 @@ impl Config {
             http: None,
             limits: Limits::default(),
             tcp: TcpOptions::default(),
-            moving: Moving::default(),
+            transfer_mode: TransferMode::default(),
             pool: PoolOptions::default(),
             threads: available_parallelism().map_or(1, usize::from),
         }
     }
 
-    /// Refuses what cannot work.
+    /// Returns an error if a setting is invalid.
     pub(crate) fn check(&self) -> Result<()> {
-        let is_long = |time: Option<Duration>| time.is_none_or(|time| !time.is_zero());
+        let is_positive = |time: Option<Duration>| time.is_none_or(|time| !time.is_zero());
         let limits = &self.limits;
-        let right = [
-            (!self.listen.is_empty(), "there must be an address to listen on"),
-            (!self.targets.is_empty(), "there must be a target"),
-            ((1..=1024).contains(&self.threads), "there may be 1 to 1,024 threads"),
-            (limits.connections_max > 0, "there must be room for one connection"),
-            (limits.share_bytes > 0, "a share must have at least one byte"),
-            (PIPE_BYTES.contains(&self.pool.pipe_bytes), "a pipe has 64 KiB to 1 GiB"),
-            (!limits.connect_time_max.is_zero(), "connecting takes some time"),
-            (!limits.proxy_time_max.is_zero(), "a PROXY header takes some time"),
-            (is_long(limits.idle_time_max), "an idle time must be longer than nothing"),
-            (is_long(limits.half_closed_time_max), "an idle time must be longer than nothing"),
-            (is_long(self.tcp.keepalive), "a keep-alive time must be longer than nothing"),
-            (is_long(self.checks.every), "the time between checks must be longer than nothing"),
-            (self.checks.rise > 0 && self.checks.fall > 0, "rise and fall count from 1 on"),
-            (self.checks.eject_after > 0, "failures count from 1 on"),
+        let rules = [
+            (!self.listen.is_empty(), "no address to listen on is given"),
+            (!self.targets.is_empty(), "no target is given"),
+            ((1..=1024).contains(&self.threads), "the number of threads must be 1 to 1,024"),
+            (limits.connections_max > 0, "the maximum of connections must be at least 1"),
+            (limits.budget_bytes > 0, "the byte budget of a direction must be at least 1"),
+            (PIPE_BYTES.contains(&self.pool.pipe_bytes), "the pipe size must be 64 KiB to 1 GiB"),
+            (!limits.connect_time_max.is_zero(), "the connect timeout must be longer than 0"),
+            (!limits.proxy_time_max.is_zero(), "the PROXY header timeout must be longer than 0"),
+            (is_positive(limits.idle_time_max), "the idle timeout must be longer than 0"),
+            (
+                is_positive(limits.half_closed_time_max),
+                "the half-closed timeout must be longer than 0",
+            ),
+            (is_positive(self.tcp.keepalive), "the TCP keep-alive time must be longer than 0"),
+            (is_positive(self.checks.interval), "the check interval must be longer than 0"),
+            (self.checks.rise > 0 && self.checks.fall > 0, "rise and fall must be at least 1"),
+            (self.checks.eject_after > 0, "the failures before an ejection must be at least 1"),
         ];
         if let Some(Err(why)) = self.http.as_ref().map(HttpOptions::check) {
             return Err(Error::Invalid(why));
         }
-        match right.iter().find(|(is_right, _)| !is_right) {
+        match rules.iter().find(|(is_valid, _)| !is_valid) {
             Some((_, why)) => Err(Error::Invalid(why)),
             None => Ok(()),
         }

@@ -1,95 +1,104 @@
-//! A connection to a target: one attempt after the other, each for a bounded time.
+//! Connects to the targets, one attempt after another, each with a time limit.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use haul_reactor::{Hub, Side, Socket, TcpOptions};
+use haul_reactor::{Context, Socket, SocketKind, TcpOptions};
 use rustix::io::Errno;
 
-use crate::target::{Attempts, Using, is_ours};
+use crate::target::{ActiveTarget, Attempts, is_local_exhaustion};
 
-/// The attempts to connect, until one succeeds.
+/// The attempts to connect one client to a target, until one succeeds.
 #[derive(Debug)]
-pub(crate) struct Connecting {
+pub(crate) struct Connector {
     attempts: Attempts,
-    using: Option<Using>,
+    target: Option<ActiveTarget>,
     tcp: TcpOptions,
     time_max: Duration,
     deadline: Option<Instant>,
 }
 
-/// How far it has come.
+/// The state of the attempts.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// Wait for the socket, until then at most.
+    /// An attempt is in progress: wait for the socket until this deadline.
     Waiting(Instant),
-    /// The socket is connected to this.
-    Connected(Using),
-    /// Every target was tried.
+    /// The socket is connected to this target.
+    Connected(ActiveTarget),
+    /// All targets were tried without success.
     NoTarget,
 }
 
-/// How soon a full queue is looked at again; deadlines are no more exact.
+/// The time between two attempts to connect to a unix socket whose accept queue is full; such
+/// attempts exceed their deadline by up to this time.
 const RETRY_TIME: Duration = Duration::from_millis(100);
 
-impl Connecting {
-    /// Nothing is tried yet. Each attempt may take `time_max`.
+impl Connector {
+    /// Creates a connector that ends each attempt after `time_max`.
     pub(crate) fn new(attempts: Attempts, tcp: TcpOptions, time_max: Duration) -> Self {
-        Self { attempts, using: None, tcp, time_max, deadline: None }
+        Self { attempts, target: None, tcp, time_max, deadline: None }
     }
 
-    /// Begins, or looks whether the attempt under way has ended, and begins the next one when it
-    /// failed. The socket is kept in `far`, where the reactor finds it.
-    pub(crate) fn go_on<M>(&mut self, far: &mut Option<Socket>, hub: &Hub<'_, M>) -> Progress {
-        let now = hub.now();
+    /// Starts an attempt, or checks the one in progress and starts the next if it failed. The
+    /// socket is stored in `upstream`, where the reactor finds it.
+    pub(crate) fn advance<M>(
+        &mut self,
+        upstream: &mut Option<Socket>,
+        reactor: &Context<'_, M>,
+    ) -> Progress {
+        let now = reactor.now();
         loop {
-            if let Some(socket) = far {
+            if let Some(socket) = upstream {
                 if let Some(deadline) = self.deadline.filter(|deadline| now < *deadline)
                     && !socket.is_writable()
                 {
                     return Progress::Waiting(deadline);
                 }
-                let is_connected = socket.is_writable() && socket.connected().is_ok();
-                if let Some(using) = self.over(is_connected, now) {
-                    return Progress::Connected(using);
+                let is_connected = socket.is_writable() && socket.connect_result().is_ok();
+                if let Some(target) = self.finish_attempt(is_connected, now) {
+                    return Progress::Connected(target);
                 }
-                // A port that is connected to itself must be free again for whom it belongs to.
-                far.take().map(Socket::reset).unwrap_or_default();
+                // A socket connected to itself occupies the target's port, so it is reset at once.
+                upstream.take().map(Socket::reset).unwrap_or_default();
             }
-            let Some(using) = self.next(now) else { return Progress::NoTarget };
-            let begun = hub.connect(using.address(), &self.tcp);
-            self.using = Some(using);
-            match begun.and_then(|mut socket| hub.adopt(&mut socket, Side::Far).map(|()| socket)) {
-                Ok(socket) => *far = Some(socket),
-                // The queue of a unix socket is full, and nothing tells when it is not.
+            let Some(target) = self.next(now) else { return Progress::NoTarget };
+            let started = reactor.connect(target.address(), &self.tcp);
+            self.target = Some(target);
+            match started.and_then(|mut socket| {
+                reactor.register(&mut socket, SocketKind::Connected).map(|()| socket)
+            }) {
+                Ok(socket) => *upstream = Some(socket),
+                // The accept queue of a unix socket is full; the kernel does not notify when it has
+                // room.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Progress::Waiting(now + RETRY_TIME);
                 }
-                // No word about the target.
-                Err(error) if Errno::from_io_error(&error).is_some_and(is_ours) => {
-                    self.using = None
+                // A failure for lack of local resources says nothing about the target.
+                Err(error) if Errno::from_io_error(&error).is_some_and(is_local_exhaustion) => {
+                    self.target = None
                 }
-                Err(_) => drop(self.over(false, now)),
+                Err(_) => drop(self.finish_attempt(false, now)),
             }
         }
     }
 
-    /// The target to connect to: once more the one whose queue was full, while its time lasts.
-    fn next(&mut self, now: Instant) -> Option<Using> {
+    /// Returns the next target to try: the same target again if its accept queue was full and its
+    /// deadline has not passed, otherwise the next one.
+    fn next(&mut self, now: Instant) -> Option<ActiveTarget> {
         if self.deadline.is_some_and(|deadline| now < deadline)
-            && let Some(using) = self.using.take()
+            && let Some(target) = self.target.take()
         {
-            return Some(using);
+            return Some(target);
         }
-        self.over(false, now);
+        self.finish_attempt(false, now);
         self.deadline = Some(now + self.time_max);
         self.attempts.next_target()
     }
 
-    /// An attempt is over. What was connected to, if it succeeded.
-    fn over(&mut self, is_connected: bool, now: Instant) -> Option<Using> {
-        let using = self.using.take()?;
-        using.connected(is_connected, now);
-        is_connected.then_some(using)
+    /// Records the result of an attempt; returns the target if it succeeded.
+    fn finish_attempt(&mut self, is_connected: bool, now: Instant) -> Option<ActiveTarget> {
+        let target = self.target.take()?;
+        target.connected(is_connected, now);
+        is_connected.then_some(target)
     }
 }

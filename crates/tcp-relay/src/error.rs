@@ -1,30 +1,31 @@
-//! Why a relay does not start, or stops.
+//! Errors of starting and running a relay.
 
 use std::io;
 
 /// The result of starting or running a relay.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a relay failed.
+/// An error that prevents a relay from starting, or ends it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The owner's mistake; correct the configuration.
+    /// The configuration is invalid; the message names the setting.
     #[error("{0}")]
     Invalid(&'static str),
-    /// Nothing can be accepted there: choose another address, or end who has it.
+    /// The relay cannot listen on an address: choose another address, or stop the process that uses
+    /// it.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// Why.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The kernel refused a thread or what a thread needs.
+    /// The kernel refused a thread or a resource it needs.
     #[error("cannot start a thread of the relay")]
     Start(#[source] io::Error),
-    /// A thread cannot wait for its sockets any more.
+    /// A thread failed to wait for its sockets, or panicked.
     #[error("a thread of the relay failed")]
     Run(#[source] io::Error),
 }

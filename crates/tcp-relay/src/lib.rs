@@ -1,17 +1,19 @@
-//! Connections relayed between TCP and unix sockets: what is small copied, what is large spliced.
+//! A relay for TCP and unix sockets that copies small bursts and splices large ones.
 //!
 //! # What it is
-//! A [`Server`] accepts connections on some addresses, connects each to one of some targets, and
-//! moves bytes both ways until both sides have ended. A thread a core does it, each with its own
-//! listeners, sockets and pipes.
-//! - Each direction of each connection chooses its way while it runs: small bursts are copied, large
-//!   ones spliced through a pipe that is borrowed for the burst ([`Moving`]).
-//! - Targets take turns, or are chosen by load or by client ([`Balance`]); those that do not answer
-//!   are left out ([`CheckOptions`]).
-//! - With [`HttpOptions`] it reads the heads of HTTP/1.1 and writes them anew; bodies pass through as
-//!   before: `docs/relay-http.md`.
-//! - The PROXY protocol tells who the client is, in and out ([`proxy`]).
-//! - [`Stats`] count what was done; an admin address tells them to Prometheus.
+//! A [`Server`] accepts connections on one or more addresses, connects each client to one of its
+//! targets, and moves bytes in both directions until both sides have closed. By default it runs one
+//! thread per CPU; each thread has its own listeners, sockets and pipes.
+//! - Each direction of a connection selects its transfer method again after each burst: it copies
+//!   small bursts and splices large ones through a pipe leased for the burst ([`TransferMode`]).
+//! - The relay selects the target of a connection round-robin, by the fewest open connections, or
+//!   by the client's address ([`Balance`]). While another target is up, it sends no new connections
+//!   to a target that fails ([`CheckOptions`]).
+//! - With [`HttpOptions`] the relay parses the heads of HTTP/1.1 messages and writes new heads; it
+//!   relays bodies as it relays other bytes (`docs/relay-http.md`).
+//! - The relay reads the client's addresses from PROXY protocol headers and sends such headers to
+//!   targets ([`proxy`]).
+//! - [`Stats`] holds the counters of the relay; an admin address serves them to Prometheus.
 //!
 //! # Example
 //! ```
@@ -43,54 +45,62 @@
 //! ```
 //!
 //! # Promises
-//! - **Every byte arrives, once and in order, or the connection is seen to break.** An end is told
-//!   to the other side after the last byte; whatever else ends a side (a reset, a deadline, a target
-//!   that is gone) resets the other one. (A unix socket knows no reset: its peer sees an end.)
-//! - **No byte of one connection reaches another**: a pipe with bytes inside is never used again.
-//! - **What is held is bounded.** A direction takes nothing while its target takes nothing: it holds
-//!   one burst, 64 KiB in memory or what fits in a pipe. Too many connections wait in the kernel.
-//! - **Everybody has a turn.** A direction moves [`Limits::share_bytes`] and lets others go first.
-//! - Who must send a PROXY header and does not, is not believed and not served.
+//! - **Every byte arrives, once and in order, or the connection is reset.** The relay forwards EOF
+//!   after the last byte. Any other end of one side (a reset, a timeout, a failed target) resets
+//!   the other side. (Unix sockets have no reset: the peer of a unix socket reads EOF.)
+//! - **No byte of one connection reaches another connection**: a pipe that holds bytes when its
+//!   lease ends is closed and never reused.
+//! - **Memory is bounded.** A direction reads nothing while its destination is full, so it buffers
+//!   at most one burst: 64 KiB in memory or the content of one pipe. Connections over
+//!   [`Limits::connections_max`] wait in the kernel's accept queue.
+//! - **Connections are scheduled fairly.** A direction moves about [`Limits::budget_bytes`]; then
+//!   the other connections of its thread run.
+//! - If [`Config::proxy_in`] is set, a client that sends no valid PROXY header is disconnected.
 //!
 //! # Cost
-//! An idle connection has two descriptors, no pipe and no buffer. A small burst costs a read and a
-//! write; a large one two splices, and one more call to see that it was all. In steady state no
-//! pipe is made. Where copies end and splices begin was measured: `docs/relay.md`.
+//! An idle connection uses two descriptors, no pipe and no buffer. A small burst costs a read and a
+//! write; a large burst costs two splices, and a third that finds the source empty. In steady state
+//! no pipe is created. `docs/relay.md` has the measurements behind the threshold between copy and
+//! splice.
 //!
 //! # What it is not
-//! Without [`HttpOptions`] it does not look into what it moves. It keeps no copies, ends no TLS, and looks up no names: addresses are numbers.
+//! Without [`HttpOptions`] the relay does not parse the bytes it moves. It caches nothing,
+//! terminates no TLS and resolves no names: addresses are numeric.
 //!
 //! # Inside
-//! `flow.rs` is one direction, and knows nothing of connections: `Flow::run` moves what can be moved
-//! from a socket to another one, `Flow::expect` bounds it to a length that is known, `Flow::put`
-//! lets bytes go first. `Core` is what flows of a thread share. `pair.rs` is two flows between two
-//! sockets, and how they end. `opening.rs` finds out who the client is, `connect.rs` tries the
-//! targets of `target/` one after the other. `relayed.rs` makes a connection of these; `http/` makes
-//! one of flows and of the heads between them, and of a pair when client and target have left HTTP.
-//! `service.rs` serves both to the reactor; `server.rs` has the threads.
+//! `flow/` moves bytes in one direction between two sockets and knows nothing of connections:
+//! `Flow::run` moves bytes until a socket would block, `Flow::set_length` limits the flow to a
+//! known length, `Flow::prepend` adds bytes to send first. All flows of a thread share one
+//! `ThreadContext`. `duplex.rs` runs both directions between two sockets until both have ended.
+//! `preamble.rs` determines the client's addresses; `connect.rs` tries the targets of `target/` one
+//! after another. `stream_session.rs` combines these modules into a connection without HTTP.
+//! `http/` is an HTTP session, which becomes a `Duplex` after an upgrade. `service.rs` runs both
+//! kinds of sessions in the reactor; `server.rs` starts and stops the threads.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[HAProxyPipe\] when to splice, and that ends wait for what is in
-//! the pipe; \[RFC7239\] who a client is told to be; \[ProxyProtocol\]; \[Thaler98\] which target is a client's.
+//! Keys refer to `docs/sources.md`: \[HAProxyPipe\] on when to splice, and on forwarding EOF only
+//! after the content of the pipe; \[RFC7239\] on sending the client's address to targets;
+//! \[ProxyProtocol\]; \[Thaler98\] on selecting the same target for the same client.
 
-mod choice;
 mod config;
 mod connect;
+mod counter;
+mod duplex;
+mod endpoints;
 mod error;
 mod flow;
 mod http;
 mod metrics;
-mod opening;
-mod pair;
+mod preamble;
 pub mod proxy;
-mod relayed;
 mod server;
 mod service;
-mod sockets;
 mod stats;
+mod stream_session;
 mod target;
+mod thread_context;
+mod transfer_mode;
 
-pub use choice::{LARGE_BYTES, Moving};
 pub use config::{Config, Limits};
 pub use error::{Error, Result};
 pub use haul_http1::{ChunkLimits, HeadLimits};
@@ -98,5 +108,6 @@ pub use haul_pipe::{PoolOptions, PoolStats};
 pub use haul_reactor::{Address, TcpOptions};
 pub use http::{HttpOptions, HttpStats};
 pub use server::{Addresses, Handle, Server};
-pub use stats::{Ended, Moved, Stats};
-pub use target::{Balance, CheckOptions, Seen};
+pub use stats::{DirectionStats, EndReason, Stats};
+pub use target::{Balance, CheckOptions, TargetStats};
+pub use transfer_mode::{LARGE_BYTES, TransferMode};

@@ -1,127 +1,93 @@
-//! What was counted, as Prometheus reads it. Pure.
+//! The statistics of a relay in the text format of Prometheus. Performs no I/O.
 
-use std::fmt::Write;
+use haul_admin_endpoint::Exposition;
+use haul_admin_endpoint::MetricType::{Counter, Gauge};
 
 use crate::http::HttpStats;
-use crate::stats::{Ended, Moved, Stats};
-use crate::target::Seen;
+use crate::stats::{EndReason, Stats};
+use crate::target::TargetStats;
 
-/// All counters as text.
+/// Returns the page of all metrics.
 pub(crate) fn text(stats: &Stats) -> String {
-    let mut page = Page::default();
-    page.family("haul_relay_bytes_total", "counter", "Bytes relayed, by direction and way.");
-    for (direction, moved) in directions(stats) {
+    let mut page = Exposition::default();
+    bytes_and_bursts(&mut page, stats);
+    let help = "Fallbacks from splice to copy.";
+    page.family("haul_relay_fallbacks_total", Counter, help)
+        .sample(&[("why", "no_pipe")], stats.no_pipe)
+        .sample(&[("why", "splice_refused")], stats.splice_refused);
+    page.counter("haul_relay_connections_total", "Connections accepted.", stats.accepted);
+    page.gauge("haul_relay_connections", "Open connections.", stats.active);
+    let mut ended =
+        page.family("haul_relay_ended_total", Counter, "Closed connections, by reason.");
+    for reason in EndReason::ALL {
+        ended.sample(&[("how", reason.name())], stats.ended(reason));
+    }
+    page.family("haul_relay_pipes", Gauge, "Pipes, by use.")
+        .sample(&[("use", "leased")], stats.pipes.leased as u64)
+        .sample(&[("use", "free")], stats.pipes.free as u64);
+    page.counter("haul_relay_pipes_made_total", "Pipes created.", stats.pipes.made);
+    let help = "Pipes closed with bytes inside.";
+    page.counter("haul_relay_pipes_closed_total", help, stats.pipes.closed);
+    targets(&mut page, &stats.targets);
+    http(&mut page, &stats.http);
+    page.into_text()
+}
+
+fn bytes_and_bursts(page: &mut Exposition, stats: &Stats) {
+    let directions = [("up", stats.up), ("down", stats.down)];
+    let help = "Bytes relayed, by direction and method.";
+    let mut family = page.family("haul_relay_bytes_total", Counter, help);
+    for (direction, moved) in directions {
         for (way, value) in [("copy", moved.bytes_copied), ("splice", moved.bytes_spliced)] {
-            page.sample(&[("direction", direction), ("way", way)], value);
+            family.sample(&[("direction", direction), ("way", way)], value);
         }
     }
-    page.family("haul_relay_bursts_total", "counter", "Bursts relayed, by direction and way.");
-    for (direction, moved) in directions(stats) {
+    let help = "Bursts relayed, by direction and method.";
+    let mut family = page.family("haul_relay_bursts_total", Counter, help);
+    for (direction, moved) in directions {
         for (way, value) in [("copy", moved.bursts_copied), ("splice", moved.bursts_spliced)] {
-            page.sample(&[("direction", direction), ("way", way)], value);
-        }
-    }
-    page.family("haul_relay_fallbacks_total", "counter", "Copies that should have been splices.");
-    page.sample(&[("why", "no_pipe")], stats.no_pipe);
-    page.sample(&[("why", "splice_refused")], stats.splice_refused);
-    page.family("haul_relay_connections_total", "counter", "Connections accepted.");
-    page.sample(&[], stats.accepted);
-    page.family("haul_relay_connections", "gauge", "Connections there are.");
-    page.sample(&[], stats.active);
-    page.family("haul_relay_ended_total", "counter", "Connections that are over, by their end.");
-    for how in Ended::ALL {
-        page.sample(&[("how", how.name())], stats.ended(how));
-    }
-    page.family("haul_relay_pipes", "gauge", "Pipes there are, by their use.");
-    page.sample(&[("use", "leased")], stats.pipes.leased as u64);
-    page.sample(&[("use", "free")], stats.pipes.free as u64);
-    page.family("haul_relay_pipes_made_total", "counter", "Pipes made.");
-    page.sample(&[], stats.pipes.made);
-    page.family("haul_relay_pipes_closed_total", "counter", "Pipes closed with bytes inside.");
-    page.sample(&[], stats.pipes.closed);
-    page.targets(stats);
-    page.http(&stats.http);
-    page.text
-}
-
-fn directions(stats: &Stats) -> [(&'static str, Moved); 2] {
-    [("up", stats.up), ("down", stats.down)]
-}
-
-/// A page, and the name of the family its samples belong to.
-#[derive(Default)]
-struct Page {
-    text: String,
-    name: &'static str,
-}
-
-impl Page {
-    fn family(&mut self, name: &'static str, kind: &str, help: &str) {
-        self.name = name;
-        // Writing to a string cannot fail.
-        writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
-    }
-
-    fn sample(&mut self, labels: &[(&str, &str)], value: u64) {
-        let labels: Vec<_> =
-            labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
-        let labels = match labels.len() {
-            0 => String::new(),
-            _ => format!("{{{}}}", labels.join(",")),
-        };
-        writeln!(self.text, "{}{labels} {value}", self.name).ok();
-    }
-
-    fn targets(&mut self, stats: &Stats) {
-        type Value = fn(&Seen) -> u64;
-        let families: [(&'static str, &str, &str, Value); 5] = [
-            ("haul_relay_target_up", "gauge", "Whether connections go there.", |seen| {
-                seen.is_up.into()
-            }),
-            ("haul_relay_target_connections", "gauge", "Connections to it.", |seen| seen.active),
-            ("haul_relay_target_connected_total", "counter", "Connections made.", |seen| {
-                seen.connected
-            }),
-            ("haul_relay_target_failed_total", "counter", "Connections not made.", |seen| {
-                seen.failed
-            }),
-            ("haul_relay_target_checks_failed_total", "counter", "Checks that failed.", |seen| {
-                seen.checks_failed
-            }),
-        ];
-        for (name, kind, help, value) in families {
-            self.family(name, kind, help);
-            for seen in &stats.targets {
-                self.sample(&[("target", &seen.address)], value(seen));
-            }
+            family.sample(&[("direction", direction), ("way", way)], value);
         }
     }
 }
 
-impl Page {
-    fn http(&mut self, http: &HttpStats) {
-        self.family("haul_relay_http_requests_total", "counter", "Requests understood.");
-        self.sample(&[], http.requests);
-        self.family("haul_relay_http_responses_total", "counter", "Responses of targets.");
-        for (class, value) in ["1xx", "2xx", "3xx", "4xx", "5xx"].iter().zip(http.responses) {
-            self.sample(&[("status", class)], value);
+fn targets(page: &mut Exposition, targets: &[TargetStats]) {
+    let mut family = |name, kind, help, value: fn(&TargetStats) -> u64| {
+        let mut family = page.family(name, kind, help);
+        for target in targets {
+            family.sample(&[("target", &target.address)], value(target));
         }
-        self.family("haul_relay_http_answers_total", "counter", "Answers of the relay itself.");
-        for (status, value) in &http.answers {
-            self.sample(&[("status", &status.to_string())], *value);
-        }
-        self.family("haul_relay_http_reused_total", "counter", "Requests on used connections.");
-        self.sample(&[], http.reused);
-        self.family("haul_relay_http_asked_again_total", "counter", "Requests sent again.");
-        self.sample(&[], http.asked_again);
-        self.family("haul_relay_http_tunnels_total", "counter", "Connections that left HTTP.");
-        self.sample(&[], http.tunnels);
-    }
+    };
+    family("haul_relay_target_up", Gauge, "1 if the target gets connections.", |target| {
+        target.is_up.into()
+    });
+    let help = "Open connections to the target.";
+    family("haul_relay_target_connections", Gauge, help, |target| target.active);
+    let help = "Connections established.";
+    family("haul_relay_target_connected_total", Counter, help, |target| target.connected);
+    let help = "Failed connection attempts.";
+    family("haul_relay_target_failed_total", Counter, help, |target| target.failed);
+    let help = "Failed health checks.";
+    family("haul_relay_target_checks_failed_total", Counter, help, |target| target.checks_failed);
 }
 
-/// A label's value, which may be any path.
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+fn http(page: &mut Exposition, http: &HttpStats) {
+    page.counter("haul_relay_http_requests_total", "Valid requests.", http.requests);
+    let help = "Responses of targets, by class.";
+    let mut responses = page.family("haul_relay_http_responses_total", Counter, help);
+    for (class, value) in ["1xx", "2xx", "3xx", "4xx", "5xx"].iter().zip(http.responses) {
+        responses.sample(&[("status", class)], value);
+    }
+    let help = "Responses generated by the relay.";
+    let mut answers = page.family("haul_relay_http_answers_total", Counter, help);
+    for (status, value) in &http.error_responses {
+        answers.sample(&[("status", &status.to_string())], *value);
+    }
+    let help = "Requests on reused connections.";
+    page.counter("haul_relay_http_reused_total", help, http.reused);
+    page.counter("haul_relay_http_asked_again_total", "Requests sent again.", http.retried);
+    let help = "Connections upgraded to a tunnel.";
+    page.counter("haul_relay_http_tunnels_total", help, http.tunnels);
 }
 
 #[cfg(test)]
@@ -129,13 +95,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_counter_has_its_line() {
+    fn counters_are_samples_with_labels() {
         let mut stats = Stats { accepted: 12, ..Stats::default() };
         stats.up.bytes_spliced = 99;
-        stats.ended[Ended::Reset as usize] = 3;
+        stats.ended[EndReason::Reset as usize] = 3;
         stats.http.responses[3] = 7;
-        stats.http.answers.push((408, 6));
-        stats.targets.push(Seen {
+        stats.http.error_responses.push((408, 6));
+        stats.targets.push(TargetStats {
             address: "unix:/a\"b\\".to_owned(),
             is_up: true,
             active: 1,
@@ -159,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_described_once_and_has_samples() {
+    fn each_family_has_one_type_line() {
         let stats = Stats::default();
         let text = text(&stats);
         for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {

@@ -1,4 +1,4 @@
-//! The threads of a relay, how they begin and how they end.
+//! Starts, drains and stops the threads of a relay.
 
 use std::io;
 use std::sync::Arc;
@@ -7,75 +7,75 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_admin_endpoint::{Admin, Told};
+use haul_admin_endpoint::{Admin, StatusSource};
 use haul_pipe::PipePool;
-use haul_reactor::{Address, Gate, Handle as ThreadHandle, Listener, Reactor};
+use haul_reactor::{Address, AdmissionLimit, Handle as ThreadHandle, Listener, Reactor};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::flow::Core;
-use crate::http::Spares;
+use crate::http::IdlePool;
 use crate::metrics;
-use crate::relayed::Shared;
-use crate::service::Relaying;
+use crate::service::RelayService;
 use crate::stats::{Counters, Stats};
+use crate::stream_session::Shared;
 use crate::target::{Checker, Targets};
+use crate::thread_context::ThreadContext;
 
-/// How many connections the kernel keeps for each listener until they are accepted.
+/// The maximum number of connections in each listener's accept queue.
 const BACKLOG: i32 = 1024;
 
-/// A relay that listens, and serves nobody yet.
+/// A relay that listens but does not accept connections before [`Self::run`].
 pub struct Server {
     addresses: Addresses,
     handle: Handle,
-    news: Receiver<News>,
-    reactors: Vec<Reactor<Relaying>>,
+    events: Receiver<Event>,
+    reactors: Vec<Reactor<RelayService>>,
     threads: Vec<ThreadHandle>,
     drain_time_max: Duration,
     _admin: Option<Admin>,
     _checker: Option<Checker>,
 }
 
-/// Where it listens: the ports that were free are told here.
+/// The addresses a relay listens on, with the ports the kernel chose for port 0.
 #[derive(Debug, Clone)]
 pub struct Addresses {
-    /// In the order of the configuration.
+    /// The addresses of [`Config::listen`], in its order.
     pub listen: Vec<Address>,
-    /// For metrics and health.
+    /// The address that serves `/metrics` and `/health`.
     pub admin: Option<Address>,
 }
 
-/// A relay, as other threads see it.
+/// A handle to a running relay for other threads.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    news: Sender<News>,
-    seen: Arc<Seen>,
+    events: Sender<Event>,
+    monitor: Arc<Monitor>,
 }
 
-/// What is seen of a relay from outside.
+/// State of a running relay that other threads read.
 #[derive(Debug)]
-struct Seen {
+struct Monitor {
     since: Instant,
     threads: Vec<(Arc<Counters>, PipePool)>,
     targets: Arc<Targets>,
-    is_ending: AtomicBool,
+    is_draining: AtomicBool,
 }
 
-/// What the thread that waits for the end hears.
+/// An event for the thread that runs [`Server::run`].
 #[derive(Debug)]
-enum News {
+enum Event {
     Drain,
     Stop,
-    Ended(usize),
+    ThreadEnded(usize),
 }
 
 impl Server {
-    /// Listens, and begins to check the targets. Clients may connect from now on; they are served
-    /// from [`Self::run`] on.
+    /// Binds the addresses and starts the health checks. The kernel queues connections from then
+    /// on; the relay accepts them once [`Self::run`] is called.
     ///
     /// # Errors
-    /// When the configuration cannot work, an address is taken, or the kernel refuses what it
-    /// needs.
+    /// Returns an error if the configuration is invalid, an address is in use, or the kernel
+    /// refuses a resource.
     pub fn bind(config: Config) -> Result<Self> {
         config.check()?;
         let listen = listeners(&config)?;
@@ -88,39 +88,40 @@ impl Server {
             proxy_out: config.proxy_out,
             http: config.http,
         });
-        let gate = Gate::new(config.limits.connections_max);
+        let limit = AdmissionLimit::new(config.limits.connections_max);
         let (mut reactors, mut threads) = (Vec::new(), Vec::new());
         let mut listen = Some(listen);
         for number in (0..config.threads).rev() {
-            // The last thread takes the first listeners: every other one has its own.
+            // Thread 0, created last, takes the original listeners; every other thread gets
+            // duplicates.
             let own = match (number, &listen) {
                 (0, _) => listen.take().unwrap_or_default(),
-                (_, Some(first)) => another(first)?,
+                (_, Some(first)) => duplicate(first)?,
                 (_, None) => Vec::new(),
             };
-            let core = Core::new(PipePool::new(config.pool), config.moving);
-            threads.push((Arc::clone(&core.counters), core.pool.clone()));
-            let spares = Spares::new(shared.http.as_ref());
+            let thread = ThreadContext::new(PipePool::new(config.pool), config.transfer_mode);
+            threads.push((Arc::clone(&thread.counters), thread.pool.clone()));
+            let idle_pool = IdlePool::new(shared.http.as_ref());
             let (shared, proxy_in) = (Arc::clone(&shared), config.proxy_in.clone());
-            let service = Relaying { shared, core, proxy_in, spares };
-            reactors.push(Reactor::new(service, own, gate.clone()).map_err(Error::Start)?);
+            let service = RelayService { shared, thread, proxy_in, idle_pool };
+            reactors.push(Reactor::new(service, own, limit.clone()).map_err(Error::Start)?);
         }
-        let seen = Arc::new(Seen {
+        let monitor = Arc::new(Monitor {
             since: Instant::now(),
             threads,
             targets,
-            is_ending: AtomicBool::new(false),
+            is_draining: AtomicBool::new(false),
         });
-        let admin = config.admin.map(|address| admin(&address, &seen)).transpose()?;
-        let checker = Checker::start(Arc::clone(&seen.targets), config.limits.connect_time_max);
-        let (sender, news) = channel();
+        let admin = config.admin.map(|address| admin(&address, &monitor)).transpose()?;
+        let checker = Checker::start(Arc::clone(&monitor.targets), config.limits.connect_time_max);
+        let (sender, receiver) = channel();
         Ok(Self {
             addresses: Addresses {
                 listen: addresses,
                 admin: admin.as_ref().map(|admin| admin.address().clone()),
             },
-            handle: Handle { news: sender, seen },
-            news,
+            handle: Handle { events: sender, monitor },
+            events: receiver,
             threads: reactors.iter().map(Reactor::handle).collect(),
             reactors,
             drain_time_max: config.limits.drain_time_max,
@@ -129,27 +130,27 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the addresses the relay listens on.
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// For other threads.
+    /// Returns a handle for other threads.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Relays until it is told to end, and its connections have or the time for that is over. What
-    /// was done.
+    /// Relays until [`Handle::stop`] is called, or until [`Handle::drain`] is called and all
+    /// connections have ended or the drain time is over. Returns the final statistics.
     ///
     /// # Errors
-    /// When a thread cannot be started, or cannot go on; the others are ended then.
+    /// Returns an error if a thread cannot be started or fails; the other threads are stopped then.
     pub fn run(mut self) -> Result<Stats> {
         let mut running = Vec::new();
         for (number, reactor) in std::mem::take(&mut self.reactors).into_iter().enumerate() {
-            let ending = Ending(self.handle.news.clone(), number);
+            let notifier = EndNotifier(self.handle.events.clone(), number);
             let started = thread::Builder::new().name(format!("relay-{number}")).spawn(move || {
-                let _told_in_any_case = ending;
+                let _notifies_when_dropped = notifier;
                 reactor.run().map(drop)
             });
             match started {
@@ -163,28 +164,28 @@ impl Server {
         self.wait(running)
     }
 
-    /// Waits for the threads, and does what handles ask for.
+    /// Waits until all threads have ended, and executes commands from handles meanwhile.
     fn wait(&self, mut running: Vec<Option<JoinHandle<io::Result<()>>>>) -> Result<Stats> {
         let mut deadline: Option<Instant> = None;
         let mut result = Ok(());
         while running.iter().any(Option::is_some) {
-            let news = match deadline {
-                None => self.news.recv().map_err(|_none| RecvTimeoutError::Disconnected),
-                Some(at) => self.news.recv_timeout(at.saturating_duration_since(Instant::now())),
+            let event = match deadline {
+                None => self.events.recv().map_err(|_none| RecvTimeoutError::Disconnected),
+                Some(at) => self.events.recv_timeout(at.saturating_duration_since(Instant::now())),
             };
-            match news {
-                Ok(News::Drain) => {
+            match event {
+                Ok(Event::Drain) => {
                     deadline.get_or_insert_with(|| Instant::now() + self.drain_time_max);
                     self.threads.iter().for_each(ThreadHandle::drain);
                 }
-                Ok(News::Ended(number)) => {
+                Ok(Event::ThreadEnded(number)) => {
                     let Some(thread) = running[number].take() else { continue };
                     if let Err(error) = join(thread) {
                         result = Err(Error::Run(error));
                         self.stop();
                     }
                 }
-                Ok(News::Stop) | Err(_) => {
+                Ok(Event::Stop) | Err(_) => {
                     deadline = None;
                     self.stop();
                 }
@@ -198,19 +199,19 @@ impl Server {
     }
 }
 
-/// Tells that a thread is over, when it is dropped.
-struct Ending(Sender<News>, usize);
+/// A guard that reports the end of a thread when it is dropped, even if the thread panics.
+struct EndNotifier(Sender<Event>, usize);
 
-impl Drop for Ending {
+impl Drop for EndNotifier {
     fn drop(&mut self) {
-        // Nobody hears it when the relay is gone.
-        self.0.send(News::Ended(self.1)).ok();
+        // Sending fails only if the relay has ended already.
+        self.0.send(Event::ThreadEnded(self.1)).ok();
     }
 }
 
 fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     thread.join().unwrap_or_else(|_panic| {
-        Err(io::Error::other("it ended in a panic, which is a defect of the relay"))
+        Err(io::Error::other("the thread panicked, which is a defect of the relay"))
     })
 }
 
@@ -222,42 +223,42 @@ fn listeners(config: &Config) -> Result<Vec<Listener>> {
     config.listen.iter().map(bind).collect()
 }
 
-fn another(first: &[Listener]) -> Result<Vec<Listener>> {
-    let another = |listener: &Listener| {
+fn duplicate(first: &[Listener]) -> Result<Vec<Listener>> {
+    let duplicate = |listener: &Listener| {
         let address = listener.address().to_string();
         listener.another().map_err(|source| Error::Listen { address, source })
     };
-    first.iter().map(another).collect()
+    first.iter().map(duplicate).collect()
 }
 
-fn admin(address: &Address, seen: &Arc<Seen>) -> Result<Admin> {
-    Admin::bind(address, Telling(Arc::clone(seen)))
+fn admin(address: &Address, monitor: &Arc<Monitor>) -> Result<Admin> {
+    Admin::bind(address, AdminPages(Arc::clone(monitor)))
         .map_err(|source| Error::Listen { address: address.to_string(), source })
 }
 
-impl Seen {
+impl Monitor {
     fn stats(&self) -> Stats {
         let now = Instant::now();
-        let mut stats = Stats { since: now.duration_since(self.since), ..Stats::default() };
+        let mut stats = Stats { uptime: now.duration_since(self.since), ..Stats::default() };
         for (counters, pool) in &self.threads {
             stats.add(counters, pool.stats());
         }
-        stats.targets = self.targets.seen(now);
+        stats.targets = self.targets.stats(now);
         stats
     }
 }
 
-/// What the admin address tells of it.
-struct Telling(Arc<Seen>);
+/// The pages of the admin address.
+struct AdminPages(Arc<Monitor>);
 
-impl Told for Telling {
+impl StatusSource for AdminPages {
     fn metrics(&self) -> String {
         metrics::text(&self.0.stats())
     }
 
-    fn trouble(&self) -> Option<&'static str> {
-        if self.0.is_ending.load(Relaxed) {
-            return Some("It is told to stop");
+    fn unavailable_reason(&self) -> Option<&'static str> {
+        if self.0.is_draining.load(Relaxed) {
+            return Some("The relay is draining");
         }
         let is_any_up = self.0.targets.is_any_up(Instant::now());
         (!is_any_up).then_some("No target is up")
@@ -265,20 +266,21 @@ impl Told for Telling {
 }
 
 impl Handle {
-    /// Accepts nothing more, and ends when the last connection has, or the time for it is over.
+    /// Stops accepting connections, and ends the relay when all connections have ended or
+    /// [`Limits::drain_time_max`](crate::Limits::drain_time_max) is over.
     pub fn drain(&self) {
-        self.seen.is_ending.store(true, Relaxed);
-        // A relay that is over needs no more.
-        self.news.send(News::Drain).ok();
+        self.monitor.is_draining.store(true, Relaxed);
+        // Sending fails only if the relay has ended.
+        self.events.send(Event::Drain).ok();
     }
 
-    /// Cuts all connections off, and ends.
+    /// Resets all connections and ends the relay.
     pub fn stop(&self) {
-        self.news.send(News::Stop).ok();
+        self.events.send(Event::Stop).ok();
     }
 
-    /// What it did so far.
+    /// Returns the statistics so far.
     pub fn stats(&self) -> Stats {
-        self.seen.stats()
+        self.monitor.stats()
     }
 }

@@ -1,97 +1,105 @@
-//! What a thread of the relay does with its connections.
+//! The service a reactor thread runs: it accepts, drives and closes sessions.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_reactor::{Accepted, Connection, Event, Hub, Next, Service, Side, Socket};
+use haul_reactor::{AcceptInfo, Connection, Context, Event, Next, Service, Socket, SocketKind};
 
-use crate::flow::Core;
-use crate::http::{Around, HttpRelayed, Spares};
+use crate::http::{HttpContext, HttpSession, IdlePool};
 use crate::proxy::Trusted;
-use crate::relayed::{Relayed, Shared};
-use crate::stats::Ended;
+use crate::stats::EndReason;
+use crate::stream_session::{Shared, StreamSession};
+use crate::thread_context::ThreadContext;
 
-/// One thread's part of the relay.
+/// The state of one relay thread.
 #[derive(Debug)]
-pub(crate) struct Relaying {
+pub(crate) struct RelayService {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) core: Core,
+    pub(crate) thread: ThreadContext,
     pub(crate) proxy_in: Option<Trusted>,
-    pub(crate) spares: Spares,
+    pub(crate) idle_pool: IdlePool,
 }
 
-/// A connection, in one of the two ways.
+/// A client's session, with or without HTTP.
 #[derive(Debug)]
-pub(crate) enum Carried {
-    /// Bytes, whatever they mean.
-    Bytes(Box<Relayed>),
-    /// Messages of HTTP.
-    Http(Box<HttpRelayed>),
+pub(crate) enum Session {
+    /// Relays bytes without parsing them.
+    Stream(Box<StreamSession>),
+    /// Relays HTTP messages.
+    Http(Box<HttpSession>),
 }
 
-impl Service for Relaying {
-    type Connection = Carried;
+impl Service for RelayService {
+    type Connection = Session;
     type Message = ();
 
-    fn accepted(
+    fn on_accept(
         &mut self,
         socket: Socket,
-        from: Accepted,
-        hub: &mut Hub<'_, ()>,
-    ) -> Option<Carried> {
-        self.core.counters.accepted.add(1);
+        from: AcceptInfo,
+        reactor: &mut Context<'_, ()>,
+    ) -> Option<Session> {
+        self.thread.counters.accepted.add(1);
         let peer = from.peer.map(|peer| peer.ip());
-        if self.proxy_in.as_ref().is_some_and(|trusted| !trusted.has(peer)) {
-            self.core.counters.ended(Ended::BadProxy);
+        if self.proxy_in.as_ref().is_some_and(|trusted| !trusted.allows(peer)) {
+            self.thread.counters.ended(EndReason::BadProxy);
             socket.reset();
             return None;
         }
-        let is_headed = self.proxy_in.is_some();
-        let (shared, core, now) = (&self.shared, &self.core, hub.now());
+        let expects_header = self.proxy_in.is_some();
+        let (shared, thread, now) = (&self.shared, &self.thread, reactor.now());
         Some(match shared.http {
             None => {
-                let relayed = Relayed::new(socket, is_headed, shared, now);
-                Carried::Bytes(Box::new(relayed))
+                let session = StreamSession::new(socket, expects_header, shared, now);
+                Session::Stream(Box::new(session))
             }
             Some(_) => {
-                let relayed = HttpRelayed::new(socket, is_headed, shared, core, now);
-                Carried::Http(Box::new(relayed))
+                let session = HttpSession::new(socket, expects_header, shared, thread, now);
+                Session::Http(Box::new(session))
             }
         })
     }
 
-    fn drive(&mut self, connection: &mut Carried, _why: Event<()>, hub: &mut Hub<'_, ()>) -> Next {
+    fn drive(
+        &mut self,
+        connection: &mut Session,
+        _why: Event<()>,
+        reactor: &mut Context<'_, ()>,
+    ) -> Next {
         match (connection, &self.shared.http) {
-            (Carried::Bytes(relayed), _) => relayed.go_on(&self.shared, &mut self.core, hub),
-            (Carried::Http(relayed), Some(options)) => {
-                let (shared, core, spares) = (&*self.shared, &mut self.core, &mut self.spares);
-                relayed.go_on(&mut Around { shared, options, core, spares, hub })
+            (Session::Stream(session), _) => {
+                session.advance(&self.shared, &mut self.thread, reactor)
             }
-            (Carried::Http(_), None) => Next::Close,
+            (Session::Http(session), Some(options)) => {
+                let (shared, thread, idle_pool) =
+                    (&*self.shared, &mut self.thread, &mut self.idle_pool);
+                session.advance(&mut HttpContext { shared, options, thread, idle_pool, reactor })
+            }
+            (Session::Http(_), None) => Next::Close,
         }
     }
 
-    fn due(&self) -> Option<Instant> {
-        self.spares.due()
+    fn next_deadline(&self) -> Option<Instant> {
+        self.idle_pool.due()
     }
 
-    fn overdue(&mut self, now: Instant) {
-        self.spares.sweep(now);
+    fn on_deadline(&mut self, now: Instant) {
+        self.idle_pool.sweep(now);
     }
 
-    fn closed(&mut self, connection: Carried) {
-        self.core.counters.ended(match connection {
-            Carried::Bytes(relayed) => relayed.close(),
-            Carried::Http(relayed) => relayed.close(&mut self.spares),
+    fn on_close(&mut self, connection: Session) {
+        self.thread.counters.ended(match connection {
+            Session::Stream(session) => session.close(),
+            Session::Http(session) => session.close(&mut self.idle_pool),
         });
     }
 }
 
-impl Connection for Carried {
-    fn socket(&mut self, side: Side) -> Option<&mut Socket> {
+impl Connection for Session {
+    fn socket(&mut self, side: SocketKind) -> Option<&mut Socket> {
         match self {
-            Self::Bytes(relayed) => relayed.socket(side),
-            Self::Http(relayed) => relayed.socket(side),
+            Self::Stream(session) => session.socket(side),
+            Self::Http(session) => session.socket(side),
         }
     }
 }

@@ -1,95 +1,81 @@
-//! What was done, counted: by each thread for itself, added up when somebody asks.
+//! Counters of each thread, and the statistics that sum them.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use haul_pipe::PoolStats;
 
-use crate::choice::Way;
+use crate::counter::Counter;
 use crate::http::{HttpCounters, HttpStats};
-use crate::target::Seen;
+use crate::target::TargetStats;
+use crate::transfer_mode::TransferMethod;
 
-/// A number that one thread raises and others read.
+/// Bytes and bursts moved in one direction, by [`TransferMethod`].
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    /// Raises it.
-    pub(crate) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Relaxed);
-    }
-
-    /// What it is.
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
-
-/// What one direction moved.
-#[derive(Debug, Default)]
-pub(crate) struct MovedCounters {
+pub(crate) struct DirectionCounters {
     bytes: [Counter; 2],
     bursts: [Counter; 2],
 }
 
-impl MovedCounters {
-    /// Counts one burst that came.
-    pub(crate) fn burst(&self, way: Way, bytes: usize) {
-        self.bytes[way as usize].add(bytes as u64);
-        self.bursts[way as usize].add(1);
+impl DirectionCounters {
+    /// Counts one burst read from the source.
+    pub(crate) fn burst(&self, method: TransferMethod, bytes: usize) {
+        self.bytes[method as usize].add(bytes as u64);
+        self.bursts[method as usize].add(1);
     }
 }
 
 /// The counters of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// From those who connect to the targets.
-    pub(crate) up: MovedCounters,
-    /// From the targets.
-    pub(crate) down: MovedCounters,
-    /// How often there was no pipe, or none that is worth it, so that whatever came was copied.
+    /// Bytes and bursts moved from clients to targets.
+    pub(crate) up: DirectionCounters,
+    /// Bytes and bursts moved from targets to clients.
+    pub(crate) down: DirectionCounters,
+    /// Bursts copied because no pipe, or only one too small, was available.
     pub(crate) no_pipe: Counter,
-    /// Directions that turned to copies because splices are refused.
+    /// Directions that changed to copying because the sockets do not support splice.
     pub(crate) splice_refused: Counter,
     /// Connections accepted.
     pub(crate) accepted: Counter,
-    /// Those that are over, by how they ended.
-    pub(crate) ended: [Counter; ENDS],
-    /// What is counted of HTTP.
+    /// Closed connections, by [`EndReason`].
+    pub(crate) ended: [Counter; END_REASONS],
+    /// Counters of HTTP.
     pub(crate) http: HttpCounters,
 }
 
 impl Counters {
-    /// Counts a connection that is over.
-    pub(crate) fn ended(&self, how: Ended) {
-        self.ended[how as usize].add(1);
+    /// Counts a closed connection.
+    pub(crate) fn ended(&self, reason: EndReason) {
+        self.ended[reason as usize].add(1);
     }
 }
 
-/// How a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// Both sides ended, and every byte was handed on.
+pub enum EndReason {
+    /// Both sides closed cleanly, and every byte was delivered. With HTTP: the session ended after
+    /// a complete response or an error response of the relay, or the client closed between
+    /// requests.
     Clean,
-    /// One side reset the connection, so the other one was reset.
+    /// One side was reset or failed, so the relay reset the other side.
     Reset,
-    /// No byte moved for too long.
+    /// No byte moved within the idle timeout, or the client sent no further HTTP request in time.
     Idle,
-    /// One side had ended, and the other one said nothing for too long.
+    /// One side had closed, and no byte moved within the half-closed timeout.
     HalfClosed,
-    /// No target could be connected to.
+    /// No target accepted a connection.
     NoTarget,
-    /// The PROXY header was missing, wrong or late, or its sender is not trusted.
+    /// The PROXY header was missing, malformed or late, or its sender is not trusted.
     BadProxy,
-    /// The time for connections to end was over.
+    /// The relay was stopped, or the drain time was over before the connection ended.
     Drained,
 }
 
-const ENDS: usize = 7;
+const END_REASONS: usize = 7;
 
-impl Ended {
-    /// All of them.
-    pub const ALL: [Self; ENDS] = [
+impl EndReason {
+    /// All reasons, in the order in which [`Stats`] counts them.
+    pub const ALL: [Self; END_REASONS] = [
         Self::Clean,
         Self::Reset,
         Self::Idle,
@@ -99,7 +85,7 @@ impl Ended {
         Self::Drained,
     ];
 
-    /// Its name in metrics.
+    /// Returns the value of the reason's label in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clean => "clean",
@@ -113,59 +99,59 @@ impl Ended {
     }
 }
 
-/// What one direction moved, so far.
+/// Bytes and bursts moved in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct DirectionStats {
     /// Bytes that were copied.
     pub bytes_copied: u64,
     /// Bytes that were spliced.
     pub bytes_spliced: u64,
-    /// In so many bursts.
+    /// Bursts that were copied.
     pub bursts_copied: u64,
-    /// In so many bursts.
+    /// Bursts that were spliced.
     pub bursts_spliced: u64,
 }
 
-impl Moved {
-    fn add(&mut self, counters: &MovedCounters) {
-        self.bytes_copied += counters.bytes[Way::Copy as usize].get();
-        self.bytes_spliced += counters.bytes[Way::Splice as usize].get();
-        self.bursts_copied += counters.bursts[Way::Copy as usize].get();
-        self.bursts_spliced += counters.bursts[Way::Splice as usize].get();
+impl DirectionStats {
+    fn add(&mut self, counters: &DirectionCounters) {
+        self.bytes_copied += counters.bytes[TransferMethod::Copy as usize].get();
+        self.bytes_spliced += counters.bytes[TransferMethod::Splice as usize].get();
+        self.bursts_copied += counters.bursts[TransferMethod::Copy as usize].get();
+        self.bursts_spliced += counters.bursts[TransferMethod::Splice as usize].get();
     }
 }
 
-/// What a relay did so far.
+/// Statistics of a relay since it started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// For how long it has been running.
-    pub since: Duration,
-    /// From those who connect to the targets.
-    pub up: Moved,
-    /// From the targets.
-    pub down: Moved,
-    /// How often there was no pipe, or none that is worth it, so that whatever came was copied.
+    /// The time since the start.
+    pub uptime: Duration,
+    /// Bytes and bursts moved from clients to targets.
+    pub up: DirectionStats,
+    /// Bytes and bursts moved from targets to clients.
+    pub down: DirectionStats,
+    /// Bursts copied because no pipe, or only one too small, was available.
     pub no_pipe: u64,
-    /// Directions that turned to copies because splices are refused.
+    /// Directions that changed to copying because the sockets do not support splice.
     pub splice_refused: u64,
     /// Connections accepted.
     pub accepted: u64,
-    /// Connections there are.
+    /// Connections open now.
     pub active: u64,
-    /// Those that are over, in the order of [`Ended::ALL`].
-    pub ended: [u64; ENDS],
-    /// What was done with HTTP.
+    /// Closed connections, in the order of [`EndReason::ALL`].
+    pub ended: [u64; END_REASONS],
+    /// Statistics of HTTP.
     pub http: HttpStats,
-    /// The pipes of all threads.
+    /// The counters of the pipe pools, summed over all threads.
     pub pipes: PoolStats,
-    /// Each target.
-    pub targets: Vec<Seen>,
+    /// The statistics of each target, in the order of the configuration.
+    pub targets: Vec<TargetStats>,
 }
 
 impl Stats {
-    /// How many ended so.
-    pub fn ended(&self, how: Ended) -> u64 {
-        self.ended[how as usize]
+    /// Returns the number of connections that ended for `reason`.
+    pub fn ended(&self, reason: EndReason) -> u64 {
+        self.ended[reason as usize]
     }
 
     pub(crate) fn add(&mut self, counters: &Counters, pipes: PoolStats) {
@@ -178,7 +164,7 @@ impl Stats {
             *sum += counter.get();
         }
         self.accepted += counters.accepted.get();
-        // They go on counting meanwhile.
+        // Saturating, because running threads change the counters while they are read.
         self.active = self.accepted.saturating_sub(self.ended.iter().sum());
         self.pipes.made += pipes.made;
         self.pipes.closed += pipes.closed;

@@ -1,17 +1,17 @@
-//! boto3, the client most programs use: `boto3_session.py` asserts everything.
+//! boto3, the most common S3 client. The assertions are in `boto3_session.py`.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use haul_test_image::skip;
+use haul_testing::skip;
 
 use crate::program;
 use crate::server::{KEYS, Server};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/boto3_session.py");
 
-/// The interpreter that has boto3: `HAUL_PYTHON`, else `python3`.
+/// Returns the Python interpreter with boto3: `HAUL_PYTHON`, or `python3`.
 fn python() -> OsString {
     std::env::var_os("HAUL_PYTHON").unwrap_or_else(|| "python3".into())
 }
@@ -23,12 +23,12 @@ pub(crate) fn has_boto3() -> bool {
 
 fn session(start: impl Fn(&Path) -> Server, keys: &[&str]) {
     if !has_boto3() {
-        return skip("python3 has no boto3; HAUL_PYTHON may name one that has");
+        return skip("python3 has no boto3; set HAUL_PYTHON to an interpreter that has it");
     }
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path());
     let mut script = Command::new(python());
-    // No setting of whoever runs the tests reaches the client.
+    // The environment of the test must not configure the client.
     script.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     let output = script.arg(SCRIPT).arg(server.url()).args(keys).output().unwrap();
     println!("{}", String::from_utf8_lossy(&output.stdout));
@@ -38,11 +38,11 @@ fn session(start: impl Fn(&Path) -> Server, keys: &[&str]) {
 }
 
 #[test]
-fn boto3_finds_all_it_uses_with_keys() {
+fn boto3_session_passes_with_keys() {
     session(Server::start_with_keys, &[KEYS.0, KEYS.1]);
 }
 
 #[test]
-fn boto3_finds_all_it_uses_without_keys() {
+fn boto3_session_passes_without_keys() {
     session(Server::start, &[]);
 }

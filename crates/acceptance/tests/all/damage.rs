@@ -1,37 +1,38 @@
-//! Bytes that changed on the medium: what they belong to fails with a message that names file and
-//! offset, and nothing else does.
+//! Corrupted bytes on the disk: reads of the affected object fail with file and offset, and no other
+//! object is affected.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::http::{Answer, Client};
+use haul_testing::noise;
+
+use crate::http::{Client, Response};
 use crate::keys::{list, target};
-use crate::program::{self, files_below, said};
-use crate::random::Random;
+use crate::program::{self, files_below, output_text};
 use crate::server::{SMALL_VOLUMES, Server};
 
 const OBJECTS: usize = 50;
 
-/// The one that gets a file of its own.
+/// The object that is stored in its own file.
 const BIG: usize = 20;
 
-/// One in a volume that was full and is sealed, and one in the volume being written.
+/// An object in a sealed volume, and one in the volume being written.
 const SEALED: usize = 7;
 const CURRENT: usize = OBJECTS - 2;
 
-/// Contents that fill a volume and a part of the next.
+/// Returns the content of an object; all of them fill one volume and a part of the next.
 fn content(number: usize) -> Vec<u8> {
     let bytes = if number == BIG { 5 << 20 } else { 200_000 + 500 * number };
-    Random::new(number as u64).bytes(bytes)
+    noise(number as u64, bytes)
 }
 
-fn get(client: &mut Client, number: usize) -> Answer {
+fn get(client: &mut Client, number: usize) -> Response {
     client.request("GET", &target("hurt", &number.to_string()), b"").unwrap()
 }
 
-/// A store with all objects in it, cleanly closed.
-fn make_store(data: &Path) {
+/// Creates a store with all objects and closes it cleanly.
+fn create_store(data: &Path) {
     let server = Server::start_with(data, SMALL_VOLUMES);
     let mut client = server.client();
     client.request("PUT", "/hurt", b"").unwrap();
@@ -42,7 +43,7 @@ fn make_store(data: &Path) {
     server.stop();
 }
 
-/// Which file holds these bytes, and where in it.
+/// Returns the file that contains these bytes, and their offset.
 fn find(data: &Path, bytes: &[u8]) -> (PathBuf, u64) {
     let found = files_below(data).into_iter().find_map(|file| {
         let content = std::fs::read(&file).unwrap();
@@ -52,8 +53,8 @@ fn find(data: &Path, bytes: &[u8]) -> (PathBuf, u64) {
     found.expect("the content is in one of the files")
 }
 
-/// Flips one bit of an object's content, 1,000 bytes from its start; returns the file.
-fn flip(data: &Path, number: usize) -> PathBuf {
+/// Flips one bit of an object, 1,000 bytes from its start; returns the file.
+fn flip_bit(data: &Path, number: usize) -> PathBuf {
     let (path, start) = find(data, &content(number)[..64]);
     let at = start + 1000;
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
@@ -68,44 +69,44 @@ fn name(path: &Path) -> &str {
 }
 
 fn is_intact(client: &mut Client, number: usize) -> bool {
-    let answer = get(client, number);
-    answer.status == 200 && answer.body == content(number)
+    let response = get(client, number);
+    response.status == 200 && response.body == content(number)
 }
 
-/// `verify` must fail, and name all of this.
-fn assert_verify_tells(data: &Path, names: &[&str]) {
+/// Asserts that `verify` fails and reports all these names.
+fn assert_verify_reports(data: &Path, names: &[&str]) {
     let verify = program::store("verify", data, SMALL_VOLUMES);
-    let told = said(&verify);
-    assert_eq!(verify.status.code(), Some(1), "{told}");
-    assert!(names.iter().all(|name| told.contains(name)), "{told}");
+    let output = output_text(&verify);
+    assert_eq!(verify.status.code(), Some(1), "{output}");
+    assert!(names.iter().all(|name| output.contains(name)), "{output}");
 }
 
 #[test]
-fn a_flipped_bit_fails_one_object_and_is_told() {
+fn flipped_bit_is_reported_and_fails_one_object() {
     let dir = tempfile::tempdir().unwrap();
-    make_store(dir.path());
-    let hurt = [SEALED, CURRENT, BIG];
-    let files = hurt.map(|number| flip(dir.path(), number));
+    create_store(dir.path());
+    let corrupted = [SEALED, CURRENT, BIG];
+    let files = corrupted.map(|number| flip_bit(dir.path(), number));
     assert!(files[0] < files[1], "two volumes: {files:?}");
-    assert_ne!(files[2].parent(), files[0].parent(), "the big object is in no volume");
+    assert_ne!(files[2].parent(), files[0].parent(), "the big object is not in a volume");
     let file_names = files.each_ref().map(|file| name(file));
-    assert_verify_tells(dir.path(), &file_names);
+    assert_verify_reports(dir.path(), &file_names);
 
     let server = Server::start_with(dir.path(), SMALL_VOLUMES);
     let mut client = server.client();
     assert_eq!(list(&mut client, "hurt").len(), OBJECTS);
-    for number in (0..OBJECTS).filter(|number| !hurt.contains(number)) {
-        assert!(is_intact(&mut client, number), "{number} suffers too");
+    for number in (0..OBJECTS).filter(|number| !corrupted.contains(number)) {
+        assert!(is_intact(&mut client, number), "{number} is affected, too");
     }
-    for (number, file) in hurt.into_iter().zip(file_names) {
-        let answer = get(&mut client, number);
-        assert_eq!(answer.status, 500, "{number}");
-        let text = answer.text();
+    for (number, file) in corrupted.into_iter().zip(file_names) {
+        let response = get(&mut client, number);
+        assert_eq!(response.status, 500, "{number}");
+        let text = response.text();
         assert!(text.contains(file) && text.contains("offset"), "{text}");
     }
 
-    // What is damaged can be replaced, which is all that can be done about it.
-    for number in hurt {
+    // A corrupted object can be replaced.
+    for number in corrupted {
         let target = target("hurt", &number.to_string());
         assert_eq!(client.request("PUT", &target, &content(number)).unwrap().status, 200);
         assert!(is_intact(&mut client, number), "{number}");
@@ -114,13 +115,13 @@ fn a_flipped_bit_fails_one_object_and_is_told() {
 }
 
 #[test]
-fn a_truncated_volume_loses_only_what_was_cut_off() {
+fn truncated_volume_loses_only_objects_behind_its_end() {
     const FIRST_LOST: usize = 25;
     let dir = tempfile::tempdir().unwrap();
-    make_store(dir.path());
+    create_store(dir.path());
     let (volume, cut) = find(dir.path(), &content(FIRST_LOST)[..64]);
     OpenOptions::new().write(true).open(&volume).unwrap().set_len(cut + 1000).unwrap();
-    assert_verify_tells(dir.path(), &[name(&volume)]);
+    assert_verify_reports(dir.path(), &[name(&volume)]);
 
     let server = Server::start_with(dir.path(), SMALL_VOLUMES);
     let mut client = server.client();
@@ -128,9 +129,9 @@ fn a_truncated_volume_loses_only_what_was_cut_off() {
     let end = FIRST_LOST + lost.len();
     assert!(lost.iter().copied().eq(FIRST_LOST..end) && (FIRST_LOST + 1..OBJECTS).contains(&end));
     for number in lost {
-        let answer = get(&mut client, number);
-        assert!(matches!(answer.status, 404 | 500), "{number}: {}", answer.status);
+        let response = get(&mut client, number);
+        assert!(matches!(response.status, 404 | 500), "{number}: {}", response.status);
     }
     server.stop();
-    assert_verify_tells(dir.path(), &[name(&volume)]);
+    assert_verify_reports(dir.path(), &[name(&volume)]);
 }

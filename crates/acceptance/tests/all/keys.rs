@@ -1,14 +1,14 @@
-//! Keys in addresses and listings.
+//! Keys in URLs and listings.
 
 use crate::http::Client;
 
-/// The path of a request for an object.
+/// Returns the request target of an object.
 pub(crate) fn target(bucket: &str, key: &str) -> String {
-    format!("/{bucket}/{}", encoded(key))
+    format!("/{bucket}/{}", percent_encode(key))
 }
 
-/// A text as a part of an address; slashes stay.
-fn encoded(text: &str) -> String {
+/// Percent-encodes text for a URL path; slashes are kept.
+fn percent_encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let encode = |byte: u8| {
         if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
@@ -16,8 +16,8 @@ fn encoded(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// A text from a listing that was asked for in the encoding of addresses.
-fn decoded(text: &str) -> String {
+/// Decodes text of a listing requested with `encoding-type=url`.
+fn url_decode(text: &str) -> String {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next().unwrap_or_default().replace('+', " ").into_bytes();
     for piece in pieces {
@@ -28,33 +28,33 @@ fn decoded(text: &str) -> String {
     String::from_utf8(bytes).expect("keys are UTF-8")
 }
 
-/// What stands between `<name>` and `</name>`, each time.
+/// Returns the content of each `<name>` element.
 fn elements<'a>(xml: &'a str, name: &str) -> Vec<&'a str> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     xml.split(&open).skip(1).filter_map(|rest| rest.split(&close).next()).collect()
 }
 
-/// All keys of a bucket, page by page, in the order the server lists them.
+/// Returns all keys of a bucket in the order of the listing, page by page.
 pub(crate) fn list(client: &mut Client, bucket: &str) -> Vec<String> {
     let (mut keys, mut after) = (Vec::new(), String::new());
     loop {
         let target = format!("/{bucket}?list-type=2&encoding-type=url{after}");
-        let answer = client.request("GET", &target, b"").unwrap();
-        let page = answer.text();
-        assert_eq!(answer.status, 200, "{page}");
-        keys.extend(elements(&page, "Key").into_iter().map(decoded));
-        match elements(&page, "NextContinuationToken").first() {
-            Some(token) => after = format!("&continuation-token={}", encoded(token)),
+        let response = client.request("GET", &target, b"").unwrap();
+        let page = response.text();
+        assert_eq!(response.status, 200, "{page}");
+        keys.extend(elements(page, "Key").into_iter().map(url_decode));
+        match elements(page, "NextContinuationToken").first() {
+            Some(token) => after = format!("&continuation-token={}", percent_encode(token)),
             None => return keys,
         }
     }
 }
 
 #[test]
-fn keys_survive_the_way_into_an_address_and_back() {
+fn encoded_keys_round_trip() {
     for key in ["a/b", "a b+c%d&e", "..//ä\n😀?#", "plain-._~"] {
-        assert_eq!(decoded(&encoded(key)), key);
+        assert_eq!(url_decode(&percent_encode(key)), key);
     }
-    assert_eq!(decoded("a+b%2Bc"), "a b+c");
+    assert_eq!(url_decode("a+b%2Bc"), "a b+c");
     assert_eq!(elements("<Key>a</Key><x/><Key></Key>", "Key"), ["a", ""]);
 }

@@ -1,21 +1,21 @@
-//! The server is killed in the middle of sixteen uploading clients, again and again, over the
-//! same data. What it had acknowledged must be there, byte for byte; what it had not must be there
-//! whole or not at all.
+//! The server is killed repeatedly while sixteen clients upload to the same data directory.
+//! Acknowledged objects must be intact; unacknowledged ones must be complete or absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use haul_testing::{Random, noise};
+
 use crate::http::Client;
 use crate::keys::{list, target};
 use crate::program;
-use crate::random::Random;
 use crate::server::{SMALL_VOLUMES, Server};
 
 const CLIENTS: usize = 16;
 const ROUNDS: usize = 4;
 
-/// Content, as the seed and the length it is made from.
+/// The content of an object, as a random seed and a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Content {
     seed: u64,
@@ -23,43 +23,43 @@ struct Content {
 }
 
 impl Content {
-    /// Mostly 1 to 100 KiB, now and then 5 MiB, which goes into a file of its own.
+    /// Chooses a length of 1 to 100 KiB, or in one of 64 cases 5 MiB, which is stored in its own file.
     fn random(random: &mut Random) -> Self {
-        let bytes = match random.between(0, 64) {
+        let bytes = match random.index(64) {
             0 => 5 << 20,
-            _ => random.between(1 << 10, 100 << 10),
+            _ => (1 << 10) + random.index(99 << 10),
         };
-        Self { seed: random.next(), bytes }
+        Self { seed: random.number(), bytes }
     }
 
-    fn make(self) -> Vec<u8> {
-        Random::new(self.seed).bytes(self.bytes)
+    fn generate(self) -> Vec<u8> {
+        noise(self.seed, self.bytes)
     }
 }
 
-/// One uploader: what the server told it of its keys, and what it was not told any more.
+/// A client that uploads, and the expected state of its keys.
 struct Uploader {
     name: usize,
     random: Random,
     /// The last acknowledged content of each key.
     acknowledged: BTreeMap<String, Content>,
-    /// The request the server did not answer: a content or, for a deletion, none.
+    /// The request without a response: the content, or `None` for a deletion.
     pending: Option<(String, Option<Content>)>,
 }
 
 impl Uploader {
-    /// Puts, overwrites and deletes until the server is gone.
+    /// Puts, overwrites and deletes until the server is killed.
     fn upload(&mut self, host: &str, acknowledged: &Sender<()>) {
         let Ok(mut client) = Client::connect(host) else { return };
         loop {
             let (key, content) = self.choose();
             self.pending = Some((key.clone(), content));
             let (method, body) = match content {
-                Some(content) => ("PUT", content.make()),
+                Some(content) => ("PUT", content.generate()),
                 None => ("DELETE", Vec::new()),
             };
-            let Ok(answer) = client.request(method, &target("load", &key), &body) else { return };
-            assert!(matches!(answer.status, 200 | 204), "{key}: {answer:?}");
+            let Ok(response) = client.request(method, &target("load", &key), &body) else { return };
+            assert!(matches!(response.status, 200 | 204), "{key}: {response:?}");
             self.pending = None;
             self.settle(key, content);
             if acknowledged.send(()).is_err() {
@@ -68,16 +68,17 @@ impl Uploader {
         }
     }
 
-    /// Half new keys, half keys it has: three of four of these are overwritten, one is deleted.
+    /// Chooses a new key or, in half of the cases, an existing one, of which a quarter are deleted and
+    /// the others overwritten.
     fn choose(&mut self) -> (String, Option<Content>) {
         let content = Some(Content::random(&mut self.random));
-        let have = self.acknowledged.len();
-        if have == 0 || self.random.between(0, 2) == 0 {
-            return (format!("client {}/{:016x}", self.name, self.random.next()), content);
+        let existing = self.acknowledged.len();
+        if existing == 0 || self.random.index(2) == 0 {
+            return (format!("client {}/{:016x}", self.name, self.random.number()), content);
         }
-        let at = self.random.between(0, have);
-        let key = self.acknowledged.keys().nth(at).expect("it is one of those").clone();
-        (key, content.filter(|_| self.random.between(0, 4) > 0))
+        let at = self.random.index(existing);
+        let key = self.acknowledged.keys().nth(at).expect("the index is in range").clone();
+        (key, content.filter(|_| self.random.index(4) > 0))
     }
 
     fn settle(&mut self, key: String, content: Option<Content>) {
@@ -87,31 +88,31 @@ impl Uploader {
         };
     }
 
-    /// Compares with the server what it acknowledged, and learns what became of the rest.
-    fn compare(&mut self, client: &mut Client, listed: &mut BTreeSet<String>) {
+    /// Checks the acknowledged objects and determines the outcome of the pending request.
+    fn verify(&mut self, client: &mut Client, listed: &mut BTreeSet<String>) {
         if let Some((key, content)) = self.pending.take() {
             let found = get(client, &key);
-            if found == content.map(Content::make) {
+            if found == content.map(Content::generate) {
                 self.settle(key, content);
-            } // Else it must be as it was before, which is looked at now.
+            } // Otherwise the key must be unchanged, which is checked below.
         }
         for (key, content) in &self.acknowledged {
-            assert!(get(client, key) == Some(content.make()), "{key} is not {content:?}");
+            assert!(get(client, key) == Some(content.generate()), "{key} differs from {content:?}");
             assert!(listed.remove(key), "{key} is not listed");
         }
     }
 }
 
 fn get(client: &mut Client, key: &str) -> Option<Vec<u8>> {
-    let answer = client.request("GET", &target("load", key), b"").unwrap();
-    match answer.status {
-        200 => Some(answer.body),
+    let response = client.request("GET", &target("load", key), b"").unwrap();
+    match response.status {
+        200 => Some(response.body),
         404 => None,
-        _ => panic!("{key}: {}", answer.text()),
+        _ => panic!("{key}: {}", response.text()),
     }
 }
 
-/// Lets all uploaders work until `acknowledgements` came, and kills the server at that moment.
+/// Runs all uploaders and kills the server after `acknowledgements` responses.
 fn load_until_killed(server: Server, uploaders: &mut [Uploader], acknowledgements: usize) {
     let (sender, receiver) = channel();
     let host = server.listen.clone();
@@ -122,20 +123,22 @@ fn load_until_killed(server: Server, uploaders: &mut [Uploader], acknowledgement
         }
         drop(sender);
         for count in 0..acknowledgements {
-            receiver.recv().unwrap_or_else(|_| panic!("all clients gave up after {count}"));
+            receiver
+                .recv()
+                .unwrap_or_else(|_| panic!("all clients failed after {count} responses"));
         }
         server.kill();
     });
 }
 
 #[test]
-fn a_kill_under_load_loses_nothing_acknowledged() {
+fn sigkill_under_load_loses_no_acknowledged_object() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random::from_environment();
     let mut uploaders: Vec<_> = (0..CLIENTS)
         .map(|name| Uploader {
             name,
-            random: Random::new(random.next()),
+            random: Random(random.number()),
             acknowledged: BTreeMap::new(),
             pending: None,
         })
@@ -144,16 +147,16 @@ fn a_kill_under_load_loses_nothing_acknowledged() {
     let mut server = Server::start_with(dir.path(), SMALL_VOLUMES);
     assert_eq!(server.client().request("PUT", "/load", b"").unwrap().status, 200);
     for round in 0..ROUNDS {
-        load_until_killed(server, &mut uploaders, random.between(1, 1000));
+        load_until_killed(server, &mut uploaders, 1 + random.index(999));
         server = Server::start_with(dir.path(), SMALL_VOLUMES);
         let mut client = server.client();
         let mut listed: BTreeSet<_> = list(&mut client, "load").into_iter().collect();
         for uploader in &mut uploaders {
-            uploader.compare(&mut client, &mut listed);
+            uploader.verify(&mut client, &mut listed);
         }
-        assert!(listed.is_empty(), "round {round}: nobody uploaded {listed:?}");
-        let kept: usize = uploaders.iter().map(|uploader| uploader.acknowledged.len()).sum();
-        println!("round {round}: {kept} objects are what they should be");
+        assert!(listed.is_empty(), "round {round}: unexpected objects {listed:?}");
+        let objects: usize = uploaders.iter().map(|uploader| uploader.acknowledged.len()).sum();
+        println!("round {round}: {objects} objects are intact");
     }
     server.kill();
     program::assert_success(&program::store("verify", dir.path(), SMALL_VOLUMES));

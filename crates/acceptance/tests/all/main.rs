@@ -1,5 +1,4 @@
-//! Real clients against the real program: what a user does, from outside, with the promises of
-//! the README as what must hold.
+//! Acceptance tests: real clients against the `haul` program, checking the guarantees of the README.
 #![cfg(test)]
 
 mod boto3;
@@ -11,7 +10,6 @@ mod keys;
 mod kill;
 mod large_tree;
 mod program;
-mod random;
 mod rclone;
 mod readme;
 mod relay;

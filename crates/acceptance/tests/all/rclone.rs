@@ -1,16 +1,15 @@
-//! rclone, as people use it to move a tree to a server and back.
+//! rclone: a directory tree synced to a server and back.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use haul_test_image::skip;
+use haul_testing::{Random, skip};
 
 use crate::program::{self, files_below};
-use crate::random::Random;
 use crate::server::{KEYS, Server};
 
-/// rclone without any settings but the server's, and with parts of 5 MiB.
+/// Runs rclone with only the settings of the server, and parts of 5 MiB.
 fn rclone(server: &Server, arguments: &[&str]) -> Output {
     Command::new("rclone")
         .env_clear()
@@ -28,8 +27,8 @@ fn is_installed() -> bool {
     Command::new("rclone").arg("version").output().is_ok_and(|output| output.status.success())
 }
 
-/// A few hundred files: small ones, an empty one, a big one, odd names, deep folders.
-fn make_tree(folder: &Path) {
+/// Creates a few hundred files: small, empty and large ones, unusual names, deep directories.
+fn create_tree(folder: &Path) {
     let mut random = Random::from_environment();
     let mut write = |name: &str, bytes: usize| {
         let path = folder.join(name);
@@ -41,13 +40,13 @@ fn make_tree(folder: &Path) {
     }
     write("empty", 0);
     write("big/12 MiB", 12 << 20);
-    for name in ODD_NAMES {
+    for name in UNUSUAL_NAMES {
         write(&format!("odd/{name}"), 1000);
     }
     write("a/b/c/d/e/f/g/h/i/j/k/l/deep", 1);
 }
 
-const ODD_NAMES: &[&str] = &[
+const UNUSUAL_NAMES: &[&str] = &[
     "with space",
     "plus+and%20percent%",
     "amp&lt<gt>quote\"apostrophe'",
@@ -65,20 +64,20 @@ const ODD_NAMES: &[&str] = &[
     " leading and trailing ",
 ];
 
-/// Names below a folder, with contents.
+/// Returns the relative paths and contents of all files below a folder.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let below = |path: &Path| path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
     files_below(folder).iter().map(|path| (below(path), std::fs::read(path).unwrap())).collect()
 }
 
 #[test]
-fn a_tree_goes_up_is_checked_and_comes_back_the_same() {
+fn tree_round_trips_through_rclone() {
     if !is_installed() {
         return skip("rclone is not installed");
     }
     let dir = tempfile::tempdir().unwrap();
     let [tree, back, data] = ["tree", "back", "data"].map(|name| dir.path().join(name));
-    make_tree(&tree);
+    create_tree(&tree);
     let server = Server::start_with_keys(&data);
     let path = |path: &Path| path.to_str().unwrap().to_owned();
 
@@ -88,16 +87,16 @@ fn a_tree_goes_up_is_checked_and_comes_back_the_same() {
     program::assert_success(&rclone(&server, &check));
     let down = ["copy", ":s3:acceptance/tree", &path(&back)];
     program::assert_success(&rclone(&server, &down));
-    assert!(contents(&tree) == contents(&back), "what came back is not what went up");
+    assert!(contents(&tree) == contents(&back), "the downloaded tree differs");
 
-    // A second sync finds the changes, and only those.
+    // A second sync transfers only the changes.
     std::fs::remove_dir_all(tree.join("many/3")).unwrap();
     std::fs::write(tree.join("empty"), "no more").unwrap();
     let again = rclone(&server, &["-v", up[0], up[1], up[2]]);
     program::assert_success(&again);
-    let said = program::said(&again);
-    let count = |words: &str| said.lines().filter(|line| line.contains(words)).count();
-    assert_eq!((count(": Copied ("), count(": Deleted")), (1, 43), "{said}");
+    let output = program::output_text(&again);
+    let count = |text: &str| output.lines().filter(|line| line.contains(text)).count();
+    assert_eq!((count(": Copied ("), count(": Deleted")), (1, 43), "{output}");
     program::assert_success(&rclone(&server, &check));
     server.stop();
 }

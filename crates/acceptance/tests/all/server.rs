@@ -1,4 +1,4 @@
-//! `haul serve`, running for as long as a test holds it.
+//! A running instance of `haul serve`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -8,36 +8,36 @@ use std::process::{Child, Command, Stdio};
 use crate::http::Client;
 use crate::program;
 
-/// The key pair servers with keys are given.
+/// The key pair of servers that require signatures.
 pub(crate) const KEYS: (&str, &str) = ("AcceptanceKey", "acceptance/secret+0123456789");
 
-/// A server on ports of its own; it is killed when dropped, and the test fails if it panicked.
+/// A server on its own ports, killed when dropped; the test fails if it panicked.
 pub(crate) struct Server {
     child: Child,
     stderr: File,
-    /// Host and port of S3.
+    /// The address of the S3 endpoint.
     pub(crate) listen: String,
-    /// Host and port of the admin page.
+    /// The address of the admin endpoint.
     pub(crate) admin: String,
 }
 
-/// Volumes small enough that a test fills several.
+/// Options for volumes small enough that a test fills several.
 pub(crate) const SMALL_VOLUMES: &[&str] = &["--volume", "8MiB", "--big-object", "1MiB"];
 
 impl Server {
-    /// A server everybody may use, over the store in `data`.
+    /// Starts a server without authentication on the store in `data`.
     pub(crate) fn start(data: &Path) -> Self {
         Self::start_with(data, &[])
     }
 
-    /// The same with more options.
+    /// Starts such a server with additional options.
     pub(crate) fn start_with(data: &Path, options: &[&str]) -> Self {
         let mut command = program::command();
         command.arg("serve").args(options);
         Self::run(command, data)
     }
 
-    /// A server that wants signatures with [`KEYS`].
+    /// Starts a server that requires signatures with [`KEYS`].
     pub(crate) fn start_with_keys(data: &Path) -> Self {
         let mut command = program::command();
         command.arg("serve").env("HAUL_ACCESS_KEY", KEYS.0).env("HAUL_SECRET_KEY", KEYS.1);
@@ -50,33 +50,33 @@ impl Server {
         command.arg(data).stdout(Stdio::piped()).stderr(stderr.try_clone().unwrap());
         let mut child = command.spawn().expect("haul starts");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let ready = lines.by_ref().find_map(|line| two_addresses(&line));
+        let ready = lines.by_ref().find_map(|line| parse_addresses(&line));
         let mut server = Self { child, stderr, listen: String::new(), admin: String::new() };
         let Some((listen, admin)) = ready else {
             panic!("haul serve did not become ready:\n{}", server.log());
         };
         (server.listen, server.admin) = (listen, admin);
-        // Nobody reads what else it says, and it must not wait for a reader.
+        // Drain stdout, so that the process does not block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         server
     }
 
-    /// A new connection to it.
+    /// Opens a connection.
     pub(crate) fn client(&self) -> Client {
-        Client::connect(&self.listen).expect("a running server takes connections")
+        Client::connect(&self.listen).expect("a running server accepts connections")
     }
 
-    /// Where S3 is.
+    /// Returns the URL of the S3 endpoint.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.listen)
     }
 
-    /// Ends it at once, as a crash of the process would.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
     }
 
-    /// Asks it to end, and expects that it does so properly.
+    /// Sends SIGTERM and asserts a successful exit.
     pub(crate) fn stop(mut self) {
         let kill = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
@@ -84,7 +84,7 @@ impl Server {
         assert!(status.success(), "{status}:\n{}", self.log());
     }
 
-    /// What it said on stderr so far.
+    /// Returns its stderr so far.
     pub(crate) fn log(&mut self) -> String {
         let mut log = Vec::new();
         self.stderr.rewind().unwrap();
@@ -99,15 +99,15 @@ impl Drop for Server {
         self.child.wait().ok();
         let log = self.log();
         if std::thread::panicking() {
-            eprintln!("haul serve said:\n{log}");
+            eprintln!("stderr of haul serve:\n{log}");
         } else {
             assert!(!log.contains("panicked at"), "haul serve panicked:\n{log}");
         }
     }
 }
 
-/// The addresses a server says it listens on: S3's first.
-fn two_addresses(line: &str) -> Option<(String, String)> {
+/// Parses the addresses that a server prints: S3, then admin.
+fn parse_addresses(line: &str) -> Option<(String, String)> {
     let mut addresses = line.split("127.0.0.1:").skip(1).map(|rest| {
         let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
         format!("127.0.0.1:{port}")

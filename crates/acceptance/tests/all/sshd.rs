@@ -1,4 +1,4 @@
-//! sshd with keys and a configuration of its own, and clients that know nothing else.
+//! An sshd with its own keys and configuration, and clients that use only these.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -7,33 +7,33 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use haul_test_image::run;
+use haul_testing::run;
 use tempfile::TempDir;
 
-/// Where distributions keep it; it wants to be started by its whole path.
+/// The path of sshd, which must be started by an absolute path.
 const SSHD: &str = "/usr/sbin/sshd";
 
-/// What is not there of the programs this needs.
-pub(crate) fn missing() -> Option<&'static str> {
-    let starts = |name: &&str| Command::new(name).arg("-?").output().is_ok();
-    [SSHD, "ssh", "scp", "ssh-keygen"].into_iter().find(|name| !starts(name))
+/// Returns the first required program that is not installed.
+pub(crate) fn missing_program() -> Option<&'static str> {
+    let is_installed = |name: &&str| Command::new(name).arg("-?").output().is_ok();
+    [SSHD, "ssh", "scp", "ssh-keygen"].into_iter().find(|name| !is_installed(name))
 }
 
-/// A directory with the keys of both sides, and what makes ssh and sshd use nothing else.
+/// A directory with the keys of both sides and a configuration that uses only these.
 pub(crate) struct Keys {
     dir: TempDir,
     user: String,
 }
 
 impl Keys {
-    pub(crate) fn make() -> Self {
+    pub(crate) fn generate() -> Self {
         let keys = Self {
             dir: tempfile::tempdir().unwrap(),
             user: run(Command::new("id").arg("-un")).unwrap(),
         };
         for name in ["host", "user"] {
-            let words = ["-q", "-t", "ed25519", "-N", "", "-f"];
-            run(Command::new("ssh-keygen").args(words).arg(keys.path(name))).unwrap();
+            let options = ["-q", "-t", "ed25519", "-N", "", "-f"];
+            run(Command::new("ssh-keygen").args(options).arg(keys.path(name))).unwrap();
         }
         std::fs::copy(keys.path("user.pub"), keys.path("authorized")).unwrap();
         let host = std::fs::read_to_string(keys.path("host.pub")).unwrap();
@@ -46,7 +46,7 @@ impl Keys {
             keys.path("authorized").display(),
         );
         std::fs::write(keys.path("sshd.conf"), config).unwrap();
-        // Where sshd runs as root it wants this directory, which its service makes at its start.
+        // An sshd run by root requires this directory, which its service normally creates.
         let privileges = Path::new("/run/sshd");
         if std::fs::create_dir(privileges).is_ok() {
             std::fs::set_permissions(privileges, PermissionsExt::from_mode(0o755)).unwrap();
@@ -58,7 +58,7 @@ impl Keys {
         self.dir.path().join(name)
     }
 
-    /// For each connection an sshd of its own, as inetd starts them.
+    /// Starts an sshd for each connection, as inetd does.
     pub(crate) fn serve(&self, target: TcpListener) {
         let config = self.path("sshd.conf");
         thread::spawn(move || {
@@ -73,7 +73,7 @@ impl Keys {
         });
     }
 
-    /// `ssh` or `scp`, which take the same options but for that of the port.
+    /// Returns a command for `ssh` or `scp`, which differ in the option of the port.
     pub(crate) fn client(&self, name: &str, port: &str) -> Command {
         let mut client = Command::new(name);
         client.args(["-q", "-F", "none", "-i"]).arg(self.path("user"));
@@ -93,8 +93,8 @@ impl Keys {
         client
     }
 
-    /// Whom a client asks for.
-    pub(crate) fn host(&self) -> String {
+    /// Returns the destination argument of a client.
+    pub(crate) fn destination(&self) -> String {
         format!("{}@127.0.0.1", self.user)
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that are many, silent or slow.
+//! Many, idle and slow clients.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::CONNECTIONS_MAX;
 
-use crate::world::{Fixed, HEALTH, OK, all, connect, say, start, until};
+use crate::harness::{Fixed, HEALTH, OK, connect, read_to_end, read_until, send, start};
 
-fn is_answered(address: SocketAddr) {
+fn check_health(address: SocketAddr) {
     let mut client = connect(address);
-    say(&mut client, HEALTH);
-    until(&mut client, OK);
+    send(&mut client, HEALTH);
+    read_until(&mut client, OK);
 }
 
-/// Whether the server still waits for it.
+/// `true` if the server has not closed the connection.
 fn is_open(client: &TcpStream) -> bool {
     client.set_nonblocking(true).unwrap();
     let read = (&*client).read(&mut [0]);
@@ -23,47 +23,47 @@ fn is_open(client: &TcpStream) -> bool {
 }
 
 #[test]
-fn silent_clients_hold_nobody_up() {
+fn idle_clients_do_not_delay_others() {
     let (_admin, address) = start(Fixed::default());
     let since = Instant::now();
-    let mut silent: Vec<_> = (0..200).map(|_| connect(address)).collect();
-    silent.iter_mut().step_by(2).for_each(|client| say(client, "GET /heal"));
-    is_answered(address);
-    let still = silent.iter().filter(|client| is_open(client)).count();
-    // Had they been served one after the other, none of them would be there any more.
-    assert!(still >= 100 || since.elapsed() > Duration::from_secs(5), "{still}");
-    // More than there are places for: the last ones have to hurry.
-    silent.extend((0..CONNECTIONS_MAX / 2).map(|_| connect(address)));
-    is_answered(address);
+    let mut idle: Vec<_> = (0..200).map(|_| connect(address)).collect();
+    idle.iter_mut().step_by(2).for_each(|client| send(client, "GET /heal"));
+    check_health(address);
+    let open = idle.iter().filter(|client| is_open(client)).count();
+    // If clients were served one after another, all of these would have timed out by now.
+    assert!(open >= 100 || since.elapsed() > Duration::from_secs(5), "{open}");
+    // Beyond half of the limit the timeout is one second.
+    idle.extend((0..CONNECTIONS_MAX / 2).map(|_| connect(address)));
+    check_health(address);
 }
 
 #[test]
-fn silent_clients_are_closed_in_the_end() {
+fn idle_clients_time_out() {
     let (_admin, address) = start(Fixed::default());
-    let mut silent = connect(address);
-    let mut begun = connect(address);
-    say(&mut begun, "GET /health HTTP/1.1\r\n");
-    assert_eq!((all(&mut silent), all(&mut begun)), (String::new(), String::new()));
+    let mut idle = connect(address);
+    let mut partial = connect(address);
+    send(&mut partial, "GET /health HTTP/1.1\r\n");
+    assert_eq!((read_to_end(&mut idle), read_to_end(&mut partial)), (String::new(), String::new()));
 }
 
 #[test]
-fn who_asks_without_end_and_takes_nothing_is_answered_once_at_a_time() {
+fn client_that_does_not_read_has_one_response_buffered() {
     let metrics_bytes = 64 << 20;
-    let told = Fixed { metrics_bytes, ..Fixed::default() };
-    let (_admin, address) = start(told.clone());
+    let source = Fixed { metrics_bytes, ..Fixed::default() };
+    let (_admin, address) = start(source.clone());
     let mut greedy = connect(address);
-    say(&mut greedy, &"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50));
+    send(&mut greedy, &"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50));
     greedy.read_exact(&mut [0; 100]).unwrap();
     for _ in 0..10 {
-        is_answered(address);
+        check_health(address);
     }
-    assert_eq!(told.asked.load(Relaxed), 1, "the others wait until this one is taken");
-    let mut taken = 100;
+    assert_eq!(source.calls.load(Relaxed), 1, "the next response is built after this one is sent");
+    let mut read_bytes = 100;
     let mut buffer = vec![0; 1 << 16];
-    while told.asked.load(Relaxed) == 1 {
-        taken += greedy.read(&mut buffer).unwrap();
+    while source.calls.load(Relaxed) == 1 {
+        read_bytes += greedy.read(&mut buffer).unwrap();
     }
-    assert!(taken > metrics_bytes / 4, "{taken}");
+    assert!(read_bytes > metrics_bytes / 4, "{read_bytes}");
     drop(greedy);
-    is_answered(address);
+    check_health(address);
 }

@@ -1,4 +1,4 @@
-//! One buffer of records on its way to the medium.
+//! A buffer of records that are written and synced together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,27 +11,28 @@ use crate::lsn::{Lsn, Position};
 use crate::segments::Segment;
 use crate::stats::Counters;
 
-/// A segment that is written to.
+/// The segment that a batch is written to, with its writer.
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
     pub(crate) segment: Arc<Segment>,
     pub(crate) writer: Writer,
 }
 
-/// Records on their way to one segment: whole pages of it, beginning with what is already there.
+/// Records to be written to one segment. The buffer holds whole pages of the segment; the first
+/// page may begin with records that are already synced.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) tail: Tail,
     buffer: AlignedBuf,
-    /// The offset in the segment of the buffer's first byte, a multiple of the page.
+    /// The offset in the segment at which the buffer is written, a multiple of the page length.
     start: u32,
-    /// Bytes at the front of the buffer that are on the medium already. They are written again,
-    /// bit for bit the same, so that a torn page cannot harm them.
+    /// The number of bytes at the beginning of the buffer that are already synced. They are written
+    /// again unchanged, so that a torn write of the page cannot damage them.
     carried: usize,
     used: usize,
-    /// How many records are new, the seal not counted.
+    /// The number of data records in the batch.
     pub(crate) records: u32,
-    /// The last record is the segment's seal.
+    /// `true` if the last record is the seal of the segment.
     pub(crate) sealed: bool,
 }
 
@@ -41,7 +42,8 @@ impl Batch {
         Self { tail, buffer, start, carried: 0, used: 0, records: 0, sealed: false }
     }
 
-    /// Goes on at `end`, with the begun page read back.
+    /// Creates a batch whose first record begins at `end`, and reads the bytes of the page before
+    /// `end`.
     pub(crate) fn resume(tail: Tail, end: u32, buffer_bytes: usize) -> haul_disk::Result<Self> {
         let mut buffer = AlignedBuf::zeroed(buffer_bytes);
         let start = page_start(end);
@@ -50,7 +52,8 @@ impl Batch {
         Ok(Self { tail, buffer, start, carried, used: carried, records: 0, sealed: false })
     }
 
-    /// The batch behind this one in the same segment: it begins with this one's last page.
+    /// Creates the next batch in the same segment, beginning with a copy of the partial last page
+    /// of this batch.
     pub(crate) fn followed_in(&self, mut buffer: AlignedBuf) -> Self {
         let end = self.offset();
         let start = page_start(end);
@@ -64,25 +67,25 @@ impl Batch {
         self.used > self.carried
     }
 
-    /// Where the next record goes in the segment.
+    /// Returns the offset of the next record in the segment.
     pub(crate) fn offset(&self) -> u32 {
         self.start + offset_of(self.used)
     }
 
-    /// The LSN behind its last record.
+    /// Returns the LSN at which the next record will begin.
     pub(crate) fn end(&self) -> Lsn {
         Lsn::new(self.tail.segment.number, self.offset())
     }
 
-    /// Whether a record and a seal behind it fit in what is left of the buffer.
+    /// `true` if a record of `record_bytes` bytes and a seal fit into the rest of the buffer.
     pub(crate) fn fits(&self, record_bytes: usize) -> bool {
         self.used + record_bytes + crate::format::record_bytes(0) <= self.buffer.len()
     }
 
-    /// Puts a record behind the others; there must be room.
+    /// Appends a record, for which [`Self::fits`] must be `true`.
     ///
-    /// Its watermark is where the new records of its batch begin: the batch is written only when
-    /// the one before it has been synced.
+    /// The `synced` field of the record is the LSN of the first record of this batch: the batch is
+    /// written only after the previous batch is synced.
     pub(crate) fn push(
         &mut self,
         kind: Kind,
@@ -103,20 +106,21 @@ impl Batch {
         }
         rest.fill(0);
         self.used += record_bytes(bytes);
-        self.records += u32::from(kind != Kind::Seal);
+        self.records += u32::from(kind == Kind::Data);
         self.sealed = kind == Kind::Seal;
         Position { lsn, payload_bytes }
     }
 
-    /// One write of whole pages and one sync, and how long they took together.
+    /// Writes and syncs the batch: one write of whole pages and one sync. Returns the time they
+    /// took together.
     ///
-    /// 1. The write. After a crash any of its sectors may be there: the carried bytes are the
-    ///    same as before, and new records that are torn do not check out.
-    /// 2. The sync. Now all of them are there, and may be acknowledged.
-    pub(crate) fn carry_out(&mut self, counters: &Counters) -> haul_disk::Result<Duration> {
+    /// 1. Writes the pages. After a crash any subset of the sectors may be on storage: the synced
+    ///    bytes of the first page are unchanged, and torn new records fail their checksum.
+    /// 2. Syncs the file. All records of the batch are now durable and may be acknowledged.
+    pub(crate) fn write_and_sync(&mut self, counters: &Counters) -> haul_disk::Result<Duration> {
         let bytes = align_up(self.used as u64, PAGE_BYTES as u64);
         let whole_pages = usize::try_from(bytes).expect("a buffer fits in memory");
-        // The buffer was used before; what it still holds must not look like a torn tail.
+        // The buffer holds bytes of an earlier batch, which must not look like a torn tail.
         self.buffer[self.used..whole_pages].fill(0);
         let pages = &self.buffer[..whole_pages];
         let took = self.tail.writer.write_and_sync(pages, u64::from(self.start))?;
@@ -124,14 +128,14 @@ impl Batch {
         Ok(took)
     }
 
-    /// The memory, when the batch is done.
-    pub(crate) fn into_buffer(self) -> AlignedBuf {
-        self.buffer
+    /// Returns the buffer and the tail of a batch that was written or is empty.
+    pub(crate) fn into_parts(self) -> (AlignedBuf, Tail) {
+        (self.buffer, self.tail)
     }
 }
 
 fn offset_of(bytes: usize) -> u32 {
-    u32::try_from(bytes).expect("what is in a buffer fits in a segment")
+    u32::try_from(bytes).expect("a buffer is shorter than the longest segment")
 }
 
 fn page_start(offset: u32) -> u32 {

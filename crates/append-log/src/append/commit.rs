@@ -1,169 +1,211 @@
-//! Group commit: while one buffer is being written and synced, the next one fills.
+//! Group commit: while one buffer is written and synced, records are appended to the other one.
 //!
-//! Many threads put records into the filling buffer. Who waits for its record while nobody
-//! commits takes the buffer whole, hands it to the kernel with one write, syncs once, and wakes
-//! everybody whose record was in it: a writer alone does all of it in its own thread. A thread of
-//! the log's own steps in where nobody waits in a call, for futures and for tickets let go.
+//! Many threads append records to the filling batch. A thread that waits for its record while no
+//! thread commits takes the batch, writes it with one request, syncs it once, and notifies the
+//! waiting threads and futures of all its records. A lone writer thus commits in its own thread.
+//! The log's commit thread commits batches for futures and for tickets dropped without waiting.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::Waker;
-use std::thread;
-use std::time::Instant;
+use std::time::Duration;
 
 use haul_disk::{AlignedBuf, Disk};
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::append::batch::{Batch, Tail};
+use crate::append::lock::{Locked, StateLock};
 use crate::append::state::{Next, State};
 use crate::error::Result;
-use crate::names;
+use crate::options::Options;
 use crate::segments::Segment;
 use crate::stats::Counters;
+use crate::sync::{Condvar, RwLock, now, thread};
 
-/// What the threads of a log share.
+/// The state of a log that its threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) state: Mutex<State>,
-    /// The commit thread is wanted, or the log is closing.
-    pub(crate) work: Condvar,
-    /// The preparing thread is wanted, or the log is closing.
+    pub(crate) state: StateLock,
+    /// Notifies the preparing thread that it has work or that the log is closing.
     pub(crate) prepare: Condvar,
-    /// A buffer or a segment became free, or never will.
+    /// Notifies threads waiting to append that a buffer or the next segment is available, or that
+    /// the log has stopped.
     pub(crate) room: Condvar,
-    /// A batch of even or odd number is on the medium, or can be carried out, or never will be.
+    /// Notifies threads waiting for a batch of even or odd number that it is synced, that one of
+    /// them can commit it, or that the log has stopped.
     done: [Condvar; 2],
-    /// More is on the medium, or the log is closing: for readers.
+    /// Notifies readers that more records are synced or that the log is closing or has stopped.
     pub(crate) more: Condvar,
-    /// All segments begun, for readers.
+    /// The segments with records and the segment being written.
     pub(crate) segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
     pub(crate) counters: Counters,
+    /// The time without appends after which a watermark is written; `None` if none is written.
+    pub(super) idle_after: Option<Duration>,
 }
 
-fn parity(generation: u64) -> usize {
-    usize::from(!generation.is_multiple_of(2))
+/// The position at which a log continues after recovery.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) tail: Tail,
+    pub(crate) end: u32,
+    /// `true` if the last record is a close record or a watermark, which prove that all records
+    /// before them were synced, or if the log is new.
+    pub(crate) is_proven: bool,
 }
 
 impl Shared {
-    /// A log that goes on at `end` of `tail`.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         segments: BTreeMap<u32, Arc<Segment>>,
-        tail: Tail,
-        end: u32,
+        start: Start,
         next: Option<Tail>,
-        buffer_bytes: usize,
+        options: &Options,
     ) -> haul_disk::Result<Self> {
-        let filling = Batch::resume(tail, end, buffer_bytes)?;
+        let buffer_bytes = options.buffer_bytes as usize;
+        let filling = Batch::resume(start.tail, start.end, buffer_bytes)?;
+        let mut state = State::new(filling, next, AlignedBuf::zeroed(buffer_bytes));
+        state.unproven_since = (!start.is_proven).then(now);
         Ok(Self {
             disk,
-            state: Mutex::new(State::new(filling, next, AlignedBuf::zeroed(buffer_bytes))),
-            work: Condvar::new(),
+            state: StateLock::new(state),
             prepare: Condvar::new(),
             room: Condvar::new(),
             done: [Condvar::new(), Condvar::new()],
             more: Condvar::new(),
             segments: RwLock::new(segments),
             counters: Counters::default(),
+            idle_after: options.idle_after(),
         })
     }
 
-    /// Waits until the batch of this number is on the medium, carrying it out where nobody does.
-    pub(crate) fn wait_for(&self, generation: u64) -> Result<()> {
-        let mut state = self.state.lock();
-        let parity = parity(generation);
+    /// Returns the condition variable for batch `generation`. Two suffice, because batches are
+    /// committed in order, one at a time.
+    pub(super) fn done(&self, generation: u64) -> &Condvar {
+        &self.done[usize::from(!generation.is_multiple_of(2))]
+    }
+
+    /// Waits until batch `generation` is synced. Commits batches on this thread while no other
+    /// thread does.
+    pub(crate) fn wait_for(&self, state: &mut Locked<'_>, generation: u64) -> Result<()> {
         while !state.is_committed(generation) {
             state.check_latch()?;
             if state.is_committing {
-                state.waiting[parity] += 1;
-                self.done[parity].wait(&mut state);
-                state.waiting[parity] -= 1;
+                state.wait(self.done(generation));
             } else {
-                self.commit(&mut state);
+                self.commit(state);
             }
         }
         Ok(())
     }
 
-    /// Waits until everything appended is on the medium.
-    pub(crate) fn wait_for_all(&self) -> Result<()> {
-        let state = self.state.lock();
+    /// Waits until all records appended before this call are synced.
+    pub(crate) fn wait_for_all(&self, state: &mut Locked<'_>) -> Result<()> {
         state.check_latch()?;
         let behind = if state.filling.has_new() { state.generation + 1 } else { state.generation };
-        drop(state);
-        behind.checked_sub(1).map_or(Ok(()), |last| self.wait_for(last))
+        behind.checked_sub(1).map_or(Ok(()), |last| self.wait_for(state, last))
     }
 
-    /// Lets the commit thread carry out the filling batch.
-    pub(crate) fn want_commit(&self, state: &mut State) {
+    /// Requests that the filling batch be committed, by the commit thread if no other thread does.
+    pub(crate) fn request_commit(&self, state: &mut State) {
         state.is_wanted = true;
         if !state.is_committing {
-            self.work.notify_one();
+            self.state.notify_commit_thread();
         }
     }
 
-    /// The commit thread.
+    /// Runs the commit thread until the log is closed. The thread continues after a failed write or
+    /// sync, because it makes deferred calls.
     pub(crate) fn commit_until_closed(&self) {
         let mut state = self.state.lock();
-        while state.latched.is_none() {
-            if state.is_wanted && state.filling.has_new() && !state.is_committing {
+        loop {
+            let is_wanted = state.is_wanted || state.taken.is_some();
+            if is_wanted && state.can_commit() && state.latched.is_none() {
                 self.commit(&mut state);
             } else if state.is_closing {
                 return;
-            } else {
-                self.work.wait(&mut state);
+            } else if !self.begin_due_watermark(&mut state) {
+                let deadline = self.idle_deadline(&state);
+                state.wait_for_work(deadline);
             }
         }
     }
 
-    /// Carries out the filling batch; nobody else may be at it. The state is unlocked meanwhile.
+    /// Executes the next step of committing a batch. No thread may be writing a batch, and there
+    /// must be something to commit. The caller then checks the state again and calls this function
+    /// until its batch is synced.
     ///
-    /// 1. Those who just left may come back for a moment.
-    /// 2. The other buffer takes the place of the filling one.
-    /// 3. One write, one sync: see [`Batch::carry_out`]. After a crash before it returns, nobody
-    ///    was told anything.
-    /// 4. Everybody in it is told.
-    fn commit(&self, state: &mut MutexGuard<'_, State>) {
+    /// 1. Makes the deferred calls. They may take long or wait for the log, so this thread must not
+    ///    hold a batch during them: another thread may execute any of these steps.
+    /// 2. Waits briefly for the writers of the last batch to append again, then takes the filling
+    ///    batch and replaces it by one with the other buffer. This may allow waiting appends to
+    ///    continue, so the deferred calls are made again.
+    /// 3. Writes and syncs the batch, see [`Batch::write_and_sync`]. No record of the batch is
+    ///    acknowledged before the sync has returned.
+    /// 4. Notifies all threads and futures that wait for the batch.
+    pub(super) fn commit(&self, state: &mut Locked<'_>) {
+        if self.deliver_first(state) {
+            return;
+        }
+        if state.taken.is_none() {
+            self.gather(state);
+            self.take_batch(state);
+            if self.deliver_first(state) {
+                return;
+            }
+        }
+        let Some(mut batch) = state.taken.take() else { return };
         state.is_committing = true;
-        self.gather(state);
-        let mut batch = self.take_batch(state);
-        let outcome = MutexGuard::unlocked(state, || batch.carry_out(&self.counters));
+        let outcome = state.unlocked(|| batch.write_and_sync(&self.counters));
         state.is_committing = false;
         match outcome {
-            Ok(took) => {
-                let pending = state.filling.records;
-                state.gather.batch_done(Instant::now(), took, batch.records, pending);
-                state.synced = batch.end();
-                state.committed += 1;
-                if batch.sealed {
-                    batch.tail.segment.end_at(batch.offset());
-                }
-                state.spare = Some(batch.into_buffer());
-                self.tell(state);
-            }
+            Ok(took) => self.finish_batch(state, batch, took),
             Err(error) => self.latch(state, error),
         }
     }
 
-    /// Unlocks the state again and again until the writers expected are there, or time is up.
-    fn gather(&self, state: &mut MutexGuard<'_, State>) {
-        let (mut now, from) = (Instant::now(), state.filling.records);
+    /// Makes the deferred calls; returns `true` if there were any. Notifies another thread before,
+    /// so that it can commit meanwhile.
+    fn deliver_first(&self, state: &mut Locked<'_>) -> bool {
+        if state.wakers.has_deferred() {
+            self.notify_committer(state);
+        }
+        state.deliver()
+    }
+
+    /// Executes step 4 of [`Self::commit`] and updates the state after a batch is synced.
+    fn finish_batch(&self, state: &mut State, batch: Batch, took: Duration) {
+        let (now, pending) = (now(), state.filling.records);
+        state.gather.batch_done(now, took, batch.records, pending);
+        self.restart_idle_time(state, batch.records, now);
+        state.synced = batch.end();
+        state.committed += 1;
+        if batch.sealed {
+            batch.tail.segment.end_at(batch.offset());
+        }
+        state.keep_buffer(batch);
+        self.notify_committed(state);
+    }
+
+    /// Repeatedly unlocks the state until the expected number of records was appended or the time
+    /// for waiting has passed.
+    fn gather(&self, state: &mut Locked<'_>) {
+        let (mut now, from) = (now(), state.filling.records);
         let Some(wait) = state.gather.wait_for(now, from) else { return };
         let (mut records, mut last) = (from, now);
-        while wait.goes_on(now, records, last) && !state.filling.sealed {
-            MutexGuard::unlocked_fair(state, thread::yield_now);
-            now = Instant::now();
+        state.is_committing = true;
+        while wait.continues(now, records, last) && !state.filling.sealed {
+            state.unlocked_fair(thread::yield_now);
+            now = crate::sync::now();
             if state.filling.records > records {
                 (records, last) = (state.filling.records, now);
             }
         }
+        state.is_committing = false;
         state.gather.waited(from, records);
     }
 
-    /// Puts the other buffer in the place of the filling one.
-    fn take_batch(&self, state: &mut State) -> Batch {
-        let buffer = state.spare.take().expect("only one thread at a time takes the other buffer");
+    /// Moves the filling batch to `taken` and replaces it by a new batch with the other buffer.
+    pub(super) fn take_batch(&self, state: &mut State) {
+        let buffer = state.spare.take().expect("a batch not yet written is committed first");
         let following = if state.filling.sealed {
             let Next::Ready(tail) = std::mem::replace(&mut state.next, Next::Missing) else {
                 unreachable!("a batch is sealed only when the next segment is ready");
@@ -176,65 +218,17 @@ impl Shared {
         };
         state.generation += 1;
         state.is_wanted = false;
-        self.tell_room(state);
-        std::mem::replace(&mut state.filling, following)
+        self.notify_room(state);
+        state.taken = Some(std::mem::replace(&mut state.filling, following));
     }
 
-    /// Puts another batch in the place of the filling one, in which there is nothing new.
-    pub(crate) fn go_on_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
-        let buffer = state.spare.take().expect("nothing is being committed");
-        let batch = batch(buffer);
-        state.spare = Some(std::mem::replace(&mut state.filling, batch).into_buffer());
+    /// Replaces the filling batch, which must have no new records, by a batch in another segment.
+    /// The header of that segment declares the end of the log before it.
+    pub(crate) fn continue_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
+        let buffer = state.spare.take().expect("no batch is being committed");
+        let before = std::mem::replace(&mut state.filling, batch(buffer));
+        state.keep_buffer(before);
+        state.unproven_since = None;
         self.prepare.notify_one();
-    }
-
-    /// Wakes those whose batch is on the medium, and one who can carry out the next.
-    fn tell(&self, state: &mut State) {
-        let committed = state.committed;
-        self.done[parity(committed - 1)].notify_all();
-        state.wakers.retain(|(generation, waker)| {
-            let is_pending = *generation >= committed;
-            if !is_pending {
-                waker.wake_by_ref();
-            }
-            is_pending
-        });
-        self.tell_more(state);
-        self.tell_room(state);
-        if state.waiting[parity(committed)] > 0 {
-            self.done[parity(committed)].notify_one();
-        } else if state.is_wanted {
-            self.work.notify_one();
-        }
-    }
-
-    pub(crate) fn tell_room(&self, state: &mut State) {
-        self.room.notify_all();
-        state.room_wakers.drain(..).for_each(Waker::wake);
-    }
-
-    pub(crate) fn tell_more(&self, state: &mut State) {
-        self.more.notify_all();
-        state.more_wakers.drain(..).for_each(Waker::wake);
-    }
-
-    /// Stops the log for good and tells everybody.
-    pub(crate) fn latch(&self, state: &mut MutexGuard<'_, State>, error: haul_disk::Error) {
-        state.latched = Some(Arc::new(error));
-        state.wakers.drain(..).for_each(|(_, waker)| waker.wake());
-        self.tell_room(state);
-        self.tell_more(state);
-        self.done.iter().for_each(|done| {
-            done.notify_all();
-        });
-        self.work.notify_all();
-        self.prepare.notify_all();
-        // The next opening shall not write to a file whose sync failed. Where the mark cannot be
-        // left either, it still cuts whatever was never acknowledged.
-        MutexGuard::unlocked(state, || {
-            if self.disk.create(names::LATCHED, haul_disk::Open::default()).is_ok() {
-                drop(self.disk.sync_dir(""));
-            }
-        });
     }
 }

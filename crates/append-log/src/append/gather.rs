@@ -1,59 +1,67 @@
-//! How long a batch waits for more: pure.
+//! Decides how long a batch waits for more records. Performs no I/O and does not read the clock.
 //!
-//! Writers that append, wait, and append again come back a moment after their sync. A batch
-//! taken at once would miss them all, and half of them would always wait for two syncs. So whoever
-//! carries out the next batch first lets those come back who just left: for half a sync at most,
-//! and no longer when nobody came for a quarter. One writer alone has nobody to wait for.
+//! A writer that appends a record, waits for its sync, and then appends the next one returns
+//! shortly after the sync. A batch taken at once would contain none of these records, and half of
+//! the writers would always wait for two syncs. The thread that commits the next batch therefore
+//! first waits for the writers of the last one: for half a sync at most, and only until no record
+//! has arrived for a quarter of a sync. A lone writer never waits.
 
 use std::time::{Duration, Instant};
 
-/// What part of a sync is waited at most, and what part without anybody coming.
+/// The maximum duration of a wait, and the maximum time in it without a new record, as a divisor of
+/// the duration of a sync.
 const PART_OF_SYNC: u32 = 2;
 const PART_OF_SYNC_IDLE: u32 = 4;
 
-/// How often in a row at most nobody is waited for, after waiting was of no use.
+/// The maximum number of consecutive batches that skip the wait because earlier waits brought few
+/// records.
 const SKIPS_MAX: u32 = 64;
 
-/// What a batch waits for.
+/// The limits of one wait for more records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// How many records may well come.
+    /// The number of records at which the wait ends.
     pub(crate) expected: u32,
-    /// How long to wait for the next one.
+    /// The time without a new record after which the wait ends.
     pub(crate) idle_max: Duration,
-    /// Until when at most.
+    /// The time at which the wait ends at the latest.
     pub(crate) until: Instant,
 }
 
 impl Wait {
-    /// Whether to go on waiting, with so many records there, the last of which came at `last`.
-    pub(crate) fn goes_on(&self, now: Instant, records: u32, last: Instant) -> bool {
+    /// `true` if the wait continues, given the number of records in the batch and the time `last`
+    /// at which the last one was appended.
+    pub(crate) fn continues(&self, now: Instant, records: u32, last: Instant) -> bool {
         records < self.expected && now < self.until && now < last + self.idle_max
     }
 }
 
-/// What was seen of the batches before.
+/// Statistics of earlier batches, from which the wait of the next one is derived.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {
-    /// How long a sync takes: a moving average.
+    /// The moving average of the time to write and sync a batch.
     sync: Duration,
-    /// How many records the next batch may well have, and until when it is worth waiting.
+    /// The number of records expected in the next batch, and the time until which it may wait for
+    /// them.
     expected: u32,
     until: Option<Instant>,
-    /// How many batches do not wait, and how many will not when that was of no use again.
+    /// The number of next batches that skip the wait, and the number of batches to skip after the
+    /// next wait that brings few records.
     skip: u32,
     skip_next: u32,
 }
 
 impl Gather {
-    /// A batch of `records` is on the medium, which took `sync`, and `pending` ones came since.
+    /// Updates the statistics after a batch of `records` records. It took `sync` to write and sync,
+    /// while `pending` records were appended to the next batch.
     pub(crate) fn batch_done(&mut self, now: Instant, sync: Duration, records: u32, pending: u32) {
         self.sync = if self.sync.is_zero() { sync } else { (self.sync * 7 + sync) / 8 };
         self.expected = records.saturating_add(pending);
         self.until = Some(now + self.sync / PART_OF_SYNC);
     }
 
-    /// How many records the batch about to be taken should wait for, and until when at most.
+    /// Returns the limits of the wait of a batch that has `records` records; `None` if it should
+    /// not wait.
     pub(crate) fn wait_for(&mut self, now: Instant, records: u32) -> Option<Wait> {
         let until = self.until.filter(|until| now < *until && records < self.expected)?;
         if self.skip > 0 {
@@ -63,7 +71,7 @@ impl Gather {
         Some(Wait { expected: self.expected, idle_max: self.sync / PART_OF_SYNC_IDLE, until })
     }
 
-    /// The wait is over: of `from` records there are now `to`.
+    /// Updates the statistics after a wait during which the batch grew from `from` to `to` records.
     pub(crate) fn waited(&mut self, from: u32, to: u32) {
         if (to - from) * 2 >= self.expected - from {
             self.skip_next = 0;
@@ -87,28 +95,28 @@ mod tests {
     }
 
     #[test]
-    fn those_who_just_left_are_waited_for_half_a_sync() {
+    fn a_batch_waits_half_a_sync_for_the_writers_of_the_last() {
         let (mut gather, now) = after_a_batch(8, 3);
         let (until, idle_max) = (now + SYNC / 2, SYNC / 4);
         let wait = Wait { expected: 11, idle_max, until };
         assert_eq!(gather.wait_for(now, 3), Some(wait));
-        assert!(wait.goes_on(until - idle_max, 10, now + idle_max * 3 / 4));
-        assert!(!wait.goes_on(until, 10, until), "time is up");
-        assert!(!wait.goes_on(now + idle_max, 10, now), "nobody came");
-        assert!(!wait.goes_on(now, 11, now), "all came");
-        assert_eq!(gather.wait_for(now, 11), None, "they are all there");
+        assert!(wait.continues(until - idle_max, 10, now + idle_max * 3 / 4));
+        assert!(!wait.continues(until, 10, until), "time is up");
+        assert!(!wait.continues(now + idle_max, 10, now), "none came");
+        assert!(!wait.continues(now, 11, now), "all came");
+        assert_eq!(gather.wait_for(now, 11), None, "all are there");
         assert_eq!(gather.wait_for(until, 3), None, "too late");
     }
 
     #[test]
-    fn one_writer_alone_never_waits() {
+    fn a_lone_writer_never_waits() {
         let (mut gather, now) = after_a_batch(1, 0);
         assert_eq!(gather.wait_for(now, 1), None);
         assert_eq!(Gather::default().wait_for(now, 1), None, "nor does the first batch");
     }
 
     #[test]
-    fn waiting_in_vain_becomes_rare() {
+    fn useless_waits_become_rare() {
         let (mut gather, now) = after_a_batch(8, 0);
         let mut waits = 0;
         for _ in 0..1000 {
@@ -121,6 +129,6 @@ mod tests {
         assert!((10..40).contains(&waits), "{waits}");
         while gather.wait_for(now, 1).is_none() {}
         gather.waited(1, 8);
-        assert!(gather.wait_for(now, 1).is_some(), "it was of use");
+        assert!(gather.wait_for(now, 1).is_some(), "the wait was of use");
     }
 }

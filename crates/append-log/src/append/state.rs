@@ -1,89 +1,95 @@
-//! What the threads of a log know together, under one lock.
+//! The state of an open log, shared by its threads under one lock.
 
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Instant;
 
 use haul_disk::AlignedBuf;
 
 use crate::append::batch::{Batch, Tail};
 use crate::append::gather::Gather;
+use crate::append::wakers::Wakers;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
+use crate::segments::reserve::Room;
 
-/// How far the next segment has come.
+/// The state of the next segment.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// It is not there yet.
+    /// The next segment does not exist yet.
     Missing,
-    /// It can be written to.
+    /// The next segment is ready for its first record.
     Ready(Tail),
-    /// It could not be made, and somebody waits to hear why.
-    Failed(Error),
+    /// The next segment could not be created for records of this [`Room`]. A waiting append takes
+    /// the error.
+    Failed(Error, Room),
 }
 
-/// The state of a log that is open.
+/// The state of an open log.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) filling: Batch,
     /// The number of the filling batch.
     pub(crate) generation: u64,
-    /// How many batches are on the medium.
+    /// The batch that was taken for committing and replaced by the filling one, until its write
+    /// begins. Any thread that commits may write it.
+    pub(super) taken: Option<Batch>,
+    /// The number of synced batches, which is also the number of the first unsynced batch.
     pub(super) committed: u64,
-    /// Everything before this is on the medium.
+    /// All records before this LSN are synced.
     pub(crate) synced: Lsn,
-    /// The other buffer, when it is not being committed.
+    /// The second buffer; `None` while a batch uses it.
     pub(super) spare: Option<AlignedBuf>,
+    /// `true` while a thread writes and syncs a batch or waits for more records for it.
     pub(crate) is_committing: bool,
-    /// The filling batch is to be carried out by the commit thread.
+    /// `true` if the filling batch must be committed even if no thread waits for it. The commit
+    /// thread then commits it, unless another thread does.
     pub(super) is_wanted: bool,
-    /// How many threads wait for a batch of even and odd number.
-    pub(super) waiting: [usize; 2],
     pub(super) gather: Gather,
+    /// The time at which the last batch was synced, if it contains data records; no later record
+    /// proves yet that they were synced.
+    pub(super) unproven_since: Option<Instant>,
     pub(crate) next: Next,
-    /// How many threads wait for the next segment, and how many of them could use the reserve.
+    /// The number of threads that wait for the next segment: in total, and by the [`Room`] of their
+    /// record.
     pub(crate) waiting_for_next: usize,
-    pub(crate) waiting_with_reserve: usize,
-    /// A future waits for it, and perhaps could use the reserve.
-    pub(crate) asked: Option<bool>,
-    /// The offset in the filling segment at which the preparing thread wants to be woken.
+    pub(crate) waiting_by_room: [usize; 3],
+    /// The greatest [`Room`] of the records with which futures wait for the next segment.
+    pub(crate) requested_next: Option<Room>,
+    /// The offset in the current segment at which an append must notify the preparing thread.
     pub(crate) prepare_at: u32,
-    /// A truncation is under way: nothing may be appended.
+    /// `true` while a truncation is in progress, during which appends wait.
     pub(crate) is_paused: bool,
     pub(crate) is_closing: bool,
-    /// The failed write or sync that stopped the log for good.
+    /// The error of the write or sync that stopped the log permanently.
     pub(crate) latched: Option<Arc<haul_disk::Error>>,
-    /// Futures to wake when a batch of this number is on the medium.
-    pub(super) wakers: Vec<(u64, Waker)>,
-    /// Futures to wake when there is room again.
-    pub(super) room_wakers: Vec<Waker>,
-    /// Futures to wake when there is more to read.
-    pub(super) more_wakers: Vec<Waker>,
+    pub(super) wakers: Wakers,
 }
 
 impl State {
-    /// That of a log that goes on with `filling`, all of which is on the medium so far.
+    /// Creates the state of a log that continues with `filling`, which must contain no unsynced
+    /// records.
     pub(super) fn new(filling: Batch, next: Option<Tail>, spare: AlignedBuf) -> Self {
         Self {
             synced: filling.end(),
             filling,
             generation: 0,
+            taken: None,
             committed: 0,
             spare: Some(spare),
             is_committing: false,
             is_wanted: false,
-            waiting: [0; 2],
             gather: Gather::default(),
+            unproven_since: None,
             next: next.map_or(Next::Missing, Next::Ready),
             waiting_for_next: 0,
-            waiting_with_reserve: 0,
-            asked: None,
+            waiting_by_room: [0; 3],
+            requested_next: None,
             prepare_at: u32::MAX,
             is_paused: false,
             is_closing: false,
             latched: None,
-            wakers: Vec::new(),
-            room_wakers: Vec::new(),
-            more_wakers: Vec::new(),
+            wakers: Wakers::default(),
         }
     }
 
@@ -94,33 +100,40 @@ impl State {
         }
     }
 
-    /// The request of somebody who does not stay to wait for the next segment.
-    pub(crate) fn ask_for_next(&mut self, with_reserve: bool) {
-        self.asked = Some(with_reserve || self.asked == Some(true));
+    /// Requests the next segment for a future with a record of this room.
+    pub(crate) fn request_next(&mut self, room: Room) {
+        self.requested_next = self.requested_next.max(Some(room));
     }
 
-    pub(crate) fn wake_for_room(&mut self, waker: &Waker) {
-        wake_once(&mut self.room_wakers, waker);
+    /// Returns the greatest [`Room`] of the records that wait for the next segment.
+    pub(crate) fn room_requested(&self) -> Room {
+        let waits = |room: &Room| self.waiting_by_room[*room as usize] > 0;
+        let waiting = [Room::Compaction, Room::Reserve].into_iter().find(waits);
+        waiting.max(self.requested_next).unwrap_or(Room::Ordinary)
     }
 
-    pub(crate) fn wake_for_more(&mut self, waker: &Waker) {
-        wake_once(&mut self.more_wakers, waker);
+    /// Registers the waker of a reader that has reached the end of the log.
+    pub(crate) fn register_more(&mut self, waker: Waker) {
+        self.wakers.register_more(waker);
     }
 
     pub(crate) fn is_committed(&self, generation: u64) -> bool {
         self.committed > generation
     }
 
-    pub(crate) fn wake_at(&mut self, generation: u64, waker: &Waker) {
-        if !self.wakers.iter().any(|(at, other)| *at == generation && other.will_wake(waker)) {
-            self.wakers.push((generation, waker.clone()));
+    /// Makes the buffer of a finished batch available for the batch after the filling one.
+    pub(super) fn keep_buffer(&mut self, batch: Batch) {
+        let (buffer, tail) = batch.into_parts();
+        self.spare = Some(buffer);
+        // If the filling batch is in another segment, `tail` may hold the last handle of a removed
+        // file, and closing such a file takes long.
+        if !Arc::ptr_eq(&tail.segment, &self.filling.tail.segment) {
+            self.wakers.close_later(tail);
         }
     }
-}
 
-/// A future may be polled often before anything happens.
-fn wake_once(wakers: &mut Vec<Waker>, waker: &Waker) {
-    if !wakers.iter().any(|other| other.will_wake(waker)) {
-        wakers.push(waker.clone());
+    /// `true` if there is a batch to write and no thread writes one.
+    pub(super) fn can_commit(&self) -> bool {
+        !self.is_committing && (self.taken.is_some() || self.filling.has_new())
     }
 }

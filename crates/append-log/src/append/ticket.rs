@@ -1,4 +1,4 @@
-//! Waiting for a record: in a call, or as a future.
+//! A handle with which a thread or a future waits until a record is durable.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,17 +8,18 @@ use crate::append::commit::Shared;
 use crate::error::Result;
 use crate::lsn::Position;
 
-/// A record that is on its way to the medium.
+/// A handle of an appended record that may not be durable yet.
 ///
-/// It is waited for by [`Ticket::wait`] or, under any runtime, by `.await`. One that is let go
-/// without waiting reaches the medium soon all the same; one that is merely held may stay in
-/// memory until a later record is waited for, or [`Ticket::begin`] is called.
+/// A thread waits for the record with [`Ticket::wait`], a future with `.await` under any runtime.
+/// If the ticket is dropped, the commit thread writes the record soon. While the ticket is neither
+/// dropped nor waited for, the record may stay in memory until [`Ticket::begin`] is called or the
+/// log commits a later record.
 #[derive(Debug)]
 #[must_use = "the record is durable only when wait() has returned"]
 pub struct Ticket {
     shared: Arc<Shared>,
     at: Position,
-    /// The number of its batch.
+    /// The number of the record's batch.
     generation: u64,
     is_settled: bool,
 }
@@ -28,51 +29,53 @@ impl Ticket {
         Self { shared, at, generation, is_settled: false }
     }
 
-    /// Where the record is going to be.
+    /// Returns the position of the record, with which it can be read.
     #[must_use]
     pub fn position(&self) -> Position {
         self.at
     }
 
-    /// Lets the log's own thread begin with it now, while the caller does something else.
+    /// Starts writing the record on the commit thread, without waiting for it.
     pub fn begin(&self) {
         let mut state = self.shared.state.lock();
         if state.generation == self.generation {
-            self.shared.want_commit(&mut state);
+            self.shared.request_commit(&mut state);
         }
     }
 
-    /// Waits until the record is on the medium, and tells where.
+    /// Waits until the record is durable, and returns its position.
     ///
     /// # Errors
-    /// [`crate::Error::Latched`] when a write or sync failed: whether the record survives is then
-    /// known only after the log is opened again.
+    /// Returns [`crate::Error::Latched`] if a write or sync failed. Whether the record survived is
+    /// then known only after the log was opened again.
     ///
     /// # Durability
-    /// When this returns `Ok`, the record and all before it survive a power cut.
+    /// When this returns `Ok`, the record and all records before it survive a power cut.
     pub fn wait(mut self) -> Result<Position> {
         self.is_settled = true;
-        self.shared.wait_for(self.generation)?;
+        self.shared.wait_for(&mut self.shared.state.lock(), self.generation)?;
         Ok(self.at)
     }
 }
 
-/// The same as [`Ticket::wait`], without a thread that waits: the log's own thread carries out
-/// the batch. Dropping the future does not take back the record.
+/// Resolves like [`Ticket::wait`] without blocking a thread: the commit thread writes the batch.
+/// Dropping the future does not remove the record.
 impl Future for Ticket {
     type Output = Result<Position>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let shared = Arc::clone(&self.shared);
+        // Cloning a waker runs code of the caller, which must not happen under the lock.
+        let waker = context.waker().clone();
         let mut state = shared.state.lock();
         let outcome = if state.is_committed(self.generation) {
             Ok(self.at)
         } else if let Err(latched) = state.check_latch() {
             Err(latched)
         } else {
-            state.wake_at(self.generation, context.waker());
+            state.wakers.register_committed(self.generation, waker);
             if state.generation == self.generation {
-                shared.want_commit(&mut state);
+                shared.request_commit(&mut state);
             }
             return Poll::Pending;
         };

@@ -1,4 +1,4 @@
-//! How whole pages come to the medium, in each of the ways there are.
+//! Writes and syncs whole pages with each of the sync methods.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,9 +8,10 @@ use haul_disk::{AlignedBuf, Disk, Durability, File, Open, PAGE_BYTES, write_dura
 use crate::error::Result;
 use crate::names;
 use crate::segments::Segment;
-use crate::ways::{SyncMethod, Ways};
+use crate::strategy::{SyncMethod, WriteStrategy};
+use crate::sync::{elapsed, now};
 
-/// An open segment that is written to.
+/// The file of a segment, opened for the sync method with which it is written.
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
     file: Arc<dyn File>,
@@ -29,10 +30,9 @@ impl Writer {
         Ok(Self { file, method })
     }
 
-    /// Writes whole pages from aligned memory and returns how long it took when they are on the
-    /// medium.
+    /// Writes and syncs whole pages from page-aligned memory. Returns the time this took.
     pub(crate) fn write_and_sync(&self, pages: &[u8], offset: u64) -> haul_disk::Result<Duration> {
-        let began = Instant::now();
+        let began = now();
         match self.method {
             SyncMethod::Buffered | SyncMethod::Direct => {
                 write_full(&*self.file, pages, offset)?;
@@ -40,35 +40,37 @@ impl Writer {
             }
             SyncMethod::DirectDsync => write_durable(&*self.file, pages, offset)?,
         }
-        Ok(began.elapsed())
+        Ok(elapsed(began))
     }
 }
 
-/// How often each method is tried, and when that is enough.
+/// The number of measurements of each method, and the total time after which no further round of
+/// measurements starts.
 const TRIES: usize = 12;
 const TRYING_MAX: Duration = Duration::from_millis(200);
 
-/// Tries the methods on pages of `segment` from `from` on, where there is no record, in turn, and
-/// takes the fastest. What is there becomes zeros.
+/// Selects the sync method: the one in the options, or else the best of the candidates, measured by
+/// writing zeros to the last page for records of `segment`. If records may lie in that page (`from`
+/// is the end of the log), nothing is measured.
 pub(crate) fn choose(
     disk: &dyn Disk,
     segment: &Segment,
     from: u32,
     wanted: Option<SyncMethod>,
-    ways: &mut Ways,
+    strategy: &mut WriteStrategy,
 ) -> Result<()> {
     if let Some(method) = wanted {
-        (ways.sync_method, ways.sync_why) = (method, "the owner chose it".to_owned());
+        (strategy.sync_method, strategy.sync_reason) = (method, "set in the options".to_owned());
         return Ok(());
     }
     let page = u32::try_from(PAGE_BYTES).unwrap_or(u32::MAX);
-    let offset = segment.bytes - page;
-    let candidates = ways.candidates();
+    let offset = segment.limit - page;
+    let candidates = strategy.candidates();
     if candidates.len() > 1 && offset >= from.next_multiple_of(page) {
-        ways.sync_us = medians(disk, segment, offset.into(), candidates)?;
+        strategy.sync_us = medians(disk, segment, offset.into(), candidates)?;
     }
-    if let Some((method, why)) = SyncMethod::best(&ways.sync_us) {
-        (ways.sync_method, ways.sync_why) = (method, why);
+    if let Some((method, reason)) = SyncMethod::best(&strategy.sync_us) {
+        (strategy.sync_method, strategy.sync_reason) = (method, reason);
     }
     Ok(())
 }
@@ -86,7 +88,8 @@ fn medians(
     let zeros = AlignedBuf::zeroed(PAGE_BYTES);
     let mut times = vec![Vec::with_capacity(TRIES); writers.len()];
     let began = Instant::now();
-    // Once for all without looking: the first write may have something to wait for.
+    // Each method writes once without being measured, because the first write may have to wait for
+    // earlier I/O.
     for writer in &writers {
         writer.write_and_sync(&zeros, offset)?;
     }

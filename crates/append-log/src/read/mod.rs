@@ -1,6 +1,5 @@
-//! From the bytes of segments to records.
+//! Reading of the records of segments.
 
-pub(crate) mod feeder;
-pub(crate) mod reader;
+pub(crate) mod read_ahead;
 pub(crate) mod scan;
 pub(crate) mod segment_reader;

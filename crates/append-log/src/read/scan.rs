@@ -1,167 +1,210 @@
-//! Reading a segment from its first record to its last, whatever state it is in.
+//! Reads a segment from its first record to its last, past any damage.
 
 use std::sync::Arc;
 
 use haul_disk::File;
 
 use crate::error::Result;
-use crate::format::{HEADER_BYTES, Kind};
+use crate::format::{HEADER_BYTES, Kind, RECORD_HEADER_BYTES, RecordHeader};
 use crate::lsn::{Lsn, Position};
-use crate::read::feeder::Windows;
-use crate::read::segment_reader::{Beyond, SegmentReader, padded};
-use crate::recover::replay::{Damage, Replay};
+use crate::read::read_ahead::Windows;
+use crate::read::segment_reader::{SegmentReader, TailSurvey, padded};
+use crate::replay::{Damage, Replay};
 use crate::segments::Segment;
 
-/// What is known of a segment before it is read.
+/// The knowledge about the end of a segment before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// It is the last one with records: after a crash it may end in a torn tail.
-    Last,
-    /// A later one has records: all of it was on the medium, up to its seal.
+pub(crate) enum SegmentState {
+    /// The segment is the last one with records. After a crash it may end with a torn tail, which
+    /// cannot begin before `durable_end`.
+    Last { durable_end: u32 },
+    /// A later segment has records, so all records of this one, including its seal, are durable.
     Sealed,
-    /// What lies before this offset is on the medium, and more is being written behind it.
+    /// The segment is read up to this offset. All records before it are durable.
     SyncedTo(u32),
 }
 
-/// How a segment ends.
+/// The last record of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// With a seal: nothing was or will be appended behind it.
+pub(crate) enum EndState {
+    /// The last record is a seal.
     Sealed,
-    /// With the mark of a log that was closed.
+    /// The last record is a close record.
     Closed,
-    /// With a record, or with nothing at all.
+    /// The last record is a watermark.
+    Watermark,
+    /// The last record is a data record, or the segment has no records.
     Open,
 }
 
-/// What one reading of a segment found.
+/// The result of reading a segment.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// Where the next record would go.
+    /// The offset at which the next record would be appended.
     pub(crate) end: u32,
-    pub(crate) ending: Ending,
-    /// How many bytes behind `end` were written and never acknowledged: up to the last one that
-    /// is not zero, or in a recycled file, where that says nothing, to the last that is a
-    /// record's.
+    pub(crate) end_state: EndState,
+    /// The number of bytes after `end` that were written and never acknowledged. They extend to the
+    /// last non-zero byte or, in a recycled file, which contains stale bytes, to the end of the
+    /// last valid record.
     pub(crate) torn_bytes: u32,
     pub(crate) records: u64,
     pub(crate) damage: Vec<Damage>,
-    /// The file is shorter than it was made.
-    pub(crate) is_cut: bool,
+    /// `true` if the file is shorter than its header declares.
+    pub(crate) is_shortened: bool,
 }
 
 impl Scan {
-    fn damage(&mut self, segment: &Segment, offset: u64, what: String) {
-        self.damage.push(Damage { file: segment.path.clone(), offset, what });
+    fn damage(&mut self, segment: &Segment, offset: u64, end: u64, what: String) {
+        self.damage.push(Damage { file: segment.path.clone(), offset, end, what });
+    }
+
+    /// Delivers a valid record and advances past it.
+    fn apply(&mut self, header: &RecordHeader, payload: &[u8], replay: &mut dyn Replay) {
+        match header.kind {
+            Kind::Data => {
+                let at = Position { lsn: header.lsn, payload_bytes: header.payload_bytes };
+                replay.record(at, payload);
+                self.records += 1;
+                self.end_state = EndState::Open;
+            }
+            Kind::Close => self.end_state = EndState::Closed,
+            Kind::Watermark => self.end_state = EndState::Watermark,
+            Kind::Seal => self.end_state = EndState::Sealed,
+        }
+        self.end += padded(header);
+    }
+
+    /// Reports damage if the length of the file differs from the one in the header.
+    fn check_length(&mut self, segment: &Segment, state: SegmentState, file_bytes: u64) {
+        if file_bytes == u64::from(segment.bytes) {
+            return;
+        }
+        let what = format!("the file ends here, its header declares {} bytes", segment.bytes);
+        // In this case the file ended after the last record, so no record is lost.
+        let ended_before = matches!(state, SegmentState::Last { .. })
+            && u64::from(self.end) + RECORD_HEADER_BYTES as u64 <= file_bytes
+            && self.torn_bytes == 0;
+        let end = if ended_before { file_bytes } else { segment.bytes.into() };
+        self.damage(segment, file_bytes, end.max(file_bytes), what);
+    }
+
+    /// Reports the invalid bytes up to `end` as damage, and continues at `end`.
+    fn skip_damage(&mut self, segment: &Segment, end: u32) {
+        let what = invalid_bytes(end - self.end);
+        self.damage(segment, self.end.into(), end.into(), what);
+        self.end = end;
     }
 }
 
-/// Delivers every record that checks out, in order.
+/// Delivers every valid record, in order.
 ///
-/// Where bytes do not check out and the segment is the last, the records behind them decide: if
-/// one of them was written when these bytes were on the medium already (its watermark lies
-/// behind them), the bytes are damage and the scan goes on at the next record. Otherwise this is
-/// the torn tail of a crash, nothing in it was acknowledged, and the scan ends.
+/// Invalid bytes in the last segment are classified by the records after them. If the `synced`
+/// field of such a record lies after the invalid bytes, they were durable when the record was
+/// written: they are damage, and the scan continues at the next record. Otherwise they are the torn
+/// tail left by a crash, which contains no acknowledged record, and the scan ends.
 ///
 /// # Source
-/// The synced offset in the chunks of Pebble's log (cockroachdb/pebble, pull request 4331).
+/// This follows the synced offset in the chunks of Pebble's log (cockroachdb/pebble, pull request
+/// 4331).
 pub(crate) fn scan(
     segment: &Arc<Segment>,
     file: &Arc<dyn File>,
-    known: Known,
+    state: SegmentState,
     windows: &Windows,
     replay: &mut dyn Replay,
 ) -> Result<Scan> {
     let file_bytes = file.bytes()?;
     let end = HEADER_BYTES;
-    let is_cut = file_bytes < u64::from(segment.bytes);
-    let (ending, damage) = (Ending::Open, Vec::new());
-    let mut scan = Scan { end, ending, torn_bytes: 0, records: 0, damage, is_cut };
-    let limit = match known {
-        Known::SyncedTo(end) => end,
-        Known::Last | Known::Sealed => segment.bytes,
+    let is_shortened = file_bytes < u64::from(segment.bytes);
+    let (end_state, damage) = (EndState::Open, Vec::new());
+    let mut scan = Scan { end, end_state, torn_bytes: 0, records: 0, damage, is_shortened };
+    let limit = match state {
+        SegmentState::SyncedTo(end) => end,
+        SegmentState::Last { .. } | SegmentState::Sealed => segment.limit,
     };
-    let mut reader = SegmentReader::ahead(segment, file, limit, windows);
-    let mut beyond = None;
+    let mut reader = SegmentReader::sequential(segment, file, limit, windows);
+    let mut survey = None;
     loop {
         if let Some((header, payload)) = reader.record_at(scan.end)? {
-            match header.kind {
-                Kind::Data => {
-                    let at = Position { lsn: header.lsn, payload_bytes: header.payload_bytes };
-                    replay.record(at, payload);
-                    scan.records += 1;
-                    scan.ending = Ending::Open;
-                }
-                Kind::Close => scan.ending = Ending::Closed,
-                Kind::Seal => scan.ending = Ending::Sealed,
+            scan.apply(&header, payload, replay);
+            if !replay.wants_more() {
+                return Ok(scan);
             }
-            scan.end += padded(&header);
             if header.kind == Kind::Seal {
                 break;
             }
             continue;
         }
-        if known == Known::SyncedTo(scan.end) {
+        if state == SegmentState::SyncedTo(scan.end) {
             break;
         }
-        if known == Known::Last {
-            // What lies behind the first such bytes lies behind all of them.
-            let beyond: &Beyond = match &mut beyond {
-                Some(beyond) => beyond,
+        // The end of the durable bytes, if the caller knows it and the records do not prove it.
+        let mut known_end = None;
+        if let SegmentState::Last { durable_end } = state {
+            // The result of the survey after the first invalid bytes is valid for all later ones.
+            let survey: &TailSurvey = match &mut survey {
+                Some(survey) => survey,
                 none => none.insert(reader.survey(scan.end)?),
             };
-            if beyond.synced_max <= Lsn::new(segment.number, scan.end) {
-                scan.torn_bytes = beyond.written_end.saturating_sub(scan.end);
-                break;
+            if survey.synced_max <= Lsn::new(segment.number, scan.end) {
+                if durable_end <= scan.end {
+                    scan.torn_bytes = survey.written_end.saturating_sub(scan.end);
+                    break;
+                }
+                known_end = Some(durable_end.min(segment.limit));
             }
         }
         if let Some((header, payload)) = reader.damaged_at(scan.end)? {
             let at = Position { lsn: header.lsn, payload_bytes: header.payload_bytes };
             replay.damaged(at, payload);
-            scan.damage(segment, scan.end.into(), not_checking_out(padded(&header)));
-            scan.end += padded(&header);
+            scan.skip_damage(segment, scan.end + padded(&header));
             continue;
         }
-        let Some((next, _)) = reader.next_record(scan.end)?.0 else {
-            // The last segment has one, or it would have ended in a torn tail.
-            if !is_cut {
-                let what = match known {
-                    Known::SyncedTo(end) => not_checking_out(end - scan.end),
+        let next = reader.next_record(scan.end)?.0.map(|(next, _)| next);
+        if let Some(end) =
+            known_end.filter(|end| next.is_none_or(|next| next > *end) && !is_shortened)
+        {
+            scan.skip_damage(segment, end);
+            continue;
+        }
+        let Some(next) = next else {
+            // If this were the last segment of the log, the scan would have ended above with a torn
+            // tail, so these bytes are damage.
+            if !is_shortened {
+                let what = match state {
+                    SegmentState::SyncedTo(end) => invalid_bytes(end - scan.end),
                     _ => "the segment ends without its seal".to_owned(),
                 };
-                scan.damage(segment, scan.end.into(), what);
+                scan.damage(segment, scan.end.into(), limit.into(), what);
             }
             break;
         };
-        scan.damage(segment, scan.end.into(), not_checking_out(next - scan.end));
-        scan.end = next;
+        scan.skip_damage(segment, next);
     }
-    if file_bytes != u64::from(segment.bytes) {
-        let what = format!("the file ends here, and was {} bytes long", segment.bytes);
-        scan.damage(segment, file_bytes, what);
-    }
+    scan.check_length(segment, state, file_bytes);
     Ok(scan)
 }
 
-/// Whether the place of a segment's first record is as it was made.
+/// `true` if the page of a segment's first record contains only zeros, as in a new segment.
 pub(crate) fn is_first_page_zero(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
-    // What is missing of a file that was cut may have been anything.
+    // The missing part of a file that was shortened may have contained records.
     if file.bytes()? != u64::from(segment.bytes) {
         return Ok(false);
     }
-    let limit = segment.bytes.min(2 * HEADER_BYTES);
+    let limit = segment.limit.min(2 * HEADER_BYTES);
     let mut reader = SegmentReader::new(segment, file, limit, HEADER_BYTES as usize);
     Ok(reader.next_written_page(HEADER_BYTES)?.is_none())
 }
 
-/// Whether any record in a segment proves that it was begun, and something in it acknowledged,
-/// although its first page is empty.
-pub(crate) fn is_begun(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
-    let mut reader = SegmentReader::ahead(segment, file, segment.bytes, &Windows::default());
+/// `true` if the `synced` field of any record in the segment lies after the first record. Earlier
+/// records of the segment were then durable. If the first page is zero nevertheless, that page was
+/// lost and the segment is not an unused one.
+pub(crate) fn has_durable_records(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
+    let mut reader = SegmentReader::sequential(segment, file, segment.limit, &Windows::default());
     let first = Lsn::new(segment.number, HEADER_BYTES);
     Ok(reader.survey(HEADER_BYTES)?.synced_max > first)
 }
 
-fn not_checking_out(bytes: u32) -> String {
-    format!("{bytes} bytes do not check out")
+fn invalid_bytes(bytes: u32) -> String {
+    format!("{bytes} bytes are invalid")
 }

@@ -1,4 +1,4 @@
-//! Finding records in the file of a segment, whatever else is in it.
+//! Finds records in the file of a segment, at any offset and among invalid bytes.
 
 use std::sync::Arc;
 
@@ -9,38 +9,38 @@ use crate::format::{
     HEADER_BYTES, Kind, RECORD_ALIGN, RECORD_HEADER_BYTES, RecordHeader, record_bytes,
 };
 use crate::lsn::{Lsn, Position};
-use crate::read::feeder::{FEED_BYTES, Feeder, Window, Windows};
+use crate::read::read_ahead::{READ_AHEAD_BYTES, ReadAhead, Window, Windows};
 use crate::segments::Segment;
 
-/// Most of an unused segment looks like this.
+/// A page of zeros, as in the unused part of a segment.
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
-/// How many bytes a record takes.
+/// Returns the length in bytes that a record takes in its segment, padding included.
 pub(crate) fn padded(header: &RecordHeader) -> u32 {
     u32::try_from(record_bytes(header.payload_bytes as usize)).unwrap_or(u32::MAX)
 }
 
-/// What lies behind bytes that do not check out.
-pub(crate) struct Beyond {
-    /// The furthest watermark of the records there.
+/// A summary of the records and bytes after an offset at which no record begins.
+pub(crate) struct TailSurvey {
+    /// The greatest `synced` field of these records.
     pub(crate) synced_max: Lsn,
-    /// Behind the last byte that is not zero; in a recycled file behind the last record.
+    /// The offset after the last non-zero byte or, in a recycled file, after the last record.
     pub(crate) written_end: u32,
 }
 
-/// Reads the records of one segment, wherever they are in it.
+/// A reader of the records of one segment, at any offset.
 #[derive(Debug)]
 pub(crate) struct SegmentReader {
     pub(crate) segment: Arc<Segment>,
     file: Arc<dyn File>,
-    /// Nothing is looked at from here on.
+    /// The offset at which reading ends.
     limit: u32,
-    /// How much is read at a time.
+    /// The maximum number of bytes per read request, except for longer records.
     window_bytes_max: usize,
-    /// What was read last.
+    /// The range of the file that was read last.
     window: Window,
-    /// Reads the rest in order.
-    feeder: Option<Feeder>,
+    /// The readahead thread, if the reader is sequential.
+    read_ahead: Option<ReadAhead>,
 }
 
 impl SegmentReader {
@@ -56,45 +56,49 @@ impl SegmentReader {
             limit,
             window_bytes_max,
             window: Window::default(),
-            feeder: None,
+            read_ahead: None,
         }
     }
 
-    /// The same, for reading all of it in order: a thread reads ahead.
-    pub(crate) fn ahead(
+    /// Creates a reader for sequential reading, with a readahead thread.
+    pub(crate) fn sequential(
         segment: &Arc<Segment>,
         file: &Arc<dyn File>,
         limit: u32,
         windows: &Windows,
     ) -> Self {
         let end = u64::from(limit).next_multiple_of(PAGE_BYTES as u64);
-        let mut reader = Self::new(segment, file, limit, FEED_BYTES);
-        reader.feeder = Feeder::start(file, u64::from(HEADER_BYTES), end, windows);
+        let mut reader = Self::new(segment, file, limit, READ_AHEAD_BYTES);
+        reader.read_ahead = ReadAhead::start(file, u64::from(HEADER_BYTES), end, windows);
         reader
     }
 
-    /// Looks at everything up to another limit. What was read beyond the old one is forgotten.
+    /// Changes the offset at which reading ends. Discards bytes already read after the old limit,
+    /// because they may have been overwritten since.
     pub(crate) fn set_limit(&mut self, limit: u32) {
-        self.window.forget_from(self.limit.min(limit).into());
+        self.window.truncate(self.limit.min(limit).into());
         self.limit = limit;
     }
 
-    /// The payload of the record that was just read there.
+    /// Returns the payload of the record at `at`, which the caller has just found with
+    /// [`Self::record_at`].
     pub(crate) fn payload(&mut self, at: Position) -> Result<&[u8]> {
         let bytes = RECORD_HEADER_BYTES + at.payload_bytes as usize;
         Ok(self.bytes_at(at.lsn.offset(), bytes)?.get(RECORD_HEADER_BYTES..).unwrap_or(&[]))
     }
 
-    /// The bytes at `offset`, `bytes` of them unless the file ends before.
+    /// Returns `bytes` bytes at offset `at`, or fewer if the file ends before.
     fn bytes_at(&mut self, at: u32, bytes: usize) -> Result<&[u8]> {
         let offset = u64::from(at);
         if !self.window.has(offset, bytes) {
             let start = align_down(offset, PAGE_BYTES as u64);
-            let is_fed = match &mut self.feeder {
-                Some(feeder) => feeder.go_on(&mut self.window, start)?,
+            let has_advanced = match &mut self.read_ahead {
+                Some(read_ahead) => read_ahead.advance(&mut self.window, start)?,
                 None => false,
             };
-            if !is_fed || !self.window.has(offset, bytes) && self.window.end() < self.limit.into() {
+            if !has_advanced
+                || !self.window.has(offset, bytes) && self.window.end() < self.limit.into()
+            {
                 let rest = self.limit.next_multiple_of(HEADER_BYTES).saturating_sub(at) as usize;
                 let wanted = (bytes + PAGE_BYTES).max(self.window_bytes_max.min(rest));
                 let wanted = wanted.next_multiple_of(PAGE_BYTES);
@@ -104,20 +108,22 @@ impl SegmentReader {
         Ok(self.window.get(offset, bytes))
     }
 
-    /// The record at `offset`, whole, if there is one and it checks out.
+    /// Returns the record at `offset` if it is complete and its checksums match.
     pub(crate) fn record_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
-        let record = self.claimed_at(offset)?;
-        Ok(record.filter(|(header, payload)| header.is_of(payload)))
+        let record = self.with_header_at(offset)?;
+        Ok(record.filter(|(header, payload)| header.matches(payload)))
     }
 
-    /// The record of data at `offset` whose header checks out and whose payload does not.
+    /// Returns the data record at `offset` if its header is valid and its payload does not match
+    /// the checksum.
     pub(crate) fn damaged_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
-        let record = self.claimed_at(offset)?;
-        Ok(record.filter(|(header, payload)| header.kind == Kind::Data && !header.is_of(payload)))
+        let record = self.with_header_at(offset)?;
+        Ok(record.filter(|(header, payload)| header.kind == Kind::Data && !header.matches(payload)))
     }
 
-    /// The record the header at `offset` claims, if that checks out, and all its bytes are there.
-    fn claimed_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
+    /// Returns the record at `offset` if its header is valid and its payload lies within the limit
+    /// and the file. The payload is not verified.
+    fn with_header_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
         let (salt, number) = (self.segment.salt, self.segment.number);
         let room = self.limit.saturating_sub(offset) as usize;
         if room < RECORD_HEADER_BYTES {
@@ -139,8 +145,8 @@ impl SegmentReader {
         Ok(payload.filter(is_whole).map(|payload| (header, payload)))
     }
 
-    /// The first page, or rest of one, from `offset` on that is not all zeros: where it begins
-    /// and where its zeros do.
+    /// Searches the pages from `offset` on, beginning with the rest of the first page, for one that
+    /// is not all zeros. Returns its start and the offset after its last non-zero byte.
     pub(crate) fn next_written_page(&mut self, offset: u32) -> Result<Option<(u32, u32)>> {
         let mut offset = offset;
         while offset < self.limit {
@@ -155,8 +161,9 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// The first record that checks out at `offset` or behind, and where the bytes before it that
-    /// are not zero end; in a recycled file, where they mean nothing, that is `offset`.
+    /// Returns the first valid record at or after `offset`, with the offset after the last non-zero
+    /// byte in the pages before it. In a recycled file, which contains stale bytes, the latter is
+    /// `offset` itself.
     pub(crate) fn next_record(
         &mut self,
         offset: u32,
@@ -164,7 +171,7 @@ impl SegmentReader {
         let (mut offset, mut written_end) = (offset, offset);
         while let Some((start, end)) = self.next_written_page(offset)? {
             let page_end = (start + 1).next_multiple_of(HEADER_BYTES).min(self.limit);
-            for at in self.claims_in(start, page_end)? {
+            for at in self.candidates_in(start, page_end)? {
                 if let Some((header, _)) = self.record_at(at)? {
                     return Ok((Some((at, header)), written_end));
                 }
@@ -177,35 +184,36 @@ impl SegmentReader {
         Ok((None, written_end))
     }
 
-    /// The places between `start` and `end` where a header says that it belongs there.
-    fn claims_in(&mut self, start: u32, end: u32) -> Result<Vec<u32>> {
+    /// Returns the offsets between `start` and `end` at which the bytes contain the LSN of this
+    /// offset, as a record header does.
+    fn candidates_in(&mut self, start: u32, end: u32) -> Result<Vec<u32>> {
         let number = self.segment.number;
         let bytes = self.bytes_at(start, (end - start) as usize + RECORD_HEADER_BYTES)?;
-        let claims = (start..end).zip(bytes.windows(RECORD_HEADER_BYTES)).step_by(RECORD_ALIGN);
-        let is_claim =
-            |(at, header): &(u32, &[u8])| RecordHeader::claims(header, Lsn::new(number, *at));
-        Ok(claims.filter(is_claim).map(|(at, _)| at).collect())
+        let offsets = (start..end).zip(bytes.windows(RECORD_HEADER_BYTES)).step_by(RECORD_ALIGN);
+        let is_candidate =
+            |(at, header): &(u32, &[u8])| RecordHeader::has_lsn(header, Lsn::new(number, *at));
+        Ok(offsets.filter(is_candidate).map(|(at, _)| at).collect())
     }
 
-    /// Looks at everything behind `from`, where no record begins.
-    pub(crate) fn survey(&mut self, from: u32) -> Result<Beyond> {
-        let mut beyond = Beyond { synced_max: Lsn(0), written_end: from };
+    /// Summarizes the records and bytes after `from`, an offset at which no record begins.
+    pub(crate) fn survey(&mut self, from: u32) -> Result<TailSurvey> {
+        let mut survey = TailSurvey { synced_max: Lsn(0), written_end: from };
         let mut offset = from;
         loop {
             let (found, written_end) = self.next_record(offset)?;
-            beyond.written_end = beyond.written_end.max(written_end);
-            let Some((at, header)) = found else { return Ok(beyond) };
+            survey.written_end = survey.written_end.max(written_end);
+            let Some((at, header)) = found else { return Ok(survey) };
             offset = at + padded(&header);
-            beyond.written_end = beyond.written_end.max(offset);
-            beyond.synced_max = beyond.synced_max.max(header.synced);
+            survey.written_end = survey.written_end.max(offset);
+            survey.synced_max = survey.synced_max.max(header.synced);
         }
     }
 }
 
 impl Drop for SegmentReader {
     fn drop(&mut self) {
-        if let Some(feeder) = &self.feeder {
-            feeder.give_back(std::mem::take(&mut self.window));
+        if let Some(read_ahead) = &self.read_ahead {
+            read_ahead.release(std::mem::take(&mut self.window));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading many segments: by several threads, delivered in order by one.
+//! Reads segments on several threads, and delivers their records in order on one thread.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,58 +10,64 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::lsn::Position;
 use crate::options::Options;
-use crate::read::feeder::Windows;
-use crate::read::scan::{Known, Scan, scan};
-use crate::recover::replay::{Recovered, Replay};
+use crate::read::read_ahead::Windows;
+use crate::read::scan::{Scan, SegmentState, scan};
+use crate::replay::{Recovered, Replay};
 use crate::segments::Segment;
-use crate::ways::Ways;
+use crate::strategy::WriteStrategy;
 
-/// How many bytes of payloads are handed over at a time, and how often a reader may be ahead.
+/// The number of payload bytes in a chunk, and the number of chunks that a reading thread may be
+/// ahead.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS_AHEAD: usize = 32;
 
-/// What a log is read with.
-pub(crate) struct Reading<'a> {
+/// The inputs of recovery, and the report to which reading adds its results.
+pub(crate) struct ReplayContext<'a> {
     pub(crate) disk: &'a dyn Disk,
-    pub(crate) ways: &'a Ways,
+    pub(crate) strategy: &'a WriteStrategy,
     pub(crate) options: &'a Options,
     pub(crate) replay: &'a mut dyn Replay,
     pub(crate) recovered: &'a mut Recovered,
 }
 
-impl Reading<'_> {
-    /// The file of a segment, for reading it from the medium.
-    pub(crate) fn settled(&self, segment: &Segment) -> Result<Arc<dyn File>> {
-        settled(self.disk, self.ways, segment)
+impl ReplayContext<'_> {
+    /// Syncs a segment and opens its file so that reads return only durable bytes.
+    pub(crate) fn open_durable(&self, segment: &Segment) -> Result<Arc<dyn File>> {
+        open_durable(self.disk, self.strategy, segment)
     }
 }
 
-/// The file of a segment, for reading it from the medium, with all that was on its way there.
-pub(crate) fn settled(disk: &dyn Disk, ways: &Ways, segment: &Segment) -> Result<Arc<dyn File>> {
+/// Syncs a segment and opens its file so that reads return only durable bytes.
+pub(crate) fn open_durable(
+    disk: &dyn Disk,
+    strategy: &WriteStrategy,
+    segment: &Segment,
+) -> Result<Arc<dyn File>> {
     segment.file.sync(Durability::Data)?;
     let file = segment.sequential(disk, true)?;
-    // What a failed sync left in memory is not on the medium. A file without a descriptor is
-    // simulated, and has no page cache.
-    if !ways.reads_direct && file.descriptor().is_some() {
+    // The page cache may hold bytes that are not durable, because of a failed sync, so it is
+    // evicted unless reads bypass it. A simulated file has no descriptor and no page cache.
+    if !strategy.reads_direct && file.descriptor().is_some() {
         evict(&*file, 0, u64::MAX)?;
     }
     Ok(file)
 }
 
-/// Records on their way from a reading thread to the one that delivers them.
+/// Records passed from a reading thread to the delivering thread.
 #[derive(Debug, Default)]
 struct Chunk {
     bytes: Vec<u8>,
-    /// Each with the length of its payload in `bytes`, and whether it checks out.
+    /// The positions of the records, whose payloads are concatenated in `bytes`, each with `true`
+    /// if the record is valid.
     records: Vec<(Position, bool)>,
 }
 
 impl Chunk {
     fn deliver(&self, replay: &mut dyn Replay) {
         let mut bytes = &self.bytes[..];
-        for (at, checks_out) in &self.records {
+        for (at, is_valid) in &self.records {
             let (payload, rest) = bytes.split_at(at.payload_bytes as usize);
-            if *checks_out {
+            if *is_valid {
                 replay.record(*at, payload);
             } else {
                 replay.damaged(*at, payload);
@@ -71,7 +77,8 @@ impl Chunk {
     }
 }
 
-/// Gathers records into chunks.
+/// A [`Replay`] that collects the records of a segment into chunks and sends them to the delivering
+/// thread.
 struct Collector<'a> {
     chunk: Chunk,
     full: &'a SyncSender<Chunk>,
@@ -79,18 +86,19 @@ struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    fn add(&mut self, at: Position, payload: &[u8], checks_out: bool) {
+    fn add(&mut self, at: Position, payload: &[u8], is_valid: bool) {
         self.chunk.bytes.extend_from_slice(payload);
-        self.chunk.records.push((at, checks_out));
+        self.chunk.records.push((at, is_valid));
         if self.chunk.bytes.len() >= CHUNK_BYTES || self.chunk.records.len() >= CHUNK_BYTES / 64 {
-            self.hand_over();
+            self.send();
         }
     }
 
-    fn hand_over(&mut self) {
+    fn send(&mut self) {
         let empty = self.empty.lock().pop().unwrap_or_default();
         let full = std::mem::replace(&mut self.chunk, empty);
-        // Nobody listens any more after an error elsewhere: then nothing is to be delivered.
+        // Sending fails if the receiver was dropped after an error in another segment. Nothing more
+        // is delivered then, so the error is ignored.
         drop(self.full.send(full));
     }
 }
@@ -105,43 +113,44 @@ impl Replay for Collector<'_> {
     }
 }
 
-/// A segment to read, and where its chunks and in the end what was found go.
+/// A segment to be read, and the channels for its chunks and its scan.
 struct Job {
     segment: Arc<Segment>,
-    known: Known,
+    state: SegmentState,
     full: SyncSender<Chunk>,
-    found: SyncSender<Result<Scan>>,
+    scan: SyncSender<Result<Scan>>,
 }
 
-/// Reads segments and delivers their records in order; what is ahead of the order
-/// is bounded: [`CHUNKS_AHEAD`] chunks a thread.
+/// Reads segments and delivers their records in order. Each reading thread is at most
+/// [`CHUNKS_AHEAD`] chunks ahead of the delivery.
 pub(crate) fn deliver(
-    reading: &mut Reading<'_>,
-    segments: Vec<(Arc<Segment>, Known)>,
+    context: &mut ReplayContext<'_>,
+    segments: Vec<(Arc<Segment>, SegmentState)>,
 ) -> Result<Vec<(Arc<Segment>, Scan)>> {
-    let (disk, ways) = (reading.disk, reading.ways);
-    let threads = segments.len().min(reading.options.recovery_threads as usize);
+    let (disk, strategy) = (context.disk, context.strategy);
+    let threads = segments.len().min(context.options.recovery_threads as usize);
     let mut jobs = Vec::new();
     let mut results = Vec::new();
-    for (segment, known) in segments {
+    for (segment, state) in segments {
         let (full, chunks) = sync_channel(CHUNKS_AHEAD);
-        let (found, outcome) = sync_channel(1);
-        jobs.push(Job { segment: Arc::clone(&segment), known, full, found });
+        let (scan, outcome) = sync_channel(1);
+        jobs.push(Job { segment: Arc::clone(&segment), state, full, scan });
         results.push((segment, chunks, outcome));
     }
     jobs.reverse();
     let (jobs, empty) = (Mutex::new(jobs), Mutex::new(Vec::new()));
     let windows = Windows::default();
     let read_jobs = || {
-        // Not in one line with the loop: the lock would be held through its body.
+        // Calling a closure releases the lock before the loop body, which `while let` alone would
+        // not do.
         let next = || jobs.lock().pop();
         while let Some(job) = next() {
             let mut collector =
                 Collector { chunk: Chunk::default(), full: &job.full, empty: &empty };
-            let outcome = settled(disk, ways, &job.segment)
-                .and_then(|file| scan(&job.segment, &file, job.known, &windows, &mut collector));
-            collector.hand_over();
-            drop(job.found.send(outcome));
+            let outcome = open_durable(disk, strategy, &job.segment)
+                .and_then(|file| scan(&job.segment, &file, job.state, &windows, &mut collector));
+            collector.send();
+            drop(job.scan.send(outcome));
         }
     };
     thread::scope(|scope| {
@@ -149,32 +158,32 @@ pub(crate) fn deliver(
             scope.spawn(read_jobs);
         }
         let take_all = |(segment, chunks, outcome)| {
-            let scan = take(reading, &empty, &chunks, &outcome)?;
+            let scan = take(context, &empty, &chunks, &outcome)?;
             Ok((segment, scan))
         };
         let taken = results.into_iter().map(take_all).collect();
-        // After an error the readers have nobody to read for.
+        // After an error, the reading threads need not read the remaining segments.
         jobs.lock().clear();
         taken
     })
 }
 
-/// Delivers what one reader hands over, up to the end of its segment.
+/// Delivers the chunks of one segment until it was read completely.
 fn take(
-    reading: &mut Reading<'_>,
+    context: &mut ReplayContext<'_>,
     empty: &Mutex<Vec<Chunk>>,
     chunks: &Receiver<Chunk>,
     outcome: &Receiver<Result<Scan>>,
 ) -> Result<Scan> {
     for mut chunk in chunks {
-        chunk.deliver(reading.replay);
+        chunk.deliver(context.replay);
         chunk.bytes.clear();
         chunk.records.clear();
         empty.lock().push(chunk);
     }
     let ended = Error::Invalid("a thread that read the log ended early");
     let mut scan = outcome.recv().unwrap_or(Err(ended))?;
-    reading.recovered.records += scan.records;
-    reading.recovered.damage.append(&mut scan.damage);
+    context.recovered.records += scan.records;
+    context.recovered.damage.append(&mut scan.damage);
     Ok(scan)
 }

@@ -1,12 +1,9 @@
-//! From the files of a log to a log that can go on.
+//! Recovery: opens the files of a log, delivers its records and determines where it continues.
 
-pub(crate) mod chain;
-pub(crate) mod deliver;
-mod found;
-pub(crate) mod replay;
+mod deliver;
+mod directory;
 mod resume;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_disk::Disk;
@@ -15,144 +12,183 @@ use crate::error::{Error, Result};
 use crate::lsn::Lsn;
 use crate::names;
 use crate::options::{OnDamage, Options};
-use crate::read::scan::{Ending, Known, Scan, is_begun};
-use crate::recover::chain::Chain;
-use crate::recover::deliver::{Reading, deliver};
-use crate::recover::found::{cut_off_truncated, list, settle_links, split_off_not_begun};
-use crate::recover::replay::{Damage, Recovered, Replay, SegmentInfo};
+use crate::read::scan::{EndState, Scan, SegmentState, has_durable_records};
+use crate::recover::deliver::{ReplayContext, deliver};
+use crate::recover::directory::{list, reload_links, remove_detached, split_off_unused};
 use crate::recover::resume::Resume;
-use crate::segments::Segment;
+use crate::replay::{Damage, Recovered, Replay};
+use crate::segments::chain::Chain;
 use crate::segments::pool::Pool;
-use crate::ways::Ways;
+use crate::segments::{Segment, Segments};
+use crate::strategy::WriteStrategy;
 
-/// Segments by number.
-pub(crate) type Segments = BTreeMap<u32, Arc<Segment>>;
-
-/// The segments of a log and where it goes on.
-pub(crate) struct Opened {
+/// A recovered log, ready for appends.
+pub(crate) struct RecoveredLog {
     pub(crate) segments: Segments,
     pub(crate) pool: Pool,
     pub(crate) current: Arc<Segment>,
     pub(crate) end: u32,
-    /// A segment prepared and not begun.
+    /// The next segment, if one was prepared before the log was closed or crashed.
     pub(crate) next: Option<Arc<Segment>>,
+    /// `true` if the last record is a close record or a watermark, which prove that all records
+    /// before them were synced, or if the log is new.
+    pub(crate) is_proven: bool,
     pub(crate) recovered: Recovered,
 }
 
-/// Opens the segments in the root of `disk`, delivers their records, and finds where to go on.
+/// Opens the segments in the root of `disk`, delivers their records, and finds the end of the log.
 ///
-/// 1. Unfinished segments are removed: a crash before or after changes nothing. The names that
-///    are left are synced: a process that was killed may have left one that is not.
-/// 2. What a truncation cut off is taken out, in case it was stopped half-way; the header that
-///    says so is on the medium before.
-/// 3. Segments not known as sealed are synced, then read past the page cache or after emptying
-///    it: what is delivered is on the medium, also after a failed sync whose pages stayed in
-///    memory.
-/// 4. The torn tail is overwritten with zeros and synced. A crash in between leaves less of a
-///    torn tail, and nothing acknowledged was in it. After a failed write or sync another segment
-///    is begun instead, whose header says where the log before it ends.
-/// 5. Segments made ready and never begun are kept for use, with fresh nonces.
+/// 1. Removes unfinished segments, which contain no records. Syncs the directory, because a killed
+///    process may have left names that are not durable.
+/// 2. Completes a truncation that a crash interrupted: syncs the header that declares the end of
+///    the log before its segment, then removes the segments that are no longer part of the log.
+/// 3. Syncs the segments whose records `replay` does not know, and reads them bypassing the page
+///    cache or after evicting it. Every record delivered is then durable, even if an earlier sync
+///    failed and left its pages in the page cache.
+/// 4. Overwrites the torn tail with zeros and syncs it. A crash in between leaves a part of the
+///    torn tail, which contains no acknowledged record. If an earlier write or sync failed, the log
+///    continues in another segment instead, whose header declares the end of the log before it.
+/// 5. Gives the first unused segment a new nonce and keeps it as the next segment. Retires the
+///    others.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     options: &Options,
-    ways: &Ways,
+    strategy: &WriteStrategy,
     replay: &mut dyn Replay,
-) -> Result<Opened> {
+) -> Result<RecoveredLog> {
     let mut recovered = Recovered::default();
-    let mut found = list(&**disk, options, &mut recovered)?;
-    let reuse = (ways.prefills, ways.recycles);
-    let pool = Pool::new(Arc::clone(disk), options.clone(), reuse, found.highest);
-    let is_new = found.segments.is_empty();
-    settle_links(&**disk, ways, &mut found.segments)?;
-    let chain = cut_off_truncated(&**disk, &pool, &mut found.segments)?;
+    let mut directory = list(&**disk, options, &mut recovered)?;
+    let reuse = (strategy.prefills, strategy.recycles);
+    let highest = directory.highest.max(options.numbers_after);
+    let pool = Pool::new(Arc::clone(disk), options.clone(), reuse, highest);
+    let is_new = directory.segments.is_empty();
+    reload_links(&**disk, strategy, &mut directory.segments)?;
+    let chain = remove_detached(&**disk, &pool, &mut directory.segments)?;
 
-    let mut not_begun = split_off_not_begun(&**disk, &mut found.segments)?;
-    let mut reading = Reading { disk: &**disk, ways, options, replay, recovered: &mut recovered };
-    let mut tail = read_all(&mut reading, &found.segments, &chain)?;
-    // Where a later header says that a segment ends, it has ended, whether its seal came to the
-    // medium or not: behind its end may lie records that were taken back.
+    let mut unused = split_off_unused(&**disk, &mut directory.segments, replay)?;
+    let mut context =
+        ReplayContext { disk: &**disk, strategy, options, replay, recovered: &mut recovered };
+    let mut tail = read_all(&mut context, &directory.segments, &chain)?;
+    // If a later header declares the end of a segment, the segment has ended even if its seal is
+    // not durable: truncated records may follow the declared end.
     let has_ended = |segment: &Segment, scan: &Scan| {
-        scan.ending == Ending::Sealed || chain.ends.contains_key(&segment.number)
+        scan.end_state == EndState::Sealed || chain.ends.contains_key(&segment.number)
     };
-    // The next one may have been begun, and its first page lost since.
+    // A segment that seems unused because its first page is zero may contain records and have lost
+    // that page.
     let is_sealed = tail.as_ref().is_none_or(|(segment, scan)| has_ended(segment, scan));
-    if is_sealed && let Some(first) = not_begun.first_entry() {
-        let file = reading.settled(first.get())?;
-        if is_begun(first.get(), &file)? {
+    if is_sealed && let Some(first) = unused.first_entry() {
+        let file = context.open_durable(first.get())?;
+        if has_durable_records(first.get(), &file)? {
             let segment = first.remove();
-            tail = deliver(&mut reading, vec![(Arc::clone(&segment), Known::Last)])?.pop();
-            found.segments.insert(segment.number, segment);
+            let durable_end = context.replay.durable_end(segment.info());
+            let state = SegmentState::Last { durable_end };
+            tail = deliver(&mut context, vec![(Arc::clone(&segment), state)])?.pop();
+            directory.segments.insert(segment.number, segment);
         }
     }
-    if let (OnDamage::Refuse, Some(damage)) = (options.on_damage, recovered.damage.first()) {
-        let Damage { file, offset, what } = damage.clone();
-        return Err(Error::Damaged { file, offset, what });
-    }
+    check_damage(options, &recovered)?;
 
-    for number in found.spares {
+    let bytes = directory.segments.values().map(|segment| u64::from(segment.bytes)).sum::<u64>();
+    let spare_bytes = directory.spares.len() as u64 * u64::from(options.segment_bytes);
+    let open = tail.filter(|(segment, scan)| !has_ended(segment, scan) && !scan.is_shortened);
+    let sealed = directory.segments.len() - usize::from(open.is_some());
+    pool.fit_reserve(sealed, bytes + spare_bytes)?;
+    for number in directory.spares {
         pool.adopt(number)?;
     }
-    let open = tail.filter(|(segment, scan)| !has_ended(segment, scan) && !scan.is_cut);
     recovered.closed = is_new;
+    let mut is_proven = is_new;
     if let Some((_, scan)) = &open {
-        recovered.closed = scan.ending == Ending::Closed && scan.torn_bytes == 0;
+        is_proven = matches!(scan.end_state, EndState::Closed | EndState::Watermark);
+        recovered.closed = scan.end_state == EndState::Closed && scan.torn_bytes == 0;
         recovered.torn_bytes = u64::from(scan.torn_bytes);
     }
-    // The reserve that was made ready and not used is set aside anew.
-    let is_unused =
-        |_: &u32, segment: &mut Arc<Segment>| segment.is_reserve && segment.follows == Lsn(0);
-    for (_, segment) in not_begun.extract_if(.., is_unused) {
-        pool.retire(segment)?;
-    }
-    let mut resume = Resume { disk: &**disk, pool: &pool, not_begun };
-    let (current, end) = resume.resume(open, found.is_latched)?;
-    let next = match resume.not_begun.pop_first() {
-        Some((_, segment)) => Some(Arc::new(pool.renew_found(&segment, Lsn(0))?)),
+    retire_unused_reserve(&pool, &mut unused)?;
+    let mut resume = Resume { disk: &**disk, pool: &pool, unused };
+    // If the caller knows of a later segment that cannot be read, nothing may be appended to an
+    // earlier one, because records must be in the order of their LSNs.
+    let is_outdated = |(segment, _): &(Arc<Segment>, Scan)| segment.number < options.numbers_after;
+    let needs_new_segment = directory.is_latched || open.as_ref().is_some_and(is_outdated);
+    let (current, end) = resume.resume(open, needs_new_segment)?;
+    let next = match resume.unused.pop_first() {
+        Some((_, segment)) => Some(Arc::new(pool.renew_recycled(&segment, Lsn(0))?)),
         None => None,
     };
-    for (_, extra) in resume.not_begun {
+    for (_, extra) in resume.unused {
         pool.retire(extra)?;
     }
-    if found.is_latched {
+    if directory.is_latched {
         disk.remove(names::LATCHED)?;
         disk.sync_dir("")?;
     }
-    pool.keep_reserve()?;
-    found.segments.insert(current.number, Arc::clone(&current));
-    Ok(Opened { segments: found.segments, pool, current, end, next, recovered })
+    pool.fill_short_reserve()?;
+    directory.segments.insert(current.number, Arc::clone(&current));
+    Ok(RecoveredLog {
+        segments: directory.segments,
+        pool,
+        current,
+        end,
+        next,
+        is_proven,
+        recovered,
+    })
 }
 
-/// Delivers all segments in order, those that are not known by reading them, and returns what was
-/// found of the last if it was read.
+fn check_damage(options: &Options, recovered: &Recovered) -> Result<()> {
+    match recovered.damage.first() {
+        Some(damage) if options.on_damage == OnDamage::Refuse => {
+            let Damage { file, offset, what, .. } = damage.clone();
+            Err(Error::Damaged { file, offset, what })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Turns prepared, unused segments of the reserve into spare files again.
+fn retire_unused_reserve(pool: &Pool, unused: &mut Segments) -> Result<()> {
+    let is_reserve =
+        |_: &u32, segment: &mut Arc<Segment>| segment.is_reserve && segment.follows == Lsn(0);
+    for (_, segment) in unused.extract_if(.., is_reserve) {
+        pool.retire(segment)?;
+    }
+    Ok(())
+}
+
+/// Delivers the records of all segments in order. Reads only the segments whose records `replay`
+/// does not know. Returns the last segment and its scan if it was read.
 fn read_all(
-    reading: &mut Reading<'_>,
+    context: &mut ReplayContext<'_>,
     segments: &Segments,
     chain: &Chain,
 ) -> Result<Option<(Arc<Segment>, Scan)>> {
     let last = segments.keys().next_back().copied();
     let mut all = Vec::new();
     for (number, segment) in segments {
-        let known = match chain.ends.get(number) {
-            Some(end) => Known::SyncedTo(*end),
-            None if Some(*number) == last => Known::Last,
-            None => Known::Sealed,
+        let state = match chain.ends.get(number) {
+            Some(end) => SegmentState::SyncedTo(*end),
+            None if Some(*number) == last => {
+                let durable_end = context.replay.durable_end(segment.info());
+                SegmentState::Last { durable_end }
+            }
+            None => SegmentState::Sealed,
         };
-        let is_known = reading.replay.knows(SegmentInfo::of(segment));
-        all.push((Arc::clone(segment), known, is_known));
+        let is_known = context.replay.is_known(segment.info());
+        all.push((Arc::clone(segment), state, is_known));
     }
-    let mut found = Vec::new();
+    let mut scans = Vec::new();
     for run in all.chunk_by(|a, b| a.2 == b.2) {
         let mut to_read = Vec::new();
-        for (segment, known, is_known) in run {
-            if !is_known || !reading.replay.take_known(SegmentInfo::of(segment)) {
-                to_read.push((Arc::clone(segment), *known));
+        for (segment, state, is_known) in run {
+            if !is_known || !context.replay.apply_known(segment.info()) {
+                to_read.push((Arc::clone(segment), *state));
             }
             if *is_known {
-                found.extend(deliver(reading, std::mem::take(&mut to_read))?);
+                scans.extend(deliver(context, std::mem::take(&mut to_read))?);
             }
         }
-        found.extend(deliver(reading, to_read)?);
+        scans.extend(deliver(context, to_read)?);
     }
-    let is_last = |found: &(Arc<Segment>, Scan)| Some(found.0.number) == last;
-    Ok(found.into_iter().next_back().filter(is_last))
+    let is_last = |scan: &(Arc<Segment>, Scan)| Some(scan.0.number) == last;
+    Ok(scans.into_iter().next_back().filter(is_last))
 }

@@ -1,33 +1,36 @@
-//! Where a log goes on that was opened.
+//! Determines the position at which a recovered log continues.
 
 use std::sync::Arc;
 
 use haul_disk::{Disk, Durability, write_full};
 
+use crate::append::seal::seal;
 use crate::error::{Error, Result};
 use crate::format::HEADER_BYTES;
 use crate::lsn::Lsn;
 use crate::read::scan::Scan;
-use crate::recover::Segments;
-use crate::segments::Segment;
 use crate::segments::pool::Pool;
-use crate::segments::seal::seal;
+use crate::segments::reserve::Room;
+use crate::segments::{Segment, Segments};
 
-/// Where the log goes on.
+/// The resources from which the segment is taken in which the log continues.
 pub(super) struct Resume<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) pool: &'a Pool,
-    pub(super) not_begun: Segments,
+    pub(super) unused: Segments,
 }
 
 impl Resume<'_> {
+    /// Returns the segment and the offset of the next record: in the last segment after its torn
+    /// tail was overwritten, or in another one if the last is not `open` or `needs_new_segment` is
+    /// set.
     pub(super) fn resume(
         &mut self,
         open: Option<(Arc<Segment>, Scan)>,
-        is_latched: bool,
+        needs_new_segment: bool,
     ) -> Result<(Arc<Segment>, u32)> {
         let Some((segment, scan)) = open else { return self.begin(Lsn(0)) };
-        if is_latched {
+        if needs_new_segment {
             let follows = Lsn::new(segment.number, scan.end);
             match self.begin(follows) {
                 Ok(begun) => {
@@ -35,26 +38,26 @@ impl Resume<'_> {
                     drop(seal(self.disk, &segment, scan.end));
                     return Ok(begun);
                 }
-                // Better to go on where it failed than not at all.
+                // If the disk has no space for another segment, the log continues in the last one.
                 Err(Error::Full { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        cut(&segment, &scan)?;
+        truncate_torn_tail(&segment, &scan)?;
         Ok((segment, scan.end))
     }
 
-    /// The first record of a segment: one that is ready, or a new one, or the reserve.
+    /// Begins another segment: a prepared one, a new one, or one from the reserve.
     fn begin(&mut self, follows: Lsn) -> Result<(Arc<Segment>, u32)> {
-        let segment = match self.not_begun.pop_first() {
+        let segment = match self.unused.pop_first() {
             Some((_, ready)) => {
                 let follows = if follows == Lsn(0) { ready.follows } else { follows };
-                self.pool.renew_found(&ready, follows)?
+                self.pool.renew_recycled(&ready, follows)?
             }
-            None => match self.pool.make(follows, &mut |_| true) {
-                Ok(made) => made.expect("nobody ended it"),
+            None => match self.pool.allocate(follows, &mut |_| true) {
+                Ok(made) => made.expect("the pace never cancels"),
                 Err(full @ Error::Full { .. }) => {
-                    self.pool.make_of_reserve(follows)?.ok_or(full)?
+                    self.pool.allocate_from_reserve(Room::Compaction, follows)?.ok_or(full)?
                 }
                 Err(error) => return Err(error),
             },
@@ -63,11 +66,11 @@ impl Resume<'_> {
     }
 }
 
-/// Overwrites the torn tail with zeros.
-fn cut(segment: &Segment, found: &Scan) -> Result<()> {
+/// Overwrites the torn tail with zeros and syncs the segment.
+fn truncate_torn_tail(segment: &Segment, found: &Scan) -> Result<()> {
     if found.torn_bytes > 0 {
-        // To the end of the page: what memory may still have there, of a batch whose sync
-        // failed, must not come to the medium along with the zeros.
+        // The zeros extend to the end of the page: the page cache may hold bytes of a batch whose
+        // sync failed, which must not be written back together with the zeros.
         let to = (found.end + found.torn_bytes).next_multiple_of(HEADER_BYTES);
         let zeros = vec![0; (to - found.end) as usize];
         write_full(&*segment.file, &zeros, u64::from(found.end))?;

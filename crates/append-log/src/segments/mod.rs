@@ -1,44 +1,57 @@
-//! One segment: a file of fixed length, whose blocks were written before its first record.
+//! Segments: files of fixed length whose blocks are all allocated, and on most storage written,
+//! before the first record.
 
+pub(crate) mod chain;
+pub(crate) mod header;
 pub(crate) mod pool;
-pub(crate) mod prepare;
-pub(crate) mod seal;
+pub(crate) mod reserve;
+pub(crate) mod space;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use haul_disk::{AlignedBuf, Disk, Durability, File, Open, read_full, write_full};
+use haul_disk::{Disk, File, Open, read_full};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::{Error, Result};
 use crate::format::{
-    HEADER_BYTES, Kind, NotAHeader, RECORD_HEADER_BYTES, RecordHeader, Salt, SegmentHeader,
-    record_bytes,
+    BYTES_MAX, HEADER_BYTES, Kind, NotAHeader, RECORD_HEADER_BYTES, RecordHeader, Salt,
+    SegmentHeader, record_bytes,
 };
 use crate::lsn::{Lsn, Position};
 use crate::names;
+use crate::replay::{Damage, SegmentInfo};
+use crate::segments::header::{FoundHeader, read_header};
 
-/// An open segment, for positional reads and writes.
+/// Segments by number.
+pub(crate) type Segments = BTreeMap<u32, Arc<Segment>>;
+
+/// A segment whose file is open for reads and writes at any offset.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) number: u32,
     pub(crate) salt: Salt,
-    /// The length the file was made with.
+    /// The length of the file in bytes, as declared by the header.
     pub(crate) bytes: u32,
+    /// The offset at which the space for records ends: at the last header page, or at the end of
+    /// the file.
+    pub(crate) limit: u32,
     pub(crate) is_reserve: bool,
     pub(crate) is_recycled: bool,
     pub(crate) follows: Lsn,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn File>,
-    /// Where its records end, whatever is behind; until it ends there, its length.
+    /// `true` if the segment's format version has watermarks.
+    pub(crate) has_watermarks: bool,
+    renewed_version: u32,
+    /// The offset at which the records end, even if stale records follow; equal to `limit` until
+    /// the end is known.
     end: AtomicU32,
 }
 
-/// The longest segment: 2 GiB, so that no offset in it overflows.
-pub(crate) const BYTES_MAX: u32 = 2 << 30;
-
-/// Reads of records jump about, and each wants just its own bytes.
+/// The mode for random reads of records, without readahead.
 pub(crate) const RANDOM: Open =
     Open { direct: false, dsync: false, random: true, read_only: false };
 
@@ -46,48 +59,54 @@ impl Segment {
     pub(crate) fn new(disk: &dyn Disk, header: &SegmentHeader, file: Arc<dyn File>) -> Self {
         let path = disk.root().join(names::segment(header.segment));
         let bytes = u32::try_from(header.bytes).unwrap_or(BYTES_MAX);
+        let limit = u32::try_from(header.limit()).unwrap_or(BYTES_MAX);
         Self {
             number: header.segment,
             salt: header.salt,
             bytes,
+            limit,
             is_reserve: header.is_reserve,
             is_recycled: header.is_recycled,
             follows: header.follows,
             path,
             file,
-            end: AtomicU32::new(bytes),
+            has_watermarks: header.has_watermarks(),
+            renewed_version: header.renewed_version(),
+            end: AtomicU32::new(limit),
         }
     }
 
-    /// Opens the segment of this number and reads its header.
-    pub(crate) fn open(disk: &dyn Disk, number: u32) -> Result<Self> {
-        let file = disk.open(&names::segment(number), RANDOM)?;
+    /// Opens the segment with this number and reads its header. If one of the header pages is
+    /// damaged and the other one valid, returns the damage, too.
+    pub(crate) fn open(disk: &dyn Disk, number: u32, how: Open) -> Result<(Self, Option<Damage>)> {
+        let file = disk.open(&names::segment(number), how)?;
         let from = Arc::clone(&file);
-        Self::read_header(disk, number, file, &*from)
+        Self::with_header(disk, number, file, &*from)
     }
 
-    /// The same segment with the header that `from` has, another handle of its file.
+    /// Returns a copy of the segment with its header read again through `from`, another handle of
+    /// the same file.
     pub(crate) fn reopened(&self, disk: &dyn Disk, from: &dyn File) -> Result<Self> {
-        Self::read_header(disk, self.number, Arc::clone(&self.file), from)
+        let (segment, _reported) =
+            Self::with_header(disk, self.number, Arc::clone(&self.file), from)?;
+        Ok(segment)
     }
 
-    fn read_header(
+    fn with_header(
         disk: &dyn Disk,
         number: u32,
         file: Arc<dyn File>,
         from: &dyn File,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Option<Damage>)> {
         let path = disk.root().join(names::segment(number));
-        let mut page = AlignedBuf::zeroed(HEADER_BYTES as usize);
-        let read = read_full(from, &mut page, 0)?;
-        let header = match SegmentHeader::decode(&page[..read]) {
-            Ok(header) => header,
+        let FoundHeader { header, damage } = match read_header(from, number)? {
+            Ok(found) => found,
             Err(NotAHeader::Version(version)) => {
-                let what = format!("it has version {version} of the format");
+                let what = format!("it has format version {version}");
                 return Err(Error::Foreign { file: path, what });
             }
             Err(NotAHeader::NoMagic | NotAHeader::Checksum) => {
-                let what = "neither copy of the segment's header checks out".to_owned();
+                let what = "no copy of the segment's header is valid".to_owned();
                 return Err(Error::Damaged { file: path, offset: 0, what });
             }
         };
@@ -95,17 +114,31 @@ impl Segment {
             let what = format!("its header is that of segment {}", header.segment);
             return Err(Error::Foreign { file: path, what });
         }
-        let fits = |bytes: u64| bytes <= BYTES_MAX.into() && bytes > HEADER_BYTES.into();
-        if !fits(header.bytes) || !header.bytes.is_multiple_of(HEADER_BYTES.into()) {
-            let what = format!("its header states a length of {} bytes", header.bytes);
+        let page = u64::from(HEADER_BYTES);
+        let fits = header.bytes <= BYTES_MAX.into() && header.limit() > page;
+        if !fits || !header.bytes.is_multiple_of(page) {
+            let what = format!("its header declares a length of {} bytes", header.bytes);
             return Err(Error::Foreign { file: path, what });
         }
-        Ok(Self::new(disk, &header, file))
+        let damage = damage.map(|(offset, what)| Damage {
+            file: path,
+            offset,
+            end: offset + page,
+            what: what.to_owned(),
+        });
+        Ok((Self::new(disk, &header, file), damage))
     }
 
-    /// The header this segment has when it is used anew, from its beginning.
+    /// Returns the identity and length of the segment.
+    pub(crate) fn info(&self) -> SegmentInfo {
+        SegmentInfo { number: self.number, nonce: self.salt.nonce, bytes: self.bytes }
+    }
+
+    /// Returns a header with a new nonce, with which the segment can be used again from its
+    /// beginning.
     pub(crate) fn renewed_header(&self) -> Result<SegmentHeader> {
         Ok(SegmentHeader {
+            version: self.renewed_version,
             segment: self.number,
             salt: fresh_salt()?,
             bytes: self.bytes.into(),
@@ -115,29 +148,31 @@ impl Segment {
         })
     }
 
-    /// Where its records end, if it will have no more; else its length.
+    /// Returns the offset at which the records end, or `limit` if more records may follow.
     pub(crate) fn end(&self) -> u32 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// It has no records from `offset` on, and never will.
+    /// Sets the end of the records to `offset`. No record at or after this offset is read or
+    /// appended any more.
     pub(crate) fn end_at(&self, offset: u32) {
         self.end.store(offset, Ordering::Release);
     }
 
-    /// A second handle for reading from one end to the other, with the kernel's readahead.
+    /// Opens a read-only handle for sequential reading: with the kernel's readahead, or with direct
+    /// I/O if `direct` is set.
     pub(crate) fn sequential(&self, disk: &dyn Disk, direct: bool) -> Result<Arc<dyn File>> {
         let how = Open { read_only: true, direct, ..Open::default() };
         Ok(disk.open(&names::segment(self.number), how)?)
     }
 
-    /// Where records must end, so that the seal still fits behind them.
+    /// Returns the offset at which records must end so that a seal fits after them.
     pub(crate) fn records_end(&self) -> u32 {
-        self.bytes - u32::try_from(record_bytes(0)).expect("a seal is a few bytes")
+        self.limit - u32::try_from(record_bytes(0)).expect("a seal is a few bytes")
     }
 
-    /// Reads a record with one request and checks it. The payload begins at
-    /// [`RECORD_HEADER_BYTES`] of what is returned.
+    /// Reads the record at `at` with one request and verifies it. The payload begins at offset
+    /// [`RECORD_HEADER_BYTES`] of the returned bytes.
     pub(crate) fn read(&self, at: Position) -> Result<Vec<u8>> {
         let bytes = RECORD_HEADER_BYTES + at.payload_bytes as usize;
         let mut record = vec![0; bytes];
@@ -147,12 +182,12 @@ impl Segment {
         }
         match RecordHeader::decode(self.salt, &record, at.lsn) {
             Some(header)
-                if header.kind == Kind::Data && header.is_of(&record[RECORD_HEADER_BYTES..]) =>
+                if header.kind == Kind::Data && header.matches(&record[RECORD_HEADER_BYTES..]) =>
             {
                 Ok(record)
             }
             Some(_) => Err(self.damaged(at.lsn, "the record's checksum does not match its bytes")),
-            None => Err(self.damaged(at.lsn, "there is no record where one was written")),
+            None => Err(self.damaged(at.lsn, "no valid record header at this position")),
         }
     }
 
@@ -162,17 +197,7 @@ impl Segment {
     }
 }
 
-/// Writes a header and, behind it, a page of zeros: where the first record goes there is none
-/// for certain. Both are on the medium when this returns.
-pub(crate) fn write_header(file: &dyn File, header: &SegmentHeader) -> haul_disk::Result<()> {
-    let mut pages = AlignedBuf::zeroed(2 * HEADER_BYTES as usize);
-    header.encode(&mut pages);
-    let bytes = usize::try_from(header.bytes).unwrap_or(pages.len()).min(pages.len());
-    write_full(file, &pages[..bytes], 0)?;
-    file.sync(Durability::Data)
-}
-
-/// A salt nobody can guess.
+/// Creates a salt from a random number of the kernel.
 pub(crate) fn fresh_salt() -> Result<Salt> {
     let mut nonce = [0; 8];
     getrandom(&mut nonce, GetRandomFlags::empty()).map_err(|errno| {

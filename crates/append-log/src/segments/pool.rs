@@ -1,63 +1,75 @@
-//! Where segments come from and where they go: made new, or used again.
+//! Creates, recycles and removes segment files.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use haul_disk::{Allocation, Disk, Error as DiskError, File, Op, Open, fill_paced, has_holes};
 use parking_lot::Mutex;
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::format::{HEADER_BYTES, SegmentHeader};
+use crate::format::{HEADER_BYTES, SegmentHeader, VERSION};
 use crate::lsn::Lsn;
 use crate::names;
 use crate::options::Options;
-use crate::segments::{RANDOM, Segment, fresh_salt, write_header};
+use crate::segments::header::write_header;
+use crate::segments::reserve::{Room, left_min};
+use crate::segments::{RANDOM, Segment, fresh_salt};
 
-/// Asked while a segment is filled, with the bytes done: whether to go on. It may wait.
+/// A callback called between the steps of filling a file, with the number of bytes filled so far.
+/// It may block. If it returns `false`, the creation is cancelled.
 pub(crate) type Pace<'a> = &'a mut dyn FnMut(u64) -> bool;
 
-/// A file to be used again.
+/// A spare file: a removed segment to be recycled, or a reserved file.
 #[derive(Debug)]
-struct Spare {
-    number: u32,
-    bytes: u32,
-    /// The segment it was, for as long as somebody may read in it.
-    was: Option<Arc<Segment>>,
+pub(super) struct Spare {
+    pub(super) number: u32,
+    pub(super) bytes: u32,
+    /// The removed segment whose file this is; `None` if the file was found at recovery or created
+    /// as a spare.
+    segment: Option<Arc<Segment>>,
 }
 
 impl Spare {
-    /// Nobody reads in it any more.
+    /// `true` if no reader uses the file any more, so that it may be overwritten.
     fn is_free(&self) -> bool {
-        self.was.as_ref().is_none_or(|segment| Arc::strong_count(segment) == 1)
+        self.segment.as_ref().is_none_or(|segment| Arc::strong_count(segment) == 1)
     }
 }
 
 #[derive(Debug, Default)]
 struct Spares {
-    ordinary: Vec<Spare>,
-    /// The short one that a full disk falls back on.
+    /// The spare files of full length. The last ones left are reserved for deletions and
+    /// compaction.
+    whole: Vec<Spare>,
+    /// The short reserved file, for deletions on a full disk.
     reserve: Option<Spare>,
 }
 
-/// What a new segment is for.
+/// The purpose of a new segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Any records.
+    /// The segment accepts all records.
     Ordinary,
-    /// Records that help a full disk.
+    /// The segment is taken from the reserve, for deletions and compaction on a full disk.
     Reserve,
 }
 
-/// The files of a log that are not in use.
+/// The spare files of a log, and the creation of new segments.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    disk: Arc<dyn Disk>,
-    options: Options,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) options: Options,
     prefills: bool,
     recycles: bool,
-    /// No file has this number or a greater one. One thread at a time makes segments.
+    /// The number of the next segment, greater than that of any file. Only one thread at a time
+    /// creates segments.
     number: AtomicU32,
     spares: Mutex<Spares>,
+    /// The number of spare files of full length to reserve.
+    pub(super) reserved: AtomicU32,
+    /// The length of the file that is being created; 0 if there is none.
+    pub(super) creating_bytes: AtomicU64,
 }
 
 impl Pool {
@@ -68,30 +80,45 @@ impl Pool {
         highest: u32,
     ) -> Self {
         let number = AtomicU32::new(highest.saturating_add(1));
-        Self { disk, options, prefills, recycles, number, spares: Mutex::default() }
+        let (spares, reserved, creating_bytes) = (Mutex::default(), 0.into(), 0.into());
+        Self { disk, options, prefills, recycles, number, spares, reserved, creating_bytes }
     }
 
-    /// How many files wait to be used again.
+    /// Returns the number of spare files of full length, including reserved ones.
     pub(crate) fn spares(&self) -> usize {
-        self.spares.lock().ordinary.len()
+        self.spares.lock().whole.len()
     }
 
-    /// Makes a segment ready for its first record: of a spare file, or a new one. Where the disk
-    /// has no space for a whole one it is made shorter, so that the last space can be used.
-    /// `None` when `pace` ended it.
+    /// Returns a segment ready for its first record: a recycled spare file that is not reserved, or
+    /// a new file. If the disk has no space for a file of full length and no segments are reserved,
+    /// the new file is shorter. Returns `None` if `pace` cancelled the creation.
     ///
-    /// Its number is behind all that any file ever had: no LSN is given twice.
-    pub(crate) fn make(&self, follows: Lsn, pace: Pace<'_>) -> Result<Option<Segment>> {
-        if let Some(spare) = self.take_spare() {
+    /// The number of the segment is greater than that of any earlier file, so no LSN is reused.
+    pub(crate) fn allocate(&self, follows: Lsn, pace: Pace<'_>) -> Result<Option<Segment>> {
+        if let Some(spare) = self.take_spare(Room::Ordinary) {
             return self.reuse(&spare, Purpose::Ordinary, follows).map(Some);
         }
-        let bytes_min = self.options.segment_bytes_min();
+        self.create_new(Room::Ordinary, follows, pace)
+    }
+
+    fn create_new(&self, room: Room, follows: Lsn, pace: Pace<'_>) -> Result<Option<Segment>> {
+        let purpose = if room == Room::Ordinary { Purpose::Ordinary } else { Purpose::Reserve };
+        // If whole segments are reserved, no shorter segment is created: compaction would take a
+        // whole segment from the reserve for the live records of a short one, and the removed short
+        // segment could not replace it.
+        let bytes_min = match room {
+            Room::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => {
+                self.options.segment_bytes
+            }
+            _ => self.options.segment_bytes_min(),
+        };
         let mut bytes = self.options.segment_bytes;
         loop {
-            let header = self.header(bytes, Purpose::Ordinary, follows)?;
-            match self.create(&header, &names::segment(header.segment), pace) {
+            let header = self.header(bytes, purpose, follows)?;
+            match self.create_within(room, &header, pace) {
                 Ok(segment) => return Ok(segment),
-                // Which names survive is not known then, full or not.
+                // After a failed directory sync it is unknown which names are durable, so the
+                // creation is not retried.
                 Err(error) if !error.is_full() || error.op == Op::SyncDir => {
                     return Err(error.into());
                 }
@@ -105,17 +132,66 @@ impl Pool {
         }
     }
 
-    /// Makes the reserve ready for its first record; `None` where there is none.
-    pub(crate) fn make_of_reserve(&self, follows: Lsn) -> Result<Option<Segment>> {
-        let mut spares = self.spares.lock();
-        let Some(spare) = spares.reserve.take_if(|spare| spare.is_free()) else { return Ok(None) };
-        drop(spares);
-        self.reuse(&spare, Purpose::Reserve, follows).map(Some)
+    /// Returns a segment for records of `room` after [`Pool::allocate`] found no space: a reserved
+    /// file, or a new file in the free space that ordinary records may not use. Returns `None` for
+    /// ordinary records, or if nothing is left for this room.
+    pub(crate) fn allocate_from_reserve(
+        &self,
+        room: Room,
+        follows: Lsn,
+    ) -> Result<Option<Segment>> {
+        if room == Room::Ordinary {
+            return Ok(None);
+        }
+        let short = || self.spares.lock().reserve.take_if(|spare| spare.is_free());
+        if let Some(spare) = self.take_spare(room).or_else(short) {
+            return self.reuse(&spare, Purpose::Reserve, follows).map(Some);
+        }
+        match self.create_new(room, follows, &mut |_| true) {
+            Err(Error::Full { .. }) => Ok(None),
+            made => made,
+        }
     }
 
-    /// Sets the reserve aside where there is none. A disk without space for it is no failure:
-    /// it is tried again when the next segment is made.
-    pub(crate) fn keep_reserve(&self) -> Result<()> {
+    /// Creates a new segment if the disk has enough free space for records of this room.
+    fn create_within(
+        &self,
+        room: Room,
+        header: &SegmentHeader,
+        pace: Pace<'_>,
+    ) -> std::result::Result<Option<Segment>, DiskError> {
+        let name = names::segment(header.segment);
+        if self.creatable_bytes(room).is_ok_and(|has| has.is_some_and(|has| has < header.bytes)) {
+            return Err(DiskError::new(Op::Allocate, self.disk.root().join(name), Errno::NOSPC));
+        }
+        self.creating_bytes.store(header.bytes, Ordering::Relaxed);
+        let made = self.create(header, &name, pace);
+        self.creating_bytes.store(0, Ordering::Relaxed);
+        made
+    }
+
+    /// Creates the missing reserved files of full length. A full disk is not an error: the
+    /// preparing thread calls this again after it has created the next segment.
+    pub(crate) fn fill_whole_reserve(&self, pace: Pace<'_>) -> Result<()> {
+        while self.spares() < self.reserved.load(Ordering::Relaxed) as usize {
+            let bytes = self.options.segment_bytes;
+            let header = self.header(bytes, Purpose::Reserve, Lsn(0))?;
+            let number = header.segment;
+            match self.create(&header, &names::spare(number), pace) {
+                Ok(Some(_)) => {
+                    self.spares.lock().whole.push(Spare { number, bytes, segment: None })
+                }
+                Ok(None) => break,
+                Err(error) if error.is_full() && error.op != Op::SyncDir => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates the short reserved file if it is missing. A full disk is not an error: the preparing
+    /// thread calls this again after it has created the next segment.
+    pub(crate) fn fill_short_reserve(&self) -> Result<()> {
         let Some(bytes) = self.options.reserve_segment_bytes() else { return Ok(()) };
         if self.spares.lock().reserve.is_some() {
             return Ok(());
@@ -124,14 +200,15 @@ impl Pool {
         let header =
             SegmentHeader { segment: number, ..self.header(bytes, Purpose::Reserve, Lsn(0))? };
         match self.create(&header, &names::spare(number), &mut |_| true) {
-            Ok(_) => self.spares.lock().reserve = Some(Spare { number, bytes, was: None }),
+            Ok(_) => self.spares.lock().reserve = Some(Spare { number, bytes, segment: None }),
             Err(error) if error.is_full() && error.op != Op::SyncDir => {}
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    /// A file that recovery found to be spare.
+    /// Adds a spare file found by recovery to the pool, or removes the file if it has another
+    /// length than needed, has holes, or is not needed.
     pub(crate) fn adopt(&self, number: u32) -> Result<()> {
         let name = names::spare(number);
         let file = self.disk.open(&name, RANDOM)?;
@@ -140,26 +217,27 @@ impl Pool {
         let is_reserve = number == names::RESERVE;
         let bytes = u32::try_from(bytes).ok().filter(|_| is_whole);
         match bytes {
-            Some(bytes) if is_reserve && self.options.reserve_segment_bytes() == Some(bytes) => {
-                self.spares.lock().reserve = Some(Spare { number, bytes, was: None });
+            Some(bytes) if is_reserve && self.options.takes_as_reserve(bytes) => {
+                self.spares.lock().reserve = Some(Spare { number, bytes, segment: None });
             }
-            Some(bytes) if !is_reserve && self.wants(bytes) => {
-                self.spares.lock().ordinary.push(Spare { number, bytes, was: None });
+            Some(bytes) if !is_reserve && self.keeps_spare(bytes) => {
+                self.spares.lock().whole.push(Spare { number, bytes, segment: None });
             }
             _ => self.disk.remove(&name)?,
         }
         Ok(())
     }
 
-    /// Takes a segment out of the log: its name is gone for good when this returns.
+    /// Removes a segment from the log. The removal is durable when this returns.
     ///
-    /// 1. The rename, or the removal. After a crash the segment is there as before, or it is not.
-    /// 2. The sync of the directory. Only now may the file be used again: a name that comes back
-    ///    would come back with other bytes.
+    /// 1. Renames the file to a spare file, or removes it. After a crash the segment exists as
+    ///    before, or not at all.
+    /// 2. Syncs the directory. Only then may the file be overwritten: otherwise its name as a
+    ///    segment could reappear after a crash and refer to other bytes.
     pub(crate) fn retire(&self, segment: Arc<Segment>) -> Result<()> {
         let (number, bytes) = (segment.number, segment.bytes);
         let name = names::segment(number);
-        let keeps = !segment.is_reserve && self.wants(bytes) && !has_holes(&*segment.file)?;
+        let keeps = self.keeps_spare(bytes) && !has_holes(&*segment.file)?;
         if keeps {
             self.disk.rename(&name, &names::spare(number))?;
         } else {
@@ -167,20 +245,21 @@ impl Pool {
         }
         self.disk.sync_dir("")?;
         if keeps {
-            self.spares.lock().ordinary.push(Spare { number, bytes, was: Some(segment) });
+            self.spares.lock().whole.push(Spare { number, bytes, segment: Some(segment) });
         }
         Ok(())
     }
 
-    /// Gives a segment that was never begun a fresh salt, so that nothing that may be in it
-    /// counts, and lets the log before it end at `follows`.
+    /// Writes a header with a new salt to a segment without records, which invalidates all bytes in
+    /// it. The header declares that the log before the segment ends at `follows`.
     pub(crate) fn renew(&self, segment: &Segment, follows: Lsn) -> Result<Segment> {
         self.renew_as(segment, follows, segment.is_recycled)
     }
 
-    /// The same, for a segment that was found: behind its first page a batch that never came to
-    /// its end may have left something.
-    pub(crate) fn renew_found(&self, segment: &Segment, follows: Lsn) -> Result<Segment> {
+    /// Renews a segment like [`Pool::renew`] and marks it as recycled. It is used for segments
+    /// without records found by recovery, because an interrupted batch may have left bytes after
+    /// the first page.
+    pub(crate) fn renew_recycled(&self, segment: &Segment, follows: Lsn) -> Result<Segment> {
         self.renew_as(segment, follows, true)
     }
 
@@ -190,18 +269,25 @@ impl Pool {
         Ok(Segment::new(&*self.disk, &header, Arc::clone(&segment.file)))
     }
 
-    /// Whether a file of this length is worth keeping.
-    fn wants(&self, bytes: u32) -> bool {
-        let room = self.options.spare_segments_max as usize;
-        self.recycles
+    /// `true` if the file of a removed segment of this length should be kept as a spare file.
+    fn keeps_spare(&self, bytes: u32) -> bool {
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        let room = reserved.saturating_add(self.options.spare_segments_max) as usize;
+        (self.recycles || reserved > 0)
             && bytes == self.options.segment_bytes
-            && self.spares.lock().ordinary.len() < room
+            && self.spares.lock().whole.len() < room
     }
 
-    fn take_spare(&self) -> Option<Spare> {
+    /// Takes a spare file for records of this room. Returns `None` if the remaining spare files are
+    /// reserved for others or readers still use them.
+    pub(super) fn take_spare(&self, room: Room) -> Option<Spare> {
+        let left_min = left_min(room, self.reserved.load(Ordering::Relaxed));
         let mut spares = self.spares.lock();
-        let free = spares.ordinary.iter().position(Spare::is_free)?;
-        Some(spares.ordinary.swap_remove(free))
+        if spares.whole.len() <= left_min {
+            return None;
+        }
+        let free = spares.whole.iter().position(Spare::is_free)?;
+        Some(spares.whole.swap_remove(free))
     }
 
     fn header(&self, bytes: u32, purpose: Purpose, follows: Lsn) -> Result<SegmentHeader> {
@@ -209,8 +295,10 @@ impl Pool {
         if number == u32::MAX {
             return Err(Error::Invalid("the log has used up all segment numbers"));
         }
-        // The number counts as used only when the segment is made: a full disk is asked often.
+        // The number is used up only when the segment was created, because on a full disk the
+        // creation is retried often.
         Ok(SegmentHeader {
+            version: VERSION,
             segment: number,
             salt: fresh_salt()?,
             bytes: bytes.into(),
@@ -220,13 +308,13 @@ impl Pool {
         })
     }
 
-    /// Makes a file and a segment of it.
+    /// Creates a new segment file.
     ///
-    /// 1. A file of a name that recovery removes, really filled with zeros and synced: from now
-    ///    on a write in place changes no metadata.
-    /// 2. The header, with a fresh nonce, synced. A reader still finds nothing to read.
-    /// 3. The rename to its name, and the sync of the directory: now recovery finds an empty
-    ///    segment, which is used or removed.
+    /// 1. Creates a file under a name that recovery removes, fills it with zeros and syncs it. From
+    ///    now on a write in place changes no metadata of the file system.
+    /// 2. Writes and syncs the header, with a new nonce. The file contains no records.
+    /// 3. Renames the file to `name` and syncs the directory. If `name` is that of a segment,
+    ///    recovery from now on finds a segment without records, which it uses or removes.
     fn create(
         &self,
         header: &SegmentHeader,
@@ -238,14 +326,14 @@ impl Pool {
             let Some(file) = filled else { return Ok(None) };
             self.disk.rename(&unfinished, name)?;
             self.disk.sync_dir("")?;
-            Ok(Some(Segment::new(&*self.disk, header, self.known_as(name, file))))
+            Ok(Some(Segment::new(&*self.disk, header, self.reopen_as(name, file))))
         });
         if let Ok(Some(_)) = made {
             self.number.fetch_max(header.segment + 1, Ordering::Relaxed);
         }
         if !matches!(made, Ok(Some(_))) {
-            // Recovery would remove it too; a full disk is glad to have the space now. That a
-            // file cannot be removed is no news beside what already failed.
+            // Removes the file now instead of at recovery, to free its space. Errors of the removal
+            // are ignored, because the error of the creation is reported.
             drop(self.disk.remove(&unfinished));
             drop(self.disk.remove(name));
         }
@@ -259,15 +347,16 @@ impl Pool {
         pace: Pace<'_>,
     ) -> std::result::Result<Option<Arc<dyn File>>, DiskError> {
         if self.prefills {
-            // Past the page cache: nobody will read the zeros, and each step is done when the
-            // next one is asked for.
+            // The zeros bypass the page cache: they are never read, and each step is written before
+            // `pace` is called for the next one.
             let file = self.disk.create(unfinished, Open { direct: true, ..Open::default() })?;
             if fill_paced(&*file, header.bytes, pace)?.is_none() {
                 return Ok(None);
             }
         } else {
             let file = self.disk.create(unfinished, RANDOM)?;
-            // Blocks set aside find a full disk now; where that cannot be done, writing will.
+            // Reserving blocks detects a full disk now. If the file system does not support it,
+            // later writes detect a full disk.
             match file.allocate(Allocation::Reserve, 0, header.bytes) {
                 Err(error) if error.is_full() => return Err(error),
                 _ => file.resize(header.bytes)?,
@@ -278,11 +367,11 @@ impl Pool {
         Ok(Some(file))
     }
 
-    /// Makes a segment of a spare file.
+    /// Recycles a spare file as a segment.
     ///
-    /// 1. The header, with a fresh nonce and a new number, and a page of zeros where the first
-    ///    record goes, synced. The file is still a spare, whatever it holds.
-    /// 2. The rename to its name, and the sync of the directory, as for a new one.
+    /// 1. Writes and syncs both header pages, with a new nonce and a new number, and zeros in the
+    ///    page of the first record. The file still has the name of a spare file.
+    /// 2. Renames the file to that of the segment and syncs the directory, as in [`Pool::create`].
     fn reuse(&self, spare: &Spare, purpose: Purpose, follows: Lsn) -> Result<Segment> {
         let header = self.header(spare.bytes, purpose, follows)?;
         let header = SegmentHeader { is_recycled: true, ..header };
@@ -292,12 +381,13 @@ impl Pool {
         self.disk.rename(&from, &to)?;
         self.number.store(header.segment + 1, Ordering::Relaxed);
         self.disk.sync_dir("")?;
-        Ok(Segment::new(&*self.disk, &header, self.known_as(&to, file)))
+        Ok(Segment::new(&*self.disk, &header, self.reopen_as(&to, file)))
     }
 
-    /// The file under its new name, so that errors tell that one. Nothing may fail here: a number
-    /// that was used and never written to would be a hole in the log.
-    fn known_as(&self, name: &str, file: Arc<dyn File>) -> Arc<dyn File> {
+    /// Opens the file under its new name, so that errors contain this name. If this fails, returns
+    /// the old handle: the file already has the number of a segment, and an error would leave a gap
+    /// in the log.
+    fn reopen_as(&self, name: &str, file: Arc<dyn File>) -> Arc<dyn File> {
         self.disk.open(name, RANDOM).unwrap_or(file)
     }
 }

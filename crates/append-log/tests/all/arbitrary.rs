@@ -1,5 +1,5 @@
-//! Whatever is in the files, opening neither panics nor takes for ever, and delivers nothing that
-//! was not appended.
+//! With arbitrary file contents, opening does not panic, terminates, and delivers only appended
+//! records.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::payload::{ids, payload};
 use crate::recovery::report;
 use crate::{open_on, put, small};
 
-/// Thirty records in two segments.
+/// Creates a log with thirty records in two segments.
 fn log() -> Medium {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
@@ -44,7 +44,7 @@ enum Change {
     Cut {
         at: prop::sample::Index,
     },
-    /// A number in both copies of the header, with a checksum that fits.
+    /// A number in both copies of the header, with a valid checksum.
     Header {
         at: usize,
         value: u32,
@@ -69,10 +69,10 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 impl Change {
-    fn make(&self, file: &mut Vec<u8>) {
+    fn apply(&self, file: &mut Vec<u8>) {
         let length = file.len();
         let Some(end) = length.checked_sub(1) else { return };
-        // Half of the places are where the records are.
+        // Half of the positions are inside records.
         let place = |index: &prop::sample::Index| {
             let at = index.index(2 * length);
             if at < length { at } else { 4096 + (at - length) % 8192 }.min(end)
@@ -104,14 +104,14 @@ impl Change {
     }
 }
 
-/// Opens it both ways; what is delivered must have been appended.
-fn open_both_ways(medium: &Medium) {
+/// Opens the log with both damage modes and asserts that only appended records are delivered.
+fn open_with_each_damage_mode(medium: &Medium) {
     for options in [small(), report()] {
         let disk = MemoryDisk::on(medium);
         if let Ok(opened) = open_on(Arc::new(disk.clone()), options.clone()) {
             let found = ids(&opened.records);
             assert!(found.keys().all(|id| *id < 30));
-            // And it goes on from there.
+            // Appending continues to work.
             put(&opened.log, &payload(30, 60));
             drop(opened);
             let again = open_on(Arc::new(disk), options).unwrap();
@@ -124,18 +124,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_log_with_any_changes_delivers_only_what_was_appended(
+    fn arbitrary_changes_never_deliver_foreign_records(
         changes in prop::collection::vec((1..=2u32, change()), 1..6),
     ) {
         let mut medium = log();
         for (number, change) in &changes {
-            change.make(&mut medium.file(&segment_name(*number)));
+            change.apply(&mut medium.file(&segment_name(*number)));
         }
-        open_both_ways(&medium);
+        open_with_each_damage_mode(&medium);
     }
 
     #[test]
-    fn a_segment_of_any_bytes_delivers_nothing(
+    fn segment_of_arbitrary_bytes_delivers_nothing(
         keeps_header: bool,
         bytes in prop::collection::vec(any::<u8>(), 0..20_000),
     ) {
@@ -145,17 +145,17 @@ proptest! {
         file.extend_from_slice(&bytes);
         file.resize(1 << 20, 0);
         drop(file);
-        open_both_ways(&medium);
+        open_with_each_damage_mode(&medium);
     }
 }
 
 #[test]
-fn a_payload_made_of_headers_does_not_slow_down_recovery() {
+fn payload_of_forged_headers_does_not_slow_down_recovery() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let first = put(&log, &payload(0, 32));
-    // A header every 32 bytes, each of a record that goes on to the end of the segment; all is
-    // right but the checksum, which needs the nonce.
+    // A header every 32 bytes, each of a record that extends to the end of the segment; all fields
+    // are valid except the checksum, which needs the nonce.
     let at = first.lsn.0 + 64;
     let mut fakes = Vec::new();
     for lsn in (at + 32..).step_by(32).take(1700) {
@@ -170,7 +170,7 @@ fn a_payload_made_of_headers_does_not_slow_down_recovery() {
     assert_eq!(second.lsn.0, at);
     let mut medium = disk.medium();
     drop(log);
-    // It is torn in a power cut.
+    // The record is torn in a power cut.
     medium.file(&segment_name(1))[usize::try_from(at & 0xffff_ffff).unwrap()] ^= 1;
     let disk = MemoryDisk::on(&medium);
     let opened = open_on(Arc::new(disk.clone()), small()).unwrap();

@@ -1,4 +1,4 @@
-//! Writers, futures, readers and truncations all at once.
+//! Concurrent writers, futures, readers and truncations.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use haul_append_log::{Log, Lsn, Position, Room};
-use haul_disk_sim::{MemoryDisk, Random, Survival};
+use haul_disk_sim::{MemoryDisk, Survival};
+use haul_testing::Random;
 
 use crate::payload::{id_of, payload};
 use crate::recovery::start;
@@ -22,8 +23,8 @@ fn length(random: &mut Random) -> usize {
     usize::try_from(8 + random.below(9000)).unwrap()
 }
 
-/// The bytes of a record on the medium, if the power went now.
-fn is_on_the_medium(disk: &MemoryDisk, at: Position, bytes: &[u8]) -> bool {
+/// `true` if these bytes of a record would survive a power cut now.
+fn is_durable(disk: &MemoryDisk, at: Position, bytes: &[u8]) -> bool {
     let mut medium = disk.medium().cut(Survival::Nothing);
     let start = at.lsn.offset() as usize + 32;
     let name = haul_append_log::segment_name(at.lsn.segment());
@@ -31,7 +32,7 @@ fn is_on_the_medium(disk: &MemoryDisk, at: Position, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn each_reader_sees_each_record_once_in_order_and_only_what_is_on_the_medium() {
+fn each_reader_sees_each_durable_record_once_in_order() {
     const WRITERS: u64 = 6;
     const EACH: u64 = 120;
     within_a_minute("writers and readers", || {
@@ -54,7 +55,7 @@ fn each_reader_sees_each_record_once_in_order_and_only_what_is_on_the_medium() {
                                 Some((at, bytes)) => {
                                     let id = id_of(bytes).expect("a record as it was appended");
                                     if seen.len() % 8 == 0 {
-                                        assert!(is_on_the_medium(disk, at, bytes), "{}", at.lsn);
+                                        assert!(is_durable(disk, at, bytes), "{}", at.lsn);
                                     }
                                     seen.push((at.lsn, id));
                                 }
@@ -103,7 +104,7 @@ fn each_reader_sees_each_record_once_in_order_and_only_what_is_on_the_medium() {
 }
 
 #[test]
-fn readers_behind_a_moving_front_see_the_end_of_the_log_without_gaps() {
+fn readers_follow_a_log_truncated_at_the_front_without_gaps() {
     within_a_minute("readers and a moving front", || {
         let (_, log) = on_memory();
         let (last, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -115,7 +116,7 @@ fn readers_behind_a_moving_front_see_the_end_of_the_log_without_gaps() {
                     let (mut before, mut segment) = (None, 0);
                     while let Some((at, bytes)) = reader.wait_next(None).unwrap() {
                         let id = id_of(bytes).expect("a record as it was appended");
-                        // Only whole segments are passed over.
+                        // Only whole segments are skipped.
                         if let Some(before) = before.filter(|_| at.lsn.segment() == segment) {
                             assert_eq!(id, before + 1);
                         }
@@ -133,7 +134,7 @@ fn readers_behind_a_moving_front_see_the_end_of_the_log_without_gaps() {
             }
             scope.spawn(move || {
                 loop {
-                    // Once more behind the last record.
+                    // Truncates once more after the last record.
                     let is_last = is_done.load(Ordering::SeqCst);
                     log.truncate_front(Lsn(last.load(Ordering::SeqCst))).unwrap();
                     if is_last {
@@ -152,8 +153,8 @@ fn readers_behind_a_moving_front_see_the_end_of_the_log_without_gaps() {
 }
 
 #[test]
-fn records_taken_back_while_others_are_appended_are_gone_and_the_others_are_there() {
-    within_a_minute("taking back among writers", || {
+fn truncate_back_among_writers_removes_its_records_and_no_others() {
+    within_a_minute("truncations among writers", || {
         let (disk, log) = on_memory();
         let done = AtomicU64::new(0);
         let acknowledged = Mutex::new(Vec::new());
@@ -187,7 +188,7 @@ fn records_taken_back_while_others_are_appended_are_gone_and_the_others_are_ther
                 let mut behind = 0;
                 while done.load(Ordering::SeqCst) < 4 {
                     let newest = acknowledged.lock().unwrap().iter().map(|(lsn, _)| *lsn).max();
-                    // What was taken back already may be told late to the one who appended it.
+                    // A writer may note late a record that is truncated already.
                     let Some(lsn) = newest.filter(|lsn| lsn.segment() >= behind) else { continue };
                     log.truncate_back(lsn).unwrap();
                     let numbers = log.segments().into_iter().map(|segment| segment.number);

@@ -1,4 +1,4 @@
-//! What the device below an ext4 is asked to do.
+//! The requests a log causes on the block device below ext4.
 
 use std::sync::Arc;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use haul_append_log::{Lsn, Options};
 use haul_disk::{DeviceCounters, Op, OsDisk, probe};
 use haul_disk_sim::FaultyDisk;
-use haul_test_image::LoopImage;
+use haul_testing::LoopImage;
 
 use crate::payload::payload;
 use crate::{open_on, put, put_long, small};
@@ -14,26 +14,26 @@ use crate::{open_on, put, put_long, small};
 const WRITERS: u64 = 16;
 const EACH: u64 = 64;
 
-/// What a log asked of the device while many wrote to it.
-struct Asked {
+/// The requests of a log with many writers.
+struct DeviceLoad {
     batches: u64,
     written_bytes: u64,
     device: DeviceCounters,
 }
 
-impl Asked {
+impl DeviceLoad {
     fn of_many_writers(image: &LoopImage, dir: &str) -> Self {
         let device = probe(image.mount()).unwrap().device.unwrap();
         let disk = Arc::new(OsDisk::open_or_create(image.mount().join(dir)).unwrap());
         let log = open_on(disk, small()).unwrap().log;
-        // What making the first segment left to the journal is written now.
+        // Writes back the journal entries of the first segment's creation.
         rustix::fs::syncfs(std::fs::File::open(image.mount()).unwrap()).unwrap();
         image.settle();
         let before = (DeviceCounters::of(&device).unwrap(), log.stats());
         thread::scope(|scope| {
             for writer in 0..WRITERS {
                 let log = &log;
-                // All together less than the quarter of a segment, where the next one is made.
+                // In total less than a quarter of a segment, at which the next one is created.
                 scope.spawn(move || {
                     for n in 0..EACH {
                         put(log, &payload(writer * EACH + n, 128));
@@ -49,8 +49,8 @@ impl Asked {
         Self { batches, written_bytes, device }
     }
 
-    /// One write and one sync for each batch, of its bytes and no others. The kernel counts a sync
-    /// as a write of no bytes too.
+    /// `true` if there was exactly one write and one sync per batch. The kernel counts a sync also
+    /// as a write of zero bytes.
     fn is_exact(&self) -> bool {
         let Self { batches, written_bytes, device } = self;
         (device.syncs, device.writes - device.syncs) == (*batches, *batches)
@@ -59,22 +59,22 @@ impl Asked {
 }
 
 #[test]
-fn a_batch_is_one_write_and_one_sync_of_the_device_and_no_journal() {
+fn batch_is_one_write_and_one_sync_without_journal() {
     let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
-    // Whoever calls sync(2) anywhere commits the journal here too: that is another's request, and
-    // does not come every time.
+    // A sync(2) by another process also commits this journal, so one of several rounds must be
+    // exact.
     let is_exact = (0..5).any(|n| {
-        let asked = Asked::of_many_writers(&image, &n.to_string());
-        let (batches, records) = (asked.batches, WRITERS * EACH);
-        println!("{records} records, {batches} batches, {:?}", asked.device);
+        let load = DeviceLoad::of_many_writers(&image, &n.to_string());
+        let (batches, records) = (load.batches, WRITERS * EACH);
+        println!("{records} records, {batches} batches, {:?}", load.device);
         assert!(batches < records / 2, "{batches} batches of {records} records");
-        asked.is_exact()
+        load.is_exact()
     });
-    assert!(is_exact, "the device was asked for more than the batches, each time");
+    assert!(is_exact, "more requests than those of the batches, in every round");
 }
 
 #[test]
-fn opening_reads_the_medium_and_not_what_memory_still_has_of_it() {
+fn opening_reads_the_device_and_not_the_page_cache() {
     let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
     let device = probe(image.mount()).unwrap().device.unwrap();
     let disk = Arc::new(OsDisk::open(image.mount()).unwrap());
@@ -85,12 +85,12 @@ fn opening_reads_the_medium_and_not_what_memory_still_has_of_it() {
     let before = DeviceCounters::of(&device).unwrap();
     assert_eq!(open_on(disk, small()).unwrap().records.len(), 1);
     let device = DeviceCounters::of(&device).unwrap().since(&before);
-    // Its header was on the medium before the segment had its name.
-    assert!(device.read_bytes >= u64::from(small().segment_bytes - 4096), "{device:?}");
+    // Both header pages are still in the page cache.
+    assert!(device.read_bytes >= u64::from(small().segment_bytes - 2 * 4096), "{device:?}");
 }
 
 #[test]
-fn going_on_in_recycled_segments_costs_the_writer_nothing_but_its_batches() {
+fn rotation_into_recycled_segments_costs_writers_only_their_batches() {
     const ROTATIONS: u64 = 4;
     let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
     let device = probe(image.mount()).unwrap().device.unwrap();
@@ -100,7 +100,7 @@ fn going_on_in_recycled_segments_costs_the_writer_nothing_but_its_batches() {
     let mut id = 0;
     let mut rotate = |segments: u32| {
         let last = log.segments().last().unwrap().number;
-        // To the middle, where the one behind is ready.
+        // To the middle of a segment, where the next one is ready.
         while log.segments().last().unwrap().number < last + segments
             || log.synced().offset() < 1 << 19
         {
@@ -116,16 +116,16 @@ fn going_on_in_recycled_segments_costs_the_writer_nothing_but_its_batches() {
 
     image.settle();
     let before = (DeviceCounters::of(&device).unwrap(), log.stats(), disk.calls(Op::Create));
-    disk.watch();
+    disk.record_calls();
     rotate(u32::try_from(ROTATIONS).unwrap());
-    let seen = disk.seen();
+    let seen = disk.recorded_calls();
     image.settle();
     let device = DeviceCounters::of(&device).unwrap().since(&before.0);
     let batches = log.stats().batches - before.1.batches;
     println!("{batches} batches, {ROTATIONS} rotations, {device:?}");
     assert_eq!(device.reads, 0);
     let extra = device.writes - device.syncs - batches;
-    // The header, and the journal of two names, from the thread that prepares.
+    // The header, and the journal entries of two renames, from the preparing thread.
     assert!(extra <= 10 * ROTATIONS, "{extra} writes beside the batches");
     let extra = device.syncs - batches;
     assert!(extra <= 4 * ROTATIONS, "{extra} syncs beside the batches");
@@ -133,7 +133,7 @@ fn going_on_in_recycled_segments_costs_the_writer_nothing_but_its_batches() {
     let (prepared, own): (Vec<_>, Vec<_>) = seen.iter().partition(|call| call.1 == "log-prepare");
     let names = prepared.iter().filter(|call| call.0 == Op::Rename).count() as u64;
     assert_eq!(names, ROTATIONS, "each segment was a spare");
-    assert_eq!(disk.calls(Op::Create), before.2, "none is new");
+    assert_eq!(disk.calls(Op::Create), before.2, "a file was created");
     assert!(own.iter().all(|call| matches!(call.0, Op::Write | Op::Sync)), "{own:?}");
     assert_eq!(own.len() as u64, 2 * batches, "one write and one sync each");
 }

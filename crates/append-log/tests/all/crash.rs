@@ -1,4 +1,4 @@
-//! A power cut or a kill at every step of a workload, and at steps of the recovery from it.
+//! Power cuts and kills at every step of a workload, and at steps of the recovery.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,92 +9,94 @@ use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere};
 use crate::payload::{RECORDS, ids, payload, run};
 use crate::{open_on, put, small};
 
-/// Numbers of records appended after a crash.
-const AFTERWARDS: u64 = 1 << 32;
+/// The smallest id of records appended after a crash.
+const RECOVERY_RECORDS: u64 = 1 << 32;
 
-/// What the owner of the log was told.
-enum Told {
+/// An event observed by the caller of the log.
+enum Event {
     Acknowledged(u64, Lsn),
-    /// All that was there when the log was opened again.
+    /// The records delivered when the log was opened again.
     Delivered(BTreeMap<u64, Lsn>),
 }
 
-/// What was appended, by LSN.
+/// The appended records, by LSN.
 type Appended = BTreeMap<Lsn, u64>;
 
-/// Opens, appends from several threads, closes, opens again, appends: with a rotation each time.
+/// Runs two sessions: opens, appends from several threads with a rotation, writes a watermark,
+/// closes.
 fn workload(disk: &MemoryDisk) -> Appended {
     let mut appended = Appended::new();
     for session in 0..2 {
         let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
-        let told = |id, lsn| disk.note(Told::Acknowledged(id, lsn));
-        let outcome = run(&log, session * RECORDS, &told);
+        let event = |id, lsn| disk.note(Event::Acknowledged(id, lsn));
+        let outcome = run(&log, session * RECORDS, &event);
         assert!(outcome.errors.is_empty(), "{:?}", outcome.errors);
         appended.extend(outcome.acknowledged.iter().map(|(id, lsn)| (*lsn, *id)));
+        log.write_watermark().unwrap();
         log.close().unwrap();
     }
     assert_eq!(appended.len() as u64, 2 * RECORDS);
     appended
 }
 
-/// What the owner of a log must find again.
+/// The records that must survive a crash.
 #[derive(Default)]
-struct Known {
+struct Expected {
     must: BTreeMap<u64, Lsn>,
     was_delivered: bool,
 }
 
-impl Known {
+impl Expected {
     fn before(crash: &Crash) -> Self {
-        let mut known = Self::default();
-        for told in crash.notes() {
-            match told {
-                Told::Acknowledged(id, lsn) => drop(known.must.insert(*id, *lsn)),
-                Told::Delivered(all) => {
-                    known.must.clone_from(all);
-                    known.was_delivered = true;
+        let mut expected = Self::default();
+        for event in crash.notes() {
+            match event {
+                Event::Acknowledged(id, lsn) => drop(expected.must.insert(*id, *lsn)),
+                Event::Delivered(all) => {
+                    expected.must.clone_from(all);
+                    expected.was_delivered = true;
                 }
             }
         }
-        known
+        expected
     }
 
     fn check(&self, found: &BTreeMap<u64, Lsn>, appended: &Appended) {
-        let is_there = |(id, lsn): (&u64, &Lsn)| found.get(id) == Some(lsn);
-        assert!(self.must.iter().all(is_there), "an acknowledged record is lost");
+        let is_found = |(id, lsn): (&u64, &Lsn)| found.get(id) == Some(lsn);
+        assert!(self.must.iter().all(is_found), "an acknowledged record is lost");
         if self.was_delivered {
-            // At most the one record that was under way.
+            // At most the one record that was being appended.
             let more: Vec<_> = found.keys().filter(|id| !self.must.contains_key(id)).collect();
             let next = next_id(&self.must);
-            assert!(more.is_empty() || more == [&next], "{more:?} came from nowhere");
+            assert!(more.is_empty() || more == [&next], "{more:?} were never appended");
         } else {
             let by_lsn: BTreeMap<Lsn, u64> = found.iter().map(|(id, lsn)| (*lsn, *id)).collect();
             let expected = appended.iter().take(by_lsn.len());
-            assert!(by_lsn.iter().eq(expected), "not the first part of what was appended");
+            assert!(by_lsn.iter().eq(expected), "not a prefix of the appended records");
         }
     }
 }
 
 fn next_id(found: &BTreeMap<u64, Lsn>) -> u64 {
-    found.last_key_value().map_or(AFTERWARDS, |(id, _)| AFTERWARDS.max(id + 1))
+    found.last_key_value().map_or(RECOVERY_RECORDS, |(id, _)| RECOVERY_RECORDS.max(id + 1))
 }
 
-/// All acknowledged is there, and what was found stays, as does what is appended now.
+/// Asserts that acknowledged and previously delivered records are present, and appends two more.
 fn recover(appended: &Appended, crash: &Crash) {
     let opened = open_on(Arc::new(crash.disk.clone()), small()).unwrap();
     let mut found = ids(&opened.records);
-    Known::before(crash).check(&found, appended);
-    crash.disk.note(Told::Delivered(found.clone()));
+    Expected::before(crash).check(&found, appended);
+    crash.disk.note(Event::Delivered(found.clone()));
     for _ in 0..2 {
         let id = next_id(&found);
         let lsn = put(&opened.log, &payload(id, 3000)).lsn;
-        crash.disk.note(Told::Acknowledged(id, lsn));
+        crash.disk.note(Event::Acknowledged(id, lsn));
         found.insert(id, lsn);
     }
 }
 
 #[test]
-fn a_crash_at_any_step_loses_nothing_acknowledged() {
+fn acknowledged_records_survive_crash_at_any_step() {
     let states = crash_everywhere(&Crashes::default(), workload, recover);
     assert!(states > 1000, "{states}");
 }

@@ -1,18 +1,19 @@
-//! A power cut or a kill at every step of a log whose segments are removed and used again, whose
-//! records are taken back, whose disk is full, and whose medium fails.
+//! Power cuts and kills at every step of a log with recycled segments, truncations, a full disk and
+//! failed writes.
 
 use std::sync::Arc;
 
 use haul_append_log::{Lsn, Options, Room};
-use haul_disk_sim::{Crash, Crashes, MemoryDisk, Random, crash_everywhere, crash_until};
+use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere, crash_until};
+use haul_testing::Random;
 
-use crate::acts::{PAGES, act, options};
 use crate::history::History;
+use crate::operations::{PAGES, options, run_random};
 use crate::payload::{id_of, payload};
 use crate::recycled::crc32c_of;
 use crate::{open_on, put, small};
 
-/// All that must be there is, and what is appended now survives the next crash.
+/// Recovers, checks the records, and appends two that must survive the next crash.
 fn recover(crash: &Crash, options: Options) -> History {
     let mut history = History::recover(crash, options);
     history.put(&[PAGES], Room::Ordinary).unwrap();
@@ -21,11 +22,11 @@ fn recover(crash: &Crash, options: Options) -> History {
 }
 
 #[test]
-fn a_crash_at_any_step_of_anything_a_log_can_do_loses_and_brings_back_nothing() {
+fn crash_during_random_operations_neither_loses_nor_resurrects_records() {
     crash_until(15_000, &Crashes { draws: 1, ..Crashes::default() }, |crashes| {
         let workload = |disk: &MemoryDisk| {
             let (mut random, mut history) = (Random(crashes.seed), History::begin(disk, options()));
-            (0..48).for_each(|_| act(&mut history, &mut random));
+            (0..48).for_each(|_| run_random(&mut history, &mut random));
             history.close();
         };
         crash_everywhere(crashes, workload, |(), crash| drop(recover(crash, options())))
@@ -33,7 +34,7 @@ fn a_crash_at_any_step_of_anything_a_log_can_do_loses_and_brings_back_nothing() 
 }
 
 #[test]
-fn a_crash_among_few_short_records_is_survived_in_each_of_many_ways() {
+fn short_records_survive_many_crash_states() {
     let crashes = Crashes { all_up_to: 256, draws: 40, again_one_in: 32, ..Crashes::default() };
     crash_until(20_000, &crashes, |crashes| {
         let workload = |disk: &MemoryDisk| few_short_records(disk, &mut Random(crashes.seed));
@@ -50,8 +51,8 @@ fn few_short_records(disk: &MemoryDisk, random: &mut Random) {
         match random.below(8) {
             0 => history.reopen(),
             1 => {
-                let there = history.now.acknowledged.len();
-                history.truncate_back(there.saturating_sub(2)).unwrap();
+                let records = history.now.acknowledged.len();
+                history.truncate_back(records.saturating_sub(2)).unwrap();
             }
             _ => {
                 let records = 1 + random.below(3);
@@ -65,8 +66,8 @@ fn few_short_records(disk: &MemoryDisk, random: &mut Random) {
 }
 
 #[test]
-fn stale_bytes_at_every_place_of_a_record_are_no_record() {
-    // Records of one word to several pages, so that their borders fall everywhere.
+fn stale_bytes_at_any_offset_are_never_delivered() {
+    // Records of one word to several pages, with boundaries at many offsets.
     let lengths = [8, 40, 500, 4056, 5000, 8160, 13_000, 60_000];
     let crashes = Crashes { draws: 2, again_one_in: 32, ..Crashes::default() };
     let mut random = Random(crashes.seed);
@@ -81,7 +82,7 @@ fn stale_bytes_at_every_place_of_a_record_are_no_record() {
             history.put(&[30_000], Room::Ordinary).unwrap();
         }
         assert_eq!(history.log().spare_segments(), 0);
-        // Each new record moves the end over other stale bytes; a crash leaves any of them.
+        // Each new record moves the end to other stale bytes.
         for _ in 0..120 {
             let bytes = lengths[usize::try_from(random.below(7)).unwrap()];
             history.put(&[bytes], Room::Ordinary).unwrap();
@@ -91,7 +92,7 @@ fn stale_bytes_at_every_place_of_a_record_are_no_record() {
 }
 
 #[test]
-fn what_a_first_batch_left_that_lost_its_first_page_never_comes_back() {
+fn first_batch_without_its_first_page_is_never_delivered() {
     let crashes = Crashes { draws: 12, again_one_in: u64::MAX, ..Crashes::default() };
     let workload = |disk: &MemoryDisk| {
         let mut history = History::begin(disk, small());
@@ -101,13 +102,13 @@ fn what_a_first_batch_left_that_lost_its_first_page_never_comes_back() {
             {
                 history.put(&[30_000], Room::Ordinary).unwrap();
             }
-            // The first goes behind the end of the segment, and all of them into one batch.
+            // The first record does not fit into the segment; all go into one batch in the next.
             history.put(&[PAGES; 6], Room::Ordinary).unwrap();
         }
     };
     crash_everywhere(&crashes, workload, |(), crash| {
         let mut history = History::recover(crash, small());
-        // Where the batch began a segment, the next records have the places of its own.
+        // If the batch began a segment, the next records have the positions of its records.
         for _ in 0..3 {
             history.put(&[PAGES], Room::Ordinary).unwrap();
             history.reopen();
@@ -115,8 +116,8 @@ fn what_a_first_batch_left_that_lost_its_first_page_never_comes_back() {
     });
 }
 
-/// A payload of [`FORGED_BYTES`] that is to begin at `offset` of a file: at every place it looks
-/// like a record of segment `number`, made by somebody who knows all of the format but the nonce.
+/// Returns a payload of [`FORGED_BYTES`] for `offset` of a file: every 64 bytes it contains a record
+/// of segment `number`, forged with knowledge of the format but not of the nonce.
 fn forged(number: u32, offset: u32) -> Vec<u8> {
     let mut payload = vec![0; FORGED_BYTES];
     let first = offset.next_multiple_of(64);
@@ -141,11 +142,11 @@ fn forged(number: u32, offset: u32) -> Vec<u8> {
 const FORGED_BYTES: usize = 60_000;
 
 #[test]
-fn a_payload_made_of_records_is_none_when_its_file_is_used_again() {
+fn forged_records_in_a_recycled_file_are_never_delivered() {
     let workload = |disk: &MemoryDisk| {
         let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
         while log.segments().len() < 2 {
-            // What follows a record is where the log has come to, and the record's header.
+            // The payload begins after the record header at the end of the log.
             put(&log, &forged(3, log.synced().offset() + 32));
         }
         log.truncate_front(Lsn::new(2, 0)).unwrap();
@@ -153,12 +154,12 @@ fn a_payload_made_of_records_is_none_when_its_file_is_used_again() {
         while put(&log, &payload(id, PAGES)).lsn < Lsn::new(3, 1 << 16) {
             id += 1;
         }
-        assert_eq!(log.spare_segments(), 0, "the file is used again");
+        assert_eq!(log.spare_segments(), 0, "the file is not recycled");
     };
     let crashes = Crashes { draws: 1, again_one_in: u64::MAX, ..Crashes::default() };
     crash_everywhere(&crashes, workload, |(), crash| {
         let opened = open_on(Arc::new(crash.disk.clone()), small()).unwrap();
-        let is_known = |bytes: &[u8]| id_of(bytes).is_some() || bytes.len() == FORGED_BYTES;
-        assert!(opened.records.iter().all(|(_, bytes)| is_known(bytes)), "a record was forged");
+        let is_appended = |bytes: &[u8]| id_of(bytes).is_some() || bytes.len() == FORGED_BYTES;
+        assert!(opened.records.iter().all(|(_, bytes)| is_appended(bytes)), "a forged record");
     });
 }

@@ -1,4 +1,4 @@
-//! Bytes that were on the medium and are not what they were: flipped, cut, swapped, foreign.
+//! Damage to durable bytes: flipped bits, truncated files, swapped and foreign segments.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::torn::batches;
 use crate::{disk_dir, open, open_on, put, put_long, small};
 
 #[test]
-fn any_flipped_byte_before_the_last_batch_is_damage_and_the_rest_is_delivered() {
+fn flipped_byte_before_last_batch_is_damage_and_others_are_delivered() {
     let batches = batches(true);
     let last = batches.positions.len() - 1;
     for (damaged, position) in batches.positions[..last].iter().enumerate() {
@@ -40,11 +40,11 @@ fn any_flipped_byte_before_the_last_batch_is_damage_and_the_rest_is_delivered() 
 }
 
 #[test]
-fn damage_in_the_last_batch_of_a_closed_log_is_no_torn_tail() {
+fn damage_in_last_batch_of_closed_log_is_no_torn_tail() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let first = put(&log, &payload(0, 100));
-    // Nobody waits for this one but the closing itself.
+    // Synced only by closing.
     drop(log.append(&[&payload(1, 100)], Room::Ordinary).unwrap());
     log.close().unwrap();
     let mut medium = disk.medium();
@@ -55,7 +55,7 @@ fn damage_in_the_last_batch_of_a_closed_log_is_no_torn_tail() {
 }
 
 #[test]
-fn damage_anywhere_in_a_sealed_segment_is_damage_and_the_rest_is_delivered() {
+fn damage_in_sealed_segment_is_reported_and_others_are_delivered() {
     let (disk, positions) = three_segments();
     let in_second = |position: &&Position| position.lsn.segment() == 2;
     let last = *positions.iter().rev().find(in_second).unwrap();
@@ -79,14 +79,14 @@ fn damage_anywhere_in_a_sealed_segment_is_damage_and_the_rest_is_delivered() {
 
         let mut scanned = 0;
         let damage = opened.log.scan(2, &mut |_, _| scanned += 1).unwrap();
-        assert_eq!(damage, opened.recovered.damage, "a scan says the same");
+        assert_eq!(damage, opened.recovered.damage, "a scan reports the same");
         let held = positions.iter().filter(in_second).count();
         assert_eq!(scanned, held - lost);
     }
 }
 
 #[test]
-fn damage_that_comes_while_the_log_is_open_is_told_by_reads_and_scans() {
+fn damage_while_open_is_reported_by_reads_and_scans() {
     let dir = disk_dir();
     let log = open(dir.path()).log;
     let positions: Vec<_> = (0..3).map(|id| put(&log, &payload(id, 100))).collect();
@@ -107,7 +107,7 @@ fn damage_that_comes_while_the_log_is_open_is_told_by_reads_and_scans() {
 }
 
 #[test]
-fn a_file_of_another_length_is_damage() {
+fn file_of_wrong_length_is_damage() {
     let (disk, positions) = three_segments();
     for number in 1..=3 {
         let name = segment_name(number);
@@ -135,7 +135,7 @@ fn a_file_of_another_length_is_damage() {
 }
 
 #[test]
-fn one_copy_of_a_header_is_enough_and_none_is_damage() {
+fn header_is_read_from_any_valid_copy() {
     let (disk, positions) = three_segments();
     for number in 1..=3 {
         let name = segment_name(number);
@@ -146,6 +146,11 @@ fn one_copy_of_a_header_is_enough_and_none_is_damage() {
         }
         let mut medium = disk.medium();
         medium.file(&name)[..4096].fill(0);
+        let opened = start(&medium, small()).unwrap();
+        assert_eq!(opened.records.len(), positions.len());
+        assert_eq!(opened.recovered.header_damage[0].offset, 0);
+        let end_page = medium.file(&name).len() - 4096;
+        medium.file(&name)[end_page..].fill(0);
         let refused = start(&medium, small()).map(drop);
         assert!(matches!(refused, Err(Error::Damaged { offset: 0, .. })));
 
@@ -153,7 +158,7 @@ fn one_copy_of_a_header_is_enough_and_none_is_damage() {
         let opened = open_on(Arc::new(disk.clone()), report()).unwrap();
         let others = positions.iter().filter(|p| p.lsn.segment() != number).count();
         assert_eq!(opened.records.len(), others);
-        // The damaged file is kept, whatever is appended.
+        // Appends never overwrite the damaged file.
         put_long(&opened.log, 100..180);
         assert!(disk.medium().file(&name)[4096..8192].iter().any(|byte| *byte != 0));
         assert_eq!(disk.medium().file(&name)[..4096], [0; 4096]);
@@ -161,25 +166,27 @@ fn one_copy_of_a_header_is_enough_and_none_is_damage() {
 }
 
 #[test]
-fn an_unreadable_segment_behind_the_end_is_never_overwritten() {
+fn unreadable_segment_after_the_end_is_never_overwritten() {
     let (disk, _) = three_segments();
-    // The second segment is not whole, and the third cannot be read: the log ends in the second.
+    // The second segment is incomplete and the third unreadable: the log ends in the second.
     let mut medium = disk.medium();
+    let end_page = medium.file(&segment_name(3)).len() - 4096;
     medium.file(&segment_name(3))[..4096].fill(0);
+    medium.file(&segment_name(3))[end_page..].fill(0);
     medium.file(&segment_name(2))[500_000..].fill(0);
-    let precious = medium.file(&segment_name(3)).clone();
+    let unreadable = medium.file(&segment_name(3)).clone();
     let disk = MemoryDisk::on(&medium);
     let log = open_on(Arc::new(disk.clone()), report()).unwrap().log;
     let last = put_long(&log, 100..180);
     assert!(last.lsn.segment() > 3);
-    assert_eq!(*disk.medium().file(&segment_name(3)), precious);
+    assert_eq!(*disk.medium().file(&segment_name(3)), unreadable);
 }
 
-/// Something done to files behind the log's back.
+/// A change to the files of a closed log.
 type Change = &'static dyn Fn(&mut Medium);
 
 #[test]
-fn files_of_other_segments_or_versions_are_refused_untouched() {
+fn foreign_segments_and_versions_are_refused_unchanged() {
     let (disk, _) = three_segments();
     let changes: [(&str, Change); 4] = [
         ("swapped", &|medium| {
@@ -193,12 +200,12 @@ fn files_of_other_segments_or_versions_are_refused_untouched() {
         }),
         ("of another version", &|medium| {
             for copy in [0, 2048] {
-                set_header(&mut medium.file(&segment_name(1))[copy..], 8, 3);
+                set_header(&mut medium.file(&segment_name(1))[copy..], 8, 4);
             }
         }),
         ("of another version, in one copy", &|medium| {
             medium.file(&segment_name(1))[..512].fill(0);
-            set_header(&mut medium.file(&segment_name(1))[2048..], 8, 3);
+            set_header(&mut medium.file(&segment_name(1))[2048..], 8, 4);
         }),
     ];
     for (what, change) in changes {
@@ -213,16 +220,16 @@ fn files_of_other_segments_or_versions_are_refused_untouched() {
     }
 }
 
-/// Sets a number in a copy of a header, and the checksum accordingly.
+/// Sets a number in a copy of a header and updates the checksum.
 pub(crate) fn set_header(copy: &mut [u8], at: usize, value: u32) {
     copy[at..at + 4].copy_from_slice(&value.to_le_bytes());
     copy[12..16].fill(0);
-    let checksum = crc32c::crc32c(&copy[..48]);
+    let checksum = haul_crc::crc32c(&copy[..48]);
     copy[12..16].copy_from_slice(&checksum.to_le_bytes());
 }
 
 #[test]
-fn a_header_with_an_impossible_length_is_refused() {
+fn header_with_invalid_length_is_refused() {
     let (disk, _) = three_segments();
     for bytes in [0, 4096, (1 << 20) + 8, (2 << 30) + 4096, u32::MAX - 4095, u32::MAX] {
         let mut medium = disk.medium();

@@ -1,5 +1,5 @@
-//! The n-th call of each kind fails, in each way of syncing, while segments are rotated, used
-//! again and taken back: nobody hangs, everybody is told, nothing is lost.
+//! Fault injection: the n-th call of each kind fails, with each sync method, during rotation,
+//! recycling and truncation. No thread hangs, every waiter gets the error, no record is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,19 +14,19 @@ use rustix::io::Errno;
 use crate::history::History;
 use crate::payload::{ids, payload};
 use crate::recovery::start;
-use crate::{begun, open_on, put, put_long, small, within_a_minute};
+use crate::{open_on, put, put_long, small, started, within_a_minute};
 
 fn with(method: SyncMethod) -> Options {
     Options { sync_method: Some(method), ..small() }
 }
 
-/// Rotates, removes, takes back, with one fault on the way, and opens the log again. `None` when
-/// there were not so many calls.
+/// Rotates, removes and truncates with the `n`-th call failing, and opens the log again. `None` if
+/// there were fewer calls.
 fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
     let what = format!("{method}, {op:?} {n}");
     within_a_minute(&what.clone(), move || {
         let disk = MemoryDisk::default();
-        // What a failed sync leaves of what it was for.
+        // The bytes that survive a failed sync.
         disk.after_a_failed_sync(match n % 3 {
             0 => Survival::Everything,
             1 => Survival::Half { seed: n },
@@ -37,23 +37,23 @@ fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
             history.put(&[60_000; 9], Room::Ordinary).unwrap();
         }
         history.disk.fail_once(op, n, Errno::IO);
-        let told = |outcome: haul_append_log::Result<()>| match outcome {
+        let check = |outcome: haul_append_log::Result<()>| match outcome {
             Ok(()) | Err(Error::Latched { .. } | Error::Disk(_)) => {}
             Err(other) => panic!("{what}: {other}"),
         };
-        told(history.truncate_front(1));
+        check(history.truncate_front(1));
         for _ in 0..4 {
-            told(history.put(&[30_000; 12], Room::Ordinary));
+            check(history.put(&[30_000; 12], Room::Ordinary));
         }
-        told(history.truncate_back(5));
-        told(history.put(&[3000; 3], Room::Ordinary));
-        told(history.truncate_front(1));
-        told(history.put(&[60_000; 12], Room::Ordinary));
-        let met = history.disk.met();
+        check(history.truncate_back(5));
+        check(history.put(&[3000; 3], Room::Ordinary));
+        check(history.truncate_front(1));
+        check(history.put(&[60_000; 12], Room::Ordinary));
+        let met = history.disk.faulted_thread();
         history.disk.heal();
         let was_latched = history.log().is_latched();
         let segment = history.log().synced().segment();
-        history.close_whatever();
+        history.close_ignoring_errors();
         history.open();
         history.put(&[8192 - 32; 2], Room::Ordinary).unwrap();
         if was_latched && met.as_deref() != Some("log-prepare") {
@@ -83,24 +83,24 @@ fn sweep(op: Op, step: u64) {
 }
 
 #[test]
-fn a_failed_sync_anywhere_loses_and_brings_back_nothing() {
+fn failed_sync_neither_loses_nor_resurrects_records() {
     sweep(Op::Sync, 2);
 }
 
 #[test]
-fn a_failed_write_anywhere_loses_and_brings_back_nothing() {
+fn failed_write_neither_loses_nor_resurrects_records() {
     sweep(Op::Write, 2);
 }
 
 #[test]
-fn a_failed_change_of_names_anywhere_loses_and_brings_back_nothing() {
+fn failed_rename_or_open_neither_loses_nor_resurrects_records() {
     for op in [Op::SyncDir, Op::Rename, Op::Open] {
         sweep(op, 1);
     }
 }
 
 #[test]
-fn after_a_failed_sync_the_log_goes_on_in_another_segment_if_it_could_be_marked() {
+fn log_marked_as_latched_continues_in_another_segment() {
     for method in SyncMethod::ALL {
         for (can_mark, kept) in [(true, true), (true, false), (false, true), (false, false)] {
             let disk = MemoryDisk::default();
@@ -109,7 +109,7 @@ fn after_a_failed_sync_the_log_goes_on_in_another_segment_if_it_could_be_marked(
             disk.after_a_failed_sync(if kept { Survival::Everything } else { Survival::Nothing });
             disk.fail_once(Op::Sync, 1, Errno::IO);
             if !can_mark {
-                disk.forbid("LATCHED");
+                disk.deny_create("LATCHED");
             }
             let failed = log.append(&[&payload(3, 5000)], Room::Ordinary).unwrap().wait();
             assert!(matches!(failed, Err(Error::Latched { .. })));
@@ -122,8 +122,8 @@ fn after_a_failed_sync_the_log_goes_on_in_another_segment_if_it_could_be_marked(
             assert!(found.keys().copied().eq(expected), "{method}, {kept}: {found:?}");
             let at = put(&opened.log, &payload(9, 5000));
             assert!(at.lsn > last.lsn);
-            let begins_another = at.lsn.segment() > last.lsn.segment();
-            assert_eq!(begins_another, can_mark, "{method}, {kept}");
+            let uses_new_segment = at.lsn.segment() > last.lsn.segment();
+            assert_eq!(uses_new_segment, can_mark, "{method}, {kept}");
             let again = start(&disk.medium().cut(Survival::Nothing), with(method)).unwrap();
             assert_eq!(again.records.len(), found.len() + 1);
             assert!(!disk.list("").unwrap().contains(&"LATCHED".to_owned()));
@@ -132,33 +132,33 @@ fn after_a_failed_sync_the_log_goes_on_in_another_segment_if_it_could_be_marked(
 }
 
 #[test]
-fn everybody_who_waits_is_told_of_a_failed_sync() {
+fn every_waiter_gets_the_error_of_a_failed_sync() {
     for method in SyncMethod::ALL {
         within_a_minute("waiting for a sync that fails", move || {
             let disk = MemoryDisk::default();
             let log = open_on(Arc::new(disk.clone()), with(method)).unwrap().log;
             put(&log, &payload(0, 100));
-            let told = AtomicU64::new(0);
+            let notified = AtomicU64::new(0);
             thread::scope(|scope| {
-                let (log, told) = (&log, &told);
-                let is_told = move |outcome: haul_append_log::Result<()>| {
+                let (log, notified) = (&log, &notified);
+                let check = move |outcome: haul_append_log::Result<()>| {
                     assert!(matches!(outcome, Err(Error::Latched { .. })), "{outcome:?}");
-                    told.fetch_add(1, Ordering::SeqCst);
+                    notified.fetch_add(1, Ordering::SeqCst);
                 };
                 disk.fail_once(Op::Sync, 1, Errno::IO);
-                let first = || begun(log.append(&[&payload(1, 20_000)], Room::Ordinary).unwrap());
+                let first = || started(log.append(&[&payload(1, 20_000)], Room::Ordinary).unwrap());
                 let (first, ()) = disk.during_a_sync(first, || {
                     let mut context = Context::from_waker(Waker::noop());
-                    // Futures and threads in the next batch, and threads for which there is no
-                    // room, and readers of what never comes.
+                    // Futures and threads in the next batch, threads that wait for space, and
+                    // readers at the end of the log.
                     let mut future =
                         Box::pin(log.append(&[&payload(2, 100)], Room::Ordinary).unwrap());
                     assert!(matches!(future.as_mut().poll(&mut context), Poll::Pending));
-                    scope.spawn(move || is_told(crate::block_on(future).map(drop)));
+                    scope.spawn(move || check(crate::block_on(future).map(drop)));
                     for id in 10..22 {
                         scope.spawn(move || {
                             let ticket = log.append(&[&payload(id, 20_000)], Room::Ordinary);
-                            is_told(ticket.and_then(haul_append_log::Ticket::wait).map(drop));
+                            check(ticket.and_then(haul_append_log::Ticket::wait).map(drop));
                         });
                     }
                     for is_async in [false, true] {
@@ -170,20 +170,20 @@ fn everybody_who_waits_is_told_of_a_failed_sync() {
                                 false => reader.wait_next(None),
                             };
                             assert!(next.unwrap().is_none());
-                            told.fetch_add(1, Ordering::SeqCst);
+                            notified.fetch_add(1, Ordering::SeqCst);
                         });
                     }
                 });
-                is_told(first.wait().map(drop));
+                check(first.wait().map(drop));
             });
-            assert_eq!(told.into_inner(), 1 + 1 + 12 + 2, "{method}");
+            assert_eq!(notified.into_inner(), 1 + 1 + 12 + 2, "{method}");
             assert!(matches!(log.truncate_back(Lsn::new(1, 4096)), Err(Error::Latched { .. })));
         });
     }
 }
 
 #[test]
-fn short_transfers_are_gone_on_with_in_every_way_of_syncing() {
+fn short_transfers_are_continued_with_every_sync_method() {
     for method in SyncMethod::ALL {
         let disk = MemoryDisk::default();
         disk.transfer_at_most(4096);
@@ -200,13 +200,13 @@ fn short_transfers_are_gone_on_with_in_every_way_of_syncing() {
 }
 
 #[test]
-fn an_interrupted_call_is_repeated_below_or_final_like_any_other_failure() {
+fn interrupted_write_is_repeated_and_interrupted_sync_is_final() {
     for method in SyncMethod::ALL {
         let disk = MemoryDisk::default();
         let log = open_on(Arc::new(disk.clone()), with(method)).unwrap().log;
         disk.fail_once(Op::Write, 1, Errno::INTR);
         let at = put(&log, &payload(0, 5000));
-        assert!(disk.met().is_some(), "the signal came");
+        assert!(disk.faulted_thread().is_some(), "the fault was not injected");
         disk.fail_once(Op::Read, 1, Errno::INTR);
         assert_eq!(log.read(at).unwrap().payload(), payload(0, 5000));
         disk.fail_once(Op::Sync, 1, Errno::INTR);
@@ -219,7 +219,7 @@ fn an_interrupted_call_is_repeated_below_or_final_like_any_other_failure() {
 }
 
 #[test]
-fn a_rotten_bit_anywhere_in_a_record_is_found_when_it_is_read() {
+fn every_flipped_bit_of_a_record_is_detected_on_read() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let (at, whole) = (put(&log, &payload(0, 700)), put(&log, &payload(1, 700)));

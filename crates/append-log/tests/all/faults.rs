@@ -1,4 +1,4 @@
-//! The n-th call of each kind fails, for every n.
+//! Fault injection: the n-th call of each kind fails, for every n.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use rustix::io::Errno;
 use crate::payload::{Outcome, RECORDS, ids, payload, run};
 use crate::{open_on, put, small, within_a_minute};
 
-/// What one run with one fault came to.
+/// The outcome of a run with one fault.
 struct Run {
     disk: MemoryDisk,
     outcome: Outcome,
-    /// What closing said.
+    /// The result of closing.
     closed: haul_append_log::Result<()>,
-    /// The thread the fault met, if it came to pass.
+    /// The name of the thread whose call failed, if one did.
     met: Option<String>,
 }
 
@@ -25,7 +25,7 @@ fn run_with(op: Op, n: u64, errno: Errno) -> Run {
     within_a_minute(&format!("{op:?} {n} failing with {errno}"), move || {
         let disk = MemoryDisk::default();
         let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
-        // Of what a failed sync was for nothing may be on the medium, all or some.
+        // None, some or all bytes of a failed sync survive.
         disk.after_a_failed_sync(match n % 3 {
             0 => Survival::Everything,
             1 => Survival::Half { seed: n },
@@ -34,13 +34,13 @@ fn run_with(op: Op, n: u64, errno: Errno) -> Run {
         disk.fail_once(op, n, errno);
         let outcome = run(&log, 0, &|_, _| {});
         let closed = log.close();
-        let met = disk.met();
+        let met = disk.faulted_thread();
         Run { disk, outcome, closed, met }
     })
 }
 
-/// Opened again on the same machine and after a power cut, the log has all it acknowledged, and
-/// nothing it was not given.
+/// Asserts that the log, reopened on the same machine and after a power cut, has all acknowledged
+/// records and no others.
 fn check(run: &Run, n: u64) {
     let acknowledged = &run.outcome.acknowledged;
     for survival in [Survival::Nothing, Survival::Half { seed: n }] {
@@ -56,7 +56,7 @@ fn check(run: &Run, n: u64) {
         drop(opened);
         let disk = MemoryDisk::on(&medium.cut(survival));
         let again = open_on(Arc::new(disk), small()).unwrap();
-        assert_eq!(ids(&again.records), delivered, "what was delivered stays");
+        assert_eq!(ids(&again.records), delivered, "a delivered record is lost");
     }
 }
 
@@ -79,9 +79,9 @@ fn is_latched(error: &Error) -> bool {
     matches!(error, Error::Latched { .. })
 }
 
-/// A failure of the log itself is final; one while a segment was made ready is told to whoever
-/// needed it, or to nobody.
-fn final_or_in_preparation(run: &Run) {
+/// Asserts that a failure is final, except in the preparing thread: then only the append that needs
+/// the segment gets the error.
+fn check_final_or_in_preparation(run: &Run) {
     let errors = &run.outcome.errors;
     if run.met.as_deref() != Some("log-prepare") {
         assert!(run.closed.as_ref().is_err_and(is_latched), "{:?}", run.closed);
@@ -95,37 +95,39 @@ fn final_or_in_preparation(run: &Run) {
 }
 
 #[test]
-fn a_failed_sync_is_final_and_nobody_hangs() {
-    let syncs = sweep(Op::Sync, Errno::IO, final_or_in_preparation);
+fn failed_sync_is_final_and_no_thread_hangs() {
+    let syncs = sweep(Op::Sync, Errno::IO, check_final_or_in_preparation);
     assert!(syncs > 20, "{syncs}");
 }
 
 #[test]
-fn a_failed_write_is_final_and_nobody_hangs() {
-    let writes = sweep(Op::Write, Errno::IO, final_or_in_preparation);
+fn failed_write_is_final_and_no_thread_hangs() {
+    let writes = sweep(Op::Write, Errno::IO, check_final_or_in_preparation);
     assert!(writes > 20, "{writes}");
 }
 
 #[test]
-fn a_failed_sync_of_the_directory_is_final() {
+fn failed_directory_sync_is_final() {
     let syncs = sweep(Op::SyncDir, Errno::IO, |run| {
         assert!(run.closed.as_ref().is_err_and(is_latched), "{:?}", run.closed);
     });
-    assert_eq!(syncs, 1);
+    // Two prepared segments share a sync of the directory, or each has its own.
+    assert!((1..=2).contains(&syncs), "{syncs}");
 }
 
 #[test]
-fn a_full_disk_loses_nothing_wherever_it_is_met() {
+fn full_disk_at_any_call_loses_no_record() {
     for op in [Op::Write, Op::Create, Op::Rename] {
         sweep(op, Errno::NOSPC, |run| {
             let errors = &run.outcome.errors;
-            let told = |error: &Error| is_latched(error) || matches!(error, Error::Full { .. });
-            assert!(errors.iter().all(told), "{errors:?}");
+            let is_expected =
+                |error: &Error| is_latched(error) || matches!(error, Error::Full { .. });
+            assert!(errors.iter().all(is_expected), "{errors:?}");
         });
     }
 }
 
-/// A log whose last segment has a torn tail, with a segment made ready behind it.
+/// Creates a log whose last segment has a torn tail, with a prepared segment after it.
 fn torn() -> (Medium, Outcome) {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
@@ -139,7 +141,7 @@ fn torn() -> (Medium, Outcome) {
 }
 
 #[test]
-fn a_fault_while_opening_is_told_and_loses_nothing() {
+fn fault_during_opening_is_reported_and_loses_no_record() {
     let (medium, outcome) = torn();
     for op in [Op::Read, Op::Write, Op::Sync, Op::SyncDir] {
         for n in 1.. {
@@ -154,7 +156,7 @@ fn a_fault_while_opening_is_told_and_loses_nothing() {
                 opened.unwrap();
                 break;
             }
-            // The fault may also have met the mark of closing, whose failure dropping keeps.
+            // The fault may have hit the close record, whose failure is ignored by drop.
             assert!(opened.as_ref().map_or_else(|e| matches!(e, Error::Disk(_)), |()| true));
             let left = disk.medium().cut(Survival::Half { seed: n });
             let again = open_on(Arc::new(MemoryDisk::on(&left)), small()).unwrap();

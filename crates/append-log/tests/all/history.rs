@@ -1,4 +1,4 @@
-//! What a log was asked to do, and what it may hold after a crash at any moment of that.
+//! The history of operations on a log, and the records it may contain after a crash at any step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,40 +9,40 @@ use haul_disk_sim::{Crash, MemoryDisk};
 use crate::open_on;
 use crate::payload::{ids, payload};
 
-/// What the owner of a log did or was told, noted on its disk.
+/// An operation or result observed by the caller, noted on the simulated disk.
 #[derive(Debug)]
 enum Event {
-    /// It is about to append a record.
+    /// An append begins.
     Attempted(u64),
     /// The record is durable.
     Acknowledged(u64, Lsn),
-    /// It is about to take these away; each group goes as a whole.
-    Leaving(Vec<Vec<u64>>),
-    /// They are gone for good.
-    Gone(Vec<u64>),
+    /// The removal of these records begins; each group is removed atomically.
+    Removing(Vec<Vec<u64>>),
+    /// The records are durably removed.
+    Removed(Vec<u64>),
 }
 
-/// What the owner knows at one moment.
+/// The records that a log must, may and must not contain.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct Expected {
     pub(crate) acknowledged: BTreeMap<u64, Lsn>,
     attempted: BTreeSet<u64>,
-    leaving: Vec<BTreeMap<u64, Lsn>>,
-    gone: BTreeSet<u64>,
+    removing: Vec<BTreeMap<u64, Lsn>>,
+    removed: BTreeSet<u64>,
     /// The greatest LSN ever acknowledged.
     last: Lsn,
     next_id: u64,
 }
 
-impl Known {
-    /// What the owner knew when the machine stopped.
+impl Expected {
+    /// Returns the expectation at the time of a crash.
     fn before(crash: &Crash) -> Self {
-        let mut known = Self::default();
-        crash.notes().for_each(|event| known.take(event));
-        known
+        let mut expected = Self::default();
+        crash.notes().for_each(|event| expected.apply(event));
+        expected
     }
 
-    fn take(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event) {
         match event {
             Event::Attempted(id) => {
                 self.attempted.insert(*id);
@@ -50,75 +50,75 @@ impl Known {
             }
             Event::Acknowledged(id, lsn) => {
                 self.attempted.remove(id);
-                self.leaving.iter_mut().for_each(|group| group.retain(|other, _| other != id));
+                self.removing.iter_mut().for_each(|group| group.retain(|other, _| other != id));
                 self.acknowledged.insert(*id, *lsn);
                 self.last = self.last.max(*lsn);
             }
-            Event::Leaving(groups) => {
+            Event::Removing(groups) => {
                 let mut take = |id: &u64| (*id, self.acknowledged.remove(id).unwrap());
                 let groups = groups.iter().map(|ids| ids.iter().map(&mut take).collect());
-                self.leaving.extend(groups);
+                self.removing.extend(groups);
             }
-            Event::Gone(ids) => {
-                self.gone.extend(ids);
-                self.attempted.retain(|id| !self.gone.contains(id));
-                self.leaving.retain(|group| !group.keys().all(|id| self.gone.contains(id)));
+            Event::Removed(ids) => {
+                self.removed.extend(ids);
+                self.attempted.retain(|id| !self.removed.contains(id));
+                self.removing.retain(|group| !group.keys().all(|id| self.removed.contains(id)));
             }
         }
     }
 
-    /// What a log delivered is what it must hold now, and nothing it must not.
+    /// Asserts that the delivered records are as expected.
     pub(crate) fn check(&self, records: &[(Position, Vec<u8>)]) {
         let mut found = ids(records);
         let in_order: Vec<Lsn> = found.values().copied().collect();
-        assert!(in_order.is_sorted_by(|a, b| a < b), "records are in the order of appending");
+        assert!(in_order.is_sorted_by(|a, b| a < b), "records are not in the order of appending");
         for (id, lsn) in &self.acknowledged {
             assert_eq!(
                 found.remove(id),
                 Some(*lsn),
-                "acknowledged record {id} is lost or elsewhere"
+                "acknowledged record {id} is lost or at another LSN"
             );
         }
-        for group in &self.leaving {
-            let there = group.iter().filter(|(id, lsn)| found.remove(id) == Some(**lsn)).count();
-            assert!(there == 0 || there == group.len(), "{there} are left of {group:?}");
+        for group in &self.removing {
+            let left = group.iter().filter(|(id, lsn)| found.remove(id) == Some(**lsn)).count();
+            assert!(left == 0 || left == group.len(), "{left} are left of {group:?}");
         }
         for (id, lsn) in &found {
-            assert!(!self.gone.contains(id), "record {id} came back at {lsn}");
-            assert!(*lsn > self.last, "record {id} has an LSN given before: {lsn}");
+            assert!(!self.removed.contains(id), "record {id} came back at {lsn}");
+            assert!(*lsn > self.last, "record {id} has a reused LSN: {lsn}");
         }
         let first_attempted = self.attempted.iter().take(found.len());
         assert!(
             found.keys().eq(first_attempted),
-            "{found:?} is not the front of what was appended"
+            "{found:?} is not a prefix of the attempted records"
         );
     }
 
-    /// A record that is appended now gets an LSN that no acknowledged one ever had.
+    /// Asserts that the LSN of a new record was never acknowledged before.
     fn check_new(&self, lsn: Lsn) {
-        assert!(lsn > self.last, "{lsn} was given before, up to {}", self.last);
+        assert!(lsn > self.last, "LSN {lsn} is reused, the last was {}", self.last);
     }
 }
 
-/// A log on a disk in memory, and what its owner knows.
+/// A log on a disk in memory, and its expected records.
 pub(crate) struct History {
     pub(crate) disk: MemoryDisk,
     options: Options,
-    pub(crate) now: Known,
+    pub(crate) now: Expected,
     log: Option<Log>,
 }
 
 impl History {
     pub(crate) fn begin(disk: &MemoryDisk, options: Options) -> Self {
-        Self::go_on(disk, options, Known::default())
+        Self::start(disk, options, Expected::default())
     }
 
-    /// Opens the log again after a crash: what it holds is what it may.
+    /// Opens the log again after a crash and checks its records.
     pub(crate) fn recover(crash: &Crash, options: Options) -> Self {
-        Self::go_on(&crash.disk, options, Known::before(crash))
+        Self::start(&crash.disk, options, Expected::before(crash))
     }
 
-    fn go_on(disk: &MemoryDisk, options: Options, now: Known) -> Self {
+    fn start(disk: &MemoryDisk, options: Options, now: Expected) -> Self {
         let mut history = Self { disk: disk.clone(), options, now, log: None };
         history.open();
         history
@@ -129,11 +129,11 @@ impl History {
     }
 
     fn note(&mut self, event: Event) {
-        self.now.take(&event);
+        self.now.apply(&event);
         self.disk.note(event);
     }
 
-    /// Closes the log, if it still can be, and opens it again.
+    /// Closes the log, which fails if it is latched, and opens it again.
     pub(crate) fn reopen(&mut self) {
         if let Some(log) = self.log.take() {
             let was_latched = log.is_latched();
@@ -142,8 +142,8 @@ impl History {
         self.open();
     }
 
-    /// Closes the log, which may meet what went wrong before.
-    pub(crate) fn close_whatever(&mut self) {
+    /// Closes the log, which may fail after injected faults.
+    pub(crate) fn close_ignoring_errors(&mut self) {
         drop(self.log.take());
     }
 
@@ -156,13 +156,13 @@ impl History {
                 self.note(Event::Acknowledged(*id, *lsn));
             }
         }
-        let left = self.now.leaving.iter().flat_map(BTreeMap::keys);
-        let not_there = self.now.attempted.iter().chain(left).copied().collect();
-        self.note(Event::Gone(not_there));
+        let left = self.now.removing.iter().flat_map(BTreeMap::keys);
+        let missing = self.now.attempted.iter().chain(left).copied().collect();
+        self.note(Event::Removed(missing));
         self.log = Some(opened.log);
     }
 
-    /// Appends records of these lengths together, and waits for all.
+    /// Appends records of these lengths at once, and waits for all.
     pub(crate) fn put(&mut self, lengths: &[usize], room: Room) -> haul_append_log::Result<()> {
         let mut tickets: Vec<(u64, Ticket)> = Vec::new();
         let mut refused = Ok(());
@@ -172,7 +172,7 @@ impl History {
             match self.log().append(&[&payload(id, *bytes)], room) {
                 Ok(ticket) => tickets.push((id, ticket)),
                 Err(error) => {
-                    self.note(Event::Gone(vec![id]));
+                    self.note(Event::Removed(vec![id]));
                     refused = Err(error);
                     break;
                 }
@@ -186,31 +186,31 @@ impl History {
         refused
     }
 
-    /// Takes back all but the first `left` of the records there are.
+    /// Truncates all but the first `left` records.
     pub(crate) fn truncate_back(&mut self, left: usize) -> haul_append_log::Result<()> {
         let group: Vec<u64> = self.now.acknowledged.keys().copied().skip(left).collect();
         let Some(first) = group.first() else { return Ok(()) };
         let lsn = self.now.acknowledged[first];
-        self.note(Event::Leaving(vec![group.clone()]));
+        self.note(Event::Removing(vec![group.clone()]));
         let outcome = self.log().truncate_back(lsn);
         if self.log().is_latched() {
             return outcome;
         }
-        // Where a segment could not be made the log is as it was; where one could not be removed
-        // the truncation stands. Nothing in between.
-        let there = self.readable();
-        if outcome.is_err() && there.contains_key(first) {
+        // After a failed creation of a segment the log is unchanged; after a failed removal the
+        // truncation is complete.
+        let readable = self.readable();
+        if outcome.is_err() && readable.contains_key(first) {
             for id in group {
-                self.note(Event::Acknowledged(id, there[&id]));
+                self.note(Event::Acknowledged(id, readable[&id]));
             }
         } else {
-            assert!(group.iter().all(|id| !there.contains_key(id)), "taken back and readable");
-            self.note(Event::Gone(group));
+            assert!(group.iter().all(|id| !readable.contains_key(id)), "a truncated record");
+            self.note(Event::Removed(group));
         }
         outcome
     }
 
-    /// What a reader of the log delivers.
+    /// Returns the records delivered by a reader.
     pub(crate) fn readable(&self) -> BTreeMap<u64, Lsn> {
         let mut reader = self.log().reader(Lsn::default());
         let mut records = Vec::new();
@@ -218,7 +218,7 @@ impl History {
             match reader.read_next() {
                 Ok(Some((at, payload))) => records.push((at, payload.to_vec())),
                 Ok(None) => break,
-                // The fault met the reader, who tries again.
+                // The fault hit this read, which is retried.
                 Err(Error::Disk(_)) => {}
                 Err(other) => panic!("{other}"),
             }
@@ -229,7 +229,7 @@ impl History {
     /// Removes all but the last `left` segments.
     pub(crate) fn truncate_front(&mut self, left: usize) -> haul_append_log::Result<()> {
         if self.log().is_latched() {
-            // It could, but what it takes may be in doubt already.
+            // It would work, but unacknowledged records in these segments are in doubt.
             return Ok(());
         }
         let numbers: Vec<u32> = self.log().segments().iter().map(|s| s.number).collect();
@@ -240,9 +240,9 @@ impl History {
         };
         let groups: Vec<Vec<u64>> =
             numbers.iter().filter(|n| *n < first_left).map(|n| of(*n)).collect();
-        self.note(Event::Leaving(groups.clone()));
+        self.note(Event::Removing(groups.clone()));
         self.log().truncate_front(Lsn::new(*first_left, 0))?;
-        self.note(Event::Gone(groups.concat()));
+        self.note(Event::Removed(groups.concat()));
         Ok(())
     }
 

@@ -1,12 +1,11 @@
-//! A process that appends is killed without warning, again and again.
+//! An appending process is killed (`SIGKILL`) repeatedly.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::thread;
 
 use haul_append_log::{Log, Lsn};
-use haul_disk_sim::Random;
+use haul_testing::{Random, child_test};
 
 use crate::payload::{id_of, ids, payload};
 use crate::{copy_of, disk_dir, open, put};
@@ -16,9 +15,9 @@ const FIRST: &str = "HAUL_TEST_FIRST_RECORD";
 const ROUNDS: u64 = 200;
 const THREADS: u64 = 4;
 
-/// Not a test of its own: what the killed process runs.
+/// The body of the killed process; returns at once if run as a test.
 #[test]
-fn child_that_appends_until_it_is_killed() {
+fn child_appends_until_killed() {
     let (Some(dir), Ok(first)) = (std::env::var_os(DIR), std::env::var(FIRST)) else { return };
     let first: u64 = first.parse().unwrap();
     let log = open(&PathBuf::from(dir)).log;
@@ -47,7 +46,7 @@ fn child_that_appends_until_it_is_killed() {
     });
 }
 
-/// Lets two segments stay, and says what it is about to remove and what is removed.
+/// Removes all but two segments repeatedly, printing a line before and after each removal.
 fn remove_old_segments(log: &Log) {
     let mut reader = log.reader(log.synced());
     loop {
@@ -66,7 +65,7 @@ fn remove_old_segments(log: &Log) {
 }
 
 #[test]
-fn whatever_a_killed_process_acknowledged_is_there() {
+fn acknowledged_records_survive_sigkill() {
     let dir = disk_dir();
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
@@ -74,18 +73,16 @@ fn whatever_a_killed_process_acknowledged_is_there() {
     let mut acknowledged: Vec<(u64, Lsn)> = Vec::new();
     let (mut removing, mut removed, mut total) = (0, 0, 0);
     for round in 0..ROUNDS {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::child_that_appends_until_it_is_killed", "--nocapture"])
+        let mut child = child_test("kill::child_appends_until_killed")
             .env(DIR, dir.path())
             .env(FIRST, (round << 32).to_string())
-            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let until = 1 + random.below(60);
         let (mut seen, mut line) = (0, String::new());
         while lines.read_line(&mut line).unwrap() > 0 {
-            // A line cut short by the kill says nothing.
+            // Ignores a line truncated by the kill.
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
                 _ if !line.ends_with('\n') => {}
@@ -105,8 +102,8 @@ fn whatever_a_killed_process_acknowledged_is_there() {
         child.wait().unwrap();
         assert!(seen >= until, "round {round}: the child ended by itself");
 
-        // Half of the time the next process finds a log that was closed, else as this one left it:
-        // then what is looked at is a copy.
+        // Half of the rounds close the log; the others check a copy, so that the next process opens
+        // it as the killed one left it.
         let copy = (random.below(2) == 0).then(|| copy_of(dir.path()));
         let opened = open(copy.as_ref().unwrap_or(&dir).path());
         let found = ids(&opened.records);
@@ -114,8 +111,8 @@ fn whatever_a_killed_process_acknowledged_is_there() {
         acknowledged.retain(|(_, lsn)| lsn.segment() >= removing);
         let is_back = |lsn: &&Lsn| lsn.segment() < removed;
         assert_eq!(found.values().find(is_back), None, "round {round}: a removed record is back");
-        let is_there = |(id, lsn): &(u64, Lsn)| found.get(id) == Some(lsn);
-        assert!(acknowledged.iter().all(is_there), "round {round}: an acknowledged record is lost");
+        let is_found = |(id, lsn): &(u64, Lsn)| found.get(id) == Some(lsn);
+        assert!(acknowledged.iter().all(is_found), "round {round}: an acknowledged record is lost");
         opened.log.close().unwrap();
     }
     println!("{total} records acknowledged, {removed} segments removed in {ROUNDS} rounds");

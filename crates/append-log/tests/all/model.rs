@@ -1,12 +1,13 @@
-//! Anything a log can do, against the plainest model of what it holds.
+//! Random operations on a log, compared with a model of its records.
 
-use haul_disk_sim::{MemoryDisk, Random, replay_command, seed};
+use haul_disk_sim::MemoryDisk;
+use haul_testing::{Random, replay_command, seed};
 
-use crate::acts::{act, options};
 use crate::history::History;
+use crate::operations::{options, run_random};
 
 #[test]
-fn any_sequence_of_operations_leaves_what_the_model_says() {
+fn random_operations_match_the_model() {
     let seed = seed();
     println!("{}", replay_command(seed));
     let mut random = Random(seed);
@@ -14,7 +15,7 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
         let disk = MemoryDisk::default();
         let mut history = History::begin(&disk, options());
         for _ in 0..100 {
-            act(&mut history, &mut random);
+            run_random(&mut history, &mut random);
             assert_eq!(history.readable(), history.now.acknowledged);
         }
         history.close();

@@ -1,15 +1,15 @@
-//! Records that can be told from any other by their content.
+//! Records that are identified by their content.
 
 use std::collections::BTreeMap;
 use std::thread;
 
 use haul_append_log::{Error, Log, Lsn, Position, Room};
-use haul_disk_sim::Random;
+use haul_testing::Random;
 
-/// The payload number `id`, of `bytes` bytes, eight at least.
+/// Returns the payload with this id, `bytes` long, at least eight.
 pub(crate) fn payload(id: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random(id);
-    // Never zero, and no two sectors alike: one that is missing or elsewhere must show.
+    // No zero bytes and no equal sectors, so that a missing or misplaced sector is detected.
     let pattern: Vec<u8> =
         (0..9).flat_map(|_| random.number().to_le_bytes()).map(|byte| byte | 1).collect();
     let mut payload = id.to_le_bytes().to_vec();
@@ -18,44 +18,44 @@ pub(crate) fn payload(id: u64, bytes: usize) -> Vec<u8> {
     payload
 }
 
-/// The number of a payload, if every byte of it is as it was made.
+/// Returns the id of a payload if all its bytes are correct.
 pub(crate) fn id_of(bytes: &[u8]) -> Option<u64> {
     let id = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     (payload(id, bytes.len()) == bytes).then_some(id)
 }
 
-/// Every record delivered is one that was appended, whole; gives them by number.
+/// Asserts that every record is intact and unique, and returns them by id.
 pub(crate) fn ids(records: &[(Position, Vec<u8>)]) -> BTreeMap<u64, Lsn> {
     let ids: BTreeMap<u64, Lsn> = records
         .iter()
-        .map(|(at, payload)| (id_of(payload).expect("a record is what was appended"), at.lsn))
+        .map(|(at, payload)| (id_of(payload).expect("the payload is intact"), at.lsn))
         .collect();
-    assert_eq!(ids.len(), records.len(), "each record is there once");
+    assert_eq!(ids.len(), records.len(), "a record is duplicated");
     ids
 }
 
-/// What came of a workload.
+/// The outcome of a workload.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) acknowledged: BTreeMap<u64, Lsn>,
     pub(crate) errors: Vec<Error>,
 }
 
-/// How many records [`run`] appends.
+/// The number of records that [`run`] appends.
 pub(crate) const RECORDS: u64 = LONG + THREADS * EACH;
 const LONG: u64 = 16;
 const THREADS: u64 = 4;
 const EACH: u64 = 16;
 
-/// Nearly fills a segment of 1 MiB with long records, then goes over its end with short ones
-/// from several threads. `acknowledged` is told each record that is.
+/// Nearly fills a segment of 1 MiB with long records, then appends short ones from several threads
+/// across its end. Calls `acknowledged` for each acknowledged record.
 pub(crate) fn run(log: &Log, first: u64, acknowledged: &(dyn Fn(u64, Lsn) + Sync)) -> Outcome {
     let put = |outcome: &mut Outcome, id: u64, bytes: usize| {
         let was_latched = log.is_latched();
         let ticket = log.append(&[&payload(id, bytes)], Room::Ordinary);
         match ticket.and_then(haul_append_log::Ticket::wait) {
             Ok(at) => {
-                assert!(!was_latched, "a latched log takes no more");
+                assert!(!was_latched, "a latched log accepted a record");
                 acknowledged(id, at.lsn);
                 outcome.acknowledged.insert(id, at.lsn);
             }

@@ -1,4 +1,4 @@
-//! What opening makes of whole files: closed, not closed, unfinished, not begun, removed, known.
+//! Recovery of undamaged files: closed or not, unfinished, unused, removed and known segments.
 
 use std::fs;
 use std::ops::Range;
@@ -11,30 +11,31 @@ use haul_disk::{Disk, Op, OsDisk};
 use haul_disk_sim::{FaultyDisk, Medium, MemoryDisk, Survival};
 
 use crate::payload::{ids, payload};
-use crate::{Opened, copy_of, disk_dir, open, open_on, put, put_long, small};
+use crate::{OpenedLog, copy_of, disk_dir, open, open_on, put, put_long, small};
 
-/// What stands before a payload.
+/// The length of a record header.
 const HEADER: u32 = 32;
 
 pub(crate) fn report() -> Options {
     Options { on_damage: OnDamage::Report, ..small() }
 }
 
-pub(crate) fn start(medium: &Medium, options: Options) -> haul_append_log::Result<Opened> {
+pub(crate) fn start(medium: &Medium, options: Options) -> haul_append_log::Result<OpenedLog> {
     open_on(Arc::new(MemoryDisk::on(medium)), options)
 }
 
-/// Where a record is in its file.
+/// Returns the range of a record in its file.
 pub(crate) fn bytes_of(at: Position) -> Range<usize> {
     let start = at.lsn.offset();
     start as usize..(start + HEADER + at.payload_bytes) as usize
 }
 
 #[test]
-fn a_closed_log_opens_with_all_its_records_and_says_so() {
+fn closed_log_is_recovered_as_closed_with_all_records() {
     let dir = disk_dir();
     let first = open(dir.path());
     assert!(first.recovered.closed, "a new one");
+    drop(first);
     for round in 0..3 {
         let log = open(dir.path()).log;
         for id in 0..400 {
@@ -49,7 +50,7 @@ fn a_closed_log_opens_with_all_its_records_and_says_so() {
 }
 
 #[test]
-fn a_log_that_was_not_closed_has_all_it_acknowledged_and_says_so() {
+fn unclosed_log_is_recovered_with_all_acknowledged_records() {
     let dir = disk_dir();
     let log = open(dir.path()).log;
     for id in 0..900 {
@@ -62,7 +63,7 @@ fn a_log_that_was_not_closed_has_all_it_acknowledged_and_says_so() {
 }
 
 #[test]
-fn records_nobody_waited_for_are_on_the_medium_when_closing_returns() {
+fn records_of_dropped_tickets_are_durable_after_close() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     for id in 0..50 {
@@ -74,7 +75,13 @@ fn records_nobody_waited_for_are_on_the_medium_when_closing_returns() {
     assert!(ids(&again.records).keys().copied().eq(0..50));
 }
 
-/// A log of three segments and where its records are.
+/// Returns the bytes of a segment without the header page at its end.
+pub(crate) fn without_end_page(file: &mut [u8]) -> &mut [u8] {
+    let end = file.len() - 4096;
+    &mut file[..end]
+}
+
+/// Creates a log of three segments and returns the positions of its records.
 pub(crate) fn three_segments() -> (MemoryDisk, Vec<Position>) {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
@@ -101,7 +108,7 @@ fn unfinished_segments_are_removed_and_other_files_left_alone() {
 }
 
 #[test]
-fn a_segment_made_ready_and_not_begun_is_used_by_the_next_opening() {
+fn prepared_unused_segment_is_used_after_reopening() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     put_long(&log, 0..25);
@@ -112,15 +119,16 @@ fn a_segment_made_ready_and_not_begun_is_used_by_the_next_opening() {
     assert!(opened.recovered.closed);
     let last = put_long(&opened.log, 25..40);
     assert_eq!(last.lsn.segment(), 2);
-    assert_eq!(disk.calls(Op::Create), 0, "it was there");
+    assert_eq!(disk.calls(Op::Create), 0, "a file was created");
 }
 
 #[test]
-fn segments_made_ready_in_excess_are_removed() {
+fn surplus_unused_segments_are_removed() {
     let (disk, positions) = three_segments();
     let mut medium = disk.medium();
-    medium.file(&segment_name(2))[4096..].fill(0);
-    medium.file(&segment_name(3))[4096..].fill(0);
+    for number in [2, 3] {
+        without_end_page(&mut medium.file(&segment_name(number)))[4096..].fill(0);
+    }
     let disk = MemoryDisk::on(&medium);
     let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
     let in_first = positions.iter().filter(|p| p.lsn.segment() == 1).count();
@@ -130,7 +138,7 @@ fn segments_made_ready_in_excess_are_removed() {
 }
 
 #[test]
-fn removed_segments_are_gone_and_the_others_stay() {
+fn removed_segment_stays_removed_after_power_cut() {
     let (disk, positions) = three_segments();
     let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
     opened.log.remove_segment(2).unwrap();
@@ -141,7 +149,7 @@ fn removed_segments_are_gone_and_the_others_stay() {
         let refused = opened.log.remove_segment(number);
         assert!(matches!(refused, Err(Error::Invalid(_))), "{number}: {refused:?}");
     }
-    // Also after a power cut right then.
+    // A power cut right after the removal.
     let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
     let left = positions.iter().filter(|p| !in_second(p)).count();
     assert_eq!(again.records.len(), left);
@@ -149,11 +157,11 @@ fn removed_segments_are_gone_and_the_others_stay() {
     assert_eq!(put(&again.log, &payload(100, 100)).lsn.segment(), 3);
 }
 
-/// Knows every segment but the named one.
-struct KnowsAllBut(u32, Vec<Position>);
+/// A receiver that knows all segments except one.
+struct KnowsAllExcept(u32, Vec<Position>);
 
-impl Replay for KnowsAllBut {
-    fn knows(&mut self, segment: SegmentInfo) -> bool {
+impl Replay for KnowsAllExcept {
+    fn is_known(&mut self, segment: SegmentInfo) -> bool {
         segment.number != self.0
     }
 
@@ -162,16 +170,16 @@ impl Replay for KnowsAllBut {
     }
 }
 
-/// Knows the second segment, and notes what comes in which order.
+/// A receiver that knows the second segment and notes the order of delivery.
 #[derive(Default)]
 struct InOrder(Vec<u32>);
 
 impl Replay for InOrder {
-    fn knows(&mut self, segment: SegmentInfo) -> bool {
+    fn is_known(&mut self, segment: SegmentInfo) -> bool {
         segment.number == 2
     }
 
-    fn take_known(&mut self, segment: SegmentInfo) -> bool {
+    fn apply_known(&mut self, segment: SegmentInfo) -> bool {
         self.0.push(segment.number);
         true
     }
@@ -183,7 +191,7 @@ impl Replay for InOrder {
 }
 
 #[test]
-fn what_the_owner_knows_has_its_turn_among_what_is_read() {
+fn known_segments_are_applied_in_order_between_delivered_ones() {
     let (disk, _) = three_segments();
     let mut replay = InOrder::default();
     Log::open(Arc::new(disk), small(), &mut replay).unwrap();
@@ -192,19 +200,19 @@ fn what_the_owner_knows_has_its_turn_among_what_is_read() {
 }
 
 #[test]
-fn segments_the_owner_knows_are_not_read_and_still_count_as_sealed() {
+fn known_segments_are_not_read_and_prove_earlier_ones_sealed() {
     let (disk, positions) = three_segments();
-    // The seal of the second is damaged; what follows is known, so it must have been there.
+    // The seal of the second is damaged; a later segment is known, so the seal must have existed.
     let in_second = |p: &&Position| p.lsn.segment() == 2;
     let seal = bytes_of(*positions.iter().rev().find(in_second).unwrap()).end.next_multiple_of(8);
     let mut medium = disk.medium();
     medium.file(&segment_name(2))[seal] ^= 1;
     let disk = MemoryDisk::on(&medium);
-    let mut replay = KnowsAllBut(2, Vec::new());
+    let mut replay = KnowsAllExcept(2, Vec::new());
     let (log, recovered) = Log::open(Arc::new(disk.clone()), report(), &mut replay).unwrap();
     assert_eq!(replay.1.len(), positions.iter().filter(in_second).count());
     assert_eq!(recovered.damage.len(), 1);
     let last = put_long(&log, 100..180);
-    assert!(last.lsn.segment() > 4, "behind all that is known");
+    assert!(last.lsn.segment() > 4, "not after the known segments");
     assert_eq!(log.read(positions[79]).unwrap().payload(), payload(79, 30_000));
 }

@@ -1,5 +1,5 @@
-//! Files used again: whatever an earlier use, another program or a crash left in them, none of it
-//! is ever a record.
+//! Recycled files: stale bytes of an earlier use, of another program or of a crash are never
+//! delivered as records.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::payload::{ids, payload};
 use crate::recovery::start;
 use crate::{open_on, put, put_long, small};
 
-/// Where the nonce of a segment's header is, and where the tag of a record's.
+/// The offset of the nonce in a segment header, and of the tag in a record header.
 const NONCE_AT: usize = 24;
 const TAG_AT: usize = 25;
 
@@ -19,8 +19,8 @@ pub(crate) fn spare(number: u32) -> String {
     format!("{number:010}.spare")
 }
 
-/// A log whose first segment was used by these records and is spare now, and whose second is
-/// begun.
+/// Creates a log whose first segment contained records of these lengths and is a spare, and whose
+/// second is being written.
 fn with_a_spare(lengths: &[usize]) -> (MemoryDisk, Log) {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
@@ -34,20 +34,20 @@ fn with_a_spare(lengths: &[usize]) -> (MemoryDisk, Log) {
     (disk, log)
 }
 
-/// Fills segments until one of a spare file is written to, and gives its number.
+/// Fills segments until a recycled one is being written, and returns its number.
 fn rotate_into_spare(disk: &MemoryDisk, log: &Log, next_id: &mut u64) -> u32 {
     loop {
         let number = put_long(log, *next_id..*next_id + 1).lsn.segment();
         *next_id += 1;
-        // The flag of a file that was used before.
+        // The flag of a recycled file.
         if disk.medium().file(&segment_name(number))[20] & 2 != 0 {
             return number;
         }
     }
 }
 
-/// A medium whose last segment, of this number, is of a spare file and has a few records, where
-/// they end, and how many records there are.
+/// Returns a medium whose last segment is recycled and has a few records, the number of that
+/// segment, the end of its records, and the number of all records.
 fn recycled_tail() -> (Medium, u32, usize, usize) {
     let (disk, log) = with_a_spare(&[4000]);
     let mut id = 1000;
@@ -61,7 +61,7 @@ fn recycled_tail() -> (Medium, u32, usize, usize) {
 }
 
 #[test]
-fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
+fn forged_records_after_the_end_are_never_delivered() {
     let (mut medium, number, end, records) = recycled_tail();
     let name = segment_name(number);
     let file = medium.file(&name).clone();
@@ -81,7 +81,7 @@ fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
         bytes
     };
     assert_eq!(file[4096 + TAG_AT..4096 + TAG_AT + 3], nonce[..3], "the tag is of the nonce");
-    // Right places, and the nonce of another use; or no tag, as in version 1.
+    // Correct LSNs, with the nonce of another use, or without a tag, as in version 1.
     let other = [1_u8, 2, 3, 4, 5, 6, 7, 8];
     for (nonce, tag) in [
         (&other[..], &other[..3]),
@@ -91,7 +91,7 @@ fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
     ] {
         let mut medium = medium.clone();
         let mut file = medium.file(&name);
-        for at in (end..file.len() - 64).step_by(64) {
+        for at in (end..file.len() - 4096 - 64).step_by(64) {
             let lsn = Lsn::new(number, u32::try_from(at).unwrap()).0;
             file[at..at + 64].copy_from_slice(&record(lsn, nonce, tag));
         }
@@ -101,7 +101,7 @@ fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
         assert_eq!(opened.recovered.torn_bytes, 0);
         put(&opened.log, &payload(1 << 21, 32));
     }
-    // The same with the right nonce and tag are records: the test looks where it should.
+    // With the correct nonce and tag the forged record is delivered, which validates the test.
     let mut file = medium.file(&name);
     let lsn = Lsn::new(number, u32::try_from(end).unwrap()).0;
     file[end..end + 64].copy_from_slice(&record(lsn, &nonce, &nonce[..3]));
@@ -112,7 +112,7 @@ fn payloads_made_to_look_like_records_of_the_next_use_are_none() {
     assert_eq!(seen, records + 1);
 }
 
-/// The checksum of a record's parts.
+/// Returns the CRC-32C of the concatenated parts.
 pub(crate) fn crc32c_of(first: &[u8], second: &[u8]) -> u32 {
     let mut sum = !0_u32;
     for byte in first.iter().chain(second) {
@@ -125,7 +125,7 @@ pub(crate) fn crc32c_of(first: &[u8], second: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_spare_whose_header_is_already_that_of_the_next_segment_is_still_a_spare() {
+fn spare_with_the_header_of_the_next_segment_is_still_a_spare() {
     let (disk, log) = with_a_spare(&[4000]);
     put_long(&log, 1000..1003);
     let (disk, expected) = (MemoryDisk::on(&disk.medium()), log);
@@ -133,7 +133,7 @@ fn a_spare_whose_header_is_already_that_of_the_next_segment_is_still_a_spare() {
     drop(expected);
     assert!(disk.list("").unwrap().contains(&spare(1)));
     let expected = ids(&start(&medium, small()).unwrap().records);
-    // As the step before the rename leaves it, whole or torn.
+    // A crash before the rename leaves the header complete or torn.
     let mut header = medium.file(&segment_name(2))[..48].to_vec();
     header[16] = 3;
     header[12..16].fill(0);
@@ -156,10 +156,14 @@ fn a_spare_whose_header_is_already_that_of_the_next_segment_is_still_a_spare() {
         put_long(&opened.log, 2000..2080);
         let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
         assert_eq!(again.records.len(), expected.len() + 80);
-        // Renamed, whatever of the header came to the medium: then it was synced before.
+        // After the rename the header is complete, since it was synced before.
         let mut left = medium.clone();
-        left.file(&spare(1))[..48].copy_from_slice(&header);
-        left.file(&spare(1))[4096..8192].fill(0);
+        let mut file = left.file(&spare(1));
+        let end_page = file.len() - 4096;
+        file[..48].copy_from_slice(&header);
+        file[4096..8192].fill(0);
+        file[end_page..end_page + 48].copy_from_slice(&header);
+        drop(file);
         let disk = MemoryDisk::on(&left);
         disk.rename(&spare(1), &segment_name(3)).unwrap();
         for survival in [Survival::Nothing, Survival::Everything] {

@@ -1,4 +1,4 @@
-//! Spare files of any kind, any number of them, and those of an older version of the format.
+//! Spare files with arbitrary content, in any number, and of older format versions.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -6,20 +6,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haul_append_log::{Lsn, Options, Room, segment_name};
-use haul_disk::{Disk, OsDisk};
+use haul_disk::{Disk, LOCK_NAME, OsDisk};
 use haul_disk_sim::MemoryDisk;
 
 use crate::payload::{ids, payload};
 use crate::recycled::{crc32c_of, spare};
 use crate::{disk_dir, open_on, put, put_long, small, try_open};
 
-/// Lays a file with this name and these bytes beside a log, and goes through several rotations.
-fn goes_on_beside(what: &str, name: &str, lay: impl Fn(&Path), options: &Options) -> usize {
+/// Adds a file to the directory of a log and runs several rotations. Returns the number of spare
+/// segments after opening.
+fn rotate_with_spare(what: &str, name: &str, create: impl Fn(&Path), options: &Options) -> usize {
     let dir = disk_dir();
     let log = try_open(dir.path(), small()).unwrap().log;
     put_long(&log, 0..40);
     log.close().unwrap();
-    lay(&dir.path().join(name));
+    create(&dir.path().join(name));
     let log = try_open(dir.path(), options.clone()).unwrap().log;
     let spares = log.spare_segments();
     put_long(&log, 40..120);
@@ -32,7 +33,7 @@ fn goes_on_beside(what: &str, name: &str, lay: impl Fn(&Path), options: &Options
 }
 
 #[test]
-fn a_spare_file_is_used_or_removed_whatever_is_in_it() {
+fn spare_with_any_content_is_recycled_or_removed() {
     let whole = 1 << 20;
     let segment_of_another_log = || {
         let dir = disk_dir();
@@ -46,28 +47,28 @@ fn a_spare_file_is_used_or_removed_whatever_is_in_it() {
     for (what, bytes, spares) in [
         ("another log's", foreign.clone(), 1),
         ("zeros", vec![0; whole], 1),
-        ("anything", vec![0xa5; whole], 1),
+        ("garbage", vec![0xa5; whole], 1),
         ("cut", foreign[..whole - 4096].to_vec(), 0),
         ("cut within a page", foreign[..whole - 5].to_vec(), 0),
         ("empty", Vec::new(), 0),
         ("longer", [foreign.clone(), vec![1; 4096]].concat(), 0),
     ] {
-        let lay = |path: &Path| fs::write(path, &bytes).unwrap();
-        assert_eq!(goes_on_beside(what, &name, lay, &small()), spares, "{what}");
+        let create = |path: &Path| fs::write(path, &bytes).unwrap();
+        assert_eq!(rotate_with_spare(what, &name, create, &small()), spares, "{what}");
         let none = Options { spare_segments_max: 0, ..small() };
-        assert_eq!(goes_on_beside(what, &name, lay, &none), 0, "{what}, with none wanted");
+        assert_eq!(rotate_with_spare(what, &name, create, &none), 0, "{what}, with none wanted");
         let longer = Options { segment_bytes: 2 << 20, ..small() };
-        assert_eq!(goes_on_beside(what, &name, lay, &longer), 0, "{what}, of another length");
+        assert_eq!(rotate_with_spare(what, &name, create, &longer), 0, "{what}, of another length");
     }
     let with_holes = |path: &Path| {
         let file = fs::File::create(path).unwrap();
         file.set_len(whole as u64).unwrap();
         file.write_all_at(&foreign[..8192], 0).unwrap();
     };
-    assert_eq!(goes_on_beside("with holes", &name, with_holes, &small()), 0);
+    assert_eq!(rotate_with_spare("with holes", &name, with_holes, &small()), 0);
 }
 
-/// A segment of version 1 of the format, as such a version left it.
+/// Returns a segment of format version 1.
 fn version_1(number: u32, payloads: &[Vec<u8>], is_sealed: bool) -> Vec<u8> {
     let nonce = [9, 8, 7, 6, 5, 4, 3, number.to_le_bytes()[0]];
     let mut file = vec![0; 1 << 20];
@@ -101,7 +102,7 @@ fn version_1(number: u32, payloads: &[Vec<u8>], is_sealed: bool) -> Vec<u8> {
 }
 
 #[test]
-fn a_log_of_version_1_is_gone_on_with_and_its_files_are_used_again() {
+fn version_1_log_is_appended_to_and_its_files_are_recycled() {
     let dir = disk_dir();
     let payloads =
         |ids: std::ops::Range<u64>| -> Vec<Vec<u8>> { ids.map(|id| payload(id, 30_000)).collect() };
@@ -109,7 +110,11 @@ fn a_log_of_version_1_is_gone_on_with_and_its_files_are_used_again() {
     fs::write(dir.path().join(segment_name(2)), version_1(2, &payloads(30..35), false)).unwrap();
     let opened = try_open(dir.path(), small()).unwrap();
     assert!(ids(&opened.records).keys().copied().eq(0..35));
-    assert_eq!(put(&opened.log, &payload(35, 30_000)).lsn.segment(), 2, "it goes on behind");
+    assert_eq!(
+        put(&opened.log, &payload(35, 30_000)).lsn.segment(),
+        2,
+        "not appended to the last segment"
+    );
     opened.log.close().unwrap();
 
     let opened = try_open(dir.path(), small()).unwrap();
@@ -117,7 +122,7 @@ fn a_log_of_version_1_is_gone_on_with_and_its_files_are_used_again() {
     assert!(ids(&opened.records).keys().copied().eq(0..36));
     opened.log.truncate_front(Lsn::new(2, 0)).unwrap();
     put_long(&opened.log, 36..150);
-    assert_eq!(opened.log.spare_segments(), 0, "what was of version 1 is in use again");
+    assert_eq!(opened.log.spare_segments(), 0, "the file of version 1 is not recycled");
     opened.log.close().unwrap();
     let found = ids(&try_open(dir.path(), small()).unwrap().records);
     assert!(found.keys().copied().eq(30..150));
@@ -126,14 +131,15 @@ fn a_log_of_version_1_is_gone_on_with_and_its_files_are_used_again() {
         .list("")
         .unwrap()
         .iter()
+        .filter(|name| *name != LOCK_NAME)
         .map(|name| fs::read(dir.path().join(name)).unwrap()[8])
         .collect();
-    assert_eq!(versions[..2], [1, 2], "{versions:?}");
-    assert!(versions[1..].iter().all(|version| *version == 2));
+    assert_eq!(versions[..2], [1, 3], "{versions:?}");
+    assert!(versions[1..].iter().all(|version| *version == 3));
 }
 
 #[test]
-fn how_many_spares_are_kept_may_change_at_each_opening() {
+fn spare_segments_max_may_change_at_each_opening() {
     let disk = MemoryDisk::default();
     let (mut next, mut oldest) = (0, 0);
     for (spares, segment_bytes) in [

@@ -1,4 +1,4 @@
-//! Tails torn in a power cut, at every byte.
+//! Torn tails of a power cut, at every byte.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use haul_append_log::{Position, Room, segment_name};
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
 
 use crate::payload::{ids, payload};
-use crate::recovery::{bytes_of, start};
-use crate::{begun, open_on, put, small};
+use crate::recovery::{bytes_of, start, without_end_page};
+use crate::{open_on, put, small, started};
 
-/// Five records of a batch each, then a batch of three, then perhaps a batch of two.
+/// A log with batches of 1, 1, 1, 1, 1, 2, 1, 3 and optionally 1 records.
 pub(crate) struct Batches {
     pub(crate) medium: Medium,
     pub(crate) positions: Vec<Position>,
@@ -23,10 +23,10 @@ pub(crate) fn batches(last: bool) -> Batches {
         log.append(&[&payload(id as u64, [40, 48, 104][id % 3])], Room::Ordinary).unwrap()
     };
     let mut positions: Vec<_> = (0..4).map(|id| append(id).wait().unwrap()).collect();
-    // What comes while a batch is being synced is the next batch.
+    // Records appended during a sync form the next batch.
     for (first, others) in [(4, 5..7), (7, 8..11)] {
         let together = || others.map(append).collect::<Vec<_>>();
-        let (first, others) = disk.during_a_sync(|| begun(append(first)), together);
+        let (first, others) = disk.during_a_sync(|| started(append(first)), together);
         positions.extend([first].into_iter().chain(others).map(|ticket| ticket.wait().unwrap()));
     }
     if last {
@@ -42,9 +42,9 @@ impl Batches {
         (self.medium.clone(), segment_name(1))
     }
 
-    /// The first of these records, whole, came through the opening; the second opening finds
-    /// the same and what was appended in between.
-    fn goes_on_with(&self, medium: &Medium, survivors: usize, torn_bytes: usize, what: &str) {
+    /// Asserts that opening delivers the first `survivors` records, and that opening again delivers
+    /// the same and the record appended in between.
+    fn check_recovery(&self, medium: &Medium, survivors: usize, torn_bytes: usize, what: &str) {
         let disk = MemoryDisk::on(medium);
         let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
         let delivered: Vec<Position> = opened.records.iter().map(|(at, _)| *at).collect();
@@ -59,8 +59,13 @@ impl Batches {
     }
 }
 
+/// Returns the end of the last non-zero byte before the end page.
+fn written_end(file: &mut [u8]) -> usize {
+    without_end_page(file).iter().rposition(|byte| *byte != 0).unwrap() + 1
+}
+
 #[test]
-fn a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on() {
+fn tail_torn_at_any_byte_is_truncated() {
     let batches = batches(false);
     let begin = bytes_of(batches.positions[8]).start;
     let end = bytes_of(*batches.positions.last().unwrap()).end;
@@ -68,36 +73,36 @@ fn a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on() {
         let whole = batches.positions.iter().take_while(|p| bytes_of(**p).end <= at).count();
         let prefix_end = bytes_of(batches.positions[whole - 1]).end;
 
-        // What lies behind was never written.
+        // The bytes after `at` were never written.
         let (mut medium, name) = batches.file();
         medium.file(&name)[at..end].fill(0);
-        let written = medium.file(&name).iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        let written = written_end(&mut medium.file(&name));
         let torn = written.saturating_sub(prefix_end);
-        batches.goes_on_with(&medium, whole, torn, &format!("nothing written behind {at}"));
+        batches.check_recovery(&medium, whole, torn, &format!("nothing written after {at}"));
 
-        // One byte differs, and all behind is there.
+        // One bit is flipped, and all bytes after it are intact.
         let (mut medium, name) = batches.file();
         medium.file(&name)[at] ^= 0x10;
         let torn = end - prefix_end;
-        batches.goes_on_with(&medium, whole, torn, &format!("{at} flipped"));
+        batches.check_recovery(&medium, whole, torn, &format!("{at} flipped"));
 
-        // All behind is something else.
+        // All bytes after `at` are garbage.
         let (mut medium, name) = batches.file();
         medium.file(&name)[at..end].iter_mut().for_each(|byte| *byte ^= 0xa5);
-        let torn = medium.file(&name).iter().rposition(|byte| *byte != 0).unwrap() + 1 - prefix_end;
-        batches.goes_on_with(&medium, whole, torn, &format!("garbage behind {at}"));
+        let torn = written_end(&mut medium.file(&name)) - prefix_end;
+        batches.check_recovery(&medium, whole, torn, &format!("garbage after {at}"));
     }
 }
 
 #[test]
-fn what_was_behind_a_torn_record_never_comes_back() {
+fn records_after_a_torn_record_never_reappear() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
-    // Whole pages, so that nothing but the cut overwrites what is behind the first.
+    // Whole pages, so that only the truncation overwrites the records after the first.
     const BYTES: usize = 8192 - 32;
     let append = |id| log.append(&[&payload(id, BYTES)], Room::Ordinary).unwrap();
     let together = || (1..4).map(append).collect::<Vec<_>>();
-    let (_, others) = disk.during_a_sync(|| begun(append(0)), together);
+    let (_, others) = disk.during_a_sync(|| started(append(0)), together);
     let torn: Vec<_> = others.into_iter().map(|ticket| ticket.wait().unwrap()).collect();
     let mut medium = disk.medium();
     medium.file(&segment_name(1))[bytes_of(torn[0]).start + 2000] ^= 1;
@@ -105,13 +110,13 @@ fn what_was_behind_a_torn_record_never_comes_back() {
     let disk = MemoryDisk::on(&medium);
     let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
     let again = put(&opened.log, &payload(4, BYTES));
-    assert_eq!(again, torn[0], "the same place, and the next record would follow");
+    assert_eq!(again, torn[0], "not at the position of the torn record");
     let left = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
     assert!(ids(&left.records).keys().copied().eq([0, 4]));
 }
 
 #[test]
-fn records_of_an_earlier_use_of_the_file_never_come_back() {
+fn records_of_an_earlier_use_of_the_file_never_reappear() {
     let filled = |first: u64, count: u64| {
         let disk = MemoryDisk::default();
         let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
@@ -127,12 +132,13 @@ fn records_of_an_earlier_use_of_the_file_never_come_back() {
     let end = 4096 + 10 * 432;
     for from in [end, end + 8, end + 432, end + 500, 8192] {
         let mut medium = now.clone();
-        medium.file(&segment_name(1))[from.max(end)..].copy_from_slice(&stale[from.max(end)..]);
+        let records = from.max(end)..stale.len() - 4096;
+        medium.file(&segment_name(1))[records.clone()].copy_from_slice(&stale[records]);
         let disk = MemoryDisk::on(&medium);
         let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
         assert!(ids(&opened.records).keys().copied().eq(100..110), "from {from}");
         assert_eq!(opened.recovered.torn_bytes, (4096 + 50 * 432 - end) as u64);
-        // Appending brings each record that follows to the place of an earlier one.
+        // Each appended record ends where a stale one begins.
         for id in 110..130 {
             put(&opened.log, &payload(id, 400));
             let again = start(&disk.medium(), small()).unwrap();

@@ -1,21 +1,23 @@
-//! Who waits, and who does not: futures under pressure, tickets let go, closing, slow preparation.
+//! Futures under back-pressure, dropped tickets, wakers, closing, slow preparation.
 
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use haul_append_log::{Lsn, Room};
 use haul_disk::Op;
 use haul_disk_sim::Survival;
+use haul_testing::eventually;
 
 use crate::concurrent::on_memory;
 use crate::payload::{ids, payload};
 use crate::recovery::start;
-use crate::{Unpark, begun, block_on, put_long, small, within_a_minute};
+use crate::{Unpark, block_on, put_long, small, started, within_a_minute};
 
 #[test]
-fn futures_go_on_when_the_buffers_are_full_and_those_let_go_hold_nothing_up() {
+fn futures_continue_when_a_buffer_becomes_free() {
     within_a_minute("futures under pressure", || {
         let (disk, log) = on_memory();
         let bytes = payload(0, 20_000);
@@ -23,7 +25,7 @@ fn futures_go_on_when_the_buffers_are_full_and_those_let_go_hold_nothing_up() {
         let counted = Arc::new(Unpark(thread::current()));
         let waker = Waker::from(Arc::clone(&counted));
         let mut context = Context::from_waker(&waker);
-        let first = || begun(log.append(&[&bytes], Room::Ordinary).unwrap());
+        let first = || started(log.append(&[&bytes], Room::Ordinary).unwrap());
         let ((), taken) = disk.during_a_sync(
             || drop(first()),
             || {
@@ -41,7 +43,7 @@ fn futures_go_on_when_the_buffers_are_full_and_those_let_go_hold_nothing_up() {
                     }
                     taken += 1;
                 }
-                // Let go while pending: nothing was appended, and nothing waits for it.
+                // Futures dropped while pending append nothing and delay no other.
                 for _ in 0..100 {
                     let mut future = Box::pin(log.append_async(&parts, Room::Ordinary));
                     assert!(future.as_mut().poll(&mut context).is_pending());
@@ -49,8 +51,8 @@ fn futures_go_on_when_the_buffers_are_full_and_those_let_go_hold_nothing_up() {
                 taken
             },
         );
-        assert!((2..=3).contains(&taken), "a buffer of 64 KiB takes so many, not {taken}");
-        assert!(Arc::strong_count(&counted) < 10, "a waker is kept once");
+        assert!((2..=3).contains(&taken), "a buffer of 64 KiB accepted {taken} records");
+        assert!(Arc::strong_count(&counted) < 10, "each waker is registered once");
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -69,24 +71,60 @@ fn futures_go_on_when_the_buffers_are_full_and_those_let_go_hold_nothing_up() {
 }
 
 #[test]
-fn a_ticket_let_go_reaches_the_medium_without_anybody_waiting() {
-    within_a_minute("tickets let go", || {
+fn record_of_a_dropped_ticket_becomes_durable() {
+    within_a_minute("dropped tickets", || {
         let (disk, log) = on_memory();
         for id in 0..300 {
             drop(log.append(&[&payload(id, 6000)], Room::Ordinary).unwrap());
         }
-        let is_there = || {
+        let is_durable = || {
             let left = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
             ids(&left.records).keys().copied().eq(0..300)
         };
-        while !is_there() {
-            thread::yield_now();
-        }
+        eventually("the records are durable", is_durable);
+    });
+}
+
+/// A task owned by its waker, as in executors.
+struct Task(Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>);
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Polls a future once with a waker that owns it, and drops all other references to it.
+fn poll_once_and_orphan(future: impl Future<Output = ()> + Send + 'static) {
+    let task = Arc::new(Task(Mutex::new(Some(Box::pin(future)))));
+    let waker = Waker::from(Arc::clone(&task));
+    let mut slot = task.0.lock().unwrap();
+    let polled = slot.as_mut().map(|future| future.as_mut().poll(&mut Context::from_waker(&waker)));
+    assert_eq!(polled, Some(Poll::Pending));
+}
+
+#[test]
+fn waker_may_drop_its_ticket() {
+    within_a_minute("a waker that owns its task", || {
+        let (disk, log) = on_memory();
+        let append = |id| log.append(&[&payload(id, 100)], Room::Ordinary).unwrap();
+        // Both are polled during a sync, so both are pending.
+        let (first, ()) = disk.during_a_sync(
+            || started(append(0)),
+            || {
+                for id in 1..3 {
+                    let ticket = append(id);
+                    poll_once_and_orphan(async move { assert!(ticket.await.is_ok()) });
+                }
+            },
+        );
+        first.wait().unwrap();
+        crate::put(&log, &payload(3, 100));
+        log.close().unwrap();
+        assert_eq!(start(&disk.medium(), small()).unwrap().records.len(), 4);
     });
 }
 
 #[test]
-fn closing_ends_the_wait_of_every_reader() {
+fn close_wakes_all_waiting_readers() {
     within_a_minute("readers of a log that closes", || {
         let (_, log) = on_memory();
         put_long(&log, 0..50);
@@ -116,7 +154,7 @@ fn closing_ends_the_wait_of_every_reader() {
 }
 
 #[test]
-fn a_slow_preparation_delays_appending_and_fails_nothing() {
+fn slow_preparation_delays_appends_without_errors() {
     within_a_minute("a slow preparation", || {
         let (disk, log) = on_memory();
         disk.slow_down(Op::Create, Duration::from_millis(50));

@@ -13,21 +13,21 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
 }
 
-fn forms() -> Vec<String> {
+fn variants() -> Vec<String> {
     let output = run(&["--list"]);
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 #[test]
-fn every_rival_comes_first_in_its_own_name() {
+fn first_variant_of_a_rival_has_no_suffix() {
     let mut families = Vec::new();
-    for form in forms() {
-        let of = form.strip_prefix("pages/").unwrap_or(&form);
-        let front = &form[..form.len() - of.len()];
+    for variant in variants() {
+        let of = variant.strip_prefix("pages/").unwrap_or(&variant);
+        let front = &variant[..variant.len() - of.len()];
         let family = format!("{front}{}", of.split('/').next().unwrap());
         if !families.contains(&family) {
-            assert_eq!(form, family);
+            assert_eq!(variant, family);
             families.push(family);
         }
     }
@@ -40,12 +40,12 @@ fn every_rival_comes_first_in_its_own_name() {
 }
 
 #[test]
-fn every_form_appends_from_several_threads_and_tells_figures() {
-    for form in forms() {
+fn every_variant_appends_from_several_threads_and_reports_figures() {
+    for variant in variants() {
         let dir = tempfile::tempdir().unwrap();
         let output = run(&[
             "--log",
-            &form,
+            &variant,
             "--dir",
             dir.path().to_str().unwrap(),
             "--writers",
@@ -59,40 +59,40 @@ fn every_form_appends_from_several_threads_and_tells_figures() {
             "--measure-ms",
             "200",
         ]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{form}: {said}");
-        let told = String::from_utf8(output.stdout).unwrap();
-        let sample = told.lines().last().and_then(Sample::from_json);
-        let sample = sample.unwrap_or_else(|| panic!("{form}: {told}"));
-        assert!(sample.appends > 0.0 && sample.p50_us.is_some(), "{form}: {told}");
-        // What was appended lies where it was told to; pages that were changed took no room.
-        let bytes: u64 = walk(dir.path());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{variant}: {stderr}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let sample = stdout.lines().last().and_then(Sample::from_json);
+        let sample = sample.unwrap_or_else(|| panic!("{variant}: {stdout}"));
+        assert!(sample.appends > 0.0 && sample.p50_us.is_some(), "{variant}: {stdout}");
+        // Appended records are in the given directory; overwritten pages take no space.
+        let bytes: u64 = size_below(dir.path());
         let least =
-            if form.starts_with("pages/") { 100.0 * 4096.0 } else { sample.appends * 1000.0 };
-        assert!(bytes as f64 >= least, "{form}: {bytes} bytes, {told}");
+            if variant.starts_with("pages/") { 100.0 * 4096.0 } else { sample.appends * 1000.0 };
+        assert!(bytes as f64 >= least, "{variant}: {bytes} bytes, {stdout}");
     }
 }
 
-/// The length of all files below.
-fn walk(dir: &std::path::Path) -> u64 {
+/// Returns the total size of all files below `dir`.
+fn size_below(dir: &std::path::Path) -> u64 {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     entries
         .map(|entry| match entry.metadata().unwrap() {
-            it if it.is_dir() => walk(&entry.path()),
+            it if it.is_dir() => size_below(&entry.path()),
             it => it.len(),
         })
         .sum()
 }
 
 #[test]
-fn a_log_nobody_knows_is_refused_with_those_there_are() {
+fn unknown_log_is_refused_with_a_list_of_known_ones() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(&["--log", "nothing", "--dir", dir.path().to_str().unwrap()]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("nothing") && said.contains("okaywal"));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && stderr.contains("nothing") && stderr.contains("okaywal"));
 }
 
-/// A process that ends with the test.
+/// A process that is killed when the test ends.
 struct Running(Child);
 
 impl Drop for Running {
@@ -103,7 +103,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_relay_carries_what_is_sent_both_ways_and_the_end() {
+fn relay_forwards_both_directions_and_the_end() {
     let backend = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = backend.local_addr().unwrap().to_string();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -111,27 +111,27 @@ fn a_relay_carries_what_is_sent_both_ways_and_the_end() {
     let program = env!("CARGO_BIN_EXE_haul-bench-compare");
     let _relay = Running(Command::new(program).args(words).spawn().unwrap());
     let end = Instant::now() + Duration::from_secs(10);
-    let mut near = loop {
+    let mut client = loop {
         match TcpStream::connect(&free) {
-            Ok(near) => break near,
-            Err(error) => assert!(Instant::now() < end, "it does not listen: {error}"),
+            Ok(client) => break client,
+            Err(error) => assert!(Instant::now() < end, "the relay does not listen: {error}"),
         }
         std::thread::yield_now();
     };
-    let mut far = backend.accept().unwrap().0;
-    let question: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
+    let mut target = backend.accept().unwrap().0;
+    let request: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            near.write_all(&question).unwrap();
-            near.shutdown(Shutdown::Write).unwrap();
+            client.write_all(&request).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
         });
-        let mut heard = Vec::new();
-        far.read_to_end(&mut heard).unwrap();
-        assert!(heard == question);
+        let mut received = Vec::new();
+        target.read_to_end(&mut received).unwrap();
+        assert!(received == request);
     });
-    far.write_all(b"answer").unwrap();
-    drop(far);
-    let mut heard = String::new();
-    near.read_to_string(&mut heard).unwrap();
-    assert_eq!(heard, "answer");
+    target.write_all(b"response").unwrap();
+    drop(target);
+    let mut received = String::new();
+    client.read_to_string(&mut received).unwrap();
+    assert_eq!(received, "response");
 }

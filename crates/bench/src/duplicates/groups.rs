@@ -1,30 +1,30 @@
-//! What a tool found, in the form of each, understood as the same thing. Pure.
+//! Parses the results of each tool. Performs no I/O.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Sets of files that are alike.
+/// Sets of identical files.
 pub(super) type Groups = BTreeSet<BTreeSet<PathBuf>>;
 
 fn path(bytes: &[u8]) -> PathBuf {
     Path::new(OsStr::from_bytes(bytes)).to_path_buf()
 }
 
-/// Keeps what is a group: of two files at least.
+/// Returns the sets that have at least two files.
 fn groups(sets: impl Iterator<Item = BTreeSet<PathBuf>>) -> Groups {
     sets.filter(|set| set.len() > 1).collect()
 }
 
-/// One path a line, groups apart by an empty line: as fdupes tells it, and many after it.
+/// Parses the format of fdupes: one path per line, and an empty line between groups.
 pub(super) fn from_fdupes(text: &[u8]) -> Groups {
     let lines: Vec<_> = text.split(|byte| *byte == b'\n').collect();
     groups(lines.split(|line| line.is_empty()).map(|lines| lines.iter().map(|l| path(l)).collect()))
 }
 
-/// rdfind's table: kind, id (that of a first one is positive, those of its copies are the same,
-/// negative), depth, size, device, inode, priority, name.
+/// Parses the table of rdfind, whose columns are: kind, id (positive for the first file of a group,
+/// the same number negated for its copies), depth, size, device, inode, priority, name.
 pub(super) fn from_rdfind(text: &[u8]) -> Groups {
     let mut sets: std::collections::BTreeMap<u64, BTreeSet<PathBuf>> = Default::default();
     for line in text.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"DUPTYPE_")) {
@@ -37,7 +37,7 @@ pub(super) fn from_rdfind(text: &[u8]) -> Groups {
     groups(sets.into_values())
 }
 
-/// czkawka's JSON: by length, groups of objects with a `path`.
+/// Parses the JSON of czkawka: groups of objects with a `path`, by length.
 pub(super) fn from_czkawka(text: &[u8]) -> Groups {
     let Ok(json) = serde_json::from_slice::<serde_json::Value>(text) else { return Groups::new() };
     let by_length = json.as_object().into_iter().flatten();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_says_the_same() {
+    fn all_formats_have_the_same_groups() {
         assert_eq!(from_fdupes(b"/c\n/a b\n\n/f\n/e\n/d\n\n/alone\n"), expected());
         let rdfind = b"# Automatically generated\n\
             # duptype id depth size device inode priority name\n\
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_in_nothing() {
+    fn empty_and_invalid_results_have_no_groups() {
         for text in [&b""[..], b"\n\n", b"{}", b"not json"] {
             assert!(from_fdupes(text).is_empty() && from_rdfind(text).is_empty());
             assert!(from_czkawka(text).is_empty());

@@ -1,103 +1,137 @@
-//! Searching for duplicates, beside the tools others use for it.
+//! Compares `haul dups` with other programs that find duplicates.
 //!
-//! Every tool runs as a process of its own over the same files, in turn with the others, in all
-//! settings that may be its best. What it found is compared with what ours found. The page cache
-//! is warm, or empty; where the disk says that it rotates and does not, fclones also runs with that
-//! set right, since it believes it.
+//! Every tool runs as a process over the same files, in interleaved rounds and with all settings
+//! that may be its fastest. Its results are compared with those of `haul dups`. The page cache is
+//! warm or cold. fclones limits its threads on a rotational disk; so if the disk may report itself
+//! as rotational wrongly, fclones also runs with the disk set to non-rotational.
 //!
 //! # Sources
 //! \[fclones\], \[yadf, jdupes, rdfind, czkawka\].
 
 mod corpus;
+mod corpus_dir;
 mod groups;
-mod place;
 mod process;
-mod rows;
+mod table;
 mod tools;
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use corpus::{Corpus, Sizes};
+use haul_measure::{Error, Result, Watcher, turns};
+use haul_units::parse_bytes;
 
+pub use corpus::Corpus;
+
+use self::corpus::Sizes;
+use self::corpus_dir::CorpusDir;
 use self::groups::Groups;
-use self::place::Place;
 use self::process::run as run_once;
-use self::rows::{BAR, COLUMNS, Run, Runs, State};
-use self::tools::{Contender, Tool, contenders, missing};
-use crate::error::{Error, Result};
+use self::table::{BAR, FIELDS, Run, add_ratios};
+use self::tools::{Competitor, State, Tool, competitors, missing};
+use crate::contest::{Contest, Outcome, Stage, columns};
 use crate::host::{Host, StorageFacts};
 use crate::log::Scratch;
+use crate::options::{count, rounds};
 use crate::report::Report;
-use crate::rounds::turns;
 use crate::setting::Setting;
-use crate::watch::Watcher;
 
-/// What is measured.
-#[derive(Debug, Clone)]
+/// Options of `haul bench duplicates`.
+#[derive(Debug, Clone, clap::Parser)]
 pub struct Options {
-    /// The directory to make the files in; some GiB must be free there.
+    /// Directory for the test files, which needs some GiB
+    #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
     /// The program `haul`.
+    #[arg(skip)]
     pub program: PathBuf,
-    /// Where the rivals are looked for: directories as in `PATH`.
+    /// Directories with the rivals, as in `PATH`.
+    #[arg(skip)]
     pub path: OsString,
-    /// What is searched.
-    pub corpora: Vec<Corpus>,
-    /// How much of it there is.
-    pub sizes: Sizes,
-    /// How often each is measured, in turn.
+    /// Files to search: small, middle, somewhere, big, reflinks, spinning, spinning-fresh,
+    /// spinning-medium, paths
+    ///
+    /// small: files of up to 16 KiB. middle, somewhere: big files of one length that differ in a
+    /// sixteenth in the middle, or in one page. big: big files, each twice. reflinks: a big file and
+    /// its reflinks on btrfs. spinning: small files on a simulated spinning disk, in an aged tree;
+    /// spinning-fresh: in a fresh one; spinning-medium: files of 64 KiB to 1 MiB in an aged tree.
+    /// paths: a million short files, for the memory use. The last five take long or need root.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "small,middle,somewhere,big")]
+    pub corpus: Vec<Corpus>,
+    /// Number of small files
+    #[arg(long, value_name = "N", default_value = "60000", value_parser = count(2..=10_000_000))]
+    pub files: usize,
+    /// Number of small files on the spinning disk; a tenth of it for medium ones
+    #[arg(long, value_name = "N", default_value = "6000", value_parser = count(2..=100_000))]
+    pub spinning_files: usize,
+    /// Number of files of "paths"
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = count(2..=10_000_000))]
+    pub paths: usize,
+    /// Size of all big files
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_bytes)]
+    pub big: u64,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
 }
 
-/// Measures, and tells what came out. What it made is removed, unless the process is killed.
+impl Options {
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            small_files: self.files,
+            spinning_files: self.spinning_files,
+            paths: self.paths,
+            big_bytes: self.big,
+        }
+    }
+}
+
+/// Runs the benchmark. The files are removed when this returns, but not if the process is killed.
 ///
 /// # Errors
-/// When the files cannot be made, or ours fails. A rival that fails is told in its row.
+/// Returns an error if files cannot be created or `haul dups` fails. The failure of a rival is
+/// reported in its row.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    // Tools run in directories of their own.
+    // The path must be absolute, because the tools have different working directories.
     let dir = &options.dir;
     let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
     let options = &Options { dir, ..options.clone() };
-    let mut report = Report::new("duplicates", Host::here(), COLUMNS, BAR);
+    let mut report = Report::new("duplicates", Host::here(), columns(FIELDS), BAR);
     report.notes.push(note(options));
     let missing = missing(&options.path);
     if !missing.is_empty() {
-        report.notes.push(format!("Not found, and so not measured: {}.", missing.join(", ")));
+        report.notes.push(format!("Not found and not measured: {}.", missing.join(", ")));
     }
-    let mut all = Vec::new();
-    for corpus in &options.corpora {
+    for corpus in options.corpus.iter().copied() {
         watcher.check()?;
-        watcher.step(0, 1, &format!("making the files of {}", corpus.name()));
-        let place = Place::of(*corpus, &options.dir, options.sizes.big_bytes)?;
+        watcher.step(0, 1, &format!("writing the files of {corpus}"));
+        let place = CorpusDir::new(corpus, &options.dir, options.big)?;
         report.host.storage.push(StorageFacts::of(corpus.name(), &place.storage));
-        place.make(|root| options.sizes.make(*corpus, root))?;
-        for state in states(*corpus) {
-            let measured = measured(options, &place, *corpus, *state, watcher)?;
-            report.rows.extend(measured.iter().map(Runs::row));
-            all.extend(measured);
+        place.write(|root| options.sizes().write(corpus, root))?;
+        for state in states(corpus).iter().copied() {
+            let contest = measure(options, &place, corpus, state, watcher)?;
+            contest.report(&mut report, corpus.name(), |it| it.state.name().to_owned());
+            add_ratios(&contest, corpus, state, &mut report);
         }
     }
-    report.ratios = rows::ratios(&all);
     Ok(report)
 }
 
 fn note(options: &Options) -> String {
-    let Options { rounds, sizes, .. } = options;
+    let Options { rounds, files, big, spinning_files, .. } = options;
     format!(
-        "Rounds: {rounds}, each tool in turn; numbers are medians. small: {} files of up to 16 KiB; \
-         big ones: {} MiB in 16 files; spinning: {} files, of the medium ones a tenth, on a simulated \
-         2.5-inch disk, judged by its own clock (disk s). cold: the kernel has forgotten files and names; rerun: warm, and \
-         the tool's own cache is filled. A ratio is the time of a rival in the best of its settings \
-         over ours. Who does not agree with what ours found is in no ratio.",
-        sizes.small_files,
-        sizes.big_bytes >> 20,
-        sizes.spinning_files,
+        "{rounds} interleaved rounds; numbers are medians. small: {files} files of up to 16 KiB; big \
+         ones: {} MiB in 16 files; spinning: {spinning_files} files, a tenth of it medium ones, on a \
+         simulated 2.5-inch disk, by its own clock (disk s). cold: without cached files and names; \
+         rerun: warm, with the tool's own cache filled. A ratio is the time of a rival in its best \
+         setting divided by ours. Rivals with other results than ours are in no ratio.",
+        big >> 20,
     )
 }
 
-/// In which states a corpus is searched.
+/// Returns the states of the caches in which a corpus is searched.
 fn states(corpus: Corpus) -> &'static [State] {
     match corpus {
         Corpus::Small => &[State::Warm, State::Rerun, State::Cold],
@@ -107,89 +141,85 @@ fn states(corpus: Corpus) -> &'static [State] {
     }
 }
 
-fn rounds(corpus: Corpus, rounds: usize) -> usize {
-    match corpus {
-        // Its own clock is the same in every round, and memory too.
-        Corpus::Paths => rounds.min(1),
-        corpus if corpus.spins() => rounds.min(1),
-        _ => rounds,
-    }
-}
-
-fn measured(
+fn measure(
     options: &Options,
-    place: &Place,
+    place: &CorpusDir,
     corpus: Corpus,
     state: State,
     watcher: &dyn Watcher,
-) -> Result<Vec<Runs>> {
-    let cached = state == State::Rerun;
-    let contenders = contenders(&options.program, &options.path, cached, place.may_lie());
+) -> Result<Contest<Competitor, Run>> {
+    let Options { program, path, .. } = options;
+    let all = competitors(program, path, state, place.is_rotational_in_doubt());
+    let mut contest = Contest::new(FIELDS, all);
     let home = Scratch::new(&options.dir, &format!("haul-bench-homes.{}", std::process::id()))?;
-    let mut all: Vec<Runs> = contenders
-        .into_iter()
-        .map(|contender| Runs { contender, corpus, state, runs: Vec::new(), not: None })
-        .collect();
     if state != State::Cold {
         place.warm()?;
     }
-    let found = prepare(&mut all, place, home.path(), cached)?;
-    for turn in turns(rounds(corpus, options.rounds), all.len()) {
-        watcher.check()?;
-        let runs = &mut all[turn.which];
-        let what = format!("{} {}: {}", corpus.name(), state.name(), runs.contender.tool.name());
-        watcher.step(turn.done, turn.of, &what);
-        if runs.not.is_none() {
-            match one(
-                &runs.contender,
-                place,
-                state,
-                &home.path().join(turn.which.to_string()),
-                &found,
-            ) {
-                Ok(run) => runs.runs.push(run),
-                Err(Error::Missing(why)) if runs.contender.tool != Tool::Haul => {
-                    runs.not = Some(why)
+    let expected = prepare(&mut contest, place, home.path(), state)?;
+    // One round is enough for memory use, and for times by the clock of a simulated disk, because
+    // they are the same in every round.
+    let is_deterministic = corpus == Corpus::Paths || corpus.is_on_spinning_disk();
+    let rounds = if is_deterministic { options.rounds.min(1) } else { options.rounds };
+    let name = format!("{corpus} {state}");
+    let stage = Stage { name: &name, ..Stage::only(rounds, watcher) };
+    for turn in turns(rounds, contest.entries.len()) {
+        let competitor = &contest.entries[turn.which].strategy;
+        stage.step(turn, competitor)?;
+        if contest.entries[turn.which].is_skipped() {
+            continue;
+        }
+        let home = home.path().join(turn.which.to_string());
+        let outcome = match measure_once(competitor, place, state, &home, &expected) {
+            Ok(run) => Outcome::Measured(run),
+            Err(Error::Missing(why)) if competitor.tool != Tool::Haul => Outcome::Skipped(why),
+            Err(error) => return Err(error),
+        };
+        contest.record(turn.which, outcome);
+    }
+    Ok(contest)
+}
+
+/// Creates a home directory for each tool and fills the tools' caches; returns the groups that
+/// `haul dups` finds.
+fn prepare(
+    contest: &mut Contest<Competitor, Run>,
+    place: &CorpusDir,
+    homes: &Path,
+    state: State,
+) -> Result<Groups> {
+    let mut expected = Groups::new();
+    for number in 0..contest.entries.len() {
+        let home = homes.join(number.to_string());
+        fs::create_dir(&home).map_err(Error::other(format!("create {}", home.display())))?;
+        let competitor = &contest.entries[number].strategy;
+        let is_ours = competitor.tool == Tool::Haul;
+        if is_ours || state == State::Rerun {
+            match run_once(competitor, &place.root, &home) {
+                Ok((_, groups)) if is_ours => expected = groups,
+                Ok(_) => {}
+                Err(Error::Missing(why)) if !is_ours => {
+                    contest.record(number, Outcome::Skipped(why));
                 }
                 Err(error) => return Err(error),
             }
         }
     }
-    Ok(all)
+    Ok(expected)
 }
 
-/// Gives each a home; what ours finds is what the others are compared with. Caches are filled.
-fn prepare(all: &mut [Runs], place: &Place, homes: &Path, cached: bool) -> Result<Groups> {
-    let mut found = Groups::new();
-    for (number, runs) in all.iter_mut().enumerate() {
-        let home = homes.join(number.to_string());
-        fs::create_dir(&home).map_err(Error::other(format!("make {}", home.display())))?;
-        let ours = runs.contender.tool == Tool::Haul;
-        if ours || cached {
-            match run_once(&runs.contender, &place.root, &home) {
-                Ok((_, groups)) if ours => found = groups,
-                Ok(_) => {}
-                Err(Error::Missing(why)) if !ours => runs.not = Some(why),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn one(
-    contender: &Contender,
-    place: &Place,
+fn measure_once(
+    competitor: &Competitor,
+    place: &CorpusDir,
     state: State,
     home: &Path,
-    found: &Groups,
+    expected: &Groups,
 ) -> Result<Run> {
-    let solid = place.rotational().filter(|_| contender.as_solid);
-    let _solid = solid.map(|path| Setting::change(&path, "0")).transpose()?;
+    let rotational = place.rotational_setting().filter(|_| competitor.as_solid);
+    let _changed = rotational.map(|path| Setting::change(&path, "0")).transpose()?;
     if state == State::Cold {
-        place.forget()?;
+        place.drop_caches()?;
     }
-    let ((cost, groups), traffic) = place.watched(|| run_once(contender, &place.root, home))?;
+    let ((cost, groups), traffic) = place.watch(|| run_once(competitor, &place.root, home))?;
     let cached_bytes = (state == State::Cold).then(|| place.cached_bytes()).transpose()?;
-    Ok(Run { cost, traffic, cached_bytes, groups: groups.len(), agrees: groups == *found })
+    Ok(Run { cost, traffic, cached_bytes, groups: groups.len(), agrees: groups == *expected })
 }

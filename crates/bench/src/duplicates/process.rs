@@ -1,4 +1,4 @@
-//! One run of a tool: what it took, and what it said.
+//! Runs a tool once, and measures its cost.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,37 +7,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul_measure::{Error, Result};
 use wait4::Wait4;
 
 use super::groups::Groups;
-use super::tools::Contender;
-use crate::error::{Error, Result};
+use super::tools::Competitor;
 
-/// What one run took.
+/// The cost of one run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cost {
     pub(super) wall: Duration,
     pub(super) cpu: Duration,
-    /// What it had at most, if it lived long enough to be looked at.
+    /// The peak memory in bytes; `None` if the run was too short to sample it.
     pub(super) memory_bytes: Option<u64>,
 }
 
-/// Runs it over `root`. Its words go to files in `home`, which is its home directory too: what it
-/// keeps from run to run is there.
-pub(super) fn run(contender: &Contender, root: &Path, home: &Path) -> Result<(Cost, Groups)> {
-    let name = contender.program().display();
+/// Runs a tool over `root`, with its output and its caches in `home`; returns its cost and results.
+pub(super) fn run(competitor: &Competitor, root: &Path, home: &Path) -> Result<(Cost, Groups)> {
+    let name = competitor.program().display();
     let fail = |what: &str| Error::other(format!("{what} {name}"));
     let (stdout, stderr) = (home.join("stdout"), home.join("stderr"));
     let out = home.join("out");
     drop(fs::remove_file(&out));
-    let mut command = Command::new(contender.program());
+    let mut command = Command::new(competitor.program());
     command
-        .args(contender.arguments(root, &out))
+        .args(competitor.arguments(root, &out))
         .env("HOME", home)
         .env_remove("XDG_CACHE_HOME")
         .stdin(Stdio::null())
-        .stdout(File::create(&stdout).map_err(fail("keep what is said by"))?)
-        .stderr(File::create(&stderr).map_err(fail("keep what is said by"))?)
+        .stdout(File::create(&stdout).map_err(fail("create a file for the output of"))?)
+        .stderr(File::create(&stderr).map_err(fail("create a file for the output of"))?)
         .current_dir(home);
     let started = Instant::now();
     let child = command.spawn().map_err(fail("start"))?;
@@ -53,27 +52,27 @@ pub(super) fn run(contender: &Contender, root: &Path, home: &Path) -> Result<(Co
     });
     let used = used.map_err(fail("wait for"))?;
     if !used.status.success() {
-        let said = String::from_utf8_lossy(&fs::read(&stderr).unwrap_or_default()).into_owned();
-        let last = said.lines().last().unwrap_or_default().to_owned();
+        let text = String::from_utf8_lossy(&fs::read(&stderr).unwrap_or_default()).into_owned();
+        let last = text.lines().last().unwrap_or_default().to_owned();
         return Err(Error::Missing(format!("{name} failed ({}): {last}", used.status)));
     }
     let cpu = used.rusage.utime + used.rusage.stime;
     let cost = Cost { wall, cpu, memory_bytes };
-    let stdout = fs::read(&stdout).map_err(fail("read what was said by"))?;
-    let groups = contender.tool.groups(&stdout, &fs::read(&out).unwrap_or_default());
+    let stdout = fs::read(&stdout).map_err(fail("read the output of"))?;
+    let groups = competitor.tool.groups(&stdout, &fs::read(&out).unwrap_or_default());
     Ok((cost, groups))
 }
 
-/// How often the memory of a process is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// The interval between samples of the memory.
+const SAMPLE_EVERY: Duration = Duration::from_millis(5);
 
-/// The most memory a process had, as the kernel remembers it, until it is over. What `wait4` tells
-/// is no help: it counts this process's own, from which the other began.
+/// Samples the peak memory of a process until `over` is set. The peak that `wait4` returns is not
+/// used, because it includes the memory of this process before `exec`.
 fn peak_memory_bytes(status: &str, over: &AtomicBool) -> Option<u64> {
     let mut peak = None;
     while !over.load(Ordering::Relaxed) {
         peak = fs::read_to_string(status).ok().and_then(|text| peak_of(&text)).or(peak);
-        thread::park_timeout(LOOK_EVERY);
+        thread::park_timeout(SAMPLE_EVERY);
     }
     peak
 }
@@ -89,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peak_is_read_where_the_kernel_tells_it() {
+    fn peak_memory_is_parsed_from_the_status() {
         assert_eq!(
             peak_of("VmPeak:\t  9 kB\nVmHWM:\t     1540 kB\nVmRSS:\t 8 kB\n"),
             Some(1540 << 10)

@@ -1,56 +1,59 @@
-//! The tools, with the settings that are best for each.
+//! The tools, each with the settings that may be its fastest.
 
 use std::env::split_paths;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::groups::{Groups, from_czkawka, from_fdupes, from_rdfind};
+use crate::named::named;
 
-/// Which program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Tool {
-    Haul,
-    Fclones,
-    Yadf,
-    Jdupes,
-    Rdfind,
-    Czkawka,
+named! {
+    /// The state of the page cache and of the tool's own cache.
+    pub(super) enum State {
+        Cold = "cold",
+        Warm = "warm",
+        /// The page cache is warm, and a first run has filled the tool's own cache.
+        Rerun = "rerun",
+    }
 }
 
-/// Stands for the file in which a tool tells what it found.
+named! {
+    /// A program that finds duplicates.
+    pub(super) enum Tool {
+        Haul = "haul",
+        Fclones = "fclones",
+        Yadf = "yadf",
+        Jdupes = "jdupes",
+        Rdfind = "rdfind",
+        Czkawka = "czkawka",
+    }
+}
+
+/// A placeholder argument for the file to which a tool writes its results.
 const OUT: &str = "\0out";
 
 impl Tool {
-    const RIVALS: [Self; 5] =
-        [Self::Fclones, Self::Yadf, Self::Jdupes, Self::Rdfind, Self::Czkawka];
-
-    /// As a key of ratios.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Haul => "haul",
-            Self::Fclones => "fclones",
-            Self::Yadf => "yadf",
-            Self::Jdupes => "jdupes",
-            Self::Rdfind => "rdfind",
-            Self::Czkawka => "czkawka",
-        }
+    fn rivals() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|tool| *tool != Self::Haul)
     }
 
     fn program(self) -> &'static str {
         if self == Self::Czkawka { "czkawka_cli" } else { self.name() }
     }
 
-    /// Whether it asks for files in the order in which they lie on a spinning disk, or of inodes.
+    /// Returns `true` if the tool reads files in physical or inode order on a spinning disk.
     pub(super) fn sorts(self) -> bool {
         matches!(self, Self::Haul | Self::Fclones | Self::Rdfind)
     }
 
-    /// Its settings: their name, and the words of the command line.
+    /// Returns the names and arguments of the tool's settings; with `cached`, those that use the
+    /// tool's own cache.
     fn forms(self, cached: bool) -> &'static [(&'static str, &'static [&'static str])] {
         match (self, cached) {
             (Self::Haul, false) => &[("default", &[])],
             (Self::Haul, true) => &[("--cache", &["--cache"])],
-            // Its default where the disk says it rotates is one thread.
+            // On a rotational disk the default of fclones is one thread.
             (Self::Fclones, false) => &[
                 ("default", &[]),
                 ("--threads 2", &["--threads", "2"]),
@@ -64,7 +67,7 @@ impl Tool {
             (Self::Yadf, false) => {
                 &[("default", &[]), ("--io-threads 16", &["--io-threads", "16"])]
             }
-            // Without -Q it compares all bytes, which none of the others does while it searches.
+            // Without -Q jdupes compares all bytes, which no other tool does.
             (Self::Jdupes, false) => &[("-Q", &["-Q"]), ("default", &[])],
             (Self::Rdfind, false) => &[("default", &[]), ("-checksum md5", &["-checksum", "md5"])],
             (Self::Czkawka, false) => &[("default", &[]), ("-t XXH3", &["-t", "XXH3"])],
@@ -72,7 +75,7 @@ impl Tool {
         }
     }
 
-    /// The command line: search `root`, and tell the groups on stdout or in the file `out`.
+    /// Returns the arguments to search `root`, with the results on stdout or in the file `out`.
     fn arguments(self, options: &[&str], root: &Path, out: &Path) -> Vec<OsString> {
         let (before, after): (&[&str], &[&str]) = match self {
             Self::Haul => (&["dups", "--no-ignore", "--hidden", "--format", "fdupes"], &[]),
@@ -89,7 +92,7 @@ impl Tool {
         words.chain([root.into()]).collect()
     }
 
-    /// What it told, on stdout or in its file.
+    /// Parses the results of the tool from its stdout or its output file.
     pub(super) fn groups(self, stdout: &[u8], out: &[u8]) -> Groups {
         match self {
             Self::Rdfind => from_rdfind(out),
@@ -101,16 +104,23 @@ impl Tool {
 
 /// A tool in one of its settings.
 #[derive(Debug, Clone)]
-pub(super) struct Contender {
+pub(super) struct Competitor {
     pub(super) tool: Tool,
     pub(super) form: String,
     program: PathBuf,
     options: &'static [&'static str],
-    /// It is told, for as long as it runs, that the disk does not rotate.
+    pub(super) state: State,
+    /// `true` to run the tool with the disk set to non-rotational.
     pub(super) as_solid: bool,
 }
 
-impl Contender {
+impl fmt::Display for Competitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tool.fmt(f)
+    }
+}
+
+impl Competitor {
     pub(super) fn arguments(&self, root: &Path, out: &Path) -> Vec<OsString> {
         self.tool.arguments(self.options, root, out)
     }
@@ -120,37 +130,44 @@ impl Contender {
     }
 }
 
-/// Ours, which is the program `haul`, and those rivals that are found in one of the directories of
-/// `path`, in all their settings. `may_lie` adds fclones on a disk that says it does not rotate.
-pub(super) fn contenders(haul: &Path, path: &OsStr, cached: bool, may_lie: bool) -> Vec<Contender> {
+/// Returns `haul` and the rivals found in the directories of `path`, each in all its settings.
+/// `in_doubt` adds fclones with the disk set to non-rotational.
+pub(super) fn competitors(
+    haul: &Path,
+    path: &OsStr,
+    state: State,
+    in_doubt: bool,
+) -> Vec<Competitor> {
     let found = |tool: Tool| {
         split_paths(path).map(|dir| dir.join(tool.program())).find(|program| program.is_file())
     };
-    let rivals = Tool::RIVALS.into_iter().filter_map(|tool| Some((tool, found(tool)?)));
+    let rivals = Tool::rivals().filter_map(|tool| Some((tool, found(tool)?)));
     let tools = std::iter::once((Tool::Haul, haul.to_path_buf())).chain(rivals);
-    let mut all: Vec<Contender> = tools
+    let mut all: Vec<Competitor> = tools
         .flat_map(|(tool, program)| {
-            tool.forms(cached).iter().map(move |(form, options)| Contender {
+            tool.forms(state == State::Rerun).iter().map(move |(form, options)| Competitor {
                 tool,
                 form: (*form).to_owned(),
                 program: program.clone(),
                 options,
+                state,
                 as_solid: false,
             })
         })
         .collect();
-    let corrected = all.iter().position(|one| one.tool == Tool::Fclones && may_lie);
+    let corrected = all.iter().position(|one| one.tool == Tool::Fclones && in_doubt);
     if let Some(at) = corrected {
         let form = format!("{}, rotational 0", all[at].form);
-        all.insert(at + 1, Contender { form, as_solid: true, ..all[at].clone() });
+        all.insert(at + 1, Competitor { form, as_solid: true, ..all[at].clone() });
     }
     all
 }
 
-/// The rivals that are not there.
+/// Returns the programs of the rivals that are not installed.
 pub(super) fn missing(path: &OsStr) -> Vec<&'static str> {
-    let is_there = |tool: &Tool| split_paths(path).any(|dir| dir.join(tool.program()).is_file());
-    Tool::RIVALS.iter().filter(|tool| !is_there(tool)).map(|tool| tool.program()).collect()
+    let is_installed =
+        |tool: &Tool| split_paths(path).any(|dir| dir.join(tool.program()).is_file());
+    Tool::rivals().filter(|tool| !is_installed(tool)).map(|tool| tool.program()).collect()
 }
 
 #[cfg(test)]
@@ -158,19 +175,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_on_the_path_takes_part_in_all_settings() {
+    fn installed_tools_compete_in_all_settings() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["fclones", "rdfind"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
         let path = dir.path().as_os_str();
         let haul = Path::new("/somewhere/haul");
-        let forms = |cached, may_lie| {
-            let all = contenders(haul, path, cached, may_lie);
+        let forms = |state, in_doubt| {
+            let all = competitors(haul, path, state, in_doubt);
             all.iter().map(|one| format!("{} {}", one.tool.name(), one.form)).collect::<Vec<_>>()
         };
         assert_eq!(
-            forms(false, true),
+            forms(State::Warm, true),
             [
                 "haul default",
                 "fclones default",
@@ -183,15 +200,15 @@ mod tests {
             ]
         );
         assert_eq!(
-            forms(true, false),
+            forms(State::Rerun, false),
             ["haul --cache", "fclones --cache", "fclones --cache --threads 8"]
         );
         assert_eq!(missing(path), ["yadf", "jdupes", "czkawka_cli"]);
     }
 
     #[test]
-    fn command_lines_name_what_is_searched_last() {
-        for tool in Tool::RIVALS {
+    fn searched_directory_is_the_last_argument() {
+        for tool in Tool::rivals() {
             let words = tool.arguments(&["--option"], Path::new("/root"), Path::new("/out"));
             assert_eq!(words.last().unwrap(), "/root", "{tool:?}");
             assert!(words.iter().any(|word| word == "--option"));

@@ -1,230 +1,236 @@
-//! A load of many connections on one thread: closed, open, and downloads.
+//! Generates a load on many connections with one thread: as fast as responses arrive, or at a fixed
+//! rate, with downloads at the same time.
 
-use std::collections::VecDeque;
-use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, Lengths, Look};
-use super::schedule::Schedule;
+use super::connection::{Connection, Received};
 use super::site::{Pages, Site};
-use crate::error::{Error, Result};
-use crate::net::poller::{Poller, Want};
-use crate::net::sample::Sample;
+use crate::net::content::Content;
+use crate::net::poller::{Poller, READ, SILENCE_MAX, WAIT_MAX, silence};
+use crate::net::sample::{Extent, Sample, measure};
 use crate::net::usage::Meter;
-use crate::net::window::{Load, Turn, Window};
-use crate::places::Places;
-use crate::stats::Latencies;
-use crate::watch::Watcher;
+use haul_measure::{Result, Watcher};
 
-/// One answer of so many is compared byte by byte; the others are counted.
+/// One response in this many is compared byte by byte; of the other responses, only the bytes are
+/// counted.
 const COMPARE_EVERY: u64 = 64;
-/// A server that answers nothing for so long has failed.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// How long nobody is ready before it is looked whether to stop.
-const WAIT_MAX: Duration = Duration::from_millis(100);
-/// The most that is taken from a download at a time, so that what is quick is not kept waiting.
-const ROOM_BYTES: usize = 256 << 10;
+/// The maximum number of bytes received at a time, so that a download does not delay short
+/// responses.
+const BUFFER_BYTES: usize = 256 << 10;
 
-/// Connections to one server.
+/// The connections to one server.
 pub(super) struct Client<'a> {
     site: &'a Site,
-    watcher: &'a dyn Watcher,
     connections: Vec<Connection>,
-    poller: Poller,
-    lengths: &'a mut Lengths,
-    /// Whether every answer is compared, not one of many alone.
+    poller: Poller<'a>,
+    /// The length of the response for each page; `None` until one was received.
+    lengths: Vec<Option<u64>>,
+    /// `true` if every response is compared byte by byte.
     pub(super) compare_all: bool,
-    asked: u64,
-    heard: Instant,
-    room: Vec<u8>,
-}
-
-/// What came of an open load.
-#[derive(Debug, Default)]
-pub(super) struct Opened {
-    /// Times from when each was to be asked for.
-    pub(super) latencies: Latencies,
-    /// What the downloads beside it brought.
-    pub(super) downloaded: u64,
-    pub(super) wall: Duration,
+    requests: u64,
+    buffer: Vec<u8>,
 }
 
 impl<'a> Client<'a> {
     pub(super) fn new(
         site: &'a Site,
         watcher: &'a dyn Watcher,
-        (address, lengths): (SocketAddr, &'a mut Lengths),
+        address: SocketAddr,
         connections: usize,
     ) -> Result<Self> {
-        let poller = Poller::new()?;
+        let poller = Poller::new(watcher)?;
         let connections: Vec<_> =
             (0..connections).map(|_| Connection::new(address)).collect::<Result<_>>()?;
         for (token, connection) in (0..).zip(&connections) {
-            poller.add(&connection.stream, token, Want::Read)?;
+            poller.add(&connection.stream, token, READ)?;
         }
-        let (heard, room) = (Instant::now(), vec![0; ROOM_BYTES]);
-        let (compare_all, asked) = (false, 0);
-        Ok(Self { site, watcher, connections, poller, lengths, compare_all, asked, heard, room })
+        let (lengths, buffer) = (vec![None; site.pages.len()], vec![0; BUFFER_BYTES]);
+        Ok(Self { site, connections, poller, lengths, compare_all: false, requests: 0, buffer })
     }
 
-    /// Each connection asks for a page at random as soon as it has the one before.
-    pub(super) fn closed(&mut self, pages: &Pages, load: Load, meter: Meter) -> Result<Sample> {
-        let mut places = Places::new(1, pages.len() as u64, 1);
-        for at in 0..self.connections.len() {
-            self.ask(at, any(pages, &mut places))?;
-        }
-        let mut window = Window::new(load, meter);
-        let (mut done, mut bytes) = (0, 0);
-        loop {
-            match window.turn(Instant::now()) {
-                Turn::GoOn => {}
-                Turn::Begin => (done, bytes) = (0, 0),
-                Turn::End => break,
+    /// Fetches the pages that `next` returns: each connection requests the next page when it has
+    /// received the previous one.
+    pub(super) fn fetch(
+        &mut self,
+        mut next: impl FnMut() -> Option<usize>,
+        extent: Extent,
+        meter: Meter,
+    ) -> Result<Sample> {
+        let mut unused = 0..self.connections.len();
+        let sample = measure(extent, meter, |sample| {
+            for (at, page) in unused.by_ref().zip(std::iter::from_fn(&mut next)) {
+                self.request(at, page, true)?;
             }
             for at in self.ready(WAIT_MAX)? {
-                let look = self.look(at)?;
-                bytes += look.bytes;
-                if look.is_all {
-                    done += 1;
-                    self.ask(at, any(pages, &mut places))?;
+                let received = self.receive(at)?;
+                sample.bytes += received.bytes;
+                if received.is_end {
+                    sample.requests += 1;
+                    next().map(|page| self.request(at, page, true)).transpose()?;
                 }
             }
-        }
-        let sample = window.finish();
-        self.settle()?;
-        Ok(Sample { done, bytes, ..sample })
-    }
-
-    /// All of these once, each connection one after the other.
-    pub(super) fn download(&mut self, pages: &Pages, meter: Meter) -> Result<Sample> {
-        let before = meter.usage();
-        let began = Instant::now();
-        let mut left: VecDeque<usize> = pages.clone().collect();
-        let mut sample = Sample::default();
-        for at in 0..self.connections.len() {
-            left.pop_front().map(|page| self.ask(at, page)).transpose()?;
-        }
-        while sample.done < pages.len() as u64 {
+            Ok(())
+        })?;
+        while !self.connections.iter().all(Connection::is_idle) {
             for at in self.ready(WAIT_MAX)? {
-                let look = self.look(at)?;
-                sample.bytes += look.bytes;
-                if look.is_all {
-                    sample.done += 1;
-                    left.pop_front().map(|page| self.ask(at, page)).transpose()?;
-                }
+                self.receive(at)?;
             }
         }
-        sample.wall = began.elapsed();
-        sample.used = before.until(&meter.usage());
         Ok(sample)
     }
 
-    /// Pages at random, at a fixed rate, whether or not those before have been
-    /// answered; beside them the last `downloads` connections fetch one of `cold` after the other.
-    pub(super) fn open(
+    /// Fetches each page of `pages` once.
+    pub(super) fn fetch_once(&mut self, pages: &Pages, meter: Meter) -> Result<Sample> {
+        let mut left = pages.clone();
+        self.fetch(|| left.next(), Extent::Requests(pages.len() as u64), meter)
+    }
+
+    /// Fetches random pages at a fixed rate, no matter whether earlier requests were answered; at
+    /// the same time the last `downloads` connections fetch the pages of `big`. Latencies count
+    /// from the time at which a request was due \[HdrHistogram\].
+    pub(super) fn fetch_at_rate(
         &mut self,
+        mut schedule: Schedule,
         pages: &Pages,
-        (per_second, time): (f64, Duration),
-        (cold, downloads): (&Pages, usize),
-    ) -> Result<Opened> {
-        let mut places = Places::new(1, pages.len() as u64, 2);
-        let quick = self.connections.len() - downloads;
-        let mut free: Vec<usize> = (0..quick).collect();
-        let mut began_at: Vec<Duration> = vec![Duration::ZERO; quick];
-        let mut schedule = Schedule::new(per_second, time);
-        let mut next_cold = cold.clone().cycle();
-        for (at, page) in (quick..self.connections.len()).zip(next_cold.by_ref()) {
-            self.ask_uncompared(at, page)?;
+        (big, downloads): (&Pages, usize),
+        meter: Meter,
+    ) -> Result<Sample> {
+        let mut next = random(pages, 2);
+        let mut next_big = big.clone().cycle();
+        let short = self.connections.len() - downloads;
+        let mut idle: Vec<usize> = (0..short).collect();
+        let mut due_at = vec![Duration::ZERO; short];
+        for (at, page) in (short..self.connections.len()).zip(next_big.by_ref()) {
+            self.request(at, page, false)?;
         }
-        let mut opened = Opened::default();
         let start = Instant::now();
-        // A server that cannot keep up is given time to answer what was asked; not for ever.
-        while !(schedule.is_over() && free.len() == quick) {
+        let sample = measure(Extent::Requests(schedule.count), meter, |sample| {
             let now = start.elapsed();
-            if now > time + SILENCE_MAX {
+            if now > schedule.time() + SILENCE_MAX {
                 return Err(silence());
             }
-            while let Some(at) = free.pop() {
-                let Some(due) = schedule.next_due(now) else {
-                    free.push(at);
-                    break;
-                };
-                began_at[at] = due;
-                self.ask(at, any(pages, &mut places))?;
+            while !idle.is_empty() {
+                let (Some(due), Some(page)) = (schedule.next_due(now), next()) else { break };
+                let Some(at) = idle.pop() else { break };
+                due_at[at] = due;
+                self.request(at, page, true)?;
             }
-            // Whoever sleeps wakes late, and would take that for the server's.
+            // This does not sleep, because that would delay the next request and count as latency
+            // of the server. Sorted, so that short responses are received before downloads.
             let mut ready = self.ready(Duration::ZERO)?;
             ready.sort_unstable();
             for at in ready {
-                let look = self.look(at)?;
-                if at >= quick {
-                    opened.downloaded += look.bytes;
-                }
-                match (look.is_all, at < quick) {
-                    (false, _) => {}
-                    (true, true) => {
-                        let since_due = start.elapsed().saturating_sub(began_at[at]);
-                        opened.latencies.record(since_due);
-                        free.push(at);
+                let received = self.receive(at)?;
+                if at >= short {
+                    sample.bytes += received.bytes;
+                    if let Some(page) = next_big.next().filter(|_| received.is_end) {
+                        self.request(at, page, false)?;
                     }
-                    (true, false) => {
-                        let page = next_cold.next();
-                        page.map(|page| self.ask_uncompared(at, page)).transpose()?;
-                    }
+                } else if received.is_end {
+                    sample.requests += 1;
+                    sample.latencies.record(start.elapsed().saturating_sub(due_at[at]));
+                    idle.push(at);
                 }
             }
+            Ok(())
+        })?;
+        Ok(Sample { mixed: true, ..sample })
+    }
+
+    /// Requests a page. Downloads during short requests are not compared, because comparing them
+    /// would delay the short requests.
+    fn request(&mut self, at: usize, page: usize, may_compare: bool) -> Result<()> {
+        self.requests += 1;
+        let compare = self.compare_all || self.requests.is_multiple_of(COMPARE_EVERY);
+        let length = self.lengths[page].filter(|_| !(may_compare && compare));
+        self.connections[at].request(self.site, page, length, may_compare && compare)
+    }
+
+    fn receive(&mut self, at: usize) -> Result<Received> {
+        let connection = &mut self.connections[at];
+        let received = connection.receive(self.site, &mut self.buffer)?;
+        if let Some(length) = received.length {
+            self.lengths[connection.page] = Some(length);
         }
-        opened.wall = start.elapsed();
-        Ok(opened)
-    }
-
-    /// Takes the answers that are still on their way.
-    fn settle(&mut self) -> Result<()> {
-        while !self.connections.iter().all(Connection::is_idle) {
-            for at in self.ready(WAIT_MAX)? {
-                self.look(at)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn ask(&mut self, at: usize, page: usize) -> Result<()> {
-        self.asked += 1;
-        let compare = self.compare_all || self.asked.is_multiple_of(COMPARE_EVERY);
-        self.connections[at].ask(self.site, page, self.lengths, compare)
-    }
-
-    /// For downloads beside what is quick: comparing them would keep that waiting.
-    fn ask_uncompared(&mut self, at: usize, page: usize) -> Result<()> {
-        self.connections[at].ask(self.site, page, self.lengths, false)
-    }
-
-    fn look(&mut self, at: usize) -> Result<Look> {
-        self.connections[at].look(self.site, self.lengths, &mut self.room)
+        Ok(received)
     }
 
     fn ready(&mut self, time_max: Duration) -> Result<Vec<usize>> {
-        let mut tokens = Vec::new();
-        self.poller.wait(time_max, &mut tokens)?;
-        if !tokens.is_empty() {
-            self.heard = Instant::now();
-        } else if self.heard.elapsed() > SILENCE_MAX {
-            return Err(silence());
-        }
-        self.watcher.check()?;
+        let tokens = self.poller.wait(time_max)?;
         Ok(tokens.into_iter().filter_map(|token| usize::try_from(token).ok()).collect())
     }
 }
 
-fn silence() -> Error {
-    let why = io::Error::new(
-        io::ErrorKind::TimedOut,
-        format!("the server did not answer for {SILENCE_MAX:?}"),
-    );
-    Error::other("get an answer")(why)
+/// Returns an endless sequence of random pages; each seed gives a different sequence.
+pub(super) fn random(pages: &Pages, seed: u64) -> impl FnMut() -> Option<usize> {
+    let pages = pages.clone();
+    let mut index = 0;
+    move || {
+        index += 1;
+        let number = Content(seed).number(index).checked_rem(pages.len() as u64)?;
+        Some(pages.start + usize::try_from(number).ok()?)
+    }
 }
 
-fn any(pages: &Pages, places: &mut Places) -> usize {
-    pages.start + usize::try_from(places.next()).unwrap_or_default()
+/// A schedule of requests at equal intervals. A late request does not shift the following requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schedule {
+    per_second: f64,
+    count: u64,
+    next: u64,
+}
+
+impl Schedule {
+    /// Returns a schedule for the duration `time`, with at least one request.
+    pub(super) fn new(per_second: f64, time: Duration) -> Self {
+        let per_second = per_second.max(1.0);
+        #[expect(clippy::cast_possible_truncation, reason = "a count of what fits into a run")]
+        #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
+        let count = (per_second * time.as_secs_f64()) as u64;
+        Self { per_second, count: count.max(1), next: 0 }
+    }
+
+    fn due(&self, request: u64) -> Duration {
+        Duration::from_secs_f64(request as f64 / self.per_second)
+    }
+
+    fn time(&self) -> Duration {
+        self.due(self.count)
+    }
+
+    /// Returns the time at which the next request was due if it is due at `now`, and advances to
+    /// the request after it.
+    fn next_due(&mut self, now: Duration) -> Option<Duration> {
+        let due = self.due(self.next);
+        let is_due = self.next < self.count && due <= now;
+        self.next += u64::from(is_due);
+        is_due.then_some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_keep_their_due_times_after_a_stall() {
+        let ms = Duration::from_millis;
+        let mut schedule = Schedule::new(100.0, ms(100));
+        assert_eq!(schedule.next_due(ms(0)), Some(ms(0)));
+        assert_eq!(schedule.next_due(ms(9)), None);
+        assert_eq!(schedule.next_due(ms(10)), Some(ms(10)));
+        // The client stalled for 70 ms.
+        let late: Vec<_> = std::iter::from_fn(|| schedule.next_due(ms(80))).collect();
+        assert_eq!(late, [20, 30, 40, 50, 60, 70, 80].map(ms));
+        assert_eq!(schedule.next_due(ms(1000)), Some(ms(90)));
+        assert_eq!(schedule.next_due(ms(9999)), None);
+    }
+
+    #[test]
+    fn schedule_has_at_least_one_request() {
+        let mut schedule = Schedule::new(0.0, Duration::ZERO);
+        assert_eq!(schedule.next_due(Duration::ZERO), Some(Duration::ZERO));
+        assert_eq!((schedule.count, schedule.next_due(Duration::MAX)), (1, None));
+    }
 }

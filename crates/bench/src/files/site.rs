@@ -1,4 +1,4 @@
-//! The files that are served: what they hold is known without reading them.
+//! The served files, whose content is a function of their number.
 
 use std::fs::{self, File};
 use std::io::{Write, copy, sink};
@@ -9,27 +9,26 @@ use std::time::Duration;
 
 use haul_disk::{Disk, Open, OsDisk, evict, resident};
 
-use crate::error::{Error, Result};
 use crate::net::content::Content;
 use crate::net::cores::Cores;
-use crate::watch::Watcher;
+use haul_measure::{Error, Result, Watcher};
 
 const CHUNK_BYTES: usize = 1 << 20;
-/// How often it is tried to put a file out of memory, 20 ms apart.
+/// The maximum number of attempts to evict a file, and the time between two attempts.
 const EVICTIONS_MAX: usize = 100;
+const EVICTION_INTERVAL: Duration = Duration::from_millis(20);
 
-/// One file.
+/// One file of the site.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Below the root, and behind the slash of a request.
+    /// The path below the root, without the first slash.
     name: String,
     pub(super) bytes: u64,
     pub(super) content: Content,
-    /// What asks for it.
     pub(super) request: Vec<u8>,
 }
 
-/// Files in a directory of their own.
+/// The files in a directory to be served.
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) root: PathBuf,
@@ -37,7 +36,7 @@ pub(super) struct Site {
     cores: Cores,
 }
 
-/// Which of its pages.
+/// A range of indexes of pages.
 pub(super) type Pages = Range<usize>;
 
 impl Site {
@@ -45,8 +44,8 @@ impl Site {
         Self { root: root.to_path_buf(), pages: Vec::new(), cores }
     }
 
-    /// Makes `count` more files of `bytes` in a directory `name`; all are on the medium and none
-    /// in memory when this returns.
+    /// Creates `count` more files of `bytes` bytes in a directory `name`. When this returns, they
+    /// are durable and not in the page cache.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -55,7 +54,8 @@ impl Site {
         watcher: &dyn Watcher,
     ) -> Result<Pages> {
         let dir = self.root.join(name);
-        fs::create_dir(&dir).map_err(Error::other(format!("make {}", dir.display())))?;
+        let created = fs::create_dir_all(&dir);
+        created.map_err(Error::other(format!("create {}", dir.display())))?;
         let from = self.pages.len();
         for number in 0..count {
             watcher.check()?;
@@ -68,44 +68,43 @@ impl Site {
         }
         rustix::fs::sync();
         let pages = from..self.pages.len();
-        self.forget(&pages)?;
+        self.evict(&pages)?;
         Ok(pages)
     }
 
-    /// Takes these out of memory.
-    pub(super) fn forget(&self, pages: &Pages) -> Result<()> {
+    /// Evicts the files of pages from the page cache.
+    ///
+    /// # Errors
+    /// Returns an error if bytes stay in memory because the kernel still reads ahead or packets
+    /// reference them.
+    pub(super) fn evict(&self, pages: &Pages) -> Result<()> {
         let disk = OsDisk::open(&self.root)?;
         for page in &self.pages[pages.clone()] {
             let file = disk.open(&page.name, Open { read_only: true, ..Open::default() })?;
-            let mut tries = 0;
-            // What the kernel still reads ahead, or has in packets, cannot be put out yet.
-            loop {
-                let left = resident(&*file, 0, u64::MAX)?.resident_bytes;
+            let mut left = resident(&*file, 0, u64::MAX)?.resident_bytes;
+            for attempt in 0..EVICTIONS_MAX {
                 if left == 0 {
                     break;
                 }
-                if tries == EVICTIONS_MAX {
-                    let why = std::io::Error::other(format!("{left} bytes stay"));
-                    return Err(Error::other(format!("put {} out of memory", page.name))(why));
-                }
-                if tries > 0 {
-                    self.cores.stir()?;
-                    thread::sleep(Duration::from_millis(20));
+                if attempt > 0 {
+                    self.cores.release_packets()?;
+                    thread::sleep(EVICTION_INTERVAL);
                 }
                 evict(&*file, 0, u64::MAX)?;
-                tries += 1;
+                left = resident(&*file, 0, u64::MAX)?.resident_bytes;
+            }
+            if left > 0 {
+                let why = std::io::Error::other(format!("{left} bytes remain"));
+                return Err(Error::other(format!("evict {} from memory", page.name))(why));
             }
         }
         Ok(())
     }
 
-    /// Has these out of memory, or all in it.
-    pub(super) fn ready(&self, cold: bool, pages: &Pages) -> Result<()> {
-        if cold {
-            return self.forget(pages);
-        }
-        let wanted: u64 = self.pages[pages.clone()].iter().map(|page| page.bytes).sum();
-        if self.in_memory(pages)? < wanted {
+    /// Reads the files of pages into the page cache, unless all of them are already there.
+    pub(super) fn load(&self, pages: &Pages) -> Result<()> {
+        let total: u64 = self.pages[pages.clone()].iter().map(|page| page.bytes).sum();
+        if self.resident_bytes(pages)? < total {
             for page in &self.pages[pages.clone()] {
                 let path = self.root.join(&page.name);
                 let copied = File::open(&path).and_then(|mut file| copy(&mut file, &mut sink()));
@@ -115,8 +114,8 @@ impl Site {
         Ok(())
     }
 
-    /// How much of these is in memory.
-    pub(super) fn in_memory(&self, pages: &Pages) -> Result<u64> {
+    /// Returns the number of bytes of the pages' files that are in the page cache.
+    pub(super) fn resident_bytes(&self, pages: &Pages) -> Result<u64> {
         let disk = OsDisk::open(&self.root)?;
         let mut bytes = 0;
         for page in &self.pages[pages.clone()] {
@@ -147,24 +146,24 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Silent;
+    use haul_measure::Silent;
 
     #[test]
-    fn every_file_holds_what_its_page_says() {
+    fn files_have_the_content_of_their_pages() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut site = Site::new(dir.path(), Cores { server: 0, load: 0 });
         let small = site.add("small", 3, 1000, &Silent).unwrap();
         let big = site.add("big", 1, (1 << 20) + 5, &Silent).unwrap();
         assert_eq!((small, big.clone()), (0..3, 3..4));
-        assert_eq!(site.in_memory(&(0..4)).unwrap(), 0);
+        assert_eq!(site.resident_bytes(&(0..4)).unwrap(), 0);
         for page in &site.pages {
             let bytes = fs::read(dir.path().join(&page.name)).unwrap();
             assert_eq!(bytes.len() as u64, page.bytes);
-            assert_eq!(page.content.differs(0, &bytes), None);
+            assert_eq!(page.content.mismatch(0, &bytes), None);
         }
         assert_eq!(site.pages[3].request, b"GET /big/000000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-        assert!(site.in_memory(&big).unwrap() > 1 << 20);
-        site.forget(&(0..4)).unwrap();
-        assert_eq!(site.in_memory(&(0..4)).unwrap(), 0);
+        assert!(site.resident_bytes(&big).unwrap() > 1 << 20);
+        site.evict(&(0..4)).unwrap();
+        assert_eq!(site.resident_bytes(&(0..4)).unwrap(), 0);
     }
 }

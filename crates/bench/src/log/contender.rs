@@ -1,65 +1,64 @@
-//! What every log under test must be able to do, ours and others alike.
+//! The interface of a log under test.
 
 use std::error::Error;
 
-/// Why a contender gave up.
+/// The error of a contender.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// A log under test. All calls but [`Contender::warm_up`] come from several threads at once.
+/// A log under test. Several threads call its methods concurrently, except [`Contender::warm_up`].
 pub trait Contender: Sync {
-    /// Appends `record`. Of each `writer`, a number from 0, there is one call at a time.
+    /// Appends `record`. A writer, which has a number from 0, makes one call at a time.
     ///
     /// # Errors
-    /// Whatever the log says. It ends the measurement.
+    /// Any error of the log; an error ends the measurement.
     ///
     /// # Durability
-    /// When this returns, the record survives a power cut.
+    /// When this call returns, the record survives a power cut.
     fn append(&self, writer: usize, record: &[u8]) -> Result<(), Failure>;
 
-    /// Brings the log to its steady state, called once before any append: files that are used
-    /// again have been used before.
+    /// Brings the log to its steady state, in which it writes only to files that were written
+    /// before. Called once, before any append.
     ///
     /// # Errors
-    /// Whatever the log says.
+    /// Any error of the log.
     fn warm_up(&self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// What the owner of such a log does beside appending, such as removing what a checkpoint has
-    /// made superfluous; called some hundred times a second, by a thread of its own.
+    /// Performs maintenance, such as removing segments after a checkpoint. A separate thread calls
+    /// this up to 200 times per second.
     ///
     /// # Errors
-    /// Whatever the log says.
+    /// Any error of the log.
     fn housekeep(&self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Brings all to where it is read from in the end, once the writers have stopped: what was put
-    /// off is done now.
+    /// Performs deferred work, such as a checkpoint, after the writers have stopped.
     ///
     /// # Errors
-    /// Whatever the log says.
+    /// Any error of the log.
     fn finish(&self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// What the log counts about itself; `None` where it counts nothing.
+    /// Returns the counters of the log; `None` if it has none.
     fn counts(&self) -> Option<Counts> {
         None
     }
 }
 
-/// What a log counts about itself, since it was opened.
+/// The counters of a log since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Groups of records made durable together, each with one write and one sync.
+    /// Batches of records; each batch is made durable by one write and one sync.
     pub commits: u64,
-    /// The bytes handed to the kernel for them, padding included.
+    /// Bytes written for the batches, padding included.
     pub padded_bytes: u64,
 }
 
 impl Counts {
-    /// What was added since `before`.
+    /// Returns the counters minus those of `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {

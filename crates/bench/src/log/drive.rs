@@ -1,36 +1,36 @@
-//! The loop that drives every contender, ours and others alike.
+//! The loop that drives every contender, so that all are measured in the same way.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_disk::{Device, DeviceCounters};
+use haul_measure::Latencies;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::log::contender::{Contender, Counts, Failure};
-use crate::log::sample::Sample;
-use crate::stats::Latencies;
+use super::contender::{Contender, Counts, Failure};
+use super::sample::Sample;
 
-/// How often the owner's other work is done.
+/// The interval between two calls of [`Contender::housekeep`].
 const HOUSEKEEPING_EVERY: Duration = Duration::from_millis(5);
 
-/// What a contender is driven with.
+/// The load on a contender.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// Threads, each appending its next record as soon as the last one is durable.
+    /// The number of threads; each appends its next record as soon as its last one is durable.
     pub writers: usize,
-    /// The length of each record.
+    /// The length of each record in bytes.
     pub record_bytes: usize,
-    /// How long they write before anything counts.
+    /// The time for which the writers run before the measurement begins.
     pub settle: Duration,
-    /// How long is measured.
+    /// The duration of the measurement.
     pub measure: Duration,
 }
 
-/// Drives a contender that is warm, and measures it. Only appends that return within the measured
-/// time count. `device` is the one whose requests are counted.
+/// Drives a contender that was warmed up, and measures it. The result counts the appends that
+/// return within the measured time, and the requests to `device` in that time.
 ///
 /// # Errors
-/// The first thing that failed, from the contender or from the counters.
+/// The first error of the contender or of the counters.
 pub fn drive(
     contender: &dyn Contender,
     load: &Load,
@@ -46,9 +46,9 @@ pub fn drive(
             })
             .collect();
         let mut meters =
-            keep_house_until(contender, from).and_then(|()| Meters::read(contender, device));
+            housekeep_until(contender, from).and_then(|()| Meters::read(contender, device));
         let before = meters;
-        meters = keep_house_until(contender, until).and_then(|()| Meters::read(contender, device));
+        meters = housekeep_until(contender, until).and_then(|()| Meters::read(contender, device));
         let mut times = Latencies::default();
         for writer in writers {
             times.add(&writer.join().map_err(|_panic| "a writer panicked")??);
@@ -56,12 +56,13 @@ pub fn drive(
         let (before, after, stopped) = (before?, meters?, Instant::now());
         contender.finish()?;
         let finished = Meters { at: Instant::now(), ..Meters::read(contender, device)? };
-        let put_off = Meters { at: after.at + (finished.at - stopped), ..finished };
-        Ok(sample(&before, &after, &put_off, &times))
+        let deferred = Meters { at: after.at + (finished.at - stopped), ..finished };
+        Ok(sample(&before, &after, &deferred, &times))
     })
 }
 
-/// Writes from the first moment on; counts what returns between `from` and `until`.
+/// Appends until the time `until`, and records the latencies of the appends that return after
+/// `from`.
 fn write_until(
     contender: &dyn Contender,
     writer: usize,
@@ -73,7 +74,7 @@ fn write_until(
     let mut began = Instant::now();
     let mut number = 0_u64;
     while began < until {
-        // No two records are alike.
+        // Makes each record differ from all others of the writer.
         let head = record.len().min(8);
         record[..head].copy_from_slice(&number.to_le_bytes()[..head]);
         contender.append(writer, &record)?;
@@ -86,7 +87,7 @@ fn write_until(
     Ok(times)
 }
 
-fn keep_house_until(contender: &dyn Contender, end: Instant) -> Result<(), Failure> {
+fn housekeep_until(contender: &dyn Contender, end: Instant) -> Result<(), Failure> {
     loop {
         contender.housekeep()?;
         let left = end.saturating_duration_since(Instant::now());
@@ -97,10 +98,10 @@ fn keep_house_until(contender: &dyn Contender, end: Instant) -> Result<(), Failu
     }
 }
 
-/// Bytes that no compression makes shorter: of each writer its own.
+/// Returns incompressible bytes, which differ between writers.
 fn record(writer: usize, bytes: usize) -> Vec<u8> {
     let mut state = writer as u64 + 1;
-    // xorshift64* (Marsaglia 2003, Vigna 2016).
+    // The generator xorshift64* (Marsaglia 2003, Vigna 2016).
     let mut next = || {
         state ^= state >> 12;
         state ^= state << 25;
@@ -110,7 +111,7 @@ fn record(writer: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// All that is counted, at one moment.
+/// The values of all counters at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Meters {
     at: Instant,
@@ -131,10 +132,11 @@ impl Meters {
     }
 }
 
-/// `put_off` is read when all that was put off is done, as if that had begun at `after`.
-fn sample(before: &Meters, after: &Meters, put_off: &Meters, times: &Latencies) -> Sample {
+/// Returns the sample of the time from `before` to `after`. `deferred` was read after the deferred
+/// work, which counts as begun at `after`.
+fn sample(before: &Meters, after: &Meters, deferred: &Meters, times: &Latencies) -> Sample {
     let device = after.device.zip(before.device).map(|(after, before)| after.since(&before));
-    let finishing = put_off.device.zip(after.device).map(|(end, after)| end.since(&after));
+    let finishing = deferred.device.zip(after.device).map(|(end, after)| end.since(&after));
     let counts = after.counts.zip(before.counts).map(|(after, before)| after.since(&before));
     let of_device =
         |number: fn(&DeviceCounters) -> u64| device.as_ref().map(|it| number(it) as f64);
@@ -149,8 +151,8 @@ fn sample(before: &Meters, after: &Meters, put_off: &Meters, times: &Latencies) 
         device_syncs: of_device(|device| device.syncs),
         commits: of_counts(|counts| counts.commits),
         padded_bytes: of_counts(|counts| counts.padded_bytes),
-        finish_seconds: Some((put_off.at - after.at).as_secs_f64()),
-        finish_cpu_seconds: Some(put_off.cpu.saturating_sub(after.cpu).as_secs_f64()),
+        finish_seconds: Some((deferred.at - after.at).as_secs_f64()),
+        finish_cpu_seconds: Some(deferred.cpu.saturating_sub(after.cpu).as_secs_f64()),
         finish_writes: finishing.map(|device| device.writes as f64),
         ..Sample::default()
     }
@@ -172,7 +174,7 @@ mod tests {
         measure: Duration::from_millis(50),
     };
 
-    /// Remembers what it was asked; makes nothing durable.
+    /// A contender that counts its calls and stores nothing.
     #[derive(Debug, Default)]
     struct Fake {
         calls: AtomicU64,
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn all_writers_append_records_of_their_own_and_only_measured_ones_count() {
+    fn writers_append_their_own_records_and_measured_ones_count() {
         let fake = Fake::default();
         let sample = drive(&fake, &LOAD, None).unwrap();
         let calls = fake.calls.load(Ordering::Relaxed) as f64;
@@ -226,19 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn a_contender_that_fails_ends_the_measurement() {
+    fn failure_of_a_contender_ends_the_measurement() {
         let fake = Fake { fails_at: Some(3), ..Fake::default() };
         let failure = drive(&fake, &LOAD, None).unwrap_err();
         assert_eq!(failure.to_string(), "the disk is gone");
     }
 
     #[test]
-    fn records_hold_nothing_to_compress_and_differ_between_writers() {
+    fn records_are_incompressible_and_differ_between_writers() {
         let (one, two) = (record(0, 4096), record(1, 4096));
         assert_ne!(one, two);
         let mut counts = [0; 256];
         one.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
-        // 16 of each are expected; 50 would be eight standard deviations off.
+        // 16 of each byte are expected; 50 would be eight standard deviations off.
         assert!(counts.iter().all(|count| *count < 50), "{counts:?}");
     }
 }

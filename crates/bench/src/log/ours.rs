@@ -1,4 +1,4 @@
-//! The append log of this project as a contender: the only file here that knows its calls.
+//! The append log of Haul as a contender.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,16 +6,15 @@ use std::sync::Arc;
 use haul_append_log::{Log, Options, Position, Recovered, Room, Ticket};
 use haul_disk::OsDisk;
 
-use crate::log::contender::{Contender, Counts, Failure};
+use super::contender::{Contender, Counts, Failure};
 
-/// How many of the last segments stay, the one being written among them. A database that makes a
-/// checkpoint frees the others.
-const KEPT: usize = 2;
-/// Segments gone through before anything counts, so that those used again have been used before.
+/// The number of segments to retain, including the current one; a checkpoint frees older ones.
+const RETAINED: usize = 2;
+/// The number of segments written by the warm-up, so that later segments reuse written ones.
 const WARM_UP_SEGMENTS: u64 = 4;
 const WARM_UP_BYTES: u32 = 1 << 20;
 
-/// The append log, in a directory of its own.
+/// The append log in a separate directory.
 #[derive(Debug)]
 pub(crate) struct Ours {
     log: Log,
@@ -23,7 +22,7 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    /// Opens the log in `dir`, or begins one.
+    /// Opens the log in `dir`, or creates it.
     pub(crate) fn open(dir: &Path, segment_bytes: u32) -> Result<(Self, Recovered), Failure> {
         let reserve_bytes = Options::default().reserve_bytes.min(segment_bytes / 16);
         let buffer_bytes = Options::default().buffer_bytes.min(segment_bytes / 2);
@@ -33,13 +32,13 @@ impl Ours {
         Ok((Self { log, segment_bytes: segment_bytes.into() }, recovered))
     }
 
-    /// Appends, and tells the number of the segment the record is in.
-    pub(crate) fn append_where(&self, record: &[u8]) -> Result<u32, Failure> {
+    /// Appends a record, and returns the number of its segment.
+    pub(crate) fn append_to_segment(&self, record: &[u8]) -> Result<u32, Failure> {
         Ok(self.log.append(&[record], Room::Ordinary)?.wait()?.lsn.segment())
     }
 
-    /// Appends records one after the other until `bytes` are durable, without waiting for each,
-    /// and closes the log.
+    /// Appends records until they have `bytes` bytes, waits once until all are durable, and closes
+    /// the log.
     pub(crate) fn fill_and_close(self, bytes: u64, record: &[u8]) -> Result<(), Failure> {
         let mut last: Option<Ticket> = None;
         for _ in 0..bytes.div_ceil(record.len() as u64) {
@@ -53,14 +52,14 @@ impl Ours {
 
 impl Contender for Ours {
     fn append(&self, _writer: usize, record: &[u8]) -> Result<(), Failure> {
-        self.append_where(record).map(drop)
+        self.append_to_segment(record).map(drop)
     }
 
     fn warm_up(&self) -> Result<(), Failure> {
         let record_bytes = u64::from(WARM_UP_BYTES).min(self.segment_bytes / 8);
         let record = vec![0; usize::try_from(record_bytes)?];
         for _ in 0..(WARM_UP_SEGMENTS * self.segment_bytes).div_ceil(record_bytes) {
-            self.append_where(&record)?;
+            self.append_to_segment(&record)?;
             self.housekeep()?;
         }
         Ok(())
@@ -68,7 +67,7 @@ impl Contender for Ours {
 
     fn housekeep(&self) -> Result<(), Failure> {
         let segments = self.log.segments();
-        let superfluous = segments.len().saturating_sub(KEPT);
+        let superfluous = segments.len().saturating_sub(RETAINED);
         segments[..superfluous]
             .iter()
             .try_for_each(|segment| self.log.remove_segment(segment.number).map_err(Failure::from))

@@ -1,5 +1,4 @@
-//! The floor: what the disk itself takes for one durable write after the other, and what it takes
-//! when the file grows with each.
+//! The floor: consecutive durable writes to a plain file; and appends to a growing file.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,29 +7,30 @@ use haul_disk::{
     AlignedBuf, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, align_up, fill, write_full,
 };
 
-use crate::log::contender::{Contender, Failure};
+use super::contender::{Contender, Failure};
 
-/// The file that is overwritten: long enough that no device holds it in a small buffer of its
-/// own, short enough to be filled in a moment.
+/// The length of the overwritten file: longer than small device caches, and short enough to fill it
+/// quickly.
 const FILE_BYTES: u64 = 128 << 20;
 const FILE_NAME: &str = "raw";
 
-/// How a write is made durable.
+/// The mode of the durable writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Direct overwriting of blocks that were written before, then `fdatasync`.
-    DirectThenSync,
-    /// The same with `O_DSYNC` in place of the second call.
+pub(crate) enum RawMode {
+    /// A direct overwrite of blocks that were written before, then `fdatasync`.
+    DirectFdatasync,
+    /// A direct overwrite of blocks that were written before, to a file opened with `O_DSYNC`,
+    /// which needs no second call.
     DirectDsync,
-    /// Buffered writing behind the end of the file, then `fdatasync`.
+    /// A buffered append, then `fdatasync`.
     Growing,
 }
 
-/// A plain file as a contender. Its writers take turns.
+/// A plain file as a contender; a lock serializes its writers.
 #[derive(Debug)]
 pub(crate) struct Raw {
     file: Arc<dyn File>,
-    way: Way,
+    mode: RawMode,
     next: Mutex<Next>,
 }
 
@@ -41,10 +41,10 @@ struct Next {
 }
 
 impl Raw {
-    pub(crate) fn open(dir: &Path, way: Way, record_bytes: usize) -> Result<Self, Failure> {
+    pub(crate) fn open(dir: &Path, mode: RawMode, record_bytes: usize) -> Result<Self, Failure> {
         let disk = OsDisk::open(dir)?;
-        let direct = way != Way::Growing;
-        let open = Open { direct, dsync: way == Way::DirectDsync, ..Open::default() };
+        let direct = mode != RawMode::Growing;
+        let open = Open { direct, dsync: mode == RawMode::DirectDsync, ..Open::default() };
         let file = disk.create(FILE_NAME, Open::default())?;
         if direct {
             fill(&*file, FILE_BYTES)?;
@@ -52,7 +52,7 @@ impl Raw {
         let file = disk.open(FILE_NAME, open)?;
         disk.sync_dir("")?;
         let block = AlignedBuf::zeroed(record_bytes);
-        Ok(Self { file, way, next: Mutex::new(Next { offset: 0, block }) })
+        Ok(Self { file, mode, next: Mutex::new(Next { offset: 0, block }) })
     }
 }
 
@@ -60,7 +60,7 @@ impl Contender for Raw {
     fn append(&self, _writer: usize, record: &[u8]) -> Result<(), Failure> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let Next { offset, block } = &mut *next;
-        if self.way == Way::Growing {
+        if self.mode == RawMode::Growing {
             write_full(&*self.file, record, *offset)?;
             *offset += record.len() as u64;
         } else {
@@ -72,7 +72,7 @@ impl Contender for Raw {
             write_full(&*self.file, block, *offset)?;
             *offset += block_bytes;
         }
-        if self.way != Way::DirectDsync {
+        if self.mode != RawMode::DirectDsync {
             self.file.sync(Durability::Data)?;
         }
         Ok(())

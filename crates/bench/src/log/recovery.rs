@@ -1,43 +1,41 @@
-//! How long a log takes to open, beside reading the same bytes and doing nothing with them.
+//! Measures the time to open a log, compared with reading the same bytes.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use haul_disk::{AlignedBuf, Disk, File, Open, OsDisk, evict};
+use haul_disk::{AlignedBuf, Disk, File, LOCK_NAME, Open, OsDisk, evict};
 
-use crate::error::{Error, Result};
-use crate::log::contender::Failure;
-use crate::log::ours::Ours;
-use crate::log::scratch::Scratch;
-use crate::stats::Spread;
-use crate::watch::Watcher;
+use super::contender::Failure;
+use super::ours::Ours;
+use super::scratch::Scratch;
+use haul_measure::{Error, Result, Spread, Watcher};
 
-/// As a log is when nobody says otherwise.
+/// The length in bytes of a segment.
 const SEGMENT_BYTES: u32 = 128 << 20;
 const RECORD_BYTES: usize = 64 << 10;
-/// A direct read asks for so much at a time.
+/// The length in bytes of a direct read.
 const READ_BYTES: usize = 4 << 20;
 
-/// Seconds of each round.
+/// The times of each round in seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    /// The length of all files of the log.
+    /// The total length of the log's files in bytes.
     pub(crate) bytes: u64,
     pub(crate) open: Vec<f64>,
     pub(crate) direct_read: Vec<f64>,
 }
 
 impl Recovery {
-    /// The speed of opening over that of reading.
+    /// Returns the speed of opening the log divided by the speed of direct reads.
     pub(crate) fn ratio(&self) -> Option<f64> {
         Some(Spread::of(&self.direct_read)?.median / Spread::of(&self.open)?.median)
     }
 }
 
-/// Fills a log with `bytes` of records, closes it, and opens it cold, `rounds` times, each time
-/// beside a direct read of all its files.
+/// Fills a log with `bytes` bytes of records, closes it, and opens it `rounds` times with cold
+/// caches. Each round also reads all files of the log with direct I/O.
 pub(crate) fn recovery(
     scratch: &Scratch,
     bytes: u64,
@@ -48,7 +46,7 @@ pub(crate) fn recovery(
         if watcher.is_cancelled() {
             return Error::Cancelled;
         }
-        Error::other("measure how long a log takes to open")(io::Error::other(failure))
+        Error::other("measure the recovery of a log")(io::Error::other(failure))
     })
 }
 
@@ -64,10 +62,10 @@ fn measure(
     let mut recovery = Recovery::default();
     for round in 0..rounds {
         watcher.check()?;
-        // Who comes first changes, as in all rounds.
+        // The order of opening and reading alternates from round to round.
         for open in [round % 2 == 0, round % 2 == 1] {
             let files = files(dir)?;
-            forget(&files)?;
+            evict_all(&files)?;
             let began = Instant::now();
             if open {
                 let (ours, recovered) = Ours::open(dir, SEGMENT_BYTES)?;
@@ -75,7 +73,7 @@ fn measure(
                 drop(ours);
                 if recovered.records != records {
                     let found = recovered.records;
-                    return Err(format!("{found} of {records} records came back").into());
+                    return Err(format!("recovered {found} of {records} records").into());
                 }
             } else {
                 recovery.bytes = read(&files)?;
@@ -88,27 +86,27 @@ fn measure(
 
 type Files = Vec<std::sync::Arc<dyn File>>;
 
-/// All files in `dir` with bytes in them, open for direct reading.
+/// Opens all non-empty files of the log in `dir` for direct reads.
 fn files(dir: &Path) -> Result<Files, Failure> {
     let disk = OsDisk::open(dir)?;
-    let how = Open { direct: true, read_only: true, ..Open::default() };
+    let flags = Open { direct: true, read_only: true, ..Open::default() };
     let mut files = Files::new();
     for name in disk.list("")? {
-        if fs::metadata(dir.join(&name))?.len() > 0 {
-            files.push(disk.open(&name, how)?);
+        if name != LOCK_NAME && fs::metadata(dir.join(&name))?.len() > 0 {
+            files.push(disk.open(&name, flags)?);
         }
     }
     Ok(files)
 }
 
-/// Takes all of it out of the page cache.
-fn forget(files: &Files) -> Result<(), Failure> {
+/// Writes back dirty pages and evicts the files from the page cache.
+fn evict_all(files: &Files) -> Result<(), Failure> {
     rustix::fs::sync();
     for file in files {
         evict(&**file, 0, u64::MAX)?;
         let left = haul_disk::resident(&**file, 0, u64::MAX)?.resident_bytes;
         if left > 0 {
-            return Err(format!("{left} bytes stay in the page cache").into());
+            return Err(format!("{left} bytes are still in the page cache").into());
         }
     }
     Ok(())
@@ -135,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ratio_is_of_speeds() {
+    fn ratio_is_of_speeds() {
         let recovery =
             Recovery { bytes: 1, open: vec![2.0, 2.5, 9.0], direct_read: vec![2.0, 1.0, 2.0] };
         assert_eq!(recovery.ratio(), Some(0.8));

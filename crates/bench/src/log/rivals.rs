@@ -1,4 +1,5 @@
-//! The program that drives the rivals: it is built apart, since they bring native code.
+//! Runs the program that drives the rivals; it is built separately because the rivals link native
+//! code.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,24 +7,25 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
-use crate::log::contender::Failure;
-use crate::log::drive::Load;
-use crate::log::sample::Sample;
-use crate::watch::Watcher;
+use haul_measure::{Error, Result, Watcher};
 
-/// The name of the program.
+use super::contender::Failure;
+use super::drive::Load;
+use super::sample::Sample;
+
+/// The name of the program that drives the rivals.
 pub const RIVALS_PROGRAM: &str = "haul-bench-compare";
-/// Whom it knows.
+/// The rivals that the program may be built with.
 pub(crate) const FAMILIES: &[&str] = &["okaywal", "walrus", "raft-engine", "rocksdb", "sqlite"];
-/// What a table says of those that are not there.
+/// The state that a table shows for missing rivals.
 pub(crate) const NOT_BUILT: &str = "not built: see docs/log-bench.md";
 
-/// A rival that is still not done so long after it should have been is stopped.
+/// The time after which a rival that has not finished is killed.
 const OVERDUE: Duration = Duration::from_secs(120);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The interval between checks whether a rival has finished.
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// The program, and which rivals in which forms it was built with.
+/// The program that drives the rivals, and the configurations it was built with.
 #[derive(Debug, Clone)]
 pub(crate) struct Rivals {
     program: PathBuf,
@@ -31,9 +33,9 @@ pub(crate) struct Rivals {
 }
 
 impl Rivals {
-    /// Asks `program` whom it knows.
-    pub(crate) fn ask(program: &Path) -> Result<Self> {
-        let what = || format!("ask {} which logs it drives", program.display());
+    /// Runs `program` to list its rivals.
+    pub(crate) fn query(program: &Path) -> Result<Self> {
+        let what = || format!("list the logs of {}", program.display());
         let output = Command::new(program).arg("--list").output().map_err(Error::other(what()))?;
         if !output.status.success() {
             return Err(Error::Missing(format!("cannot {}: {}", what(), output.status)));
@@ -42,7 +44,8 @@ impl Rivals {
         Ok(Self { program: program.to_path_buf(), forms })
     }
 
-    /// Measures one form in `dir`, an empty directory, in a process of its own, which is told `more`.
+    /// Measures a configuration in `dir`, an empty directory, in a separate process with the
+    /// arguments `more`.
     pub(crate) fn measure(
         &self,
         form: &str,
@@ -63,25 +66,26 @@ impl Rivals {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let told = wait(child, load.settle + load.measure + OVERDUE, watcher)?;
-        let last = told.lines().last().and_then(Sample::from_json);
-        last.ok_or_else(|| format!("{form} told no figures: {told}").into())
+        let output = wait(child, load.settle + load.measure + OVERDUE, watcher)?;
+        let last = output.lines().last().and_then(Sample::from_json);
+        last.ok_or_else(|| format!("{form} printed no figures: {output}").into())
     }
 }
 
-/// What a child wrote, once it has ended well.
+/// Waits for a child and returns its output; returns an error if it fails, is overdue, or the
+/// watcher cancels.
 fn wait(mut child: Child, time_max: Duration, watcher: &dyn Watcher) -> Result<String, Failure> {
     let end = Instant::now() + time_max;
-    let (out, err) = (listen(child.stdout.take()), listen(child.stderr.take()));
+    let (out, err) = (read_all(child.stdout.take()), read_all(child.stderr.take()));
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
         let why = match (Instant::now() > end, watcher.is_cancelled()) {
-            (true, _) => "it was not done in time, and was stopped",
-            (false, true) => "it was told to stop",
+            (true, _) => "not done in time, and was killed",
+            (false, true) => "cancelled",
             (false, false) => {
-                thread::sleep(LOOK_EVERY);
+                thread::sleep(POLL_EVERY);
                 continue;
             }
         };
@@ -94,12 +98,12 @@ fn wait(mut child: Child, time_max: Duration, watcher: &dyn Watcher) -> Result<S
     if status.success() { Ok(out) } else { Err(format!("{status}: {}", last_line(&err)).into()) }
 }
 
-/// Reads a pipe to its end beside everything else, so that nobody waits for room in it.
-fn listen(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+/// Reads a pipe to its end in a thread, so that the child never blocks on a full pipe.
+fn read_all(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before it broke is still worth telling.
+            // A read error is ignored, because the bytes read before it are still useful.
             drop(pipe.read_to_end(&mut bytes));
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -107,13 +111,13 @@ fn listen(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
 }
 
 fn last_line(text: &str) -> &str {
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing")
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no output")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Silent;
+    use haul_measure::Silent;
 
     struct Impatient;
 
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rival_that_fails_or_hangs_is_told_of() {
+    fn failures_and_timeouts_of_a_rival_are_reported() {
         let minute = Duration::from_secs(60);
         assert_eq!(wait(shell("echo 1; echo 2"), minute, &Silent).unwrap(), "1\n2\n");
         let failed = wait(shell("echo why >&2; echo >&2; exit 3"), minute, &Silent).unwrap_err();
@@ -138,12 +142,12 @@ mod tests {
         let late = wait(shell("exec sleep 600"), Duration::ZERO, &Silent).unwrap_err();
         assert!(late.to_string().contains("not done in time"));
         let stopped = wait(shell("exec sleep 600"), minute, &Impatient).unwrap_err();
-        assert!(stopped.to_string().contains("told to stop"));
+        assert!(stopped.to_string().contains("cancelled"));
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
-        let error = Rivals::ask(Path::new("no/such/program")).unwrap_err();
+    fn missing_program_is_named() {
+        let error = Rivals::query(Path::new("no/such/program")).unwrap_err();
         assert!(error.to_string().contains("no/such/program"));
     }
 }

@@ -1,25 +1,23 @@
-//! Whether an append that goes on to the next segment takes longer than one that does not.
+//! Measures the latencies of appends around segment changes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
-use crate::log::contender::{Contender, Failure};
-use crate::log::ours::Ours;
-use crate::log::scratch::Scratch;
-use crate::stats::Latencies;
-use crate::watch::Watcher;
+use super::contender::{Contender, Failure};
+use super::ours::Ours;
+use super::scratch::Scratch;
+use haul_measure::{Error, Latencies, Result, Watcher};
 
-/// The shortest segment there is: as many changes as can be had.
+/// The shortest possible segment, so that there are many changes.
 const SEGMENT_BYTES: u32 = 1 << 20;
 const RECORD_BYTES: usize = 4096;
-/// So many appends on either side of a change are said to be around it.
+/// The number of appends before and after a change that count as around it.
 const AROUND: usize = 8;
 const HOUSEKEEPING_EVERY: Duration = Duration::from_millis(5);
 
-/// How long appends took near a change of segments, and how long elsewhere.
+/// The latencies of appends around segment changes, and of all other appends.
 #[derive(Debug, Default)]
 pub(crate) struct Jitter {
     pub(crate) around: Latencies,
@@ -28,19 +26,19 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    /// The 99.9th percentile around a change over that elsewhere.
+    /// Returns the 99.9th percentile of the appends around changes divided by the one of all other
+    /// appends.
     pub(crate) fn p999_ratio(&self) -> Option<f64> {
         Some(self.around.percentile_us(99.9)? / self.steady.percentile_us(99.9)?)
     }
 }
 
-/// Appends with one writer until a log of short segments has gone through `changes` of them.
+/// Appends with one writer to a log of short segments until it has made `changes` segment changes.
 pub(crate) fn jitter(scratch: &Scratch, changes: usize, watcher: &dyn Watcher) -> Result<Jitter> {
     let measured = measure(scratch, changes, watcher);
     watcher.check()?;
-    measured.map_err(|failure| {
-        Error::other("measure changes of segments")(std::io::Error::other(failure))
-    })
+    measured
+        .map_err(|failure| Error::other("measure segment changes")(std::io::Error::other(failure)))
 }
 
 fn measure(scratch: &Scratch, changes: usize, watcher: &dyn Watcher) -> Result<Jitter, Failure> {
@@ -68,20 +66,20 @@ fn append_until(ours: &Ours, changes: usize, watcher: &dyn Watcher) -> Result<Ji
     let record = vec![7; RECORD_BYTES];
     while sorter.jitter.changes < changes && !watcher.is_cancelled() {
         let began = Instant::now();
-        let segment = ours.append_where(&record)?;
+        let segment = ours.append_to_segment(&record)?;
         sorter.append(segment, began.elapsed());
     }
     Ok(sorter.jitter)
 }
 
-/// Sorts appends by how near to a change they are.
+/// Classifies appends by their distance from a change.
 #[derive(Debug, Default)]
 struct Sorter {
     jitter: Jitter,
     segment: Option<u32>,
-    /// The last ones, which may turn out to have been before a change.
+    /// The latencies of the last appends, which a change may follow.
     last: VecDeque<Duration>,
-    /// How many more are behind a change.
+    /// The number of appends still to come that count as around the last change.
     behind: usize,
 }
 
@@ -109,10 +107,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_appends_on_either_side_are_around_a_change() {
+    fn appends_near_a_change_are_separated() {
         let mut sorter = Sorter::default();
         for number in 0..100_u64 {
-            // The change is between 49 and 50.
+            // The segment changes between appends 49 and 50.
             let slow = (42..58).contains(&number);
             let time = Duration::from_micros(if slow { 5000 } else { 100 });
             sorter.append(u32::from(number >= 50), time);

@@ -1,57 +1,49 @@
-//! Who is measured under which load, round by round.
+//! Runs the rounds of all competitors under each load, and reports rows and ratios.
 
 use std::time::Duration;
 
-use haul_disk::Device;
+use haul_disk::{Device, error_chain};
+use haul_measure::{Error, Result, Watcher, turns};
 
-use crate::error::{Error, Result, chain};
-use crate::log::Options;
-use crate::log::contender::{Contender, Failure};
-use crate::log::drive::{Load, drive};
-use crate::log::group::{Cell, GROWING, Group, OURS};
-use crate::log::ours::Ours;
-use crate::log::raw::{Raw, Way};
-use crate::log::rivals::{FAMILIES, NOT_BUILT, Rivals};
-use crate::log::sample::Sample;
-use crate::log::scratch::Scratch;
-use crate::rounds::turns;
-use crate::watch::Watcher;
+use super::competitor::{Competitor, FIELDS, Kind, Round};
+use super::contender::{Contender, Failure};
+use super::drive::{Load, drive};
+use super::floor::{GROWING, OURS, RAW, kept, rate_of};
+use super::options::Options;
+use super::ours::Ours;
+use super::raw::{Raw, RawMode};
+use super::rivals::{FAMILIES, NOT_BUILT, Rivals};
+use super::sample::Sample;
+use super::scratch::Scratch;
+use crate::contest::{Contest, Outcome};
+use crate::report::Report;
 
-/// Files of this length are written and used again; those of rivals that let us choose too.
+/// The length of segments in bytes, also of rivals whose segments can be configured.
 const SEGMENT_BYTES: u32 = 64 << 20;
-/// The part of the measured time for which everybody writes before anything counts.
+/// The divisor of the measured time that gives the time for which the writers settle.
 const SETTLE: u32 = 4;
 
-/// Everything that stays the same in all rounds.
+/// Returns the notes on the table.
+pub(crate) fn notes(options: &Options, has_rivals: bool) -> Vec<String> {
+    let Options { rounds, seconds, .. } = options;
+    let mut notes = vec![format!(
+        "{rounds} interleaved rounds, {} ms each; rows are medians of the rounds that count; raw and \
+         {GROWING} have one writer; requests of the device include other programs",
+        seconds.as_millis()
+    )];
+    if !has_rivals {
+        notes.push(format!("rivals are {NOT_BUILT}"));
+    }
+    notes
+}
+
+/// The parameters of all rounds.
 pub(crate) struct Plan<'a> {
     options: &'a Options,
     rivals: Option<Rivals>,
     device: Option<&'a Device>,
     scratch: &'a Scratch,
     watcher: &'a dyn Watcher,
-}
-
-/// Who is measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Who {
-    Ours,
-    Raw(&'static str, Way),
-    Rival(String),
-}
-
-impl Who {
-    fn name(&self) -> &str {
-        match self {
-            Self::Ours => OURS,
-            Self::Raw(name, _) => name,
-            Self::Rival(form) => form,
-        }
-    }
-
-    /// A plain file knows no better than one write after the other.
-    fn writers(&self, writers: usize) -> usize {
-        if let Self::Raw(..) = self { 1 } else { writers }
-    }
 }
 
 impl<'a> Plan<'a> {
@@ -65,118 +57,240 @@ impl<'a> Plan<'a> {
         Self { options, rivals, device, scratch, watcher }
     }
 
-    /// What must be known to read the table.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let Options { rounds, measure, .. } = self.options;
-        let mut notes = vec![format!(
-            "{rounds} rounds, {} ms each; rows are medians of the rounds that count; raw and \
-             {GROWING} always with one writer; requests of the device are all there were, whoever \
-             made them",
-            measure.as_millis()
-        )];
-        if self.rivals.is_none() {
-            notes.push(format!("rivals are {NOT_BUILT}"));
-        }
-        notes
-    }
-
-    /// Measures everything.
-    pub(crate) fn groups(&self) -> Result<Vec<Group>> {
-        let mut groups = Vec::new();
-        for record_bytes in &self.options.record_bytes {
-            for writers in &self.options.writers {
-                groups.push(self.group(*writers, *record_bytes)?);
+    /// Measures all loads, and adds their rows, ratios and notes to `report`.
+    pub(crate) fn run(&self, report: &mut Report) -> Result<()> {
+        for record_bytes in self.options.sizes.iter().copied() {
+            for writers in self.options.writers.iter().copied() {
+                let (contest, note) = self.contest(writers, record_bytes)?;
+                contest.report(report, "", |competitor| competitor.group.clone());
+                report.notes.push(note);
+                add_ratios(&contest, writers, record_bytes, report);
             }
         }
-        Ok(groups)
+        Ok(())
     }
 
-    /// Measures all under one load. For each round that is dropped there is one more, up to twice
-    /// as many as were asked for.
-    fn group(&self, writers: usize, record_bytes: usize) -> Result<Group> {
-        let (all, wanted) = (self.all(), self.options.rounds);
-        let cell = |who: &Who| Cell::of(who.name(), who.writers(writers));
-        let cells = all.iter().map(cell).collect();
-        let mut group = Group { writers, record_bytes, rounds: 0, cells };
-        for turn in turns(wanted * 2, all.len()) {
-            if turn.done % all.len() == 0 {
-                group.rounds = turn.round;
-                if turn.round >= wanted && group.kept().len() >= wanted {
-                    break;
-                }
+    /// Measures all competitors under one load. A dropped round is repeated, until there are twice
+    /// as many rounds as configured.
+    fn contest(
+        &self,
+        writers: usize,
+        record_bytes: usize,
+    ) -> Result<(Contest<Competitor, Round>, String)> {
+        let wanted = self.options.rounds;
+        let all = self.competitors(writers, record_bytes);
+        let measured = all.iter().filter(|competitor| competitor.kind != Kind::Missing).count();
+        let mut contest = Contest::new(FIELDS, all);
+        let mut rounds = 0;
+        for turn in turns(wanted * 2, measured) {
+            let is_first = turn.done % measured == 0;
+            if is_first && turn.round >= wanted && kept(&contest, turn.round).len() >= wanted {
+                break;
             }
-            let who = &all[turn.which];
-            let what = format!("{record_bytes} bytes, {writers} writers: {}", who.name());
+            let competitor = contest.entries[turn.which].strategy.clone();
+            let what = format!("{}: {}", competitor.group, competitor.name);
             self.watcher.check()?;
             self.watcher.step(turn.done.min(turn.of / 2), turn.of / 2, &what);
-            let measured = self.measure(who, writers, record_bytes)?;
-            let cell = &mut group.cells[turn.which];
-            if let Err(failure) = &measured {
-                cell.why.get_or_insert_with(|| chain(&**failure));
-            }
-            cell.samples.push(measured.ok());
-            group.rounds = turn.round + 1;
+            let outcome = match self.measure(&competitor)? {
+                Ok(sample) => Outcome::Measured(Round { number: turn.round, sample }),
+                Err(failure) => Outcome::Skipped(error_chain(&*failure)),
+            };
+            contest.record(turn.which, outcome);
+            rounds = turn.round + 1;
         }
-        let missing = |family: &&&str| !all.iter().any(|who| who.name() == **family);
-        group.cells.extend(
-            FAMILIES.iter().filter(missing).map(|family| Cell {
-                why: Some(NOT_BUILT.to_owned()),
-                ..Cell::of(family, writers)
-            }),
+        let kept = kept(&contest, rounds);
+        drop_rounds(&mut contest, &kept);
+        let note = format!(
+            "{record_bytes} bytes, {writers} writers: {} of {rounds} rounds count; the floor of the \
+             others was more than a fifth off the median",
+            kept.len()
         );
-        Ok(group)
+        Ok((contest, note))
     }
 
-    fn all(&self) -> Vec<Who> {
+    fn competitors(&self, writers: usize, record_bytes: usize) -> Vec<Competitor> {
+        let group = format!("{record_bytes} bytes, {writers} writers");
+        let competitor = |name: &str, kind| Competitor {
+            name: name.to_owned(),
+            kind,
+            // The writers of a plain file cannot share a sync, so it has one writer.
+            writers: if let Kind::Raw(_) = kind { 1 } else { writers },
+            record_bytes,
+            group: group.clone(),
+        };
         let mut all = vec![
-            Who::Ours,
-            Who::Raw("raw/direct-fdatasync", Way::DirectThenSync),
-            Who::Raw("raw/direct-dsync", Way::DirectDsync),
-            Who::Raw(GROWING, Way::Growing),
+            competitor(OURS, Kind::Ours),
+            competitor("raw/direct-fdatasync", Kind::Raw(RawMode::DirectFdatasync)),
+            competitor("raw/direct-dsync", Kind::Raw(RawMode::DirectDsync)),
+            competitor(GROWING, Kind::Raw(RawMode::Growing)),
         ];
         let forms = self.rivals.iter().flat_map(|rivals| &rivals.forms);
-        // What is about pages is for another bench.
-        let of_logs = |form: &&String| !form.starts_with("pages/");
-        let wanted =
-            |form: &&String| of_logs(form) && (self.options.all_forms || !form.contains('/'));
-        all.extend(forms.filter(wanted).cloned().map(Who::Rival));
+        // Forms that write pages belong to the benchmark `random-write`.
+        let is_log = |form: &&String| !form.starts_with("pages/");
+        let is_wanted =
+            |form: &&String| is_log(form) && (self.options.all_forms || !form.contains('/'));
+        all.extend(forms.filter(is_wanted).map(|form| competitor(form, Kind::Rival)));
+        let is_missing = |family: &&&str| !all.iter().any(|it| it.name == **family);
+        let missing: Vec<_> = FAMILIES.iter().filter(is_missing).collect();
+        all.extend(missing.into_iter().map(|family| competitor(family, Kind::Missing)));
         all
     }
 
-    /// Measures one in a directory of its own. The inner error is the contender's.
-    fn measure(
-        &self,
-        who: &Who,
-        writers: usize,
-        record_bytes: usize,
-    ) -> Result<Result<Sample, Failure>> {
+    /// Measures a competitor in a separate directory. The inner error is the failure of a rival;
+    /// the outer one ends the benchmark.
+    fn measure(&self, competitor: &Competitor) -> Result<Result<Sample, Failure>> {
         let scratch = Scratch::new(self.scratch.path(), "log")?;
-        let measure = self.options.measure;
+        let measure = self.options.seconds;
         let settle: Duration = measure / SETTLE;
-        let load = Load { writers: who.writers(writers), record_bytes, settle, measure };
-        let sample = match who {
-            Who::Ours => {
+        let Competitor { writers, record_bytes, .. } = *competitor;
+        let load = Load { writers, record_bytes, settle, measure };
+        Ok(match competitor.kind {
+            Kind::Ours => {
                 let ours = Ours::open(scratch.path(), SEGMENT_BYTES);
                 let sample = ours.and_then(|(ours, _)| self.drive(&ours, &load));
-                // Without ours there is nothing to compare.
+                // The failure of the append log ends the benchmark, because nothing is left to
+                // compare with.
                 let why = std::io::Error::other;
                 Ok(sample.map_err(|failure| Error::other("measure the log")(why(failure)))?)
             }
-            Who::Raw(_, way) => Raw::open(scratch.path(), *way, record_bytes)
+            Kind::Raw(mode) => Raw::open(scratch.path(), mode, record_bytes)
                 .and_then(|raw| self.drive(&raw, &load)),
-            Who::Rival(form) => self
-                .rivals
-                .as_ref()
-                .ok_or_else(|| NOT_BUILT.into())
-                .and_then(|it| it.measure(form, scratch.path(), &load, &[], self.watcher)),
-        };
-        Ok(sample)
+            Kind::Rival | Kind::Missing => {
+                let rivals = self.rivals.as_ref().ok_or_else(|| Failure::from(NOT_BUILT));
+                let name = &competitor.name;
+                rivals.and_then(|it| it.measure(name, scratch.path(), &load, &[], self.watcher))
+            }
+        })
     }
 
     fn drive(&self, contender: &dyn Contender, load: &Load) -> Result<Sample, Failure> {
         contender.warm_up()?;
-        // What the warm-up left in the page cache is not written during the measurement.
+        // Writes back the dirty pages of the warm-up, so that this does not happen during the
+        // measurement.
         rustix::fs::sync();
         drive(contender, load, self.device)
+    }
+}
+
+/// Drops the rounds that are not in `kept`, and gives each row without rounds a reason.
+fn drop_rounds(contest: &mut Contest<Competitor, Round>, kept: &[usize]) {
+    for which in 0..contest.entries.len() {
+        let entry = &mut contest.entries[which];
+        let was_measured = !entry.rounds.is_empty();
+        entry.rounds.retain(|round| kept.contains(&round.number));
+        let reason = match entry.strategy.kind {
+            Kind::Missing => NOT_BUILT,
+            _ if was_measured && entry.rounds.is_empty() => "no round counts: the floor moved",
+            _ => continue,
+        };
+        contest.record(which, Outcome::Skipped(reason.to_owned()));
+    }
+}
+
+/// The record length in bytes for which ratios are reported.
+const RECORD_BYTES: usize = 4096;
+
+/// The name of each ratio, its rival, and the number of writers.
+const RATIOS: &[(&str, &str, usize)] = &[
+    ("log_vs_raw_1w", RAW, 1),
+    ("log_vs_growing_file_1w", GROWING, 1),
+    ("log_vs_okaywal_16w", "okaywal", 16),
+    ("log_vs_walrus_16w", "walrus", 16),
+    ("log_vs_raft_engine_16w", "raft-engine", 16),
+    ("log_vs_rocksdb_16w", "rocksdb", 16),
+    ("log_vs_sqlite_16w", "sqlite", 16),
+];
+
+fn add_ratios(
+    contest: &Contest<Competitor, Round>,
+    writers: usize,
+    record_bytes: usize,
+    report: &mut Report,
+) {
+    let is_load = |of: usize| record_bytes == RECORD_BYTES && writers == of;
+    for (key, family, _) in RATIOS.iter().filter(|(_, _, writers)| is_load(*writers)) {
+        let rates = rate_of(contest, OURS).zip(rate_of(contest, family));
+        report.ratio(*key, rates.map(|(ours, theirs)| ours / theirs));
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::competitor::BAR;
+    use super::*;
+    use crate::contest::columns;
+    use crate::host::Host;
+
+    /// Returns competitors with these rates, each measured for one second; a rate of 0 is a failed
+    /// round.
+    pub(crate) fn contest(writers: usize, rates: &[(&str, &[f64])]) -> Contest<Competitor, Round> {
+        let competitor = |(name, _): &(&str, &[f64])| Competitor {
+            name: (*name).to_owned(),
+            kind: Kind::Rival,
+            writers,
+            record_bytes: 4096,
+            group: String::new(),
+        };
+        let mut contest = Contest::new(FIELDS, rates.iter().map(competitor));
+        for (which, (_, rates)) in rates.iter().enumerate() {
+            for (number, appends) in rates.iter().copied().enumerate() {
+                let sample = Sample { appends, seconds: 1.0, ..Sample::default() };
+                let measured = Outcome::Measured(Round { number, sample });
+                let failed = Outcome::Skipped("no space left".to_owned());
+                contest.record(which, if appends > 0.0 { measured } else { failed });
+            }
+        }
+        contest
+    }
+
+    fn report() -> Report {
+        Report::new("log", Host::default(), columns(FIELDS), BAR)
+    }
+
+    #[test]
+    fn ratios_are_ours_over_theirs() {
+        let mut report = report();
+        let one = contest(
+            1,
+            &[
+                (OURS, &[90.0, 95.0, 100.0]),
+                ("raw/dsync", &[100.0, 100.0, 100.0]),
+                (GROWING, &[19.0, 19.0, 19.0]),
+                ("okaywal", &[1.0, 1.0, 1.0]),
+            ],
+        );
+        let many = contest(
+            16,
+            &[
+                (OURS, &[800.0, 800.0]),
+                ("sqlite", &[20.0, 20.0]),
+                ("sqlite/connection-each", &[40.0, 40.0]),
+                ("rocksdb", &[0.0, 0.0]),
+            ],
+        );
+        add_ratios(&one, 1, 4096, &mut report);
+        add_ratios(&many, 16, 4096, &mut report);
+        let expected =
+            [("log_vs_growing_file_1w", 5.0), ("log_vs_raw_1w", 0.95), ("log_vs_sqlite_16w", 20.0)];
+        assert_eq!(report.ratios, expected.map(|(key, ratio)| (key.to_owned(), ratio)).into());
+    }
+
+    #[test]
+    fn rows_have_figures_or_a_reason() {
+        let mut contest =
+            contest(16, &[(OURS, &[3.0, 1.0, 2.0]), ("failed", &[0.0]), ("moved", &[1.0])]);
+        drop_rounds(&mut contest, &[0, 1, 2]);
+        drop_rounds(&mut contest, &[0, 1, 2]);
+        let mut report = report();
+        contest.report(&mut report, "", |_| String::new());
+        let of = |key| report.value(&report.rows[0], key).unwrap().number();
+        assert_eq!((of("writers"), of("record_bytes")), (Some(16.0), Some(4096.0)));
+        assert_eq!((of("appends_per_s"), of("appends_per_s_min")), (Some(2.0), Some(1.0)));
+        assert_eq!((of("appends_per_s_max"), of("appends")), (Some(3.0), Some(2.0)));
+        assert_eq!(of("p50_us"), None);
+        assert_eq!(report.rows[1].state.as_deref(), Some("no space left"));
+        drop_rounds(&mut contest, &[1, 2]);
+        let row = contest.row(&contest.entries[2], "", |_| String::new());
+        assert_eq!(row.state.as_deref(), Some("no round counts: the floor moved"));
     }
 }

@@ -1,60 +1,60 @@
-//! What one measurement of one contender came to, and how it is told to another process.
+//! The figures of one measurement, and their encoding as JSON for another process.
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::stats::Latencies;
+use haul_measure::Latencies;
 
-/// What one measurement of one contender came to. Numbers that could not be had are `None`.
+/// The figures of one measurement of a contender; missing numbers are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
-    /// Records appended, each durable when its call returned.
+    /// The number of records appended, each durable when its call returned.
     pub appends: f64,
-    /// How long it took.
+    /// The duration of the measurement in seconds.
     pub seconds: f64,
-    /// The time one append took: half of them took no longer.
+    /// The median latency of an append in microseconds.
     pub p50_us: Option<f64>,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile of the latencies in microseconds.
     pub p99_us: Option<f64>,
-    /// 999 of 1000 took no longer.
+    /// The 99.9th percentile of the latencies in microseconds.
     pub p999_us: Option<f64>,
-    /// The longest.
+    /// The longest latency in microseconds.
     pub max_us: Option<f64>,
-    /// Time of processors, kernel and program, of all threads of the process.
+    /// The CPU time of the process in seconds, in user and kernel mode.
     pub cpu_seconds: Option<f64>,
-    /// Read requests at the device, whoever made them.
+    /// Read requests to the device, including those of other programs.
     pub device_reads: Option<f64>,
-    /// Write requests at the device without those that only empty its cache.
+    /// Write requests to the device, not counting empty ones that only flush its write cache.
     pub device_writes: Option<f64>,
     /// Bytes written to the device.
     pub device_bytes: Option<f64>,
-    /// Times the device's write cache was emptied.
+    /// Requests to flush the write cache of the device.
     pub device_syncs: Option<f64>,
-    /// Groups of records made durable together.
+    /// Batches of records, each with one sync.
     pub commits: Option<f64>,
-    /// Bytes handed to the kernel for them.
+    /// Bytes written for the batches, padding included.
     pub padded_bytes: Option<f64>,
-    /// How long it took, once the writers had stopped, to do what had been put off.
+    /// The time in seconds of the deferred work after the writers have stopped.
     pub finish_seconds: Option<f64>,
-    /// Time of processors for that.
+    /// The CPU time of the deferred work in seconds.
     pub finish_cpu_seconds: Option<f64>,
-    /// Write requests at the device for that.
+    /// Write requests to the device during the deferred work.
     pub finish_writes: Option<f64>,
 }
 
 impl Sample {
-    /// Appends in a second.
+    /// Returns the appends per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.appends / self.seconds
     }
 
-    /// Appends in a second, where what was put off counts too.
+    /// Returns the appends per second of measured time plus the time of the deferred work.
     #[must_use]
-    pub fn rate_to_the_end(&self) -> f64 {
+    pub fn rate_with_finish(&self) -> f64 {
         self.appends / (self.seconds + self.finish_seconds.unwrap_or(0.0))
     }
 
-    /// `number` for each append.
+    /// Returns `number` divided by the number of appends.
     #[must_use]
     pub fn each(&self, number: Option<f64>) -> Option<f64> {
         number.map(|number| number / self.appends)
@@ -70,7 +70,7 @@ impl Sample {
         }
     }
 
-    /// One line of JSON, which [`Sample::from_json`] understands.
+    /// Returns one line of JSON for [`Sample::from_json`].
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut all = Map::new();
@@ -83,7 +83,7 @@ impl Sample {
         Json::Object(all).to_string()
     }
 
-    /// What [`Sample::to_json`] told; `None` where that is something else.
+    /// Parses the JSON of [`Sample::to_json`]; `None` if it is invalid.
     #[must_use]
     pub fn from_json(text: &str) -> Option<Self> {
         let json: Json = serde_json::from_str(text).ok()?;
@@ -120,26 +120,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_process_is_told_every_number() {
+    fn json_has_every_number() {
         let mut sample = Sample { appends: 1000.0, seconds: 0.5, ..Sample::default() };
         for (at, (_, number)) in sample.members().into_iter().enumerate() {
-            // One of them is not known.
+            // One of the numbers is missing.
             *number = (at != 3).then_some(at as f64 + 0.25);
         }
-        let told = sample.to_json();
-        assert!(!told.contains('\n'));
-        assert_eq!(Sample::from_json(&told), Some(sample));
+        let json = sample.to_json();
+        assert!(!json.contains('\n'));
+        assert_eq!(Sample::from_json(&json), Some(sample));
     }
 
     #[test]
-    fn what_is_no_sample_is_not_taken_for_one() {
+    fn invalid_json_is_no_sample() {
         for text in ["", "{}", "[]", "panicked", r#"{"appends": 1}"#, r#"{"appends":"1"}"#] {
             assert_eq!(Sample::from_json(text), None, "{text}");
         }
     }
 
     #[test]
-    fn counts_are_told_for_each_append() {
+    fn counts_are_per_append() {
         let sample = Sample {
             appends: 100.0,
             seconds: 2.0,
@@ -148,9 +148,9 @@ mod tests {
             ..Sample::default()
         };
         assert!((sample.rate() - 50.0).abs() < 1e-9);
-        assert!((sample.rate_to_the_end() - 50.0).abs() < 1e-9);
-        let put_off = Sample { finish_seconds: Some(3.0), ..sample.clone() };
-        assert!((put_off.rate_to_the_end() - 20.0).abs() < 1e-9);
+        assert!((sample.rate_with_finish() - 50.0).abs() < 1e-9);
+        let deferred = Sample { finish_seconds: Some(3.0), ..sample.clone() };
+        assert!((deferred.rate_with_finish() - 20.0).abs() < 1e-9);
         assert_eq!(sample.each(sample.device_writes), Some(0.5));
         assert_eq!(sample.each(sample.device_reads), None);
     }

@@ -1,21 +1,21 @@
-//! Directories for one measurement each, which go away with all that is in them.
+//! Creates temporary directories and removes them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use haul_measure::{Error, Result};
 
-/// An empty directory, removed with its contents when this is dropped.
+/// A new directory, which is removed with its contents when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// Makes `name` in `dir`, where there must be nothing of this name.
+    /// Creates the directory `name` in `dir`; it must not exist.
     pub(crate) fn new(dir: &Path, name: &str) -> Result<Self> {
         let path = dir.join(name);
-        let what = || format!("make the directory {} to measure in", path.display());
+        let what = || format!("create the directory {}", path.display());
         fs::create_dir(&path).map_err(Error::other(what()))?;
         Ok(Self { path })
     }
@@ -27,9 +27,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed can still be looked at.
+        // An error is ignored: a directory that cannot be removed stays for inspection.
         drop(fs::remove_dir_all(&self.path));
-        // What comes next shall not wait for blocks to be given back.
+        // Frees the blocks now, so that the next measurement does not wait for that.
         rustix::fs::sync();
     }
 }

@@ -1,39 +1,40 @@
-//! What the log asks of the device in its steady state, over whole segments: whatever is done once
-//! a segment is in it.
+//! Counts the requests of the append log to the device in its steady state, over whole segments.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use haul_disk::{Device, DeviceCounters, Storage};
 
-use crate::error::{Error, Result, chain};
-use crate::log::contender::{Contender, Failure};
-use crate::log::ours::Ours;
-use crate::log::scratch::Scratch;
-use crate::stats::Spread;
+use super::contender::{Contender, Failure};
+use super::ours::Ours;
+use super::scratch::Scratch;
 use crate::trace::{Journalling, Trace, Tracing, Traffic, Watched};
+use haul_disk::error_chain as chain;
+use haul_measure::{Error, Result, Spread};
 
-/// Short enough that whole segments fit the trace.
+/// The length of a segment in bytes; the events of several segments fit into the trace.
 const SEGMENT_BYTES: u32 = 16 << 20;
-/// So many are watched each time, with all that going from one to the next costs.
+/// The number of segments written in one measurement, including the cost of the segment changes.
 const SEGMENTS: u32 = 2;
 const RECORD_BYTES: usize = 4096;
 
-/// Counts for a commit of one writer, by the names of their ratios; and why any are missing. What
-/// other programs ask of the device counts too.
+/// Returns the requests per commit with one writer, by name, and the reason for missing ones. The
+/// counts include requests of other programs.
 pub(crate) fn counts(
     storage: &Storage,
     scratch: &Scratch,
     rounds: usize,
 ) -> Result<(BTreeMap<String, f64>, Option<String>)> {
     let missing = |why: &str| Ok((BTreeMap::new(), Some(why.to_owned())));
-    let Some(device) = &storage.device else { return missing("the device below is not known") };
+    let Some(device) = &storage.device else {
+        return missing("the device of the file system is unknown");
+    };
     let journalling = Journalling::of(storage);
     let (tracing, why) = match trace(storage, device, journalling) {
         Ok(tracing) => (Some(tracing), None),
         Err(error) => {
             let why = chain(&error);
-            (None, Some(format!("the journal's writes were not counted: {why}")))
+            (None, Some(format!("journal writes were not counted: {why}")))
         }
     };
     let failed = |failure: Failure| Error::other("watch the log")(io::Error::other(failure));
@@ -53,38 +54,38 @@ pub(crate) fn counts(
 
 fn trace(storage: &Storage, device: &Device, journalling: Journalling) -> Result<Tracing> {
     if journalling == Journalling::Unknown {
-        let why = "the journal of this file system cannot be told from the rest";
+        let why = "journal writes of this file system cannot be identified";
         return Err(Error::Missing(why.to_owned()));
     }
     if storage.journal == Some(false) {
-        return Err(Error::Missing("this file system has none".to_owned()));
+        return Err(Error::Missing("this file system has no journal".to_owned()));
     }
     let tracing = Tracing::new()?;
     tracing.watch(Watched::of(device)?)?;
     Ok(tracing)
 }
 
-/// From one change of segments to another.
+/// Measures from one segment change to a later one.
 fn round(
     ours: &Ours,
     device: &Device,
     tracing: Option<&Tracing>,
     journalling: Journalling,
 ) -> Result<Vec<(&'static str, f64)>, Failure> {
-    until_change(ours, 1)?;
+    append_until_change(ours, 1)?;
     rustix::fs::sync();
-    let (before, asked) = (ours.counts().unwrap_or_default(), DeviceCounters::of(device)?);
+    let (before, requests) = (ours.counts().unwrap_or_default(), DeviceCounters::of(device)?);
     tracing.map(Tracing::start).transpose()?;
-    until_change(ours, SEGMENTS)?;
+    append_until_change(ours, SEGMENTS)?;
     let trace = tracing.map(Tracing::stop).transpose()?;
-    let asked = DeviceCounters::of(device)?.since(&asked);
+    let requests = DeviceCounters::of(device)?.since(&requests);
     let counts = ours.counts().unwrap_or_default().since(&before);
     let commits = counts.commits.max(1) as f64;
     let mut round = vec![
-        ("reads_per_commit", asked.reads as f64 / commits),
+        ("reads_per_commit", requests.reads as f64 / commits),
         (
             "device_bytes_per_padded_byte",
-            asked.written_bytes as f64 / counts.padded_bytes.max(1) as f64,
+            requests.written_bytes as f64 / counts.padded_bytes.max(1) as f64,
         ),
     ];
     let whole = |trace: &Trace| trace.lost == 0;
@@ -96,13 +97,13 @@ fn round(
     Ok(round)
 }
 
-/// Appends until the log has gone on to another segment so many times.
-fn until_change(ours: &Ours, changes: u32) -> Result<(), Failure> {
+/// Appends until the log has changed its segment `changes` times.
+fn append_until_change(ours: &Ours, changes: u32) -> Result<(), Failure> {
     let record = vec![7; RECORD_BYTES];
-    let mut last = ours.append_where(&record)?;
+    let mut last = ours.append_to_segment(&record)?;
     let mut left = changes;
     while left > 0 {
-        let segment = ours.append_where(&record)?;
+        let segment = ours.append_to_segment(&record)?;
         if segment != last {
             ours.housekeep()?;
             (last, left) = (segment, left - 1);

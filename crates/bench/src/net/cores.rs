@@ -1,13 +1,13 @@
-//! Which core does what.
+//! Selects one core for the server and another core for the load.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::error::{Error, Result};
+use haul_measure::{Error, Result};
 
-/// One for the server, one for the load, so that neither takes the other's time.
+/// The cores of a server and of its load, so that neither uses the CPU time of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cores {
     pub(crate) server: usize,
@@ -15,55 +15,56 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// The first two this process may use.
-    pub(crate) fn here() -> Result<Self> {
-        let allowed = sched_getaffinity(None).map_err(Error::other("ask which cores are ours"))?;
+    /// Returns the first two cores this process may use.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if this process may use only one core.
+    pub(crate) fn available() -> Result<Self> {
+        let allowed = sched_getaffinity(None).map_err(Error::other("read the CPU affinity"))?;
         let mut free = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
         match (free.next(), free.next()) {
             (Some(server), Some(load)) => Ok(Self { server, load }),
             _ => {
-                let why = "a server and its load need a core each, and there is one alone";
+                let why = "a server and its load need one core each, and only one is available";
                 Err(Error::Missing(why.to_owned()))
             }
         }
     }
-}
 
-impl Cores {
-    /// Has each core look at its packets: one that another core has freed is kept by its own until
-    /// then, and with it the pages of files it was made of.
-    pub(crate) fn stir(self) -> Result<()> {
-        let stirred = || -> io::Result<()> {
+    /// Makes each core process its queue of freed packets. Otherwise the packets keep pages of
+    /// files referenced until the core sends again.
+    pub(crate) fn release_packets(self) -> Result<()> {
+        let send = || -> io::Result<()> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket.send_to(&[0], socket.local_addr()?).map(drop)
         };
         for core in [self.server, self.load] {
             let _pinned = Pinned::to(core)?;
-            stirred().map_err(Error::other("send a packet to 127.0.0.1"))?;
+            send().map_err(Error::other("send a packet to 127.0.0.1"))?;
         }
         Ok(())
     }
 }
 
-/// This thread, and the processes and threads it starts, on one core, until this is dropped.
+/// A guard that keeps this thread on one core until it is dropped. Processes and threads that this
+/// thread starts inherit the core.
 pub(crate) struct Pinned {
     before: CpuSet,
 }
 
 impl Pinned {
     pub(crate) fn to(core: usize) -> Result<Self> {
-        let before = sched_getaffinity(None).map_err(Error::other("ask which cores are ours"))?;
+        let before = sched_getaffinity(None).map_err(Error::other("read the CPU affinity"))?;
         let mut one = CpuSet::new();
         one.set(core);
-        let what = || format!("stay on core {core}");
-        sched_setaffinity(None, &one).map_err(Error::other(what()))?;
+        sched_setaffinity(None, &one).map_err(Error::other(format!("run on core {core}")))?;
         Ok(Self { before })
     }
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // Where that fails, the thread stays where it is, which harms nobody.
+        // An error is ignored: the thread then stays on its core, which is harmless.
         sched_setaffinity(None, &self.before).ok();
     }
 }
@@ -73,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_stays_on_its_core_and_gets_the_others_back() {
-        let Ok(cores) = Cores::here() else { return };
+    fn pinned_thread_runs_on_one_core_until_dropped() {
+        let Ok(cores) = Cores::available() else { return };
         assert_ne!(cores.server, cores.load);
         let before = sched_getaffinity(None).unwrap();
         let pinned = Pinned::to(cores.load).unwrap();

@@ -1,17 +1,17 @@
-//! What benches of servers share: a server as a process on a core of its own, what it used, and a
-//! load that asks from another core.
+//! Modules shared by the benchmarks of servers: they run a server as a process on its own core,
+//! measure its CPU time, and generate load on another core.
 
-pub(crate) mod answer;
+pub(crate) mod comparison;
 pub(crate) mod congestion;
 pub(crate) mod content;
-pub(crate) mod contest;
 pub(crate) mod cores;
+pub(crate) mod environment;
 pub(crate) mod nginx;
-pub(crate) mod place;
 pub(crate) mod poller;
 pub(crate) mod proc_facts;
 pub(crate) mod programs;
+pub(crate) mod response;
 pub(crate) mod sample;
 pub(crate) mod server;
+pub(crate) mod socket;
 pub(crate) mod usage;
-pub(crate) mod window;

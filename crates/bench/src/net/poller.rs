@@ -1,70 +1,82 @@
-//! Who is ready, of many sockets.
+//! Waits for many sockets, and returns an error after a long silence.
 
-use std::io;
+use std::io::{Error as IoError, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::error::{Error, Result};
+use haul_measure::{Error, Result, Watcher};
 
-/// How many are told of at a time.
+/// The maximum number of events that one wait returns.
 const EVENTS_MAX: usize = 256;
+/// The time without events after which the server counts as failed.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// The time after which a wait without events returns, so that the watcher can cancel.
+pub(crate) const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// What is waited for on a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Want {
-    Read,
-    Write,
-    /// It is over; only failures would be told.
-    Nothing,
-}
+/// The readiness to wait for. The kernel reports failures of a socket in any case.
+pub(crate) const READ: EventFlags = EventFlags::IN;
+pub(crate) const WRITE: EventFlags = EventFlags::OUT;
+/// A readiness that disables a socket after at most one more event.
+pub(crate) const NOTHING: EventFlags = EventFlags::ONESHOT;
 
-/// Watches sockets for as long as they are open.
-pub(crate) struct Poller {
+/// An epoll instance; a socket leaves it when the socket is closed.
+pub(crate) struct Poller<'a> {
     epoll: OwnedFd,
     events: Vec<Event>,
+    watcher: &'a dyn Watcher,
+    last_event: Instant,
 }
 
-impl Poller {
-    pub(crate) fn new() -> Result<Self> {
+impl<'a> Poller<'a> {
+    pub(crate) fn new(watcher: &'a dyn Watcher) -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(Error::other("watch sockets"))?;
-        Ok(Self { epoll, events: Vec::with_capacity(EVENTS_MAX) })
+        let events = Vec::with_capacity(EVENTS_MAX);
+        Ok(Self { epoll, events, watcher, last_event: Instant::now() })
     }
 
-    /// From now on `token` is told when the socket is as wanted.
-    pub(crate) fn add(&self, socket: impl AsFd, token: u64, want: Want) -> Result<()> {
-        epoll::add(&self.epoll, socket, EventData::new_u64(token), flags(want))
+    /// Adds a socket; [`Self::wait`] reports its readiness as `token`.
+    pub(crate) fn add(&self, socket: impl AsFd, token: u64, ready: EventFlags) -> Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(token), ready)
             .map_err(Error::other("watch a socket"))
     }
 
-    pub(crate) fn change(&self, socket: impl AsFd, token: u64, want: Want) -> Result<()> {
-        epoll::modify(&self.epoll, socket, EventData::new_u64(token), flags(want))
+    /// Changes the readiness to wait for on a socket that was added.
+    pub(crate) fn modify(&self, socket: impl AsFd, token: u64, ready: EventFlags) -> Result<()> {
+        epoll::modify(&self.epoll, socket, EventData::new_u64(token), ready)
             .map_err(Error::other("watch a socket"))
     }
 
-    /// Waits until somebody is ready, at most so long, and adds their tokens to `ready`.
-    pub(crate) fn wait(&mut self, time_max: Duration, ready: &mut Vec<u64>) -> Result<()> {
+    /// Waits until a socket is ready or `time_max` is over, and returns the tokens of all ready
+    /// sockets.
+    ///
+    /// # Errors
+    /// Returns [`Error::Cancelled`] once the watcher cancels, and an error if no socket was ready
+    /// for 30 seconds.
+    pub(crate) fn wait(&mut self, time_max: Duration) -> Result<Vec<u64>> {
         let time_max = Timespec::try_from(time_max)
-            .map_err(|why| Error::other("wait for a socket")(io::Error::other(why)))?;
+            .map_err(|why| Error::other("wait for a socket")(IoError::other(why)))?;
         self.events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&time_max)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Error::other("wait for a socket")(errno)),
         }
-        ready.extend(self.events.iter().map(|event| event.data.u64()));
-        Ok(())
+        self.watcher.check()?;
+        if !self.events.is_empty() {
+            self.last_event = Instant::now();
+        } else if self.last_event.elapsed() > SILENCE_MAX {
+            return Err(silence());
+        }
+        Ok(self.events.iter().map(|event| event.data.u64()).collect())
     }
 }
 
-fn flags(want: Want) -> EventFlags {
-    match want {
-        Want::Read => EventFlags::IN,
-        Want::Write => EventFlags::OUT,
-        // Once, for what cannot be switched off.
-        Want::Nothing => EventFlags::ONESHOT,
-    }
+/// Returns the error that reports a server as silent.
+pub(crate) fn silence() -> Error {
+    let why = format!("the server sent nothing for {SILENCE_MAX:?}");
+    Error::other("receive a response")(IoError::new(ErrorKind::TimedOut, why))
 }

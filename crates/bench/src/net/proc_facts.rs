@@ -1,30 +1,33 @@
-//! What `/proc` says of processes, processors and sockets, understood. Pure.
+//! Parses files of `/proc` about processes, processors and sockets. Performs no I/O.
 
-/// The group of a process, by its `/proc/PID/stat`; of one that has ended and waits for its parent,
-/// none. The name in it may hold anything, brackets and spaces too.
+/// Returns the process group from the text of `/proc/PID/stat`; `None` for a zombie. The process
+/// name in the text may contain brackets and spaces.
 pub(crate) fn group_of(stat: &str) -> Option<u32> {
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    let mut fields = behind_name.split_whitespace();
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace();
     let (state, _parent, group) = (fields.next()?, fields.next()?, fields.next()?);
     (state != "Z").then(|| group.parse().ok())?
 }
 
-/// How long a task ran, in nanoseconds, by its `schedstat`.
-pub(crate) fn ran_ns(schedstat: &str) -> Option<u64> {
+/// Returns the CPU time of a task in nanoseconds, from the text of its `schedstat`.
+pub(crate) fn cpu_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().next()?.parse().ok()
 }
 
-/// How many ticks a core did something, interrupts included, by `/proc/stat`.
+/// Returns the number of ticks a core was busy, including interrupts, from the text of
+/// `/proc/stat`.
 pub(crate) fn busy_ticks(stat: &str, core: usize) -> Option<u64> {
     let name = format!("cpu{core}");
     let line = stat.lines().find(|line| line.split_whitespace().next() == Some(&*name))?;
     let ticks: Vec<u64> = line.split_whitespace().skip(1).map_while(|n| n.parse().ok()).collect();
-    // user, nice, system, idle, iowait, irq, softirq; what follows is not ours, or counted already.
+    // The columns are user, nice, system, idle, iowait, irq, softirq, then steal and guest time.
+    // Guest time is not added, because user time includes it.
     let [user, nice, system, _idle, _iowait, irq, softirq] = ticks.first_chunk()?;
     Some(user + nice + system + irq + softirq)
 }
 
-/// Whether somebody listens on that port of 127.0.0.1 or of all addresses, by `/proc/net/tcp`.
+/// Returns `true` if a socket listens on `port` of 127.0.0.1 or of all addresses, according to the
+/// text of `/proc/net/tcp`.
 pub(crate) fn listens(tcp: &str, port: u16) -> bool {
     const LISTEN: &str = "0A";
     tcp.lines().skip(1).any(|line| {
@@ -42,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_group_stands_behind_whatever_name() {
+    fn group_is_parsed_after_any_process_name() {
         for (stat, expected) in [
             ("12 (nginx) S 1 12 12 0 -1", Some(12)),
             ("13 (a ) R 9 (b)) S 12 11 12 0", Some(11)),
@@ -58,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_core_is_all_that_is_not_idle() {
+    fn busy_time_of_a_core_excludes_idle_and_iowait() {
         let stat = "cpu  9 9 9 9 9 9 9\ncpu0 1 20 300 4 5 6000 70000 8 9 10\ncpu1 1 1 1 1 1 1 1 0\n\
                     cpu10 2 2 2 2 2 2 2\nintr 5\n";
         assert_eq!(busy_ticks(stat, 0), Some(76_321));
@@ -68,13 +71,13 @@ mod tests {
     }
 
     #[test]
-    fn a_task_tells_how_long_it_ran() {
-        assert_eq!(ran_ns("123456789 42 7\n"), Some(123_456_789));
-        assert_eq!(ran_ns(""), None);
+    fn cpu_time_of_a_task_is_parsed() {
+        assert_eq!(cpu_ns("123456789 42 7\n"), Some(123_456_789));
+        assert_eq!(cpu_ns(""), None);
     }
 
     #[test]
-    fn only_who_listens_where_we_ask_counts() {
+    fn only_listening_sockets_of_the_port_count() {
         let tcp = "  sl  local_address rem_address   st tx_queue\n\
             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000\n\
             1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000\n\

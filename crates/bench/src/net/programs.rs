@@ -1,31 +1,34 @@
-//! Programs of others: where they are, and which version.
+//! Finds rival programs and their versions.
 
 use std::env::split_paths;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where servers are, which is not in everybody's `PATH`.
-const MORE: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Directories of servers that may be missing from a user's `PATH`.
+const SERVER_DIRS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The first program of that name in the directories of `path`, and then in those of servers.
+/// Searches a program in the directories of `path`, then in [`SERVER_DIRS`]. If `path` is empty,
+/// nothing is found.
 pub(crate) fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
-    // No path at all is how a test has no rivals.
-    let more = MORE.iter().filter(|_| !path.is_empty()).map(PathBuf::from);
+    let more = SERVER_DIRS.iter().filter(|_| !path.is_empty()).map(PathBuf::from);
     let dirs = split_paths(path).filter(|dir| !dir.as_os_str().is_empty()).chain(more);
     dirs.map(|dir| dir.join(name)).find(|program| program.is_file())
 }
 
-/// Which program is ours, for the report: it need not be the one that measures.
-pub(crate) fn ours(program: Option<&Path>) -> Option<String> {
+/// Returns a note that names the measured `haul` program, which may be another build than this one.
+pub(crate) fn haul_note(program: Option<&Path>) -> Option<String> {
     let program = program?;
-    let version = version(&says(program, &["--version"])).unwrap_or_else(|| "unknown".to_owned());
-    Some(format!("Ours is {}, version {version}; the load is this program.", program.display()))
+    let version = version(&output(program, &["--version"])).unwrap_or_else(|| "unknown".to_owned());
+    Some(format!(
+        "haul is {}, version {version}; this program is the load generator.",
+        program.display()
+    ))
 }
 
-/// All a program says when it is asked `words`.
-pub(crate) fn says(program: &Path, words: &[&str]) -> String {
-    let output = Command::new(program).args(words).stdin(Stdio::null()).output();
+/// Runs a program and returns its standard output and standard error.
+pub(crate) fn output(program: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     output.map_or_else(
         |_| String::new(),
         |output| {
@@ -35,10 +38,11 @@ pub(crate) fn says(program: &Path, words: &[&str]) -> String {
     )
 }
 
-/// The first word of `said` that begins like a version: a digit, and a point somewhere.
-pub(crate) fn version(said: &str) -> Option<String> {
+/// Returns the first word that looks like a version: one that begins with a digit and contains a
+/// point.
+pub(crate) fn version(text: &str) -> Option<String> {
     let is_end = |c: char| !c.is_ascii_alphanumeric() && !".-+".contains(c);
-    said.split(is_end)
+    text.split(is_end)
         .map(|word| word.strip_prefix("go").unwrap_or(word))
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
         .map(str::to_owned)
@@ -49,26 +53,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_found_in_what_programs_say() {
-        for (said, expected) in [
+    fn version_is_found_in_the_output_of_programs() {
+        for (text, expected) in [
             ("nginx version: nginx/1.22.1\n", Some("1.22.1")),
             ("HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://", Some("2.6.12-1+deb12u4")),
             ("go version go1.26.8 linux/amd64", Some("1.26.8")),
             ("socat by Gerhard\nsocat version 1.7.4.4 on 06", Some("1.7.4.4")),
             ("no number", None),
         ] {
-            assert_eq!(version(said).as_deref(), expected, "{said}");
+            assert_eq!(version(text).as_deref(), expected, "{text}");
         }
     }
 
     #[test]
-    fn programs_are_found_on_the_path_first() {
+    fn programs_in_path_precede_those_in_server_directories() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("nginx"), "").unwrap();
         let found = find(dir.path().as_os_str(), "nginx");
         assert_eq!(found, Some(dir.path().join("nginx")));
         assert_eq!(find(OsStr::new(""), "nginx"), None);
         assert_eq!(find(dir.path().as_os_str(), "no such program"), None);
-        assert_eq!(says(&dir.path().join("nginx"), &["-v"]), "");
+        assert_eq!(output(&dir.path().join("nginx"), &["-v"]), "");
     }
 }

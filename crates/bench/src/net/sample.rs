@@ -1,139 +1,194 @@
-//! What one measurement of a server came to, and many of them. Pure.
+//! One measurement of a server, and the figures computed from it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::usage::Used;
-use crate::stats::{Latencies, Spread};
+use super::usage::{Meter, Used};
+use haul_measure::{Latencies, Result, Spread};
 
-/// One measurement.
+/// The result of one measurement.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
     pub(crate) wall: Duration,
-    /// Requests, messages, connections: whatever was done.
-    pub(crate) done: u64,
-    /// What went through, in one direction and the other.
+    /// The number of requests, messages or connections; 0 if they were not counted.
+    pub(crate) requests: u64,
+    /// The number of bytes received, at both ends of a relay; 0 if they were not counted.
     pub(crate) bytes: u64,
     pub(crate) used: Used,
+    /// `true` if requests and downloads ran at the same time, so that the CPU time belongs to both.
+    pub(crate) mixed: bool,
     pub(crate) latencies: Latencies,
-    /// What of the data is in the page cache afterwards.
+    /// The number of bytes of the files that are in the page cache after the measurement.
     pub(crate) cached_bytes: Option<u64>,
+    /// The figure by which servers are compared under this workload.
+    pub(crate) primary: Option<f64>,
 }
 
-fn per(amount: f64, time: Duration) -> Option<f64> {
-    let ratio = amount / time.as_secs_f64();
-    ratio.is_finite().then_some(ratio)
+/// A function that returns a figure of a sample.
+pub(crate) type Figure = fn(&Sample) -> Option<f64>;
+
+/// The condition that ends a measurement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Extent {
+    /// The duration `measure` has passed, after a duration `settle` that is not measured.
+    Time { settle: Duration, measure: Duration },
+    /// This many requests were completed.
+    Requests(u64),
+}
+
+/// Calls `step`, which adds its results to the sample, until `extent` ends the measurement; makes
+/// at least one request.
+pub(crate) fn measure(
+    extent: Extent,
+    meter: Meter,
+    mut step: impl FnMut(&mut Sample) -> Result<()>,
+) -> Result<Sample> {
+    let (settle, time, requests) = match extent {
+        Extent::Time { settle, measure } => (settle, measure, u64::MAX),
+        Extent::Requests(requests) => (Duration::ZERO, Duration::MAX, requests),
+    };
+    let mut settling = Sample::default();
+    let start = Instant::now();
+    while start.elapsed() < settle {
+        step(&mut settling)?;
+    }
+    let mut sample = Sample::default();
+    let before = meter.usage();
+    let start = Instant::now();
+    while sample.requests < requests && (start.elapsed() < time || sample.requests == 0) {
+        step(&mut sample)?;
+    }
+    sample.wall = start.elapsed();
+    sample.used = before.until(&meter.usage());
+    Ok(sample)
+}
+
+fn finite(number: f64) -> Option<f64> {
+    Some(number).filter(|number| number.is_finite())
 }
 
 impl Sample {
     pub(crate) fn per_second(&self) -> Option<f64> {
-        per(self.done as f64, self.wall)
+        finite(self.requests as f64 / self.wall.as_secs_f64()).filter(|rate| *rate > 0.0)
     }
 
-    /// How much would be done if nothing but this kept the server's core busy.
+    /// Returns the requests per second of busy time of the server's core.
     pub(crate) fn per_core_second(&self) -> Option<f64> {
-        per(self.done as f64, self.used.core?)
+        finite(1e6 / self.core_us()?)
     }
 
     pub(crate) fn mib_per_second(&self) -> Option<f64> {
-        per(self.bytes as f64 / f64::from(1 << 20), self.wall)
+        finite(self.bytes as f64 / f64::from(1 << 20) / self.wall.as_secs_f64())
+            .filter(|_| self.mixed || self.bytes > 0)
     }
 
-    /// Seconds of the server's processes for each GB (10^9 bytes).
+    /// Returns the CPU seconds that the server's processes used per GB (10^9 bytes).
     pub(crate) fn process_s_per_gb(&self) -> Option<f64> {
-        self.each(self.used.process?, self.bytes as f64 / 1e9)
+        self.cost(self.used.process, self.bytes as f64 / 1e9)
     }
 
-    /// Seconds of the server's core for each GB.
+    /// Returns the busy seconds of the server's core per GB (10^9 bytes).
     pub(crate) fn core_s_per_gb(&self) -> Option<f64> {
-        self.each(self.used.core?, self.bytes as f64 / 1e9)
+        self.cost(self.used.core, self.bytes as f64 / 1e9)
     }
 
-    /// Microseconds of the server's processes for each thing done.
+    /// Returns the CPU microseconds that the server's processes used per request.
     pub(crate) fn process_us(&self) -> Option<f64> {
-        self.each(self.used.process?, self.done as f64 / 1e6)
+        self.cost(self.used.process, self.requests as f64 / 1e6)
     }
 
-    /// Microseconds of the server's core for each thing done.
+    /// Returns the busy microseconds of the server's core per request.
     pub(crate) fn core_us(&self) -> Option<f64> {
-        self.each(self.used.core?, self.done as f64 / 1e6)
+        self.cost(self.used.core, self.requests as f64 / 1e6)
     }
 
-    /// How busy the server's core was, and the load's.
-    pub(crate) fn busy_percent(&self, used: Option<Duration>) -> Option<f64> {
-        Some(100.0 * per(used?.as_secs_f64(), self.wall)?)
+    pub(crate) fn server_busy_percent(&self) -> Option<f64> {
+        self.percent(self.used.core?)
     }
 
-    /// What is in the page cache, of what went through.
+    pub(crate) fn load_busy_percent(&self) -> Option<f64> {
+        self.percent(self.used.load_core?)
+    }
+
+    /// Returns the size of the cached part of the files as a percentage of the bytes received.
     pub(crate) fn cached_percent(&self) -> Option<f64> {
-        let percent = 100.0 * self.cached_bytes? as f64 / self.bytes as f64;
-        percent.is_finite().then_some(percent)
+        finite(100.0 * self.cached_bytes? as f64 / self.bytes as f64)
     }
 
-    fn each(&self, time: Duration, amount: f64) -> Option<f64> {
-        let ratio = time.as_secs_f64() / amount;
-        ratio.is_finite().then_some(ratio)
+    pub(crate) fn p50_us(&self) -> Option<f64> {
+        self.latencies.percentile_us(50.0)
+    }
+
+    pub(crate) fn p99_us(&self) -> Option<f64> {
+        self.latencies.percentile_us(99.0)
+    }
+
+    pub(crate) fn p999_us(&self) -> Option<f64> {
+        self.latencies.percentile_us(99.9)
+    }
+
+    pub(crate) fn primary(&self) -> Option<f64> {
+        self.primary
+    }
+
+    fn percent(&self, busy: Duration) -> Option<f64> {
+        finite(100.0 * busy.as_secs_f64() / self.wall.as_secs_f64())
+    }
+
+    fn cost(&self, time: Option<Duration>, amount: f64) -> Option<f64> {
+        finite(time?.as_secs_f64() / amount).filter(|_| !self.mixed)
     }
 }
 
-/// A number of a sample.
-pub(crate) type Figure = fn(&Sample) -> Option<f64>;
+/// Returns the smallest primary figure; `None` if a round has none.
+pub(crate) fn primary_min(samples: &[Sample]) -> Option<f64> {
+    primaries(samples).map(|spread| spread.min)
+}
 
-/// The rounds of one row.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Samples(pub(crate) Vec<Sample>);
+/// Returns the largest primary figure; `None` if a round has none.
+pub(crate) fn primary_max(samples: &[Sample]) -> Option<f64> {
+    primaries(samples).map(|spread| spread.max)
+}
 
-impl Samples {
-    /// The spread over the rounds; `None` where a round could not tell.
-    pub(crate) fn spread(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
-        let numbers: Option<Vec<_>> = self.0.iter().map(figure).collect();
-        Spread::of(&numbers?)
-    }
+fn primaries(samples: &[Sample]) -> Option<Spread> {
+    Spread::of(&samples.iter().map(Sample::primary).collect::<Option<Vec<_>>>()?)
+}
 
-    pub(crate) fn median(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-        self.spread(figure).map(|spread| spread.median)
-    }
-
-    /// The median of the rounds' own percentiles: one bad round does not make it.
-    pub(crate) fn percentile_us(&self, percent: f64) -> Option<f64> {
-        self.median(|sample| sample.latencies.percentile_us(percent))
-    }
-
-    /// The median of the ratios of pairs, each of one round: what drifts from round to round is in
-    /// neither.
-    pub(crate) fn ratio(&self, to: &Self, figure: Figure) -> Option<f64> {
-        let pairs = self.0.iter().zip(&to.0).filter_map(|(own, other)| {
-            let ratio = figure(own)? / figure(other)?;
-            ratio.is_finite().then_some(ratio)
-        });
-        Spread::of(&pairs.collect::<Vec<_>>()).map(|spread| spread.median)
-    }
+/// Returns the median of the ratios `a` to `b`, each of two samples of the same round, so that
+/// drift between rounds cancels out.
+pub(crate) fn paired_ratio(a: &[Sample], b: &[Sample], figure: Figure) -> Option<f64> {
+    let pairs = a.iter().zip(b).filter_map(|(a, b)| finite(figure(a)? / figure(b)?));
+    Spread::of(&pairs.collect::<Vec<_>>()).map(|spread| spread.median)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sample(done: u64, process_ms: u64, core_ms: u64) -> Sample {
+    fn sample(requests: u64, process_ms: u64, core_ms: u64) -> Sample {
         let ms = Duration::from_millis;
         let used = Used { process: Some(ms(process_ms)), core: Some(ms(core_ms)), load_core: None };
-        Sample { wall: ms(2000), done, bytes: done * 1_000_000, used, ..Sample::default() }
+        let bytes = requests * 1_000_000;
+        Sample { wall: ms(2000), requests, bytes, used, ..Sample::default() }
     }
 
     #[test]
-    fn figures_are_for_a_second_a_core_a_gigabyte_and_each() {
+    fn figures_are_per_second_core_gigabyte_and_request() {
         let one = sample(1000, 400, 500);
         assert_eq!(one.per_second(), Some(500.0));
         assert_eq!(one.per_core_second(), Some(2000.0));
         assert_eq!(one.process_s_per_gb(), Some(0.4));
         assert_eq!(one.core_s_per_gb(), Some(0.5));
         assert_eq!((one.process_us(), one.core_us()), (Some(400.0), Some(500.0)));
-        assert_eq!(one.busy_percent(one.used.core), Some(25.0));
+        assert_eq!((one.server_busy_percent(), one.load_busy_percent()), (Some(25.0), None));
         let mib = one.mib_per_second().unwrap();
         assert!((mib - 476.837).abs() < 0.001, "{mib}");
+        let mixed = Sample { mixed: true, ..one };
+        assert_eq!((mixed.core_us(), mixed.core_s_per_gb()), (None, None));
+        assert!(mixed.per_second().is_some() && mixed.server_busy_percent().is_some());
     }
 
     #[test]
-    fn what_is_not_known_is_no_number() {
+    fn unknown_figures_are_no_numbers() {
         let nothing = Sample::default();
         let figures: [Figure; 7] = [
             Sample::per_second,
@@ -145,17 +200,18 @@ mod tests {
             Sample::core_us,
         ];
         assert!(figures.iter().all(|figure| figure(&nothing).is_none()));
-        assert_eq!(Samples::default().median(Sample::per_second), None);
-        let half = Samples(vec![sample(1, 1, 1), nothing]);
-        assert_eq!(half.median(Sample::per_second), None, "one round is missing");
+        assert_eq!(primary_min(&[]), None);
+        let known = Sample { primary: Some(1.0), ..Sample::default() };
+        assert_eq!(primary_min(&[known, nothing]), None, "one round is missing");
     }
 
     #[test]
-    fn a_ratio_is_that_of_pairs_of_one_round() {
-        // The machine grew slower; in each round one took twice as long as the other.
-        let slow = Samples([100, 200, 1000].map(|ms| sample(1000, ms, ms)).into());
-        let fast = Samples([50, 100, 500].map(|ms| sample(1000, ms, ms)).into());
-        assert_eq!(slow.ratio(&fast, Sample::process_s_per_gb), Some(2.0));
-        assert_eq!(slow.ratio(&Samples::default(), Sample::core_us), None);
+    fn ratio_pairs_the_samples_of_a_round() {
+        // The machine becomes slower from round to round; in each round one server takes twice as
+        // long as the other.
+        let slow = [100, 200, 1000].map(|ms| sample(1000, ms, ms));
+        let fast = [50, 100, 500].map(|ms| sample(1000, ms, ms));
+        assert_eq!(paired_ratio(&slow, &fast, Sample::process_s_per_gb), Some(2.0));
+        assert_eq!(paired_ratio(&slow, &[], Sample::core_us), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A server: a process, or a group of them, on a core of its own.
+//! Runs a server as a process, or a group of processes, on a core of its own.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,62 +12,63 @@ use std::time::{Duration, Instant};
 use super::cores::{Cores, Pinned};
 use super::proc_facts::listens;
 use super::usage::{Meter, processes};
-use crate::error::{Error, Result};
 use crate::guardian::Guardian;
+use haul_measure::{Error, Result};
 
-/// A server that does not listen after so long will not.
+/// The time within which a started server must listen.
 const START_MAX: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Ends the group once this process has dropped it, or is gone.
+/// A shell script that kills the process group once this process has closed its input or has ended.
 const KILL: &str = r#"
 cat > /dev/null
 kill -s KILL -- "-$1"
 "#;
 
-/// How a server is started.
-#[derive(Debug)]
-pub(crate) struct Start<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) command: Command,
+/// The address, the cores and the empty directory of a server to start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placement<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) cores: Cores,
-    /// Where what it says is kept.
     pub(crate) dir: &'a Path,
-    /// Whether it starts processes for connections.
-    pub(crate) forks: bool,
 }
 
-/// It listens. When this is dropped, or this process ends, it and its processes are killed.
+/// A listening server. Its processes are killed when this value is dropped or this process ends.
 #[derive(Debug)]
 pub(crate) struct Server {
     name: String,
     pub(crate) address: SocketAddr,
     pub(crate) meter: Meter,
     child: Child,
-    said: PathBuf,
+    log: PathBuf,
     guardian: Option<Guardian>,
 }
 
 impl Server {
-    /// Starts it, and waits until it listens.
+    /// Starts a server and waits until it listens; `forks` is `true` if the server starts a process
+    /// for each connection.
     ///
     /// # Errors
-    /// [`Error::Missing`] when it ends instead, with its last words.
-    pub(crate) fn start(start: Start<'_>) -> Result<Self> {
-        let Start { name, mut command, address, cores, dir, forks } = start;
-        let said = dir.join(format!("{}.said", address.port()));
-        let what = |what: &str| format!("{what} {name}");
-        let file = File::create(&said).map_err(Error::other(what("keep what is said by")))?;
-        let out = file.try_clone().map_err(Error::other(what("keep what is said by")))?;
-        command.stdin(Stdio::null()).stdout(out).stderr(file).process_group(0);
+    /// [`Error::Missing`] with the last line of the server's output if the server ends instead.
+    pub(crate) fn start(
+        name: &str,
+        mut command: Command,
+        forks: bool,
+        at: Placement<'_>,
+    ) -> Result<Self> {
+        let Placement { address, cores, dir } = at;
+        let log = dir.join(format!("{}.log", address.port()));
+        let file = File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
+        let what = || format!("create a log for {name}");
+        let (out, err) = file.map_err(Error::other(what()))?;
+        command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
         let pinned = Pinned::to(cores.server)?;
-        let child = command.spawn().map_err(Error::other(what("start")))?;
+        let child = command.spawn().map_err(Error::other(format!("start {name}")))?;
         drop(pinned);
-        let meter = Meter { group: child.id(), cores, forks };
-        let guardian = Guardian::with(KILL, &[child.id().to_string().as_ref()]);
-        let mut server =
-            Self { name: name.to_owned(), address, meter, child, said, guardian: None };
+        let group = child.id();
+        let guardian = Guardian::with(KILL, &[group.to_string().as_ref()]);
+        let meter = Meter { group, cores, forks };
+        let mut server = Self { name: name.to_owned(), address, meter, child, log, guardian: None };
         server.guardian = Some(guardian?);
         server.wait_until_it_listens()?;
         Ok(server)
@@ -78,28 +79,28 @@ impl Server {
         let what = format!("wait for {}", self.name);
         while Instant::now() < end {
             if let Some(status) = self.child.try_wait().map_err(Error::other(&what))? {
-                let said = self.last_words();
-                return Err(Error::Missing(format!("{} ended ({status}): {said}", self.name)));
+                let line = self.last_line();
+                return Err(Error::Missing(format!("{} ended ({status}): {line}", self.name)));
             }
             let tcp = fs::read_to_string("/proc/net/tcp").map_err(Error::other(&what))?;
             if listens(&tcp, self.address.port()) {
                 return Ok(());
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
-        let (name, said) = (&self.name, self.last_words());
-        Err(Error::Missing(format!("{name} did not listen within {START_MAX:?}: {said}")))
+        let (name, line) = (&self.name, self.last_line());
+        Err(Error::Missing(format!("{name} did not listen within {START_MAX:?}: {line}")))
     }
 
-    /// What it said last.
-    pub(crate) fn last_words(&self) -> String {
-        let said = fs::read(&self.said).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let last = said.lines().rfind(|line| !line.trim().is_empty());
-        last.unwrap_or("it said nothing").to_owned()
+    /// Returns the last line of the server's output.
+    fn last_line(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let last = log.lines().rfind(|line| !line.trim().is_empty());
+        last.unwrap_or("no output").to_owned()
     }
 
-    /// How many descriptors its processes have open.
+    /// Returns the number of open descriptors of the server's processes.
     pub(crate) fn descriptors(&self) -> Result<usize> {
         let count = |process: &u32| -> io::Result<usize> {
             Ok(fs::read_dir(format!("/proc/{process}/fd"))?.count())
@@ -112,15 +113,16 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Its number stays its own until it is waited for, so nobody else's group is killed.
+        // The process number is not reused before the wait below, so the guardian cannot kill
+        // another group.
         drop(self.guardian.take());
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// A port of this host nobody listens on now. Somebody may before it is used; then the server says
-/// so.
+/// Returns an address at which no socket listens. Another process may take the address before the
+/// server does; then the start of the server fails.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());
@@ -136,27 +138,27 @@ mod tests {
         command.args(["-c", script]);
         let cores = Cores { server: 0, load: 0 };
         let address = free_address().unwrap();
-        Server::start(Start { name: "it", command, address, cores, dir, forks: false })
+        Server::start("it", command, false, Placement { address, cores, dir })
     }
 
     #[test]
-    fn a_server_that_ends_is_told_with_its_last_words() {
+    fn ended_server_is_reported_with_its_last_line() {
         let dir = tempfile::tempdir().unwrap();
         let error = shell("echo why not >&2; exit 3", dir.path()).unwrap_err();
         assert_eq!(error.to_string(), "it ended (exit status: 3): why not");
     }
 
     #[test]
-    fn a_server_is_gone_with_all_its_processes() {
-        // It listens by this process, which is enough to start.
+    fn dropped_server_is_killed_with_all_its_processes() {
+        // This process listens in place of the server, which is enough for `start` to succeed.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & sleep 600 & wait"]);
         let address = listener.local_addr().unwrap();
         let cores = Cores { server: 0, load: 0 };
-        let start = Start { name: "it", command, address, cores, dir: dir.path(), forks: true };
-        let server = Server::start(start).unwrap();
+        let placement = Placement { address, cores, dir: dir.path() };
+        let server = Server::start("it", command, true, placement).unwrap();
         let group = server.meter.group;
         assert!(server.descriptors().unwrap() >= 3);
         drop(server);

@@ -1,88 +1,183 @@
-//! The writer of bulk data.
+//! The background load of the pacing benchmark: a large file, written in one of several modes.
 
-use std::sync::Arc;
+use std::fmt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use haul_disk::{
-    AlignedBuf, DirectIo, Disk, Durability, File, Open, Pace, Pacer, resident, write_full,
-};
+use haul_disk::{DirectIo, Disk, Durability, File, Open, Pace, Pacer, resident, write_full};
+use haul_measure::{Result, Watcher, noise, stamp};
 
-use super::plan::Way;
-use crate::error::Result;
-use crate::storage::scratch::{noise, stamp};
-use crate::watch::Watcher;
-use crate::write_modes::place::Place;
+use crate::write_modes::target_fs::TargetFs;
 
-/// The only name it makes in its directory.
+/// The name of the file with the bulk data.
 pub(super) const BULK: &str = "bulk";
 
-/// How often somebody who only waits asks whether to stop.
-const ASK_EVERY: Duration = Duration::from_millis(10);
+/// The length in bytes of a direct write: long, because the device is idle between two of them.
+pub(super) const DIRECT_BYTES: usize = 4 << 20;
 
-/// What became of it.
+/// The maximum length in bytes of a write that is not direct.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// The interval between checks for cancellation while no bulk data is written.
+const CHECK_EVERY: Duration = Duration::from_millis(10);
+
+/// The method by which bulk data is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// No bulk data is written.
+    Alone,
+    /// `write`, as a program that copies files does.
+    Unpaced,
+    /// `write` with a pacer that has windows of this length.
+    Paced { window_bytes: u64 },
+    /// As [`Mode::Paced`], and pages behind the window are dropped from the page cache.
+    Dropping { window_bytes: u64 },
+    /// Direct writes (`O_DIRECT`).
+    Direct,
+}
+
+impl Mode {
+    /// Returns all modes: `Paced` with each window, and `Dropping` with the first window.
+    pub(super) fn all(window_bytes: &[u64]) -> Vec<Self> {
+        let paced = window_bytes.iter().map(|&window_bytes| Self::Paced { window_bytes });
+        let dropping = window_bytes.first().map(|&window_bytes| Self::Dropping { window_bytes });
+        let unpaced = [Self::Alone, Self::Unpaced].into_iter();
+        unpaced.chain(paced).chain(dropping).chain([Self::Direct]).collect()
+    }
+
+    /// Returns the name of the mode in reports.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Unpaced => "unpaced",
+            Self::Paced { .. } => "paced",
+            Self::Dropping { .. } => "paced, dropped",
+            Self::Direct => "direct",
+        }
+    }
+
+    pub(super) const fn window_bytes(self) -> Option<u64> {
+        match self {
+            Self::Paced { window_bytes } | Self::Dropping { window_bytes } => Some(window_bytes),
+            Self::Alone | Self::Unpaced | Self::Direct => None,
+        }
+    }
+
+    /// Returns the length in bytes of a write, which is at most the length of a window.
+    fn write_bytes(self) -> usize {
+        match self {
+            Self::Direct => DIRECT_BYTES,
+            _ => {
+                let window = self.window_bytes().and_then(|bytes| usize::try_from(bytes).ok());
+                window.unwrap_or(WRITE_BYTES).min(WRITE_BYTES)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.window_bytes().map_or(Ok(()), |bytes| write!(f, " {} KiB", bytes >> 10))
+    }
+}
+
+/// The result of writing bulk data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bulk {
-    /// Until all of it was on the medium.
+    pub(super) bytes: u64,
+    /// The time from the first write until the final sync returned.
     pub(super) time: Duration,
-    /// How much of it the page cache has then.
+    /// The fraction of the data that is in the page cache afterwards.
     pub(super) cached: Option<f64>,
 }
 
-/// Why it cannot be written in this way here.
-pub(super) fn not_here(place: &Place, way: Way) -> Option<&'static str> {
+/// Returns the reason why a mode cannot be measured; `None` if it can.
+pub(super) fn obstacle(place: &TargetFs, mode: Mode) -> Option<&'static str> {
     let unsupported = matches!(place.storage.direct_io, Some(DirectIo::Unsupported));
-    (way == Way::Direct && unsupported).then_some("not supported")
+    (mode == Mode::Direct && unsupported).then_some("not supported")
 }
 
-/// Writes `bytes` into a new file, and waits until all of them are on the medium. Where nothing is
-/// to be written it waits for `alone`.
+/// Writes `bytes` bytes into a new file and syncs it; in the mode `Alone`, waits for the time
+/// `alone` instead.
 pub(super) fn write(
-    place: &Place,
-    way: Way,
+    place: &TargetFs,
+    mode: Mode,
     bytes: u64,
     alone: Duration,
     watcher: &dyn Watcher,
 ) -> Result<Option<Bulk>> {
-    if way == Way::Alone {
-        let started = Instant::now();
+    let started = Instant::now();
+    if mode == Mode::Alone {
         while started.elapsed() < alone {
             watcher.check()?;
-            sleep(ASK_EVERY);
+            sleep(CHECK_EVERY);
         }
         return Ok(None);
     }
-    let mut block = noise(way.piece_bytes());
-    let open = Open { direct: way == Way::Direct, ..Open::default() };
+    let mut block = noise(mode.write_bytes());
+    let open = Open { direct: mode == Mode::Direct, ..Open::default() };
     let started = Instant::now();
     let file = place.disk.create(BULK, open)?;
-    pour(&file, way, bytes, &mut block, watcher)?;
+    write_all(&*file, mode, bytes, &mut block, watcher)?;
     file.sync(Durability::Everything)?;
     let time = started.elapsed();
-    let in_memory = resident(&*file, 0, u64::MAX).ok();
-    let cached = in_memory.map(|now| now.resident_bytes as f64 / bytes as f64);
-    Ok(Some(Bulk { time, cached }))
+    let resident = resident(&*file, 0, u64::MAX).ok();
+    let cached = resident.map(|resident| resident.resident_bytes as f64 / bytes as f64);
+    Ok(Some(Bulk { bytes, time, cached }))
 }
 
-fn pour(
-    file: &Arc<dyn File>,
-    way: Way,
+fn write_all(
+    file: &dyn File,
+    mode: Mode,
     bytes: u64,
-    block: &mut AlignedBuf,
+    block: &mut [u8],
     watcher: &dyn Watcher,
 ) -> Result<()> {
-    let drop_behind = matches!(way, Way::Dropping { .. });
+    let drop_behind = matches!(mode, Mode::Dropping { .. });
     let pace = |window_bytes| Pace { window_bytes, drop_behind };
-    let mut pacer = way.window_bytes().map(|bytes| Pacer::of(&**file, pace(bytes)));
+    let mut pacer = mode.window_bytes().map(|bytes| Pacer::of(file, pace(bytes)));
     for offset in (0..bytes).step_by(block.len()) {
         watcher.check()?;
         stamp(block, offset);
-        write_full(&**file, block, offset)?;
+        write_full(file, block, offset)?;
         if let Some(pacer) = &mut pacer {
             pacer.wrote(offset, block.len() as u64)?;
         }
     }
-    // What is still in the last windows shall be dropped as well.
+    // Without this call the last windows would stay in the page cache.
     pacer.filter(|_| drop_behind).map_or(Ok(()), |mut pacer| pacer.finish())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_window_is_paced_and_the_first_one_dropped() {
+        let names: Vec<_> = Mode::all(&[8 << 20, 1 << 20]).iter().map(Mode::to_string).collect();
+        let expected = [
+            "alone",
+            "unpaced",
+            "paced 8192 KiB",
+            "paced 1024 KiB",
+            "paced, dropped 8192 KiB",
+            "direct",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(Mode::all(&[]).len(), 3);
+    }
+
+    #[test]
+    fn writes_are_at_most_a_window() {
+        for (mode, bytes) in [
+            (Mode::Unpaced, 1 << 20),
+            (Mode::Paced { window_bytes: 256 << 10 }, 256 << 10),
+            (Mode::Paced { window_bytes: 8 << 20 }, 1 << 20),
+            (Mode::Direct, 4 << 20),
+        ] {
+            assert_eq!(mode.write_bytes(), bytes, "{mode}");
+        }
+    }
 }

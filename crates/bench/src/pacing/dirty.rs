@@ -1,26 +1,26 @@
-//! How much may be dirty, and how much is.
+//! Reads the amount of dirty memory, and sets the kernel's limits on it.
 
 use std::fs::read_to_string;
 use std::path::Path;
 
-use crate::error::Result;
+use haul_measure::Result;
+
 use crate::setting::{Setting, read};
 
 const SETTINGS: &str = "/proc/sys/vm";
 
-/// Each limit has two files, of bytes and of percent: writing one sets the other to 0.
+/// The files that set a limit in bytes and in percent: writing one of them sets the other to 0.
 const LIMIT: [&str; 2] = ["dirty_bytes", "dirty_ratio"];
 const BACKGROUND: [&str; 2] = ["dirty_background_bytes", "dirty_background_ratio"];
 
-/// The kernel's limits, set for a while; they are as before when this is dropped or the process
-/// ends.
+/// The dirty limits of the kernel, which are restored on drop and when the process ends.
 #[derive(Debug)]
 pub(super) struct DirtyLimits {
     _settings: [Setting; 2],
 }
 
 impl DirtyLimits {
-    /// From `bytes` on a writer has to wait; from half of that on the kernel writes.
+    /// Sets the dirty limit to `bytes`, and the background limit to half of it.
     pub(super) fn set(bytes: u64) -> Result<Self> {
         Self::set_in(Path::new(SETTINGS), bytes)
     }
@@ -40,7 +40,7 @@ impl DirtyLimits {
     }
 }
 
-/// The limits as they are, in words.
+/// Returns the current limits as text for a note.
 pub(super) fn limits() -> String {
     let one = |[of_bytes, of_percent]: [&str; 2]| {
         let read = |name| read(&Path::new(SETTINGS).join(name)).ok();
@@ -54,8 +54,8 @@ pub(super) fn limits() -> String {
     format!("{}, {}", one(LIMIT), one(BACKGROUND))
 }
 
-/// How much is dirty or on its way now, of the whole machine.
-pub(super) fn waiting_bytes() -> Option<u64> {
+/// Returns the bytes of memory that are dirty or under writeback, on the whole machine.
+pub(super) fn dirty_bytes() -> Option<u64> {
     in_meminfo(&read_to_string("/proc/meminfo").ok()?)
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_back_in_the_form_they_had() {
+    fn limits_are_restored_in_their_original_unit() {
         for (bytes_before, ratio_before) in [("0", "20"), ("1048576", "0")] {
             let dir = tempfile::tempdir().unwrap();
             let at = |name: &str| dir.path().join(name);
@@ -85,7 +85,7 @@ mod tests {
             let set = DirtyLimits::set_in(dir.path(), 64 << 20).unwrap();
             assert_eq!(read(&at("dirty_bytes")).unwrap(), "67108864");
             assert_eq!(read(&at("dirty_background_bytes")).unwrap(), "33554432");
-            // As the kernel does.
+            // The kernel would set the other file to 0; this test does so instead.
             fs::write(at("dirty_ratio"), "0").unwrap();
             drop(set);
             let (name, before) = match ratio_before {
@@ -97,10 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_dirty_or_on_its_way() {
+    fn dirty_memory_includes_writeback() {
         let text = "MemTotal: 5 kB\nDirty:        12 kB\nWriteback:     3 kB\nWritebackTmp: 9 kB\n";
         assert_eq!(in_meminfo(text), Some(15 << 10));
         assert_eq!(in_meminfo("Dirty: 12 kB\n"), None);
-        assert!(waiting_bytes().is_some() && limits().contains("dirty_background"));
+        assert!(dirty_bytes().is_some() && limits().contains("dirty_background"));
     }
 }

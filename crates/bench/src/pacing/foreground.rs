@@ -1,4 +1,4 @@
-//! The writers who want to be quick while bulk data is written beside them.
+//! Small writes in the foreground, whose latencies are measured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,70 +7,81 @@ use std::time::{Duration, Instant};
 
 use haul_disk::{Disk, Durability, File, Open, PAGE_BYTES, write_full};
 
-use super::dirty::waiting_bytes;
-use super::plan::Foreground;
-use crate::error::Result;
-use crate::stats::Latencies;
-use crate::write_modes::place::Place;
+use haul_measure::{Latencies, Result};
 
-/// The only names they make in their directory.
+use super::dirty::dirty_bytes;
+use crate::named::named;
+use crate::write_modes::target_fs::TargetFs;
+
+/// The names of the writers' files.
 pub(super) const RECORDS: &str = "records";
 pub(super) const PAGES: &str = "pages";
 
-/// Somebody writes a record and syncs it that often, or a page.
+/// The interval between two writes of each writer.
 pub(super) const SYNC_EVERY: Duration = Duration::from_millis(5);
 pub(super) const OVERWRITE_EVERY: Duration = Duration::from_millis(1);
 
 pub(super) const RECORD_BYTES: usize = 512;
 
-/// How many pages are overwritten, in no order.
+/// The number of pages that are overwritten in pseudo-random order.
 const PAGES_COUNT: u64 = 4096;
-/// A prime number of pages from one to the next.
+/// The distance in pages from one overwritten page to the next; it is a prime number, so that every
+/// page is overwritten.
 const STRIDE: u64 = 1597;
 
-/// How often it is looked how much is dirty.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The interval between two samples of the dirty memory.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 
-/// What the writes of one writer took.
+named! {
+    /// The kind of a foreground writer.
+    pub(super) enum Foreground {
+        /// Appends a record and syncs it.
+        Syncing = "append, fdatasync",
+        /// Overwrites a page in the page cache, without a sync.
+        Overwriting = "overwrite",
+    }
+}
+
+/// The writes of one writer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Written {
     pub(super) latencies: Latencies,
     pub(super) writes: u64,
 }
 
-/// One writer with its file, ready to begin.
+/// A writer with its file.
 #[derive(Debug)]
 pub(super) struct Writer {
     file: Arc<dyn File>,
-    what: Foreground,
+    kind: Foreground,
 }
 
 impl Writer {
-    /// A fresh file, on the medium.
-    pub(super) fn new(place: &Place, what: Foreground) -> Result<Self> {
-        let name = match what {
+    /// Creates a writer with a new file, and syncs the file.
+    pub(super) fn new(place: &TargetFs, kind: Foreground) -> Result<Self> {
+        let name = match kind {
             Foreground::Syncing => RECORDS,
             Foreground::Overwriting => PAGES,
         };
         let file = place.disk.create(name, Open::default())?;
-        if what == Foreground::Overwriting {
+        if kind == Foreground::Overwriting {
             for page in 0..PAGES_COUNT {
                 write_full(&*file, &[b'p'; PAGE_BYTES], page * PAGE_BYTES as u64)?;
             }
         }
         file.sync(Durability::Everything)?;
-        Ok(Self { file, what })
+        Ok(Self { file, kind })
     }
 
-    /// Writes until `stop`, each time when its moment has come, or at once when it is late.
+    /// Writes at each interval until `stop` is set; a write that is late starts at once.
     pub(super) fn run(&self, stop: &AtomicBool) -> Result<Written> {
-        let every = match self.what {
+        let every = match self.kind {
             Foreground::Syncing => SYNC_EVERY,
             Foreground::Overwriting => OVERWRITE_EVERY,
         };
         let mut written = Written::default();
         let mut due = Instant::now();
-        // Once at least, however busy the machine is.
+        // Writes at least once, even if a busy machine delays this thread until `stop` is set.
         while written.writes == 0 || !stop.load(Ordering::Relaxed) {
             sleep(due.saturating_duration_since(Instant::now()));
             let began = Instant::now();
@@ -83,7 +94,7 @@ impl Writer {
     }
 
     fn write(&self, number: u64) -> Result<()> {
-        match self.what {
+        match self.kind {
             Foreground::Syncing => {
                 write_full(&*self.file, &[b'r'; RECORD_BYTES], number * RECORD_BYTES as u64)?;
                 self.file.sync(Durability::Data)?;
@@ -97,12 +108,13 @@ impl Writer {
     }
 }
 
-/// The most that was dirty or on its way, of the whole machine, until `stop`.
-pub(super) fn most_waiting(stop: &AtomicBool) -> Option<u64> {
-    let mut most = waiting_bytes()?;
+/// Returns the largest number of bytes of the machine's memory that were dirty or under writeback,
+/// sampled until `stop` is set.
+pub(super) fn most_dirty(stop: &AtomicBool) -> Option<u64> {
+    let mut most = dirty_bytes()?;
     while !stop.load(Ordering::Relaxed) {
-        sleep(LOOK_EVERY);
-        most = most.max(waiting_bytes()?);
+        sleep(SAMPLE_EVERY);
+        most = most.max(dirty_bytes()?);
     }
     Some(most)
 }

@@ -1,132 +1,220 @@
-//! What writers who want to be quick wait for while bulk data is written beside them.
+//! Measures the latencies of small writes during bulk writes.
 //!
-//! A backup, a copy, an export: somebody writes gigabytes, and the kernel lets it fill memory. Then
-//! all of it goes to the device at once, and everybody else who writes waits. This measures two
-//! who write little, one that syncs each record and one that only overwrites pages in memory,
-//! while a third writes bulk data: as it comes, at the pace of [`haul_disk::Pacer`], and past the
-//! page cache. The rate of the bulk data is told beside it; its time ends when all of it is on the
-//! medium.
+//! A backup or a copy writes gigabytes, and the kernel lets it fill memory with dirty pages. Then
+//! writeback saturates the device, and other writers stall. This benchmark measures two foreground
+//! writers, one that syncs each record and one that overwrites pages in the page cache, while a
+//! third writer writes bulk data: unpaced, paced by [`haul_disk::Pacer`], and with `O_DIRECT`. The
+//! rate of the bulk data includes its final sync.
 //!
 //! # Sources
-//! \[Morton06\] for pacing; \[HdrHistogram\] for latencies: a stall counts for all writes that
-//! would have come meanwhile.
+//! \[Morton06\] on pacing; \[HdrHistogram\] on correcting for coordinated omission.
 
 mod bulk;
 mod dirty;
 mod foreground;
-mod plan;
-mod rows;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use haul_disk::{Disk, WINDOW_BYTES};
+use haul_disk::{Disk, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
+use haul_measure::{Result, Watcher, load, turns};
+use haul_units::parse_time;
 
-use crate::error::{Error, Result};
-use crate::host::{Host, load};
-use crate::report::Report;
-use crate::rounds::turns;
-use crate::watch::Watcher;
+use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::host::Host;
+use crate::options::{rounds, size};
+use crate::reads::joined;
+use crate::report::{Column, Report};
 use crate::write_modes::VirtualDisk;
-use crate::write_modes::place::Place;
-use bulk::BULK;
+use crate::write_modes::target_fs::TargetFs;
+use bulk::{BULK, Bulk, DIRECT_BYTES, Mode};
 use dirty::DirtyLimits;
 use foreground::{
-    OVERWRITE_EVERY, PAGES, RECORD_BYTES, RECORDS, SYNC_EVERY, Writer, Written, most_waiting,
+    Foreground, OVERWRITE_EVERY, PAGES, RECORD_BYTES, RECORDS, SYNC_EVERY, Writer, Written,
+    most_dirty,
 };
-use plan::{DIRECT_BYTES, Foreground, Way, ways};
-use rows::{BAR, COLUMNS, Round, Sum, ratios};
 
-/// What is measured.
-#[derive(Debug, Clone)]
+/// Options of `haul bench pacing`.
+#[derive(Debug, Clone, clap::Parser)]
 pub struct Options {
-    /// The directory to measure in, or to make the virtual disks in.
+    /// Directory for the test files and the images of virtual disks
+    #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// File systems to make and measure one after the other, as root; none is `dir` itself.
-    pub virtual_disks: Vec<VirtualDisk>,
-    /// How much bulk data is written each time; rounded up to whole pieces of 4 MiB.
-    pub bulk_bytes: u64,
-    /// The windows of the pacer. Ratios are about the first one.
-    pub window_bytes: Vec<u64>,
-    /// How often each way is measured, in turn.
+    /// File systems to create in image files and measure instead: ext4, ext4-nojournal, xfs, btrfs
+    ///
+    /// Needs root. With a journal, a small sync may wait for the bulk data. Each request also passes
+    /// the file system of DIR, so times are comparable only with each other.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub virtual_disk: Vec<VirtualDisk>,
+    /// Bulk data of one measurement
+    ///
+    /// From about half of the kernel's dirty limit on, writers that never sync are throttled too.
+    /// The limit is a fifth of the available memory, or --dirty-limit.
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bulk_size)]
+    pub bulk: u64,
+    /// Windows of the pacer, 256KiB to 64MiB; ratios are of the first one
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4MiB")]
+    #[arg(value_parser = window_size)]
+    pub windows: Vec<u64>,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-    /// How long the foreground is measured without bulk data, each time.
+    /// Duration of the measurement without bulk data
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
     pub alone: Duration,
-    /// What the kernel's limit of dirty bytes is set to, as root, for as long as the bench takes;
-    /// its background limit to half of that. Everybody on the machine has it meanwhile.
-    pub dirty_limit_bytes: Option<u64>,
+    /// Dirty limit of the kernel during the benchmark; its background limit is half of it
+    ///
+    /// Needs root, and affects the whole machine. Both limits are restored at the end, also when
+    /// the program is killed.
+    #[arg(long, value_name = "SIZE", value_parser = dirty_limit)]
+    pub dirty_limit: Option<u64>,
 }
 
-impl Options {
-    /// The defaults, in `dir`.
-    #[must_use]
-    pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self {
-            dir: dir.into(),
-            virtual_disks: Vec::new(),
-            bulk_bytes: 2 << 30,
-            window_bytes: vec![WINDOW_BYTES],
-            rounds: 5,
-            alone: Duration::from_secs(2),
-            dirty_limit_bytes: None,
-        }
+fn bulk_size(text: &str) -> Result<u64, String> {
+    size(text, 4 << 20..=16 << 40, "4MiB to 16TiB")
+}
+
+fn window_size(text: &str) -> Result<u64, String> {
+    size(text, WINDOW_BYTES_MIN..=WINDOW_BYTES_MAX, "256KiB to 64MiB")
+}
+
+fn dirty_limit(text: &str) -> Result<u64, String> {
+    size(text, 1 << 20..=u64::MAX, "1MiB or more")
+}
+
+/// A foreground writer while bulk data is written in a mode.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Strategy {
+    foreground: Foreground,
+    mode: Mode,
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.mode.fmt(f)
     }
 }
 
-/// Measures. Everything it made is gone when it returns, and the kernel's limits are as they were,
+/// The results of a foreground writer and of the bulk writer in one round.
+#[derive(Debug, Clone)]
+struct Round {
+    written: Written,
+    bulk: Option<Bulk>,
+    dirty_bytes: Option<u64>,
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+const BAR: &str = "p999_us";
+
+/// The columns of the table. Latencies are those of the foreground writer; figures are medians of
+/// the rounds.
+const FIELDS: &[Field<Strategy, Round>] = &[
+    Field::label("foreground", "foreground", |strategy| strategy.foreground.name().into()),
+    Field::label("bulk", "bulk", |strategy| strategy.mode.name().into()),
+    Field::parameter(Column::number("window_mib", "window MiB", 2).ranked(4), |strategy| {
+        strategy.mode.window_bytes().map(|bytes| bytes as f64 / MIB).into()
+    }),
+    Field::median(Column::number("p50_us", "µs", 0), |r| r.written.latencies.percentile_us(50.0)),
+    Field::median(Column::number("p99_us", "p99 µs", 0).ranked(2), |round| {
+        round.written.latencies.percentile_us(99.0)
+    }),
+    Field::spread(Column::number("p999_us", "p99.9 µs", 0), 8, p999_us),
+    Field::total(Column::number("longest_us", "longest µs", 0).ranked(5), |rounds| {
+        rounds.iter().filter_map(|round| round.written.latencies.max_us()).reduce(f64::max)
+    }),
+    Field::total(Column::number("writes", "writes", 0).ranked(9), |rounds| {
+        Some(rounds.iter().map(|round| round.written.writes as f64).sum())
+    }),
+    Field::spread(Column::number("bulk_mib_per_s", "bulk MiB/s", 0), 7, bulk_rate),
+    Field::median(Column::number("waiting_mib", "dirty MiB", 0).ranked(3), |round| {
+        Some(round.dirty_bytes? as f64 / MIB)
+    }),
+    Field::median(Column::number("cached_percent", "% cached", 1).ranked(6), |round| {
+        Some(round.bulk?.cached? * 100.0)
+    }),
+];
+
+fn p999_us(round: &Round) -> Option<f64> {
+    round.written.latencies.percentile_us(99.9)
+}
+
+fn bulk_rate(round: &Round) -> Option<f64> {
+    let Bulk { bytes, time, .. } = round.bulk?;
+    Some(bytes as f64 / MIB / time.max(Duration::from_nanos(1)).as_secs_f64())
+}
+
+/// Runs the benchmark. All files are removed and the dirty limits restored when this returns, and
 /// also when the process is killed.
 ///
 /// # Errors
-/// [`Error::Cancelled`] when it was told to stop; a full disk; a virtual disk that cannot be made;
-/// no root, where [`Options::dirty_limit_bytes`] asks for it.
+/// Returns [`crate::Error::Cancelled`] if the watcher cancels, and an error if the disk is full, a
+/// virtual disk cannot be created, or [`Options::dirty_limit`] is set without root.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("pacing", Host::here(), COLUMNS, BAR);
-    let _limits = options.dirty_limit_bytes.map(DirtyLimits::set).transpose()?;
-    let ways = ways(&options.window_bytes);
-    let bytes = options.bulk_bytes.next_multiple_of(DIRECT_BYTES as u64);
+    let mut report = Report::new("pacing", Host::here(), columns(FIELDS), BAR);
+    let _limits = options.dirty_limit.map(DirtyLimits::set).transpose()?;
+    let bytes = options.bulk.next_multiple_of(DIRECT_BYTES as u64);
     report.notes.push(note(options, bytes));
     report.notes.extend(load());
-    let places = options.virtual_disks.len().max(1);
-    for number in 0..places {
-        let place = match options.virtual_disks.get(number) {
-            None => Place::below(&options.dir, &[BULK, RECORDS, PAGES])?,
-            Some(kind) => Place::on_virtual_disk(*kind, &options.dir, bytes)?,
+    let of = options.virtual_disk.len().max(1);
+    for number in 0..of {
+        let place = match options.virtual_disk.get(number) {
+            None => TargetFs::below(&options.dir, &[BULK, RECORDS, PAGES])?,
+            Some(kind) => TargetFs::on_virtual_disk(*kind, &options.dir, bytes)?,
         };
-        let mut sums = Vec::new();
-        sums.resize_with(ways.len(), Sum::default);
-        for turn in turns(options.rounds, ways.len()) {
-            let (way, sum) = (ways[turn.which], &mut sums[turn.which]);
-            let what = format!("{}: {way}", place.name);
-            watcher.step(number * turn.of + turn.done, turn.of * places, &what);
-            match bulk::not_here(&place, way) {
-                Some(why) => sum.cannot(why),
-                None => sum.add(one(&place, way, bytes, options.alone, watcher)?),
-            }
-        }
-        for which in 0..Foreground::ALL.len() {
-            let rows = ways.iter().zip(&sums).map(|(way, sum)| (sum, *way));
-            report.rows.extend(rows.map(|(sum, way)| sum.row(&place.name, way, which, bytes)));
-        }
+        let stage = Stage { name: &place.name, number, of, rounds: options.rounds, watcher };
+        let contest = measure_on(&place, &stage, options, bytes)?;
+        contest.report(&mut report, &place.name, |it| it.foreground.name().to_owned());
         report.host.storage.push(place.facts.clone());
-        for (name, ratio) in ratios(&ways, &sums, bytes) {
-            let name = if places > 1 { format!("{}_{name}", place.name) } else { name };
-            report.ratios.insert(name, ratio);
-        }
+        let prefix = if of > 1 { format!("{}_", place.name) } else { String::new() };
+        add_ratios(&contest, &prefix, &mut report);
     }
     Ok(report)
 }
 
+fn contest(modes: &[Mode]) -> Contest<Strategy, Round> {
+    let rows = Foreground::ALL
+        .into_iter()
+        .flat_map(|foreground| modes.iter().map(move |mode| Strategy { foreground, mode: *mode }));
+    Contest::new(FIELDS, rows)
+}
+
+fn measure_on(
+    place: &TargetFs,
+    stage: &Stage<'_>,
+    options: &Options,
+    bytes: u64,
+) -> Result<Contest<Strategy, Round>> {
+    let modes = Mode::all(&options.windows);
+    let mut contest = contest(&modes);
+    for turn in turns(options.rounds, modes.len()) {
+        let mode = modes[turn.which];
+        stage.step(turn, &mode)?;
+        let outcomes = match bulk::obstacle(place, mode) {
+            Some(reason) => [(); 2].map(|()| Outcome::Skipped(reason.to_owned())),
+            None => {
+                measure(place, mode, bytes, options.alone, stage.watcher)?.map(Outcome::Measured)
+            }
+        };
+        for (number, outcome) in outcomes.into_iter().enumerate() {
+            contest.record(number * modes.len() + turn.which, outcome);
+        }
+    }
+    Ok(contest)
+}
+
 fn note(options: &Options, bytes: u64) -> String {
     format!(
-        "Rounds: {}, each way in turn, each with {} MiB of bulk data in pieces of 1 MiB (direct: 4 MiB) \
-         into a new file; its time ends with a sync. Beside it one thread appends {RECORD_BYTES} B and \
-         syncs every {} ms, and one overwrites a page in memory every {} ms; who is late writes at once, \
-         and a stall counts for all writes that would have come meanwhile. Numbers are medians of the \
-         rounds; the longest is that of all. Dirty is the most that was dirty or on its way on the \
-         whole machine. Limits: {}. A ratio \"a_vs_b\" is a's number over b's: lower is better for \
-         p99.9, higher for the rate; without \"overwrite\" it is about the one that syncs.",
+        "{} interleaved rounds, each with {} MiB of bulk data in writes of 1 MiB (direct: 4 MiB) to \
+         a new file, synced at the end. Meanwhile one thread appends {RECORD_BYTES} B and syncs every \
+         {} ms, and one overwrites a cached page every {} ms; a late writer writes at once, and a \
+         stall counts for all writes it delayed. Numbers are medians of the rounds; the longest is \
+         that of all. Dirty: the most dirty and writeback memory of the machine. Limits: {}. A ratio \
+         \"a_vs_b\" is a divided by b: lower is better for p99.9, higher for the rate; without \
+         \"overwrite\" it is of the writer that syncs.",
         options.rounds,
         bytes >> 20,
         SYNC_EVERY.as_millis(),
@@ -135,25 +223,25 @@ fn note(options: &Options, bytes: u64) -> String {
     )
 }
 
-/// One turn of one way, with files of its own.
-fn one(
-    place: &Place,
-    way: Way,
+/// Measures a mode once, and returns a round for each foreground writer.
+fn measure(
+    place: &TargetFs,
+    mode: Mode,
     bytes: u64,
     alone: Duration,
     watcher: &dyn Watcher,
-) -> Result<Round> {
-    let [syncing, overwriting] = Foreground::ALL.map(|what| Writer::new(place, what));
+) -> Result<[Round; 2]> {
+    let [syncing, overwriting] = Foreground::ALL.map(|foreground| Writer::new(place, foreground));
     let (syncing, overwriting) = (syncing?, overwriting?);
     place.settle()?;
     let stop = AtomicBool::new(false);
-    let (bulk, first, second, waiting_bytes) = thread::scope(|scope| {
+    let (bulk, first, second, dirty_bytes) = thread::scope(|scope| {
         let first = scope.spawn(|| syncing.run(&stop));
         let second = scope.spawn(|| overwriting.run(&stop));
-        let most = scope.spawn(|| most_waiting(&stop));
-        let bulk = bulk::write(place, way, bytes, alone, watcher);
+        let most = scope.spawn(|| most_dirty(&stop));
+        let bulk = bulk::write(place, mode, bytes, alone, watcher);
         stop.store(true, Ordering::Relaxed);
-        (bulk, first.join(), second.join(), most.join())
+        (bulk, joined(first), joined(second), joined(most))
     });
     for name in [BULK, RECORDS, PAGES] {
         match place.disk.remove(name) {
@@ -162,9 +250,107 @@ fn one(
         }
     }
     place.settle()?;
-    let ended = |joined: thread::Result<Result<Written>>| {
-        joined.unwrap_or_else(|_panic| Err(Error::Missing("a writer ended early".into())))
+    let bulk = bulk?;
+    Ok([first?, second?].map(|written| Round { written, bulk, dirty_bytes }))
+}
+
+/// Adds the 99.9th percentiles of both writers and the rate of the bulk data, relative to unpaced
+/// bulk data. If there are several windows, only the first one counts.
+fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, report: &mut Report) {
+    let strategy = |foreground, name| {
+        let strategies = contest.entries.iter().map(|entry| entry.strategy);
+        strategies.into_iter().find(|it| it.foreground == foreground && it.mode.name() == name)
     };
-    let waiting_bytes = waiting_bytes.ok().flatten();
-    Ok(Round { bulk: bulk?, written: [ended(first)?, ended(second)?], waiting_bytes })
+    let modes = [("paced", "paced"), ("dropping", "paced, dropped"), ("direct", "direct")];
+    for (key, name) in modes {
+        let ratio = |foreground, figure| {
+            let unpaced = strategy(foreground, Mode::Unpaced.name())?;
+            contest.ratio(&strategy(foreground, name)?, &unpaced, figure)
+        };
+        for (what, ratio) in [
+            ("p999", ratio(Foreground::Syncing, p999_us)),
+            ("overwrite_p999", ratio(Foreground::Overwriting, p999_us)),
+            ("bulk_rate", ratio(Foreground::Syncing, bulk_rate)),
+        ] {
+            report.ratio(format!("{prefix}{key}_{what}_vs_unpaced"), ratio);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Mode = Mode::Paced { window_bytes: 1 << 19 };
+
+    /// Records a round of both writers, with times in microseconds and milliseconds.
+    fn record(
+        contest: &mut Contest<Strategy, Round>,
+        which: usize,
+        us: [u64; 2],
+        bulk_ms: Option<u64>,
+    ) {
+        let modes = contest.entries.len() / 2;
+        for (number, us) in us.into_iter().enumerate() {
+            let mut written = Written { writes: 100, ..Written::default() };
+            (0..100).for_each(|_| written.latencies.record(Duration::from_micros(us)));
+            let bulk = bulk_ms.map(|ms| Bulk {
+                bytes: 100 << 20,
+                time: Duration::from_millis(ms),
+                cached: Some(0.5),
+            });
+            let round = Round { written, bulk, dirty_bytes: Some(3 << 20) };
+            contest.record(number * modes + which, Outcome::Measured(round));
+        }
+    }
+
+    fn report(contest: &Contest<Strategy, Round>) -> Report {
+        let mut report = Report::new("pacing", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "ext4", |it| it.foreground.name().to_owned());
+        report
+    }
+
+    #[test]
+    fn rows_have_medians_of_the_rounds() {
+        let mut contest = contest(&[WINDOW]);
+        record(&mut contest, 0, [100, 1], Some(1000));
+        record(&mut contest, 0, [9000, 2], Some(500));
+        record(&mut contest, 0, [200, 3], Some(2000));
+        let report = report(&contest);
+        for (key, expected) in [
+            ("window_mib", 0.5),
+            ("p999_us", 200.0),
+            ("p999_us_max", 9000.0),
+            ("longest_us", 9000.0),
+            ("writes", 300.0),
+            ("bulk_mib_per_s", 100.0),
+            ("bulk_mib_per_s_min", 50.0),
+            ("waiting_mib", 3.0),
+            ("cached_percent", 50.0),
+        ] {
+            let got = report.value(&report.rows[0], key).unwrap().number().unwrap();
+            assert!((got / expected - 1.0).abs() < 2e-3, "{key}: {got}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_relative_to_unpaced_with_the_first_window() {
+        let second = Mode::Paced { window_bytes: 1 << 20 };
+        let mut contest = contest(&[Mode::Alone, Mode::Unpaced, WINDOW, second, Mode::Direct]);
+        record(&mut contest, 0, [1, 1], None);
+        record(&mut contest, 1, [1000, 10], Some(1000));
+        record(&mut contest, 2, [100, 5], Some(1250));
+        record(&mut contest, 3, [7, 7], Some(7));
+        contest.record(9, Outcome::Skipped("not supported".to_owned()));
+        let mut report = report(&contest);
+        add_ratios(&contest, "", &mut report);
+        let expected = [("bulk_rate", 0.8), ("overwrite_p999", 0.5), ("p999", 0.1)];
+        assert_eq!(report.ratios.len(), expected.len(), "{:?}", report.ratios);
+        for ((name, got), (what, ratio)) in report.ratios.iter().zip(expected) {
+            assert_eq!(*name, format!("paced_{what}_vs_unpaced"));
+            assert!((got / ratio - 1.0).abs() < 3e-3, "{name}: {got}");
+        }
+        assert_eq!(report.rows[9].state.as_deref(), Some("not supported"));
+        assert_eq!(report.value(&report.rows[5], "bulk_mib_per_s").unwrap().number(), None);
+    }
 }

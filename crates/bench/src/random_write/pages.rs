@@ -1,51 +1,38 @@
-//! Durable writes of random pages: a page file, and plain files that sync each write.
+//! Writes random pages durably: with a page file, and with plain files that sync each write.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_disk::{AlignedBuf, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, write_full};
-use haul_disk_sim::Random;
 use haul_sorted_write::{PageFile, PageFileOptions};
+use haul_testing::Random;
 
 use crate::log::{Contender, Counts, Failure};
+use crate::named::named;
 
-/// The file, and the directory of the log of a page file.
+/// The names of the file, and of the directory for the log of a page file.
 const NAME: &str = "pages";
 const LOG: &str = "pages.log";
 
-/// Who is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
-    /// The page file of this project.
-    PageFile,
-    /// `pwrite` through the page cache, and `fdatasync`, each writer for itself.
-    Buffered,
-    /// The same past the page cache.
-    Direct,
-    /// One call: past the page cache, with `O_DSYNC`.
-    DirectDsync,
-    /// What the disk allows a log in which all writers always share a sync: one thread writes as
-    /// many pages as there are writers on end, in one such call, and does nothing else.
-    Floor,
-}
-
-impl Who {
-    pub(super) const ALL: [Self; 5] =
-        [Self::PageFile, Self::Buffered, Self::Direct, Self::DirectDsync, Self::Floor];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::PageFile => "page-file",
-            Self::Buffered => "pwrite-fdatasync",
-            Self::Direct => "direct-fdatasync",
-            Self::DirectDsync => "direct-dsync",
-            Self::Floor => "floor",
-        }
+named! {
+    /// The method by which pages are written.
+    pub(super) enum Writer {
+        /// The page file of Haul.
+        PageFile = "page-file",
+        /// Each thread writes with `pwrite` through the page cache and syncs with `fdatasync`.
+        Buffered = "pwrite-fdatasync",
+        /// Each thread writes with `O_DIRECT` and syncs with `fdatasync`.
+        Direct = "direct-fdatasync",
+        /// Each thread writes with `O_DIRECT` and `O_DSYNC`, in one call.
+        DirectDsync = "direct-dsync",
+        /// The limit of a log that shares each sync among all writers: one thread writes as many
+        /// consecutive pages as there are writers with each `O_DSYNC` call.
+        Floor = "floor",
     }
 }
 
-/// Where each writer writes next: everywhere alike, another way for each writer.
+/// A sequence of pseudo-random page numbers for each writer, uniformly distributed.
 #[derive(Debug)]
 pub struct Places {
     next: Vec<AtomicU64>,
@@ -53,14 +40,14 @@ pub struct Places {
 }
 
 impl Places {
-    /// Places for so many writers in a file of so many pages.
+    /// Creates the sequences for `writers` threads in a file of `pages` pages.
     #[must_use]
     pub fn new(writers: usize, pages: u64) -> Self {
         let seed = |writer: usize| AtomicU64::new((writer as u64) << 40);
         Self { next: (0..writers).map(seed).collect(), pages: pages.max(1) }
     }
 
-    /// The number of the page this writer writes next.
+    /// Returns the number of the next page of a writer.
     #[must_use]
     pub fn next(&self, writer: usize) -> u64 {
         let number = self.next[writer].fetch_add(1, Ordering::Relaxed);
@@ -68,8 +55,8 @@ impl Places {
     }
 }
 
-/// The same file for all, written whole before: 256 KiB at a time.
-fn make(disk: &OsDisk, pages: u64) -> Result<(), Failure> {
+/// Creates the file, and writes all of it in chunks of 256 KiB.
+fn create(disk: &OsDisk, pages: u64) -> Result<(), Failure> {
     let file = disk.create(NAME, Open { direct: true, ..Open::default() })?;
     let mut chunk = AlignedBuf::zeroed(64 * PAGE_BYTES);
     chunk.fill(0x5a);
@@ -86,27 +73,29 @@ fn make(disk: &OsDisk, pages: u64) -> Result<(), Failure> {
 
 /// Opens a contender in an empty directory.
 pub(super) fn open(
-    who: Who,
+    writer: Writer,
     dir: &Path,
     writers: usize,
     pages: u64,
     options: &PageFileOptions,
 ) -> Result<Box<dyn Contender>, Failure> {
     let disk = OsDisk::open(dir)?;
-    make(&disk, pages)?;
+    create(&disk, pages)?;
     let places = Places::new(writers, pages);
-    let open = match who {
-        Who::PageFile => {
+    let open = match writer {
+        Writer::PageFile => {
             std::fs::create_dir(dir.join(LOG))?;
             let log: Arc<dyn Disk> = Arc::new(OsDisk::open(dir.join(LOG))?);
             let (file, _) = PageFile::open(&disk, NAME, &log, options.clone())?;
             return Ok(Box::new(Paged { file, places, log_bytes_max: options.log_bytes_max }));
         }
-        Who::Buffered => Open::default(),
-        Who::Direct => Open { direct: true, ..Open::default() },
-        Who::DirectDsync | Who::Floor => Open { direct: true, dsync: true, ..Open::default() },
+        Writer::Buffered => Open::default(),
+        Writer::Direct => Open { direct: true, ..Open::default() },
+        Writer::DirectDsync | Writer::Floor => {
+            Open { direct: true, dsync: true, ..Open::default() }
+        }
     };
-    if who == Who::Floor {
+    if writer == Writer::Floor {
         let next = Mutex::new((0, AlignedBuf::zeroed(writers * PAGE_BYTES)));
         return Ok(Box::new(Floor { file: disk.open(NAME, open)?, pages, next }));
     }
@@ -127,11 +116,10 @@ impl Contender for Paged {
         Ok(())
     }
 
-    /// Enough for the log to have used its segments once.
+    /// Writes twice the maximum length of the log, so that all its segments were used before.
     fn warm_up(&self) -> Result<(), Failure> {
         let mut last = None;
         let (record, pages) = ([0x5a; PAGE_BYTES], self.file.bytes() / PAGE_BYTES as u64);
-        // Twice what is there at once.
         for number in 0..self.log_bytes_max / PAGE_BYTES as u64 {
             last = Some(self.file.write(number % pages * PAGE_BYTES as u64, &record)?);
         }
@@ -151,10 +139,10 @@ impl Contender for Paged {
 
 struct Plain {
     file: Arc<dyn File>,
-    /// Each write is followed by a sync.
+    /// `true` if a sync follows each write.
     syncs: bool,
     places: Places,
-    /// Direct writes need aligned memory.
+    /// One aligned buffer per writer, for direct writes.
     buffers: Vec<Mutex<AlignedBuf>>,
 }
 
@@ -177,7 +165,7 @@ struct Floor {
 }
 
 impl Contender for Floor {
-    /// Driven by one writer; the pages of all are in each call.
+    /// Writes one page for each writer in one call; only one thread calls this.
     fn append(&self, _writer: usize, record: &[u8]) -> Result<(), Failure> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let (page, buffer) = &mut *next;
@@ -197,11 +185,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_contender_writes_the_pages_of_each_writer_and_all_are_in_their_place_in_the_end() {
-        for who in Who::ALL.into_iter().filter(|who| *who != Who::Floor) {
+    fn all_methods_write_the_pages_of_each_writer() {
+        for method in Writer::ALL.into_iter().filter(|method| *method != Writer::Floor) {
             let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
             let options = PageFileOptions { log_bytes_max: 8 << 20, ..PageFileOptions::default() };
-            let contender = open(who, dir.path(), 2, 64, &options).unwrap();
+            let contender = open(method, dir.path(), 2, 64, &options).unwrap();
             for n in 1..=40 {
                 contender.append(0, &[n; PAGE_BYTES]).unwrap();
                 contender.append(1, &[n + 100; PAGE_BYTES]).unwrap();
@@ -215,15 +203,15 @@ mod tests {
                     expected[at..at + PAGE_BYTES].fill(filling);
                 }
             }
-            assert!(std::fs::read(dir.path().join(NAME)).unwrap() == expected, "{who:?}");
+            assert!(std::fs::read(dir.path().join(NAME)).unwrap() == expected, "{method:?}");
         }
     }
 
     #[test]
-    fn the_floor_writes_a_page_for_each_writer_at_once_and_begins_anew_at_the_end() {
+    fn floor_writes_a_page_per_writer_and_wraps_at_the_end() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let options = PageFileOptions::default();
-        let floor = open(Who::Floor, dir.path(), 3, 10, &options).unwrap();
+        let floor = open(Writer::Floor, dir.path(), 3, 10, &options).unwrap();
         (1..=4).for_each(|n| floor.append(0, &[n; PAGE_BYTES]).unwrap());
         let pages = std::fs::read(dir.path().join(NAME)).unwrap();
         let first: Vec<_> = pages.chunks(PAGE_BYTES).map(|page| page[0]).collect();
@@ -231,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_go_to_other_pages_in_another_order_and_reach_all() {
+    fn writers_cover_all_pages_in_different_orders() {
         let places = Places::new(2, 100);
         let of = |writer| (0..2000).map(|_| places.next(writer)).collect::<Vec<_>>();
         let (one, two) = (of(0), of(1));

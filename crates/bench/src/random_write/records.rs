@@ -1,24 +1,24 @@
-//! What is written: records at random places, and an entry of the index for each. Pure.
+//! Generates records at random offsets, and an index entry for each. Performs no I/O.
 
 use std::ops::RangeInclusive;
 
-use haul_disk_sim::Random;
 use haul_sorted_write::plan::Entry;
+use haul_testing::Random;
 
-/// The lengths of a record.
+/// The range of the lengths of a record in bytes.
 pub(super) const RECORD_BYTES: RangeInclusive<u64> = 100..=4096;
 
-/// The length of an entry of the index.
+/// The length in bytes of an entry of the index.
 pub(super) const ENTRY_BYTES: usize = 64;
 
-/// A write: where, and how long.
+/// A record to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) offset: u64,
     pub(super) bytes: usize,
-    /// Where its entry goes in the index.
+    /// The offset of the record's entry in the index.
     pub(super) entry_at: u64,
-    /// What it consists of: another number for each record of each run.
+    /// The number whose bytes, repeated, are the content; it differs for each record of each run.
     pub(super) filling: u64,
 }
 
@@ -27,13 +27,13 @@ impl Record {
         self.offset + self.bytes as u64
     }
 
-    /// What a plan knows of it.
+    /// Returns the record as an entry of a write plan, with the number `number`.
     pub(super) fn as_entry(&self, number: u32) -> Entry {
         let bytes = u32::try_from(self.bytes).unwrap_or(u32::MAX);
         Entry { offset: self.offset, number, bytes }
     }
 
-    /// Its bytes, into the beginning of a buffer.
+    /// Fills the beginning of `buffer` with the content of the record, and returns it.
     pub(super) fn fill<'a>(&self, buffer: &'a mut [u8]) -> &'a [u8] {
         let bytes = &mut buffer[..self.bytes];
         for word in bytes.chunks_mut(8) {
@@ -51,7 +51,7 @@ impl Record {
     }
 }
 
-/// The records of a run, the same places for each run, and other bytes.
+/// Returns the records of a run; all runs have the same offsets but different bytes.
 pub(super) fn records(
     count: usize,
     file_bytes: u64,
@@ -74,15 +74,15 @@ pub(super) fn records(
     (0..count).map(record).collect()
 }
 
-/// Some of the records of which every byte must be there in the end: no later one is over them.
-pub(super) fn standing(records: &[Record], some: usize) -> Vec<Record> {
+/// Returns about `some` of the records that no later record overwrites.
+pub(super) fn not_overwritten(records: &[Record], some: usize) -> Vec<Record> {
     let step = (records.len() / some.max(1)).max(1);
     let picked = records.iter().enumerate().step_by(step);
-    let stands = |(number, record): &(usize, &Record)| {
+    let is_last = |(number, record): &(usize, &Record)| {
         let over = |later: &Record| later.offset < record.end() && record.offset < later.end();
         !records[number + 1..].iter().any(over)
     };
-    picked.filter(stands).map(|(_, record)| *record).collect()
+    picked.filter(is_last).map(|(_, record)| *record).collect()
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_write_other_bytes_to_the_same_places() {
+    fn runs_write_different_bytes_at_the_same_offsets() {
         let of = |run| records(2000, 1 << 30, 1 << 20, 7, run);
         let (one, two) = (of(1), of(2));
         let places = |run: &[Record]| run.iter().map(|r| (r.offset, r.bytes)).collect::<Vec<_>>();
@@ -107,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_record_is_over_is_not_looked_for() {
+    fn overwritten_records_are_not_verified() {
         let at = |offset| Record { offset, bytes: 100, entry_at: 0, filling: offset };
         let all = [at(0), at(200), at(250), at(400)];
-        assert_eq!(standing(&all, 4), [at(0), at(250), at(400)]);
-        assert_eq!(standing(&all, 1), [at(0)]);
-        assert!(standing(&[], 5).is_empty());
+        assert_eq!(not_overwritten(&all, 4), [at(0), at(250), at(400)]);
+        assert_eq!(not_overwritten(&all, 1), [at(0)]);
+        assert!(not_overwritten(&[], 5).is_empty());
     }
 }

@@ -1,36 +1,36 @@
-//! What the files of the tree are called, how long they are, and in which order they are written
-//! and removed. Pure.
+//! Determines the names and lengths of the files of a tree, and the order of writes and removals.
+//! Performs no I/O.
 
-use haul_disk_sim::Random;
+use haul_testing::Random;
 
 use crate::aging::{Aging, Step};
 
-/// The lengths of files lie between 2 to the power of these.
+/// The range of the lengths of files, as powers of two.
 const BYTES_LOG2: std::ops::Range<u64> = 10..17;
 
-/// A tree of some size.
+/// The parameters of a tree of files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     pub(super) files: usize,
     pub(super) dirs: usize,
-    /// How often half as many files were written, anywhere, and as many removed.
+    /// The number of times half of the files are replaced.
     pub(super) replacements: usize,
     pub(super) seed: u64,
 }
 
 impl Layout {
-    /// Which directory a file is in.
+    /// Returns the number of a file's directory.
     pub(super) fn dir_of(&self, file: u64) -> u64 {
         Random(self.seed ^ (file << 1)).number() % self.dirs.max(1) as u64
     }
 
-    /// What a file is called; the order of names has nothing to do with that of writing.
+    /// Returns the path of a file; the order of names differs from the order of writing.
     pub(super) fn path_of(&self, file: u64) -> String {
         let name = Random(self.seed.wrapping_add(file)).number();
         format!("{:03}/{name:016x}", self.dir_of(file))
     }
 
-    /// How long a file is: short ones and long ones alike, by orders of magnitude.
+    /// Returns the length of a file in bytes; each power of two is equally frequent.
     pub(super) fn bytes_of(&self, file: u64) -> usize {
         let mut random = Random(self.seed ^ !file);
         let log2 = BYTES_LOG2.start + random.below(BYTES_LOG2.end - BYTES_LOG2.start);
@@ -38,7 +38,7 @@ impl Layout {
         usize::try_from(whole + random.below(whole)).unwrap_or_default()
     }
 
-    /// What is done, one after the other; and the files that are there at the end.
+    /// Returns the steps that create the tree, and the numbers of the files that exist at the end.
     pub(super) fn steps(&self) -> (Vec<Step>, Vec<u64>) {
         let Self { files, replacements, seed, .. } = *self;
         Aging { files, replacements, seed }.steps(|file| self.dir_of(file))
@@ -54,7 +54,7 @@ mod tests {
     const LAYOUT: Layout = Layout { files: 500, dirs: 7, replacements: 6, seed: 3 };
 
     #[test]
-    fn what_is_there_at_the_end_is_what_was_written_and_not_removed() {
+    fn live_files_are_those_written_and_not_removed() {
         let (steps, live) = LAYOUT.steps();
         let (mut there, mut removed) = (BTreeSet::new(), 0);
         for step in &steps {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_tree_is_written_one_directory_after_the_other() {
+    fn fresh_tree_is_written_directory_by_directory() {
         let (steps, live) = Layout { replacements: 0, ..LAYOUT }.steps();
         let written: Vec<_> = steps
             .iter()

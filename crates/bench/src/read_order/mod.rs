@@ -1,205 +1,221 @@
-//! The order in which many small files are read from a spinning disk.
+//! Measures the orders in which many small files can be read from a spinning disk.
 //!
-//! A tree as years of use leave it is made on a simulated drive, and all of it read with nothing in
-//! memory: in the order of the directories, by inode, and by where the files are. What the drive
-//! was asked, how far its arm went and how long it took come from the simulator's own counters, so
-//! they do not depend on what else this machine does.
+//! The benchmark writes a tree to a simulated drive, ages it by replacing files, and reads it with
+//! cold caches: in directory order, by inode number, and by physical position. Requests, seeks and
+//! times are those of the simulator, so they do not depend on the load of this machine.
 //!
 //! # Sources
-//! \[Jacobson91\] for why order pays; `docs/spinning-disk.md` says what may be claimed from it.
+//! \[Jacobson91\] on the gain from sorting requests; `docs/spinning-disk.md` on the limits of the
+//! results.
 
 mod layout;
+mod options;
 mod order;
-mod rows;
 mod tree;
 
-use std::str::FromStr;
+use std::fmt;
 
-use haul_disk_sim::Parameters;
+use haul_measure::{Result, Watcher};
 
-use crate::error::Result;
+use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
-use crate::report::Report;
-use crate::rounds::turns;
-use crate::watch::Watcher;
+use crate::report::{Column, Report};
+pub use crate::simulated::Drive;
+pub use options::{FileSystem, Options};
 use order::Order;
-use rows::{BAR, COLUMNS, Sum};
-use tree::Tree;
+use tree::{Pass, Tree};
 
-/// A simulated drive, by its name.
-#[derive(Debug, Clone)]
-pub struct Drive(Parameters);
+/// An order of reading, with a number of threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Strategy {
+    order: Order,
+    threads: usize,
+}
 
-impl Drive {
-    /// All there are.
-    #[must_use]
-    pub fn all() -> Vec<Self> {
-        Parameters::all().into_iter().map(Self).collect()
-    }
-
-    pub(crate) fn parameters(&self) -> &Parameters {
-        &self.0
-    }
-
-    /// Its name, such as `travelstar-7k320`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.0.name
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} threads", self.order, self.threads)
     }
 }
 
-impl PartialEq for Drive {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
+const BAR: &str = "service_s";
+
+/// The columns of the table: times are by the clock of the drive; requests are counted as in
+/// `iostat -x`.
+const FIELDS: &[Field<Strategy, Pass>] = &[
+    Field::parameter(Column::number("threads", "threads", 0), |strategy| {
+        (strategy.threads as f64).into()
+    }),
+    Field::label("order", "order", |strategy| strategy.order.name().into()),
+    Field::spread(Column::number("service_s", "service s", 2), 8, service_s),
+    Field::median(Column::number("elapsed_s", "elapsed s", 2).ranked(5), |pass| pass.elapsed_s),
+    Field::median(Column::number("files_per_s", "files/s", 0).ranked(2), |pass| {
+        Some(pass.files as f64 / service_s(pass)?)
+    }),
+    Field::median(Column::number("seeks", "seeks", 0), |pass| Some(pass.requests.seeks as f64)),
+    Field::median(Column::number("travel_cylinders", "cylinders", 0), |pass| {
+        Some(pass.requests.seek_cylinders as f64)
+    }),
+    Field::median(Column::number("travel_gb", "GB passed over", 1).ranked(6), |pass| {
+        Some(pass.requests.seek_sectors as f64 * 512.0 / 1e9)
+    }),
+    Field::median(Column::number("requests", "requests", 0).ranked(1), reads),
+    Field::median(Column::number("read_bytes", "B read", 0).ranked(3), |pass| {
+        Some(read_kb(pass) * 1000.0)
+    }),
+    Field::median(Column::number("reads_per_s", "r/s", 0).ranked(4), |pass| {
+        Some(reads(pass)? / service_s(pass)?)
+    }),
+    Field::median(Column::number("read_kb_per_s", "rkB/s", 0).ranked(4), |pass| {
+        Some(read_kb(pass) / service_s(pass)?)
+    }),
+    Field::median(Column::number("request_kb", "rareq-sz kB", 1).ranked(5), |pass| {
+        Some(read_kb(pass) / reads(pass)?)
+    }),
+    Field::median(Column::number("request_ms", "ms each", 2).ranked(5), |pass| {
+        Some(service_s(pass)? * 1000.0 / reads(pass)?)
+    }),
+    Field::median(Column::number("busy_percent", "%util", 0).ranked(7), |pass| {
+        Some(100.0 * service_s(pass)? / pass.elapsed_s?)
+    }),
+];
+
+fn service_s(pass: &Pass) -> Option<f64> {
+    Some(pass.requests.service_ns() as f64 / 1e9)
 }
 
-impl FromStr for Drive {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let all = Self::all();
-        let names: Vec<_> = all.iter().map(|drive| drive.name().to_owned()).collect();
-        let found = all.into_iter().find(|drive| drive.name() == name);
-        found.ok_or_else(|| format!("there are {}", names.join(", ")))
-    }
+fn reads(pass: &Pass) -> Option<f64> {
+    Some(pass.requests.reads as f64)
 }
 
-/// A file system the tree can be on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileSystem {
-    /// ext4
-    Ext4,
-    /// xfs
-    Xfs,
+fn read_kb(pass: &Pass) -> f64 {
+    pass.requests.bytes_read as f64 / 1000.0
 }
 
-impl FileSystem {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-        }
-    }
-
-    /// Nothing is written out in the background while it is read.
-    fn mkfs_options(self) -> &'static [&'static str] {
-        match self {
-            Self::Ext4 => &["-q", "-F", "-E", "lazy_itable_init=1"],
-            Self::Xfs => &["-q", "-f"],
-        }
-    }
-
-    fn mount_options(self) -> &'static str {
-        match self {
-            Self::Ext4 => "noinit_itable",
-            Self::Xfs => "",
-        }
-    }
-}
-
-impl FromStr for FileSystem {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = [Self::Ext4, Self::Xfs].into_iter().find(|fs| fs.name() == name);
-        found.ok_or_else(|| "there are ext4, xfs".to_owned())
-    }
-}
-
-/// What is measured.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The drives, one after the other.
-    pub drives: Vec<Drive>,
-    /// What the tree is on.
-    pub file_system: FileSystem,
-    /// The size of the disk, in memory as far as it is written to.
-    pub disk_bytes: u64,
-    /// How many files the tree has.
-    pub files: usize,
-    /// In how many directories.
-    pub dirs: usize,
-    /// How often half as many files were written, in any directory, and as many removed. 0 is a
-    /// tree as it was unpacked.
-    pub replacements: usize,
-    /// Numbers of threads that read.
-    pub threads: Vec<usize>,
-    /// How often each is measured, in turn.
-    pub rounds: usize,
-    /// Seconds by the clock for each second of the drive; at 0 nobody waits, and the drive sees one
-    /// request at a time, more or less.
-    pub time_scale: f64,
-    /// The scheduler of the device.
-    pub scheduler: String,
-    /// Which tree.
-    pub seed: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            drives: Drive::all(),
-            file_system: FileSystem::Ext4,
-            disk_bytes: 16 << 30,
-            files: 2000,
-            dirs: 40,
-            replacements: 6,
-            threads: vec![1, 4],
-            rounds: 3,
-            time_scale: 0.1,
-            scheduler: "none".to_owned(),
-            seed: 1,
-        }
-    }
-}
-
-/// Measures. The disk is gone when this returns, and also when the process is killed.
+/// Runs the benchmark. The simulated disk is removed when this returns, and also when the process
+/// is killed.
 ///
 /// # Errors
-/// [`crate::Error::Missing`] without root or FUSE, [`crate::Error::Cancelled`] when it was told to
-/// stop, and when what was read is not what was written.
+/// Returns [`crate::Error::Missing`] without root or FUSE, [`crate::Error::Cancelled`] if the
+/// watcher cancels, and an error if bytes differ from those written.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("read-order", Host::here(), COLUMNS, BAR);
+    let mut report = Report::new("read-order", Host::here(), columns(FIELDS), BAR);
     report.notes.push(note(options));
-    let ways: Vec<_> = options
-        .threads
-        .iter()
-        .flat_map(|threads| Order::ALL.map(|order| (order, *threads)))
-        .collect();
-    let steps = options.drives.len() * options.rounds * ways.len();
-    for (number, drive) in options.drives.iter().enumerate() {
-        let done = number * options.rounds * ways.len();
-        watcher.step(done, steps, &format!("{}: making the tree", drive.name()));
+    for (number, drive) in options.drive.iter().enumerate() {
+        let name = drive.name();
+        watcher.step(number, options.drive.len(), &format!("{name}: writing the tree"));
         let tree = Tree::new(options, drive, watcher)?;
-        let mut sums = vec![Sum::default(); ways.len()];
-        for turn in turns(options.rounds, ways.len()) {
-            let (order, threads) = ways[turn.which];
-            let what = format!("{}: {}, {threads} threads", drive.name(), order.name());
-            watcher.step(done + turn.done, steps, &what);
-            watcher.check()?;
-            let reading = tree.read(order, threads, watcher)?;
-            sums[turn.which].add(&reading, tree.virtual_time(reading.elapsed));
-        }
-        let table = format!("{} (simulated), {}", drive.name(), options.file_system.name());
-        let rows = ways.iter().zip(&sums);
-        report.rows.extend(rows.map(|((order, threads), sum)| sum.row(&table, *order, *threads)));
-        let first = number == 0;
-        report.ratios.extend(rows::ratios(&ways, &sums, drive.name(), first));
+        let mut contest = contest(options);
+        let (of, rounds) = (options.drive.len(), options.rounds);
+        contest.run(&Stage { name, number, of, rounds, watcher }, |strategy| {
+            tree.read(strategy.order, strategy.threads, watcher).map(Outcome::Measured)
+        })?;
+        let table = format!("{name} (simulated), {}", options.fs);
+        contest.report(&mut report, &table, |strategy| strategy.threads.to_string());
+        add_ratios(&contest, if number == 0 { None } else { Some(name) }, &mut report);
     }
     Ok(report)
+}
+
+fn contest(options: &Options) -> Contest<Strategy, Pass> {
+    let orders = |threads: &usize| {
+        let threads = *threads;
+        Order::ALL.map(move |order| Strategy { order, threads })
+    };
+    Contest::new(FIELDS, options.threads.iter().flat_map(orders))
 }
 
 fn note(options: &Options) -> String {
     let Options { files, dirs, replacements, rounds, time_scale, scheduler, seed, .. } = options;
     format!(
-        "Simulated (docs/spinning-disk.md): {files} files of 1 to 128 KiB in {dirs} directories, written \
-         one directory after the other; then, {replacements} times, half as many written anywhere and as \
-         many removed (seed {seed}); on a disk of {} GiB, scheduler {scheduler}, {rounds} rounds in turn, nothing in memory before each. A row has all \
-         of it: directories, inodes, asking for places, and reading. Service is the time the drive \
-         was busy by its own clock; elapsed is by this machine's clock at a time scale of \
-         {time_scale}, given in seconds of the drive. Numbers are medians. A ratio \"a_vs_b\" is how \
-         many times less service a needs than b.",
-        options.disk_bytes >> 30
+        "Simulated (docs/spinning-disk.md): {files} files of 1 to 128 KiB in {dirs} directories, \
+         written directory by directory; then, {replacements} times, half as many written anywhere \
+         and as many removed (seed {seed}); a disk of {} GiB, scheduler {scheduler}, {rounds} \
+         interleaved rounds with cold caches. A row includes directories, inodes, extent queries \
+         and data. Service is the busy time of the drive by its own clock; elapsed is time by the \
+         clock at a time scale of {time_scale}, converted to seconds of the drive. Numbers are \
+         medians. A ratio \"a_vs_b\" is the service time of b divided by that of a.",
+        options.disk_size >> 30
     )
+}
+
+/// Adds the gains of physical order. The names of ratios have no suffix for the first drive and the
+/// first number of threads.
+fn add_ratios(contest: &Contest<Strategy, Pass>, drive: Option<&str>, report: &mut Report) {
+    let strategies = || contest.entries.iter().map(|entry| entry.strategy);
+    let first = strategies().next().map(|first| first.threads);
+    for physical in strategies().filter(|strategy| strategy.order == Order::Physical) {
+        for order in [Order::Unsorted, Order::Inode] {
+            let threads = physical.threads;
+            let mut name = format!("physical_vs_{order}");
+            if first != Some(threads) {
+                name += &format!("_{threads}t");
+            }
+            name += &drive.map(|drive| format!("_{drive}")).unwrap_or_default();
+            report.ratio(name, contest.ratio(&Strategy { order, threads }, &physical, service_s));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use haul_disk_sim::{Counters, ServiceTime};
+
+    use super::*;
+
+    fn pass(service_s: u64) -> Outcome<Pass> {
+        let service = ServiceTime { seek_ns: service_s * 1_000_000_000, ..ServiceTime::default() };
+        let requests = Counters {
+            reads: 50,
+            bytes_read: 1_000_000,
+            seeks: 40,
+            service,
+            ..Counters::default()
+        };
+        Outcome::Measured(Pass { files: 100, elapsed_s: Some(service_s as f64 * 2.0), requests })
+    }
+
+    #[test]
+    fn rows_have_the_figures_of_iostat_by_the_clock_of_the_drive() {
+        let mut contest = contest(&Options::parse_from([""]));
+        [10, 2, 5].into_iter().for_each(|seconds| contest.record(0, pass(seconds)));
+        let mut report = Report::new("read-order", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "t", |_| String::new());
+        for (key, expected) in [
+            ("service_s", 5.0),
+            ("service_s_min", 2.0),
+            ("service_s_max", 10.0),
+            ("elapsed_s", 10.0),
+            ("files_per_s", 20.0),
+            ("reads_per_s", 10.0),
+            ("read_kb_per_s", 200.0),
+            ("request_kb", 20.0),
+            ("request_ms", 100.0),
+            ("busy_percent", 50.0),
+        ] {
+            let number = report.value(&report.rows[0], key).unwrap().number().unwrap();
+            assert!((number - expected).abs() < 1e-9, "{key}: {number}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_service_times() {
+        let mut contest = contest(&Options::parse_from([""]));
+        for (which, seconds) in [217, 28, 19, 100, 20, 10].into_iter().enumerate() {
+            contest.record(which, pass(seconds));
+        }
+        let mut report = Report::new("read-order", Host::default(), columns(FIELDS), BAR);
+        add_ratios(&contest, None, &mut report);
+        let expected = [
+            ("physical_vs_unsorted", 217.0 / 19.0),
+            ("physical_vs_inode", 28.0 / 19.0),
+            ("physical_vs_unsorted_4t", 10.0),
+            ("physical_vs_inode_4t", 2.0),
+        ];
+        assert_eq!(report.ratios, expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
+        report.ratios.clear();
+        add_ratios(&contest, Some("drive"), &mut report);
+        assert!(report.ratios.keys().all(|name| name.ends_with("_drive")));
+    }
 }

@@ -1,4 +1,4 @@
-//! The files of a tree, in one order or another.
+//! Lists the files of a tree in several orders.
 
 use std::fs::{File, ReadDir, read_dir};
 use std::os::fd::OwnedFd;
@@ -6,29 +6,19 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
 use haul_disk::first_extent;
+use haul_measure::{Error, Result};
 
-use crate::error::{Error, Result};
+use crate::named::named;
 
-/// In which order files are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// As the directories tell them.
-    Unsorted,
-    /// By the number of the inode.
-    Inode,
-    /// By where the file begins on the device.
-    Physical,
-}
-
-impl Order {
-    pub(super) const ALL: [Self; 3] = [Self::Unsorted, Self::Inode, Self::Physical];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Unsorted => "unsorted",
-            Self::Inode => "inode",
-            Self::Physical => "physical",
-        }
+named! {
+    /// The order in which files are read.
+    pub(super) enum Order {
+        /// In the order in which `readdir` returns the files.
+        Unsorted = "unsorted",
+        /// By inode number.
+        Inode = "inode",
+        /// By position on the device.
+        Physical = "physical",
     }
 }
 
@@ -36,9 +26,8 @@ fn entries(dir: &Path) -> Result<ReadDir> {
     read_dir(dir).map_err(Error::other(format!("list {}", dir.display())))
 }
 
-/// All files two levels below `root`, in that order. Each directory is read once; to sort by inode
-/// takes nothing more, to sort by place opens every file, in the order of the inodes, and asks
-/// where it is.
+/// Returns the files two levels below `root` in an order. It reads each directory once; for
+/// physical order it also opens every file, in inode order, to query its first extent.
 pub(super) fn listed(root: &Path, order: Order) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for dir in entries(root)? {
@@ -55,16 +44,16 @@ pub(super) fn listed(root: &Path, order: Order) -> Result<Vec<PathBuf>> {
         files.sort_unstable_by_key(|(ino, _)| *ino);
     }
     if order == Order::Physical {
-        let placed = files.into_iter().map(|(_, path)| Ok((place(&path)?, path)));
+        let placed = files.into_iter().map(|(_, path)| Ok((position(&path)?, path)));
         files = placed.collect::<Result<_>>()?;
-        files.sort_by_key(|(place, _)| *place);
+        files.sort_by_key(|(position, _)| *position);
     }
     Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Where a file begins on the device; what is nowhere comes first.
-fn place(path: &Path) -> Result<u64> {
+/// Returns the position of a file's first extent on the device; 0 if it has none.
+fn position(path: &Path) -> Result<u64> {
     let file = File::open(path).map_err(Error::other(format!("open {}", path.display())))?;
     let extent = first_extent(&OwnedFd::from(file))?;
-    Ok(extent.and_then(|extent| extent.place()).unwrap_or(0))
+    Ok(extent.and_then(|extent| extent.device_offset()).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! The tree on a simulated disk: made once, read again and again with nothing in memory.
+//! A tree on a simulated disk, which is written once and read with cold caches.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -7,32 +7,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_disk_sim::{Counters, Mounted, Options as DiskOptions, SpinningDisk};
+use haul_disk_sim::Counters;
+use haul_measure::{Error, Result, Watcher};
 
 use super::layout::Layout;
+use super::options::{FileSystem, Options};
 use super::order::{Order, listed};
-use super::{Drive, FileSystem, Options};
 use crate::aging::Step;
-use crate::error::{Error, Result};
-use crate::watch::Watcher;
+use crate::reads::joined;
+use crate::simulated::{Drive, Format, SimulatedDisk};
 
-/// A disk with the tree on it.
+/// A simulated disk that contains the tree.
 pub(super) struct Tree {
-    disk: SpinningDisk,
-    fs: FileSystem,
-    time_scale: f64,
-    expected: Sum,
+    disk: SimulatedDisk<'static>,
+    expected: Checksum,
 }
 
-/// What reading came to: the same whatever the order.
+/// A checksum of files that does not depend on their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sum {
+struct Checksum {
     files: u64,
     bytes: u64,
     stamps: u64,
 }
 
-impl Sum {
+impl Checksum {
     fn add(&mut self, other: &Self) {
         self.files += other.files;
         self.bytes += other.bytes;
@@ -40,85 +39,68 @@ impl Sum {
     }
 }
 
-/// One time all files were read.
+/// One pass over all files.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
+pub(super) struct Pass {
     pub(super) files: u64,
-    /// By the clock, from the first directory to the last byte.
-    pub(super) elapsed: Duration,
-    /// What the drive was asked meanwhile.
-    pub(super) asked: Counters,
+    /// The time in seconds of the drive from reading the first directory until the last byte;
+    /// `None` if requests take no time.
+    pub(super) elapsed_s: Option<f64>,
+    /// The requests to the drive during the pass.
+    pub(super) requests: Counters,
 }
 
-fn missing(why: String) -> Error {
-    let advice = "a simulated disk needs root, /dev/fuse, losetup and the file system's mkfs";
-    Error::Missing(format!("{why}; {advice}"))
-}
-
-/// The first bytes of a file say which one it is.
+/// Returns the content of a file: its number as 8 bytes, repeated.
 fn content(file: u64, bytes: usize) -> Vec<u8> {
     let mut content = file.to_le_bytes().repeat(bytes / 8 + 1);
     content.truncate(bytes);
     content
 }
 
+/// Returns options that format without background initialization, which would disturb the reads.
+fn format(file_system: FileSystem) -> Format<'static> {
+    let (mkfs_options, mount_options): (&[&str], _) = match file_system {
+        FileSystem::Ext4 => (&["-q", "-F", "-E", "lazy_itable_init=1"], "noinit_itable"),
+        FileSystem::Xfs => (&["-q", "-f"], ""),
+    };
+    Format { file_system: file_system.name(), mkfs_options, mount_options }
+}
+
 impl Tree {
-    /// Starts a disk and makes the tree on it; that costs no time of the drive.
+    /// Starts a simulated disk and writes the tree to it; the writes take no time of the drive.
     pub(super) fn new(options: &Options, drive: &Drive, watcher: &dyn Watcher) -> Result<Self> {
-        let mut disk = DiskOptions::new(drive.0.clone(), options.disk_bytes);
-        disk.time_scale = options.time_scale;
-        disk.scheduler.clone_from(&options.scheduler);
-        let disk = SpinningDisk::start(&disk).map_err(missing)?;
-        disk.set_time_scale(0.0).map_err(missing)?;
-        let fs = options.file_system;
-        disk.make(fs.name(), fs.mkfs_options()).map_err(missing)?;
-        let Options { files, dirs, replacements, seed, .. } = *options;
+        let Options { files, dirs, replacements, seed, time_scale, .. } = *options;
+        let format = format(options.fs);
+        let scheduler = &options.scheduler;
+        let disk = SimulatedDisk::new(drive, options.disk_size, time_scale, scheduler, format)?;
         let layout = Layout { files, dirs, replacements, seed };
-        let mounted = disk.mount(fs.name(), fs.mount_options()).map_err(missing)?;
-        let expected = age(&layout, &mounted.path(), watcher);
-        drop(mounted);
-        disk.set_time_scale(options.time_scale).map_err(missing)?;
-        Ok(Self { disk, fs, time_scale: options.time_scale, expected: expected? })
+        let expected = disk.untimed(|disk| age(&layout, &disk.mount()?.path(), watcher))?;
+        Ok(Self { disk, expected })
     }
 
-    /// Reads all files in an order, by several threads, with nothing in memory before.
-    pub(super) fn read(
-        &self,
-        order: Order,
-        threads: usize,
-        watcher: &dyn Watcher,
-    ) -> Result<Reading> {
-        self.disk.forget_cached().map_err(missing)?;
-        let mounted = self.mount()?;
+    /// Reads all files in an order with several threads and cold caches.
+    pub(super) fn read(&self, order: Order, threads: usize, watcher: &dyn Watcher) -> Result<Pass> {
+        let mounted = self.disk.mount_cold()?;
         let before = self.disk.counters();
         let started = Instant::now();
         let files = listed(&mounted.path(), order)?;
-        let sum = read_all(&files, threads, watcher)?;
-        let elapsed = started.elapsed();
-        let asked = self.disk.counters().since(&before);
-        if sum != self.expected {
-            let why = format!("read {sum:?} in place of {:?}", self.expected);
-            return Err(Error::other("trust what was read")(std::io::Error::other(why)));
+        let found = read_all(&files, threads, watcher)?;
+        let elapsed_s = self.disk.drive_seconds(started.elapsed());
+        let requests = self.disk.counters().since(&before);
+        if found != self.expected {
+            let why = format!("read {found:?}, expected {:?}", self.expected);
+            return Err(Error::other("verify the bytes read")(std::io::Error::other(why)));
         }
-        Ok(Reading { files: sum.files, elapsed, asked })
-    }
-
-    /// Time by the drive for time by the clock; `None` where nobody waits.
-    pub(super) fn virtual_time(&self, elapsed: Duration) -> Option<Duration> {
-        (self.time_scale > 0.0).then(|| elapsed.div_f64(self.time_scale))
-    }
-
-    fn mount(&self) -> Result<Mounted<'_>> {
-        self.disk.mount(self.fs.name(), self.fs.mount_options()).map_err(missing)
+        Ok(Pass { files: found.files, elapsed_s, requests })
     }
 }
 
-/// Carries out the steps of a layout; what reading must come to.
-fn age(layout: &Layout, root: &Path, watcher: &dyn Watcher) -> Result<Sum> {
+/// Executes the steps of a layout; returns the checksum of the remaining files.
+fn age(layout: &Layout, root: &Path, watcher: &dyn Watcher) -> Result<Checksum> {
     let (steps, live) = layout.steps();
     for dir in 0..layout.dirs {
         let path = root.join(format!("{dir:03}"));
-        std::fs::create_dir(&path).map_err(Error::other("make a directory of the tree"))?;
+        std::fs::create_dir(&path).map_err(Error::other("create a directory of the tree"))?;
     }
     let top = File::open(root).map_err(Error::other("open the tree"))?;
     for step in steps {
@@ -129,23 +111,23 @@ fn age(layout: &Layout, root: &Path, watcher: &dyn Watcher) -> Result<Sum> {
             Step::Remove(file) => std::fs::remove_file(root.join(layout.path_of(file))),
             Step::Sync => rustix::fs::syncfs(&top).map_err(Into::into),
         }
-        .map_err(Error::other("make the tree"))?;
+        .map_err(Error::other("write the tree"))?;
     }
-    let mut sum = Sum::default();
+    let mut sum = Checksum::default();
     for file in live {
-        sum.add(&Sum { files: 1, bytes: layout.bytes_of(file) as u64, stamps: file });
+        sum.add(&Checksum { files: 1, bytes: layout.bytes_of(file) as u64, stamps: file });
     }
     Ok(sum)
 }
 
-fn read_all(files: &[PathBuf], threads: usize, watcher: &dyn Watcher) -> Result<Sum> {
+fn read_all(files: &[PathBuf], threads: usize, watcher: &dyn Watcher) -> Result<Checksum> {
     let next = AtomicUsize::new(0);
-    let stop = AtomicUsize::new(files.len());
+    let end = AtomicUsize::new(files.len());
     let reader = || {
-        let (mut sum, mut buffer) = (Sum::default(), Vec::new());
+        let (mut sum, mut buffer) = (Checksum::default(), Vec::new());
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(path) = files.get(index).filter(|_| index < stop.load(Ordering::Relaxed))
+            let Some(path) = files.get(index).filter(|_| index < end.load(Ordering::Relaxed))
             else {
                 return Ok(sum);
             };
@@ -156,14 +138,12 @@ fn read_all(files: &[PathBuf], threads: usize, watcher: &dyn Watcher) -> Result<
         let readers: Vec<_> = (0..threads).map(|_| scope.spawn(reader)).collect();
         while !readers.iter().all(thread::ScopedJoinHandle::is_finished) {
             if watcher.is_cancelled() {
-                stop.store(0, Ordering::Relaxed);
+                end.store(0, Ordering::Relaxed);
             }
             thread::sleep(Duration::from_millis(5));
         }
-        let mut sum = Sum::default();
-        for reader in readers {
-            let part: Result<Sum> =
-                reader.join().unwrap_or_else(|why| std::panic::resume_unwind(why));
+        let mut sum = Checksum::default();
+        for part in readers.into_iter().map(joined::<Result<Checksum>>) {
             sum.add(&part?);
         }
         watcher.check()?;
@@ -171,11 +151,11 @@ fn read_all(files: &[PathBuf], threads: usize, watcher: &dyn Watcher) -> Result<
     })
 }
 
-fn read_one(path: &Path, buffer: &mut Vec<u8>) -> Result<Sum> {
+fn read_one(path: &Path, buffer: &mut Vec<u8>) -> Result<Checksum> {
     buffer.clear();
     File::open(path)
         .and_then(|mut file| file.read_to_end(buffer))
         .map_err(Error::other(format!("read {}", path.display())))?;
     let stamp = buffer.first_chunk().copied().map_or(0, u64::from_le_bytes);
-    Ok(Sum { files: 1, bytes: buffer.len() as u64, stamps: stamp })
+    Ok(Checksum { files: 1, bytes: buffer.len() as u64, stamps: stamp })
 }

@@ -1,25 +1,21 @@
-//! Questions and answers through a relay: clients and backend, on one thread.
+//! Exchanges requests and answers through a relay, with clients and backend on one thread.
 
-use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::{SocketAddr, TcpListener};
+use std::time::Instant;
 
-use super::peer::{Peer, ROOM_BYTES, Side, Step};
-use super::traffic::Exchange;
-use crate::error::{Error, Result};
-use crate::net::poller::{Poller, Want};
-use crate::net::sample::Sample;
+use super::peer::{Peer, Progress, Role, buffer};
+use super::workload::Exchange;
+use crate::net::poller::{Poller, READ, WAIT_MAX, WRITE};
+use crate::net::sample::{Extent, Sample, measure};
+use crate::net::socket::{accept, connect, invalid};
 use crate::net::usage::Meter;
-use crate::net::window::{Load, Turn, Window};
-use crate::stats::Latencies;
-use crate::watch::Watcher;
+use haul_measure::{Result, Watcher};
 
-/// A relay through which nothing comes for so long has failed.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-const WAIT_MAX: Duration = Duration::from_millis(100);
-const LISTENER: u64 = u64::MAX;
+/// The token of the backend's listener in the poller.
+pub(super) const LISTENER: u64 = u64::MAX;
 
-/// The two ends of a relay.
+/// The two ends of a relay: the address to which clients connect, and the listener to which the
+/// relay connects.
 #[derive(Clone, Copy)]
 pub(super) struct Ends<'a> {
     pub(super) relay: SocketAddr,
@@ -27,229 +23,153 @@ pub(super) struct Ends<'a> {
     pub(super) watcher: &'a dyn Watcher,
 }
 
-impl Ends<'_> {
-    /// Who is ready, by token; nobody, for a moment, is no failure. `last` is when somebody was.
-    pub(super) fn ready(&self, poller: &mut Poller, last: &mut Instant) -> Result<Vec<u64>> {
-        let mut ready = Vec::new();
-        poller.wait(WAIT_MAX, &mut ready)?;
-        self.watcher.check()?;
-        if !ready.is_empty() {
-            *last = Instant::now();
-        } else if last.elapsed() > SILENCE_MAX {
-            let why = format!("nothing came through the relay for {SILENCE_MAX:?}");
-            let why = io::Error::new(ErrorKind::TimedOut, why);
-            return Err(Error::other("wait for an answer")(why));
-        }
-        Ok(ready)
+impl<'a> Ends<'a> {
+    /// Returns a poller with the backend's listener, after closing connections left by earlier
+    /// measurements.
+    pub(super) fn poller(&self) -> Result<Poller<'a>> {
+        while accept(self.backend)?.is_some() {}
+        let poller = Poller::new(self.watcher)?;
+        poller.add(self.backend, LISTENER, READ)?;
+        Ok(poller)
     }
 }
 
-/// When it is over.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Until {
-    Time(Load),
-    /// So many answers.
-    Done(u64),
+/// Returns the index of a connection from its token: tokens of clients are even, tokens of the
+/// backend are odd.
+pub(super) fn index(token: u64) -> usize {
+    usize::try_from(token / 2).unwrap_or(usize::MAX)
 }
 
 struct Client {
     peer: Peer,
     began: Instant,
-    /// It has its answer, and waits for the end of the connection.
-    heard: bool,
+    /// `true` if the answer is complete and only the close of the connection is missing.
+    answered: bool,
 }
 
-/// A load that is under way.
-pub(super) struct Talk<'a> {
+/// The clients and the backend of one relay.
+pub(super) struct Exchanges<'a> {
     ends: Ends<'a>,
     exchange: Exchange,
-    poller: Poller,
+    poller: Poller<'a>,
     clients: Vec<Option<Client>>,
     backends: Vec<Option<Peer>>,
-    next_number: u64,
-    done: u64,
-    /// All that were ever answered.
-    pub(super) answered: u64,
-    /// What has come, at both ends.
-    bytes: u64,
-    latencies: Latencies,
+    /// The number of connections made so far.
+    pub(super) connections: u64,
     stopping: bool,
-    last: Instant,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
-/// Whatever relays left behind: connections nobody will use.
-pub(super) fn drop_strays(listener: &TcpListener) -> Result<()> {
-    loop {
-        match listener.accept() {
-            Ok(stray) => drop(stray),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(Error::other("accept a connection")(error)),
-        }
-    }
-}
-
-impl<'a> Talk<'a> {
+impl<'a> Exchanges<'a> {
     pub(super) fn new(ends: Ends<'a>, exchange: Exchange) -> Result<Self> {
-        drop_strays(ends.backend)?;
-        let poller = Poller::new()?;
-        poller.add(ends.backend, LISTENER, Want::Read)?;
-        Ok(Self {
-            ends,
-            exchange,
-            poller,
-            clients: Vec::new(),
-            backends: Vec::new(),
-            next_number: 0,
-            done: 0,
-            answered: 0,
-            bytes: 0,
-            latencies: Latencies::default(),
-            stopping: false,
-            last: Instant::now(),
-            room: vec![0; ROOM_BYTES],
-        })
+        let poller = ends.poller()?;
+        let (clients, backends, buffer) = (Vec::new(), Vec::new(), buffer());
+        let (connections, stopping) = (0, false);
+        Ok(Self { ends, exchange, poller, clients, backends, connections, stopping, buffer })
     }
 
-    /// Asks and answers until it is over, and until nothing is on its way.
-    pub(super) fn run(&mut self, until: Until, meter: Meter) -> Result<Sample> {
-        let (load, answers) = match until {
-            Until::Time(load) => (load, u64::MAX),
-            Until::Done(answers) => {
-                (Load { settle: Duration::ZERO, measure: Duration::MAX }, answers)
-            }
-        };
-        let mut window = Window::new(load, meter);
+    /// Exchanges messages until `extent` ends the measurement, then waits until every request has
+    /// its answer.
+    pub(super) fn run(&mut self, extent: Extent, meter: Meter) -> Result<Sample> {
         self.stopping = false;
-        for at in 0..self.exchange.connections {
-            self.ask(at)?;
-        }
-        loop {
-            match window.turn(Instant::now()) {
-                Turn::GoOn if self.done < answers => {}
-                Turn::Begin => self.forget(),
-                // Of what takes longer than all the time there is, one counts at least.
-                Turn::End if self.done == 0 => {}
-                Turn::GoOn | Turn::End => break,
-            }
-            self.step()?;
-        }
-        let (done, bytes) = (self.done, self.bytes);
-        let latencies = std::mem::take(&mut self.latencies);
-        let sample = window.finish();
+        let mut first = 0..self.exchange.connections;
+        let sample = measure(extent, meter, |sample| {
+            first.try_for_each(|at| self.request(at, sample))?;
+            self.step(sample)
+        })?;
         self.stopping = true;
-        while self.clients.iter().flatten().any(|client| !client.heard) {
-            self.step()?;
+        while self.clients.iter().flatten().any(|client| !client.answered) {
+            self.step(&mut Sample::default())?;
         }
-        Ok(Sample { done, bytes, latencies, ..sample })
+        Ok(sample)
     }
 
-    fn forget(&mut self) {
-        (self.done, self.bytes, self.latencies) = (0, 0, Latencies::default());
-    }
-
-    fn step(&mut self) -> Result<()> {
-        for token in self.ends.ready(&mut self.poller, &mut self.last)? {
-            let at = usize::try_from(token / 2).unwrap_or(usize::MAX);
+    fn step(&mut self, sample: &mut Sample) -> Result<()> {
+        for token in self.poller.wait(WAIT_MAX)? {
             match token {
                 LISTENER => self.accept()?,
-                token if token.is_multiple_of(2) => self.drive_client(at)?,
-                _ => self.drive_backend(at)?,
+                token if token.is_multiple_of(2) => self.drive_client(index(token), sample)?,
+                _ => self.drive_backend(index(token), sample)?,
             }
         }
         Ok(())
     }
 
-    /// The next question of a client, on a connection of its own if it is not kept.
-    fn ask(&mut self, at: usize) -> Result<()> {
+    /// Sends the next request of a client, on a new connection if it has none.
+    fn request(&mut self, at: usize, sample: &mut Sample) -> Result<()> {
         let began = Instant::now();
         if self.clients.get(at).is_none_or(Option::is_none) {
-            let what = || format!("connect to the relay at {}", self.ends.relay);
-            let stream = TcpStream::connect(self.ends.relay).map_err(Error::other(what()))?;
-            let number = Some(self.next_number);
-            self.next_number += 1;
-            let peer = Peer::new(stream, Side::Client, self.exchange, number)?;
-            self.poller.add(&peer.stream, 2 * at as u64, Want::Read)?;
-            let client = Client { peer, began, heard: false };
-            if at < self.clients.len() {
-                self.clients[at] = Some(client);
-            } else {
-                self.clients.push(Some(client));
-            }
+            let stream = connect(self.ends.relay)?;
+            let peer = Peer::new(stream, Role::Client, self.exchange, Some(self.connections))?;
+            self.connections += 1;
+            self.poller.add(&peer.stream, 2 * at as u64, READ)?;
+            put(&mut self.clients, at, Client { peer, began, answered: false });
         }
         let Some(client) = &mut self.clients[at] else { return Ok(()) };
         client.peer.begin();
-        (client.began, client.heard) = (began, false);
-        self.drive_client(at)
+        (client.began, client.answered) = (began, false);
+        self.drive_client(at, sample)
     }
 
-    fn drive_client(&mut self, at: usize) -> Result<()> {
+    fn drive_client(&mut self, at: usize, sample: &mut Sample) -> Result<()> {
         let Some(Some(client)) = self.clients.get_mut(at) else { return Ok(()) };
-        if client.peer.has_more_to_say() {
-            return say(&mut client.peer, &mut self.room, &self.poller, 2 * at as u64).map(drop);
+        if client.peer.is_sending() {
+            return send(&mut client.peer, &mut self.buffer, &self.poller, 2 * at as u64).map(drop);
         }
-        let kept = self.exchange.kept;
-        if !client.heard {
-            match client.peer.hear(&mut self.room, &mut self.bytes)? {
-                Step::Empty | Step::Full => return Ok(()),
-                Step::Done => client.heard = true,
-                Step::Closed => return Err(cut("answer")),
+        let persistent = self.exchange.persistent;
+        if !client.answered {
+            match client.peer.receive(&mut self.buffer, &mut sample.bytes)? {
+                Progress::Blocked => return Ok(()),
+                Progress::Done => client.answered = true,
+                Progress::Closed => return Err(truncated("answer")),
             }
-        } else if kept {
-            // Nobody asked, so nothing comes.
-            return if client.peer.is_closed()? { Err(cut("connection")) } else { Ok(()) };
+        } else if persistent {
+            // If no request is pending, an event can only be the close of the connection.
+            let closed = client.peer.is_closed()?;
+            return if closed { Err(truncated("connection")) } else { Ok(()) };
         }
-        if !kept && !client.peer.is_closed()? {
+        if !persistent && !client.peer.is_closed()? {
             return Ok(());
         }
         client.peer.end();
-        self.latencies.record(client.began.elapsed());
-        self.done += 1;
-        self.answered += 1;
-        if !kept {
+        sample.latencies.record(client.began.elapsed());
+        sample.requests += 1;
+        if !persistent {
             self.clients[at] = None;
         }
-        if self.stopping { Ok(()) } else { self.ask(at) }
+        if self.stopping { Ok(()) } else { self.request(at, sample) }
     }
 
     fn accept(&mut self) -> Result<()> {
-        loop {
-            let stream = match self.ends.backend.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(Error::other("accept a connection")(error)),
-            };
-            if self.exchange.ask_bytes == 0 {
+        while let Some(stream) = accept(self.ends.backend)? {
+            if self.exchange.request_bytes == 0 {
                 continue;
             }
-            let mut peer = Peer::new(stream, Side::Backend, self.exchange, None)?;
+            let mut peer = Peer::new(stream, Role::Backend, self.exchange, None)?;
             peer.begin();
             let free = self.backends.iter().position(Option::is_none);
             let at = free.unwrap_or(self.backends.len());
-            self.poller.add(&peer.stream, 2 * at as u64 + 1, Want::Read)?;
-            if at < self.backends.len() {
-                self.backends[at] = Some(peer);
-            } else {
-                self.backends.push(Some(peer));
-            }
+            self.poller.add(&peer.stream, 2 * at as u64 + 1, READ)?;
+            put(&mut self.backends, at, peer);
         }
+        Ok(())
     }
 
-    fn drive_backend(&mut self, at: usize) -> Result<()> {
+    fn drive_backend(&mut self, at: usize, sample: &mut Sample) -> Result<()> {
         let Some(Some(peer)) = self.backends.get_mut(at) else { return Ok(()) };
-        match peer.hear(&mut self.room, &mut self.bytes)? {
-            Step::Empty | Step::Full => return Ok(()),
-            Step::Done => {}
-            Step::Closed if peer.has_heard_nothing() => {
+        match peer.receive(&mut self.buffer, &mut sample.bytes)? {
+            Progress::Blocked => return Ok(()),
+            Progress::Done => {}
+            Progress::Closed if peer.has_received_nothing() => {
                 self.backends[at] = None;
                 return Ok(());
             }
-            Step::Closed => return Err(cut("question")),
+            Progress::Closed => return Err(truncated("request")),
         }
-        if say(peer, &mut self.room, &self.poller, 2 * at as u64 + 1)? == Step::Full {
+        if send(peer, &mut self.buffer, &self.poller, 2 * at as u64 + 1)? == Progress::Blocked {
             return Ok(());
         }
-        if self.exchange.kept {
+        if self.exchange.persistent {
             peer.end();
             peer.begin();
         } else {
@@ -259,17 +179,23 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// Says what is left, and waits for room where there is none.
-fn say(peer: &mut Peer, room: &mut [u8], poller: &Poller, token: u64) -> Result<Step> {
-    let said = peer.say(room)?;
-    let wanted = if said == Step::Full { Want::Write } else { Want::Read };
-    if peer.wants(wanted) {
-        poller.change(&peer.stream, token, wanted)?;
+fn put<T>(slots: &mut Vec<Option<T>>, at: usize, value: T) {
+    match slots.get_mut(at) {
+        Some(slot) => *slot = Some(value),
+        None => slots.push(Some(value)),
     }
-    Ok(said)
 }
 
-fn cut(what: &str) -> Error {
-    let why = io::Error::from(ErrorKind::UnexpectedEof);
-    Error::other(format!("get all of a {what} through the relay"))(why)
+/// Sends the rest of a message; if the socket is full, asks the poller for writability.
+fn send(peer: &mut Peer, buffer: &mut [u8], poller: &Poller<'_>, token: u64) -> Result<Progress> {
+    let progress = peer.send(buffer)?;
+    let ready = if progress == Progress::Blocked { WRITE } else { READ };
+    if peer.waits_for(ready) {
+        poller.modify(&peer.stream, token, ready)?;
+    }
+    Ok(progress)
+}
+
+fn truncated(what: &str) -> haul_measure::Error {
+    invalid(format!("a {what} was truncated"))
 }

@@ -1,216 +1,225 @@
-//! One end of a connection through a relay: it says a message and hears one.
+//! One end of a connection through a relay; it sends and receives one message at a time.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rustix::event::epoll::EventFlags;
 
-use super::traffic::{Exchange, READ_MAX};
-use crate::error::{Error, Result};
+use super::workload::{Exchange, READ_MAX};
 use crate::net::content::Content;
-use crate::net::poller::Want;
+use crate::net::poller::READ;
+use crate::net::socket::{Received, invalid, receive};
+use haul_measure::{Error, Result};
 
-/// One message of so many is compared byte by byte.
+/// One message in this many is compared byte by byte.
 const COMPARE_EVERY: u64 = 64;
-/// How much is written or read at a time.
-pub(super) const ROOM_BYTES: usize = 256 << 10;
-/// A message begins with the number of its connection, and whether it is compared.
-const MARK_BYTES: usize = 8;
+/// The maximum number of bytes sent or received at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+/// The length in bytes of the header of a message: the number of the connection, with the bit
+/// [`COMPARED`] set if the message is compared.
+const HEADER_BYTES: usize = 8;
 const COMPARED: u64 = 1 << 63;
 
-/// Which end.
+/// Returns a buffer for the messages of all peers.
+pub(super) fn buffer() -> Vec<u8> {
+    vec![0; BUFFER_BYTES]
+}
+
+/// One of the two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum Role {
     Client,
     Backend,
 }
 
-/// What a peer does next.
+/// The progress of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    /// It waits until it can write.
-    Full,
-    /// It waits for what comes.
-    Empty,
-    /// All of the message is said, or heard.
+pub(super) enum Progress {
+    /// The socket is full, or has no more bytes to read.
+    Blocked,
+    /// The message is complete.
     Done,
-    /// The other end has closed.
+    /// The other end has closed the connection.
     Closed,
 }
 
-/// A connection and where it is in its message. What is not compared is counted.
+/// A connection and its current messages. Of messages that are not compared, only the bytes are
+/// counted.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) stream: TcpStream,
-    side: Side,
+    role: Role,
     exchange: Exchange,
-    /// Of a backend: as heard in the first message.
+    /// The number of the connection; a backend reads it from the first message.
     number: Option<u64>,
-    /// How many messages went before on this connection.
+    /// The number of earlier messages on this connection.
     turn: u64,
-    said: u64,
-    heard: u64,
+    sent: u64,
+    received: u64,
     compared: bool,
-    mark: [u8; MARK_BYTES],
-    want: Want,
+    header: [u8; HEADER_BYTES],
+    ready: EventFlags,
 }
 
-/// The bytes of a message behind its mark.
-fn content(number: u64, turn: u64, side: Side) -> Content {
-    let side = u64::from(side == Side::Client);
-    Content((number << 33) ^ (turn << 1) ^ side)
+/// Returns the content of a message after its header.
+fn content(number: u64, turn: u64, sender: Role) -> Content {
+    let sender = u64::from(sender == Role::Client);
+    Content((number << 33) ^ (turn << 1) ^ sender)
 }
 
-fn wrong(why: String) -> Error {
-    Error::other("trust what came through the relay")(io::Error::other(why))
+/// Returns the number of bytes left of a message, but at most the length of `buffer`.
+fn left(length: u64, done: u64, buffer: &[u8]) -> usize {
+    usize::try_from(length - done).unwrap_or(usize::MAX).min(buffer.len())
 }
 
 impl Peer {
     pub(super) fn new(
         stream: TcpStream,
-        side: Side,
+        role: Role,
         exchange: Exchange,
         number: Option<u64>,
     ) -> Result<Self> {
         stream.set_nodelay(true).map_err(Error::other("set up a connection"))?;
-        stream.set_nonblocking(true).map_err(Error::other("set up a connection"))?;
-        let (turn, said, heard, compared) = (0, 0, 0, false);
-        let (mark, want) = ([0; MARK_BYTES], Want::Read);
-        Ok(Self { stream, side, exchange, number, turn, said, heard, compared, mark, want })
+        let (turn, sent, received, compared) = (0, 0, 0, false);
+        let (header, ready) = ([0; HEADER_BYTES], READ);
+        Ok(Self { stream, role, exchange, number, turn, sent, received, compared, header, ready })
     }
 
-    /// Begins the next message. A client chooses which are compared.
+    /// Begins the next message. A client decides whether the message is compared.
     pub(super) fn begin(&mut self) {
-        let number = self.number.unwrap_or_default();
-        let count = if self.exchange.kept { self.turn } else { number };
-        self.compared = self.side == Side::Client && count.is_multiple_of(COMPARE_EVERY);
-        (self.said, self.heard) = (0, 0);
+        let count = if self.exchange.persistent { self.turn } else { self.number() };
+        self.compared = self.role == Role::Client && count.is_multiple_of(COMPARE_EVERY);
+        (self.sent, self.received) = (0, 0);
     }
 
-    /// The message is over.
+    /// Ends the current message.
     pub(super) fn end(&mut self) {
         self.turn += 1;
     }
 
-    pub(super) fn has_heard_nothing(&self) -> bool {
-        self.heard == 0
+    pub(super) fn has_received_nothing(&self) -> bool {
+        self.received == 0
     }
 
-    pub(super) fn has_more_to_say(&self) -> bool {
-        self.said < self.lengths().0
+    pub(super) fn is_sending(&self) -> bool {
+        self.sent < self.lengths().0
     }
 
-    /// Whether something else has to be waited for from now on.
-    pub(super) fn wants(&mut self, want: Want) -> bool {
-        std::mem::replace(&mut self.want, want) != want
+    /// Sets the readiness to wait for; returns `true` if it has changed.
+    pub(super) fn waits_for(&mut self, ready: EventFlags) -> bool {
+        std::mem::replace(&mut self.ready, ready) != ready
     }
 
-    /// Whether the other end has closed; there is nothing else that may come now.
+    /// Returns `true` if the other end has closed the connection.
+    ///
+    /// # Errors
+    /// Returns an error if there are bytes to receive.
     pub(super) fn is_closed(&self) -> Result<bool> {
-        match recv(&self.stream, &mut [0; 1], RecvFlags::empty()) {
-            Ok((_, 0)) | Err(Errno::CONNRESET) => Ok(true),
-            Ok(_) => Err(wrong("more came than was sent".to_owned())),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(errno) => Err(wrong(format!("nothing can be received: {errno}"))),
+        match receive(&self.stream, &mut [0; 1], false)? {
+            Received::Closed => Ok(true),
+            Received::Pending => Ok(false),
+            Received::Bytes(_) => Err(invalid("more bytes were received than sent")),
         }
     }
 
+    fn number(&self) -> u64 {
+        self.number.unwrap_or_default()
+    }
+
+    /// Returns the length of the message to send and of the message to receive.
     fn lengths(&self) -> (u64, u64) {
-        let Exchange { ask_bytes, answer_bytes, .. } = self.exchange;
-        match self.side {
-            Side::Client => (ask_bytes, answer_bytes),
-            Side::Backend => (answer_bytes, ask_bytes),
+        let Exchange { request_bytes, answer_bytes, .. } = self.exchange;
+        match self.role {
+            Role::Client => (request_bytes, answer_bytes),
+            Role::Backend => (answer_bytes, request_bytes),
         }
     }
 
-    /// Says the rest of its message, as much as goes.
-    pub(super) fn say(&mut self, room: &mut [u8]) -> Result<Step> {
+    /// Sends the rest of the message until the socket is full.
+    pub(super) fn send(&mut self, buffer: &mut [u8]) -> Result<Progress> {
         let (length, _) = self.lengths();
-        while self.said < length {
-            let left = usize::try_from(length - self.said).unwrap_or(usize::MAX).min(room.len());
-            self.fill(&mut room[..left]);
-            match self.stream.write(&room[..left]) {
-                Ok(said) => self.said += said as u64,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Step::Full),
-                Err(error) => return Err(wrong(format!("nothing can be sent: {error}"))),
+        while self.sent < length {
+            let left = left(length, self.sent, buffer);
+            self.fill(&mut buffer[..left]);
+            match self.stream.write(&buffer[..left]) {
+                Ok(sent) => self.sent += sent as u64,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Ok(Progress::Blocked);
+                }
+                Err(error) => return Err(invalid(format!("nothing can be sent: {error}"))),
             }
         }
-        Ok(Step::Done)
+        Ok(Progress::Done)
     }
 
-    /// What is said now. What is not compared may be anything behind its mark.
-    fn fill(&self, room: &mut [u8]) {
-        let number = self.number.unwrap_or_default();
+    /// Fills the buffer for the next write. The content of a message that is not compared is
+    /// arbitrary after the header.
+    fn fill(&self, buffer: &mut [u8]) {
         if self.compared {
-            content(number, self.turn, self.side).fill(self.said, room);
+            content(self.number(), self.turn, self.role).fill(self.sent, buffer);
         }
-        if let Some(mark) = room.first_chunk_mut::<MARK_BYTES>().filter(|_| self.said == 0) {
-            *mark = (number | if self.compared { COMPARED } else { 0 }).to_le_bytes();
+        if let Some(header) = buffer.first_chunk_mut().filter(|_| self.sent == 0) {
+            *header = (self.number() | if self.compared { COMPARED } else { 0 }).to_le_bytes();
         }
     }
 
-    /// Hears what has come of the message from the other end, and counts it in `bytes`.
-    pub(super) fn hear(&mut self, room: &mut [u8], bytes: &mut u64) -> Result<Step> {
+    /// Receives the available bytes of the message, and adds their number to `bytes`.
+    pub(super) fn receive(&mut self, buffer: &mut [u8], bytes: &mut u64) -> Result<Progress> {
         let (_, length) = self.lengths();
-        while self.heard < length {
-            let left = usize::try_from(length - self.heard).unwrap_or(usize::MAX).min(room.len());
-            let reads = self.compared || self.is_read();
-            let flags = if reads { RecvFlags::empty() } else { RecvFlags::TRUNC };
-            let got = match recv(&self.stream, &mut room[..left], flags) {
-                Ok((_, 0)) => return Ok(Step::Closed),
-                Ok((_, got)) => got,
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(Step::Empty),
-                Err(Errno::CONNRESET) => return Ok(Step::Closed),
-                Err(errno) => return Err(wrong(format!("nothing can be received: {errno}"))),
+        while self.received < length {
+            let left = left(length, self.received, buffer);
+            let reads = self.compared || self.reads_header();
+            let got = match receive(&self.stream, &mut buffer[..left], !reads)? {
+                Received::Bytes(got) => got,
+                Received::Pending => return Ok(Progress::Blocked),
+                Received::Closed => return Ok(Progress::Closed),
             };
             if reads {
-                self.compare(&room[..got.min(left)])?;
+                self.compare(&buffer[..got])?;
             }
-            self.heard += got as u64;
+            self.received += got as u64;
             *bytes += got as u64;
         }
-        Ok(Step::Done)
+        Ok(Progress::Done)
     }
 
-    /// Whether a backend has to look into a message to know whether it is compared.
-    fn is_read(&self) -> bool {
+    /// Returns `true` if a backend must read the header of the current message to learn whether the
+    /// message is compared.
+    fn reads_header(&self) -> bool {
         let (_, length) = self.lengths();
-        let is_one = !self.exchange.kept || self.turn.is_multiple_of(COMPARE_EVERY);
-        self.side == Side::Backend && (length <= READ_MAX || is_one)
+        let may_be_compared = !self.exchange.persistent || self.turn.is_multiple_of(COMPARE_EVERY);
+        self.role == Role::Backend && (length <= READ_MAX || may_be_compared)
     }
 
     fn compare(&mut self, got: &[u8]) -> Result<()> {
-        let from = usize::try_from(self.heard).unwrap_or(MARK_BYTES).min(MARK_BYTES);
-        let skip = (MARK_BYTES - from).min(got.len());
-        self.mark[from..from + skip].copy_from_slice(&got[..skip]);
-        if skip > 0 && from + skip == MARK_BYTES {
-            self.take_mark(u64::from_le_bytes(self.mark))?;
+        let from = usize::try_from(self.received).unwrap_or(HEADER_BYTES).min(HEADER_BYTES);
+        let skip = (HEADER_BYTES - from).min(got.len());
+        self.header[from..from + skip].copy_from_slice(&got[..skip]);
+        if skip > 0 && from + skip == HEADER_BYTES {
+            self.accept_header(u64::from_le_bytes(self.header))?;
         }
         if !self.compared {
             return Ok(());
         }
-        let other = if self.side == Side::Client { Side::Backend } else { Side::Client };
-        let content = content(self.number.unwrap_or_default(), self.turn, other);
-        match content.differs(self.heard + skip as u64, &got[skip..]) {
+        let sender = if self.role == Role::Client { Role::Backend } else { Role::Client };
+        let offset = self.received + skip as u64;
+        match content(self.number(), self.turn, sender).mismatch(offset, &got[skip..]) {
             None => Ok(()),
             Some(at) => {
-                let at = self.heard + (skip + at) as u64;
-                Err(wrong(format!("byte {at} of message {} is wrong", self.turn)))
+                let at = offset + at as u64;
+                Err(invalid(format!("byte {at} of message {} is wrong", self.turn)))
             }
         }
     }
 
-    fn take_mark(&mut self, mark: u64) -> Result<()> {
-        let number = mark & !COMPARED;
-        match self.number {
-            Some(own) if own != number => {
-                return Err(wrong(format!("connection {own} got bytes of connection {number}")));
-            }
-            _ => self.number = Some(number),
+    fn accept_header(&mut self, header: u64) -> Result<()> {
+        let number = header & !COMPARED;
+        if let Some(own) = self.number.filter(|own| *own != number) {
+            return Err(invalid(format!("connection {own} got bytes of connection {number}")));
         }
-        if self.side == Side::Backend {
-            self.compared = mark & COMPARED != 0;
+        self.number = Some(number);
+        if self.role == Role::Backend {
+            self.compared = header & COMPARED != 0;
         }
         Ok(())
     }
@@ -221,55 +230,55 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
+    use crate::net::socket::{accept, connect};
 
     fn pair(exchange: Exchange, number: u64) -> (Peer, Peer) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let far = listener.accept().unwrap().0;
-        let client = Peer::new(near, Side::Client, exchange, Some(number)).unwrap();
-        (client, Peer::new(far, Side::Backend, exchange, None).unwrap())
+        let client = connect(listener.local_addr().unwrap()).unwrap();
+        let backend = accept(&listener).unwrap().unwrap();
+        let client = Peer::new(client, Role::Client, exchange, Some(number)).unwrap();
+        (client, Peer::new(backend, Role::Backend, exchange, None).unwrap())
     }
 
-    /// Until it has said or heard all.
-    fn until_done(mut step: impl FnMut() -> Result<Step>) -> Result<()> {
+    fn until_done(mut step: impl FnMut() -> Result<Progress>) -> Result<()> {
         loop {
             match step()? {
-                Step::Done => return Ok(()),
-                Step::Full | Step::Empty => std::thread::yield_now(),
-                Step::Closed => return Err(wrong("closed".to_owned())),
+                Progress::Done => return Ok(()),
+                Progress::Blocked => std::thread::yield_now(),
+                Progress::Closed => return Err(invalid("closed")),
             }
         }
     }
 
     #[test]
-    fn messages_are_understood_and_foreign_or_changed_bytes_are_noticed() {
+    fn messages_arrive_and_foreign_or_changed_bytes_are_detected() {
         let exchange =
-            Exchange { connections: 1, ask_bytes: 100, answer_bytes: 70_000, kept: true };
+            Exchange { connections: 1, request_bytes: 100, answer_bytes: 70_000, persistent: true };
         let (mut client, mut backend) = pair(exchange, 7);
-        let mut room = vec![0; ROOM_BYTES];
+        let mut buffer = buffer();
         for turn in 0..COMPARE_EVERY + 2 {
             client.begin();
             backend.begin();
             assert_eq!(client.compared, turn % COMPARE_EVERY == 0);
-            until_done(|| client.say(&mut room)).unwrap();
-            until_done(|| backend.hear(&mut room, &mut 0)).unwrap();
+            until_done(|| client.send(&mut buffer)).unwrap();
+            until_done(|| backend.receive(&mut buffer, &mut 0)).unwrap();
             assert_eq!((backend.number, backend.compared), (Some(7), client.compared));
-            until_done(|| backend.say(&mut room)).unwrap();
-            until_done(|| client.hear(&mut room, &mut 0)).unwrap();
+            until_done(|| backend.send(&mut buffer)).unwrap();
+            until_done(|| client.receive(&mut buffer, &mut 0)).unwrap();
             client.end();
             backend.end();
         }
         drop(backend);
         client.begin();
-        assert_eq!(client.hear(&mut room, &mut 0).unwrap(), Step::Closed);
+        assert_eq!(client.receive(&mut buffer, &mut 0).unwrap(), Progress::Closed);
 
-        for (answer, expected) in [(8, "connection 7 got bytes of connection 8"), (7, "wrong")] {
+        for (number, expected) in [(8, "connection 7 got bytes of connection 8"), (7, "wrong")] {
             let (mut client, mut backend) = pair(exchange, 7);
-            (client.compared, backend.compared, backend.number) = (true, true, Some(answer));
+            (client.compared, backend.compared, backend.number) = (true, true, Some(number));
             backend.turn = 5;
-            until_done(|| backend.say(&mut room)).unwrap();
-            let error = until_done(|| client.hear(&mut room, &mut 0)).unwrap_err();
-            assert!(crate::error::chain(&error).contains(expected), "{error:?}");
+            until_done(|| backend.send(&mut buffer)).unwrap();
+            let error = until_done(|| client.receive(&mut buffer, &mut 0)).unwrap_err();
+            assert!(haul_disk::error_chain(&error).contains(expected), "{error:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Our own instance of the kernel's tracing.
+//! Creates a tracing instance of the kernel for this process.
 
 use std::fs;
 use std::io;
@@ -10,37 +10,39 @@ use haul_disk::Device;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::parse::Trace;
-use crate::error::{Error, Result};
 use crate::guardian::Guardian;
+use haul_measure::{Error, Result};
 
-/// Room for the events of one pass, for each processor; some 100 bytes an event.
+/// The size in KiB of the trace buffer of each CPU, large enough for the events of one pass; an
+/// event takes about 100 bytes.
 const BUFFER_KIB: u32 = 8 << 10;
 
 const EVENTS: [&str; 2] = ["block_bio_queue", "block_rq_issue"];
 
-/// Makes each instance of a process another.
+/// The number of instances this process has created, which makes their names unique.
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-/// A tracing instance of our own, which is removed however this process ends.
+/// A tracing instance of this process, which is removed even if the process is killed.
 #[derive(Debug)]
 pub(crate) struct Tracing {
-    // Dropped in this order: the guardian needs the mount, which it holds by itself too.
+    // Dropped first: the guardian removes the instance through its own reference to the mount.
     _guardian: Guardian,
     mount: OwnedFd,
     name: String,
 }
 
-/// The device numbers whose events are kept.
+/// The device numbers whose events are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Watched {
-    /// What the file system asks: the partition, where there is one.
-    asked: u64,
-    /// What gets requests: the whole disk.
+    /// The device number to which the file system submits operations: the partition, if there is
+    /// one.
+    queued: u64,
+    /// The device number that receives requests: the whole disk.
     issued: u64,
 }
 
 impl Watched {
-    /// Both numbers of a device, as the kernel's filters take them.
+    /// Returns the device numbers of `device` in the format of the kernel's event filters.
     pub(crate) fn of(device: &Device) -> Result<Self> {
         let path = format!("/sys/block/{}/dev", device.disk);
         let text = fs::read_to_string(&path).map_err(Error::other(format!("read {path}")))?;
@@ -48,36 +50,37 @@ impl Watched {
             .trim()
             .split_once(':')
             .and_then(|(major, minor)| Some(number(major.parse().ok()?, minor.parse().ok()?)));
-        let strange = || Error::Missing(format!("{path} holds no device number: {text:?}"));
-        let asked = number(device.major, device.minor);
-        Ok(Self { asked, issued: disk.ok_or_else(strange)? })
+        let invalid = || Error::Missing(format!("{path} contains no device number: {text:?}"));
+        let queued = number(device.major, device.minor);
+        Ok(Self { queued, issued: disk.ok_or_else(invalid)? })
     }
 }
 
-/// The kernel's own packing of a device number.
+/// Packs a device number as the kernel does (`dev_t`).
 fn number(major: u32, minor: u32) -> u64 {
     u64::from(major) << 20 | u64::from(minor)
 }
 
 impl Tracing {
-    /// A fresh instance; it records nothing yet.
+    /// Creates an instance that does not record yet.
     ///
     /// # Errors
-    /// Without root, or a kernel without tracing.
+    /// Returns an error without root, or if the kernel does not support tracing.
     pub(crate) fn new() -> Result<Self> {
-        let mount = mount_privately().map_err(Error::other("mount the tracing file system"))?;
+        let mount = mount_detached().map_err(Error::other("mount the tracing file system"))?;
         let number = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let name = format!("instances/haul-{}-{number}", std::process::id());
         let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
         let guardian = Guardian::of(&root, &name, &[])?;
         let tracing = Self { _guardian: guardian, mount, name };
-        fs::create_dir(tracing.path("")).map_err(Error::other("make a tracing instance"))?;
+        fs::create_dir(tracing.path("")).map_err(Error::other("create a tracing instance"))?;
         tracing.write("tracing_on", "0")?;
         tracing.write("buffer_size_kb", &BUFFER_KIB.to_string())?;
         Ok(tracing)
     }
 
-    /// A file of the instance. Each is opened anew: an open one would keep it from being removed.
+    /// Returns the path of a file of the instance. Callers open it for each access, because an open
+    /// file would prevent the removal of the instance.
     fn path(&self, file: &str) -> PathBuf {
         format!("/proc/self/fd/{}/{}/{file}", self.mount.as_raw_fd(), self.name).into()
     }
@@ -87,23 +90,23 @@ impl Tracing {
         fs::write(self.path(file), text).map_err(|source| Error::other(what())(source))
     }
 
-    /// Keeps the requests of a device, and of no other.
+    /// Limits the instance to the events of one device, and enables them.
     pub(crate) fn watch(&self, device: Watched) -> Result<()> {
-        for (event, number) in EVENTS.iter().zip([device.asked, device.issued]) {
+        for (event, number) in EVENTS.iter().zip([device.queued, device.issued]) {
             self.write(&format!("events/block/{event}/filter"), &format!("dev == {number}"))?;
             self.write(&format!("events/block/{event}/enable"), "1")?;
         }
         Ok(())
     }
 
-    /// Empties the trace and records from now on.
+    /// Clears the trace and starts recording.
     pub(crate) fn start(&self) -> Result<()> {
         self.write("trace", "")?;
         self.write("tracing_on", "1")?;
         self.write("trace_marker", &self.name)
     }
 
-    /// Records no more, and gives what there is.
+    /// Stops recording and returns the recorded events.
     pub(crate) fn stop(&self) -> Result<Trace> {
         self.write("tracing_on", "0")?;
         let text = fs::read(self.path("trace")).map_err(Error::other("read the kernel's trace"))?;
@@ -111,8 +114,9 @@ impl Tracing {
     }
 }
 
-/// The tracing file system, mounted nowhere: it goes with its descriptor.
-fn mount_privately() -> io::Result<OwnedFd> {
+/// Mounts the tracing file system without a mount point, so that closing the descriptor unmounts
+/// it.
+fn mount_detached() -> io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::empty();

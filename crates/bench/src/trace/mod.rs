@@ -1,10 +1,10 @@
-//! What a block device was asked to do, and by whom: the kernel's trace of its requests.
+//! Reads the kernel's trace of the requests to a block device, with the task that caused each.
 //!
-//! This is what `blktrace` shows, read through the tracing file system, in an instance of our own:
-//! nobody else's tracing is disturbed, nor ours by them.
+//! `blktrace` shows the same events. This module reads them through the tracing file system, in an
+//! instance of this process, so tracing by other programs does not interfere.
 //!
 //! # Sources
-//! \[Ftrace\]; the fields in `events/block/*/format` there.
+//! \[Ftrace\]; the event fields in `events/block/*/format` of the tracing file system.
 
 mod instance;
 mod parse;

@@ -1,24 +1,25 @@
-//! The text of a trace, understood. Pure.
+//! Parses the text of a trace. Performs no I/O.
 //!
-//! A line is `<comm>-<pid> [<cpu>] <flags> <seconds>: <event>: <what the event prints>`; a name may
-//! hold blanks and dashes itself.
+//! A line has the form `<comm>-<pid> [<cpu>] <flags> <seconds>: <event>: <fields of the event>`;
+//! the task name `<comm>` may contain spaces and dashes.
 
-/// A trace, as far as it is about block devices.
+/// The block events of a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trace {
-    /// What happened, in order.
+    /// The events in the order of their time.
     pub(crate) events: Vec<Event>,
-    /// Events the kernel had no room for.
+    /// The number of events the kernel dropped because its buffer was full.
     pub(crate) lost: u64,
-    /// The task that wrote the marker: ourselves, as the trace calls us.
+    /// The identifier, as used in the trace, of the task that wrote the marker: the thread that
+    /// measures.
     pub(crate) marked_by: Option<u32>,
 }
 
-/// One line.
+/// One block event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) kind: Kind,
-    /// The task in whose name it happened.
+    /// The name of the task in whose context the event occurred.
     pub(crate) comm: String,
     pub(crate) pid: u32,
     pub(crate) flags: Flags,
@@ -28,29 +29,31 @@ pub(crate) struct Event {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Somebody wants blocks read or written: this line knows who.
-    Asked,
-    /// A request goes to the device: several wishes may have become one, and a worker may send it.
+    /// `block_bio_queue`: a task submits an operation on blocks.
+    Queued,
+    /// `block_rq_issue`: a request, often merged from several operations, is sent to the device,
+    /// often by a kernel worker.
     Issued,
 }
 
-/// The `rwbs` field: what is done, and how.
+/// The `rwbs` field: the operation and its flags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     pub(crate) is_write: bool,
-    /// The cache of the device is emptied: before a write, or alone.
-    pub(crate) empties_cache: bool,
-    /// This very write goes past the cache (forced unit access).
+    /// `true` if the device flushes its write cache: before a write, or as the only operation.
+    pub(crate) sync_cache: bool,
+    /// `true` if the write bypasses the device's write cache (forced unit access).
     pub(crate) fua: bool,
-    /// Somebody waits for it.
+    /// `true` if a task waits for the operation.
     pub(crate) sync: bool,
-    /// It is metadata.
+    /// `true` if the blocks are metadata.
     pub(crate) metadata: bool,
 }
 
 impl Flags {
-    /// Reads such as `WS`, `FWFSM` or `FF`: what comes before the operation is about the cache
-    /// before it, what follows is about the operation. `FF` is the emptying of the cache itself.
+    /// Parses a field such as `WS`, `FWFSM` or `FF`. An `F` before the operation means that the
+    /// device empties its write cache first; letters after the operation are its flags. `FF` only
+    /// empties the write cache.
     pub(crate) fn parse(rwbs: &str) -> Option<Self> {
         let (before, rest) = match rwbs.strip_prefix('F') {
             Some(rest) => (true, rest),
@@ -59,7 +62,7 @@ impl Flags {
         let (operation, how) = (rest.chars().next()?, rest.get(1..)?);
         Some(Self {
             is_write: operation == 'W',
-            empties_cache: before || operation == 'F',
+            sync_cache: before || operation == 'F',
             fua: how.contains('F'),
             sync: how.contains('S'),
             metadata: how.contains('M'),
@@ -68,7 +71,7 @@ impl Flags {
 }
 
 impl Trace {
-    /// Everything of `text` that is about requests, and the task that wrote `marker`.
+    /// Parses the block events of `text`, and finds the task that wrote `marker`.
     pub(crate) fn parse(text: &str, marker: &str) -> Self {
         let mut trace = Self::default();
         for line in text.lines() {
@@ -85,19 +88,20 @@ impl Trace {
     }
 }
 
-/// What the head of a trace, or a line in `trace_pipe`, says about events that are gone.
+/// Returns the number of dropped events, if `line` reports one: the header of a trace does, and
+/// some lines of `trace_pipe` do.
 fn lost(line: &str) -> Option<u64> {
     if let Some((_, counts)) = line.split_once("entries-in-buffer/entries-written:") {
-        let (kept, written) = counts.split_whitespace().next()?.split_once('/')?;
-        return Some(written.parse::<u64>().ok()?.saturating_sub(kept.parse().ok()?));
+        let (buffered, written) = counts.split_whitespace().next()?.split_once('/')?;
+        return Some(written.parse::<u64>().ok()?.saturating_sub(buffered.parse().ok()?));
     }
     let (_, count) = line.strip_suffix(" EVENTS]")?.split_once("[LOST ")?;
     count.parse().ok()
 }
 
-/// The name and number of the task, the event, and what it printed.
+/// Splits a line into the name and identifier of the task, the event, and its fields.
 fn split(line: &str) -> Option<(&str, u32, &str, &str)> {
-    // The processor is the first thing in brackets that is a number.
+    // The CPU is the first number in brackets.
     let (at, _) = line.match_indices(" [").find(|(at, _)| {
         let cpu = line[at + 2..].split(']').next().unwrap_or("");
         !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit())
@@ -111,11 +115,12 @@ fn split(line: &str) -> Option<(&str, u32, &str, &str)> {
 fn event_of(line: &str) -> Option<Event> {
     let (comm, pid, event, printed) = split(line)?;
     let kind = match event {
-        "block_bio_queue" => Kind::Asked,
+        "block_bio_queue" => Kind::Queued,
         "block_rq_issue" => Kind::Issued,
         _ => return None,
     };
-    // `7,0 WS 4096 () 33112 + 8 be,0,4 [python3]`: the bytes and the command only when issued.
+    // The fields look like `7,0 WS 4096 () 33112 + 8 be,0,4 [python3]`; only issued requests have a
+    // byte count and a command.
     let (before, after) = printed.split_once(" + ")?;
     let sectors = after.split_whitespace().next()?.parse().ok()?;
     let sector = before.rsplit(' ').next()?.parse().ok()?;
@@ -144,7 +149,7 @@ CPU:1 [LOST 5 EVENTS]
 ";
 
     #[test]
-    fn the_lines_of_a_trace_are_understood() {
+    fn block_events_and_the_marker_are_parsed() {
         let trace = Trace::parse(TEXT, "haul 7");
         assert_eq!((trace.lost, trace.marked_by), (7, Some(21537)));
         let event = |kind, comm: &str, pid, rwbs, sector, sectors| {
@@ -152,20 +157,20 @@ CPU:1 [LOST 5 EVENTS]
             Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors }
         };
         let expected = [
-            event(Kind::Asked, "my - task [x]", 99, "WS", 33112, 8),
-            event(Kind::Asked, "jbd2/loop0-8", 21521, "FWFSM", 262_472, 8),
+            event(Kind::Queued, "my - task [x]", 99, "WS", 33112, 8),
+            event(Kind::Queued, "jbd2/loop0-8", 21521, "FWFSM", 262_472, 8),
             event(Kind::Issued, "kworker/1:0H", 24, "FF", 0, 0),
             event(Kind::Issued, "kworker/1:0H", 24, "WSM", 262_472, 8),
             event(Kind::Issued, "old-kernel", 3, "RAM", 264, 16),
         ];
         assert_eq!(trace.events, expected);
-        assert_eq!(Trace::parse(TEXT, "haul 8").marked_by, None, "another's marker");
+        assert_eq!(Trace::parse(TEXT, "haul 8").marked_by, None, "the marker of another instance");
     }
 
     #[test]
-    fn flags_tell_what_is_done_before_and_how() {
-        let flags = |is_write, empties_cache, fua, sync, metadata| {
-            Some(Flags { is_write, empties_cache, fua, sync, metadata })
+    fn cache_sync_before_the_operation_differs_from_flags_after_it() {
+        let flags = |is_write, sync_cache, fua, sync, metadata| {
+            Some(Flags { is_write, sync_cache, fua, sync, metadata })
         };
         for (rwbs, expected) in [
             ("W", flags(true, false, false, false, false)),
@@ -185,7 +190,7 @@ CPU:1 [LOST 5 EVENTS]
     }
 
     #[test]
-    fn no_line_makes_the_parser_panic() {
+    fn malformed_lines_are_ignored() {
         for line in [
             "",
             "a",

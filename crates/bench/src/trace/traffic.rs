@@ -1,4 +1,4 @@
-//! A trace, added up: what was written, and on whose account. Pure.
+//! Attributes the writes of a trace to data, journal and metadata. Performs no I/O.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -9,50 +9,50 @@ use super::parse::{Event, Kind, Trace};
 
 const SECTOR_BYTES: u64 = 512;
 
-/// How the journal of a file system is told from everything else.
+/// The rule by which writes of a file system's journal are recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Journalling {
-    /// ext4: its journal has a thread, `jbd2/<device>-<inode>`, which alone writes to it.
-    ByThread,
-    /// xfs: whoever syncs writes the log, as metadata somebody waits for (`WSM`). Metadata in its
-    /// place is written by `xfsaild`, and nobody waits (`WM`).
-    WaitedMetadata,
-    /// It has none, or one we cannot tell.
+    /// On ext4, only the thread `jbd2/<device>-<inode>` writes to the journal.
+    Thread,
+    /// On xfs, the syncing task writes the log as synchronous metadata (`WSM`), while `xfsaild`
+    /// writes metadata in place, asynchronously (`WM`).
+    SyncMetadata,
+    /// The file system has no journal, or one whose writes cannot be recognised.
     Unknown,
 }
 
 impl Journalling {
-    /// How that of a storage is told.
+    /// Returns the rule for a storage's file system.
     pub(crate) fn of(storage: &Storage) -> Self {
         match storage.file_system {
-            FileSystem::Ext4 => Self::ByThread,
-            FileSystem::Xfs => Self::WaitedMetadata,
+            FileSystem::Ext4 => Self::Thread,
+            FileSystem::Xfs => Self::SyncMetadata,
             _ => Self::Unknown,
         }
     }
 }
 
-/// Requests and their bytes.
+/// A number of write requests, and the sum of their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) writes: u64,
     pub(crate) bytes: u64,
 }
 
-/// The write requests of a device. Each stands in exactly one of the first four.
+/// The write requests to a device. Each is counted in exactly one of the first four fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
-    /// What our own thread wrote, but for what follows.
+    /// Writes by the measured thread, except journal and metadata.
     pub(crate) data: Share,
-    /// The journal's.
+    /// Writes to the journal of the file system.
     pub(crate) journal: Share,
-    /// Metadata outside the journal, whoever wrote it.
+    /// Metadata outside the journal, by any task.
     pub(crate) metadata: Share,
-    /// Everybody else's: the kernel's workers, other programs.
+    /// Data written by kernel workers and other programs.
     pub(crate) others: Share,
-    /// Times the device's cache was emptied.
+    /// Flushes of the device's write cache.
     pub(crate) syncs: u64,
-    /// Writes that went past the cache.
+    /// Writes that bypassed the write cache (FUA).
     pub(crate) fua: u64,
 }
 
@@ -75,25 +75,25 @@ impl AddAssign for Traffic {
 }
 
 impl Traffic {
-    /// What the requests of `trace` come to; `own` is our thread.
+    /// Sums up the requests of `trace`; `own` is the identifier of the measured thread.
     ///
-    /// A request is often sent by a worker, so its account is that of whoever asked for its first
-    /// sector last.
+    /// A kernel worker often sends a request on behalf of a task, so a request is attributed to the
+    /// last task that queued its first sector.
     pub(crate) fn of(trace: &Trace, own: u32, journalling: Journalling) -> Self {
         let mut traffic = Self::default();
-        let mut asked: BTreeMap<u64, &Event> = BTreeMap::new();
+        let mut queued: BTreeMap<u64, &Event> = BTreeMap::new();
         for event in &trace.events {
             match event.kind {
-                Kind::Asked if event.flags.is_write && event.sectors > 0 => {
-                    asked.insert(event.sector, event);
+                Kind::Queued if event.flags.is_write && event.sectors > 0 => {
+                    queued.insert(event.sector, event);
                 }
-                Kind::Asked => {}
-                Kind::Issued if event.flags.empties_cache && event.sectors == 0 => {
+                Kind::Queued => {}
+                Kind::Issued if event.flags.sync_cache && event.sectors == 0 => {
                     traffic.syncs += 1;
                 }
                 Kind::Issued if event.flags.is_write && event.sectors > 0 => {
                     let covers = |(from, by): &(&u64, &&Event)| *from + by.sectors > event.sector;
-                    let by = asked.range(..=event.sector).next_back().filter(covers);
+                    let by = queued.range(..=event.sector).next_back().filter(covers);
                     let by = by.map_or(event, |(_, by)| by);
                     traffic.fua += u64::from(event.flags.fua);
                     let bytes = event.sectors.saturating_mul(SECTOR_BYTES);
@@ -107,8 +107,8 @@ impl Traffic {
 
     fn account(&mut self, by: &Event, own: u32, journalling: Journalling) -> &mut Share {
         let is_journal = match journalling {
-            Journalling::ByThread => by.comm.starts_with("jbd2/"),
-            Journalling::WaitedMetadata => by.flags.metadata && by.flags.sync,
+            Journalling::Thread => by.comm.starts_with("jbd2/"),
+            Journalling::SyncMetadata => by.flags.metadata && by.flags.sync,
             Journalling::Unknown => false,
         };
         if is_journal {
@@ -122,7 +122,7 @@ impl Traffic {
         }
     }
 
-    /// All writes together.
+    /// Returns the sum of the four kinds of writes.
     #[cfg(test)]
     pub(crate) fn all(&self) -> Share {
         let mut all = self.data;
@@ -145,11 +145,11 @@ mod tests {
         Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors }
     }
 
-    fn asked(comm: &str, pid: u32, rwbs: &str, sector: u64, sectors: u64) -> Event {
-        event(Kind::Asked, comm, pid, rwbs, sector, sectors)
+    fn queued(comm: &str, pid: u32, rwbs: &str, sector: u64, sectors: u64) -> Event {
+        event(Kind::Queued, comm, pid, rwbs, sector, sectors)
     }
 
-    /// By a worker, whose name says nothing.
+    /// Returns a request sent by a kernel worker.
     fn issued(rwbs: &str, sector: u64, sectors: u64) -> Event {
         event(Kind::Issued, "kworker/0:0H", 10, rwbs, sector, sectors)
     }
@@ -163,35 +163,35 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_of_ext4_is_told_from_the_data_before_it() {
+    fn ext4_commit_is_attributed_to_the_journal() {
         let events = vec![
-            asked("haul", OWN, "WS", 100, 8),
+            queued("haul", OWN, "WS", 100, 8),
             issued("WS", 100, 8),
-            asked("jbd2/vda-8", 3, "WSM", 1000, 8),
-            asked("jbd2/vda-8", 3, "WSM", 1008, 8),
+            queued("jbd2/vda-8", 3, "WSM", 1000, 8),
+            queued("jbd2/vda-8", 3, "WSM", 1008, 8),
             issued("WSM", 1000, 16),
-            asked("jbd2/vda-8", 3, "FWFSM", 1016, 8),
+            queued("jbd2/vda-8", 3, "FWFSM", 1016, 8),
             issued("FF", 0, 0),
             issued("WSM", 1016, 8),
             issued("FF", 0, 0),
         ];
         let (data, journal) = (share(1, 4096), share(2, 12288));
         let expected = Traffic { data, journal, syncs: 2, ..Traffic::default() };
-        assert_eq!(of(events.clone(), Journalling::ByThread), expected);
+        assert_eq!(of(events.clone(), Journalling::Thread), expected);
         let unknown = of(events, Journalling::Unknown);
         assert_eq!((unknown.journal, unknown.metadata), (share(0, 0), share(2, 12288)));
         assert_eq!(unknown.all(), expected.all());
     }
 
     #[test]
-    fn the_log_of_xfs_is_written_by_whoever_syncs() {
+    fn xfs_log_writes_of_the_syncing_task_are_journal() {
         let events = vec![
-            asked("haul", OWN, "WS", 80, 8),
+            queued("haul", OWN, "WS", 80, 8),
             issued("WS", 80, 8),
-            asked("haul", OWN, "FWFSM", 5000, 3),
+            queued("haul", OWN, "FWFSM", 5000, 3),
             issued("FF", 0, 0),
             issued("WFSM", 5000, 3),
-            asked("xfsaild/loop0", 4, "WM", 16, 8),
+            queued("xfsaild/loop0", 4, "WM", 16, 8),
             issued("WM", 16, 8),
         ];
         let expected = Traffic {
@@ -202,23 +202,23 @@ mod tests {
             fua: 1,
             ..Traffic::default()
         };
-        assert_eq!(of(events, Journalling::WaitedMetadata), expected);
+        assert_eq!(of(events, Journalling::SyncMetadata), expected);
     }
 
     #[test]
-    fn others_and_pieces_of_a_large_write_are_told_apart() {
+    fn parts_of_a_split_write_keep_their_task() {
         let events = vec![
-            asked("haul", OWN, "W", 0, 2048),
+            queued("haul", OWN, "W", 0, 2048),
             issued("W", 0, 1024),
             issued("W", 1024, 1024),
-            asked("kworker/u8:1", 20, "W", 4096, 8),
+            queued("kworker/u8:1", 20, "W", 4096, 8),
             issued("W", 4096, 8),
-            issued("W", 9000, 8), // Asked for before the trace began.
-            asked("haul", OWN, "FWS", 0, 0),
+            issued("W", 9000, 8), // Queued before the trace began.
+            queued("haul", OWN, "FWS", 0, 0),
             issued("FF", 0, 0),
             issued("R", 0, 8),
         ];
-        let traffic = of(events, Journalling::ByThread);
+        let traffic = of(events, Journalling::Thread);
         assert_eq!((traffic.data, traffic.others), (share(2, 1 << 20), share(2, 8192)));
         assert_eq!(traffic.syncs, 1);
     }

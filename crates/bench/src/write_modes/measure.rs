@@ -1,18 +1,17 @@
-//! One pass over a file: every record timed, the device's requests counted.
+//! Measures one pass over a file: the latency of each record, and the requests to the device.
 
 use std::time::{Duration, Instant};
 
 use haul_disk::{AlignedBuf, DeviceCounters, Durability, write_full};
 
-use super::place::Place;
-use super::plan::{Cell, Sync, Way};
-use super::prepare::Ready;
-use crate::error::{Error, Result};
-use crate::stats::Latencies;
-use crate::trace::{Tracing, Traffic};
-use crate::watch::Watcher;
+use haul_measure::{Error, Latencies, Result, Watcher};
 
-/// What one pass came to.
+use super::modes::{Cell, Preparation, Sync};
+use super::prepare::Prepared;
+use super::target_fs::TargetFs;
+use crate::trace::{Tracing, Traffic};
+
+/// The figures of one pass.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pass {
     pub(super) records: u64,
@@ -20,28 +19,35 @@ pub(super) struct Pass {
     pub(super) latencies: Latencies,
     pub(super) counters: Option<DeviceCounters>,
     pub(super) traffic: Option<Traffic>,
-    /// Events the trace lost; `traffic` is `None` then.
+    /// The number of events the trace lost; if it is not 0, `traffic` is `None`.
     pub(super) lost_events: u64,
 }
 
-/// How long a pass may be.
+impl Pass {
+    /// Returns `number` divided by the number of records.
+    pub(super) fn each(&self, number: u64) -> Option<f64> {
+        Some(number as f64 / self.records as f64)
+    }
+}
+
+/// The limits of a pass: it ends at the first one reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) records: u64,
     pub(super) time: Duration,
 }
 
-/// Writes records into a file that is ready, the first time or again.
+/// Writes records into a prepared file and measures them.
 pub(super) fn pass(
-    place: &Place,
+    place: &TargetFs,
     cell: &Cell,
-    ready: &mut Ready,
+    prepared: &mut Prepared,
     limits: Limits,
     tracing: Option<&Tracing>,
     watcher: &dyn Watcher,
 ) -> Result<Pass> {
     let mut pass = Pass::default();
-    let mut writer = Writer::new(cell, ready)?;
+    let mut writer = Writer::new(cell, prepared)?;
     let before = place.counters();
     tracing.map(Tracing::start).transpose()?;
     let started = Instant::now();
@@ -64,9 +70,9 @@ pub(super) fn pass(
     Ok(pass)
 }
 
-/// Puts records into a file, one after the other.
+/// A writer of consecutive records.
 struct Writer<'a> {
-    ready: &'a mut Ready,
+    prepared: &'a mut Prepared,
     sync: Sync,
     grows: bool,
     step_bytes: u64,
@@ -75,22 +81,22 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(cell: &Cell, ready: &'a mut Ready) -> Result<Self> {
+    fn new(cell: &Cell, prepared: &'a mut Prepared) -> Result<Self> {
         let step_bytes = cell.step_bytes();
         let length = usize::try_from(step_bytes)
-            .map_err(|_beyond| Error::Missing(format!("{step_bytes} B are too much")))?;
+            .map_err(|_beyond| Error::Missing(format!("records of {step_bytes} B are too long")))?;
         let mut record = AlignedBuf::zeroed(length);
         record.fill(b'n');
-        let grows = cell.way == Way::Append;
-        Ok(Self { ready, sync: cell.sync, grows, step_bytes, record, length })
+        let grows = cell.preparation == Preparation::Append;
+        Ok(Self { prepared, sync: cell.sync, grows, step_bytes, record, length })
     }
 
-    /// Writes a record and makes it as durable as is asked for.
+    /// Writes a record and syncs it.
     fn write(&mut self, number: u64) -> Result<()> {
         let offset = number * self.step_bytes;
         let record = &self.record[..self.length];
-        match self.ready {
-            Ready::File(file) => {
+        match self.prepared {
+            Prepared::File(file) => {
                 write_full(&**file, record, offset)?;
                 match self.sync {
                     Sync::Fdatasync => file.sync(Durability::Data)?,
@@ -98,7 +104,7 @@ impl<'a> Writer<'a> {
                     Sync::Nothing | Sync::DirectDsync | Sync::Msync => {}
                 }
             }
-            Ready::Map(_, map) => {
+            Prepared::Map(_, map) => {
                 let end = offset + self.step_bytes;
                 if self.grows && map.end() < end {
                     map.grow(end)?;
@@ -108,16 +114,14 @@ impl<'a> Writer<'a> {
                 map.write(record, offset)?;
                 map.sync(offset, self.length)?;
             }
-            Ready::Not(_) => {}
         }
         Ok(())
     }
 }
 
-/// Brings what a pass left in memory onto the medium, so that the next starts from there.
-pub(super) fn finish(place: &Place, ready: &Ready) -> Result<()> {
-    if let Ready::File(file) | Ready::Map(file, _) = ready {
-        file.sync(Durability::Everything)?;
-    }
+/// Syncs the file after a pass, so that the next one starts clean.
+pub(super) fn finish(place: &TargetFs, prepared: &Prepared) -> Result<()> {
+    let (Prepared::File(file) | Prepared::Map(file, _)) = prepared;
+    file.sync(Durability::Everything)?;
     place.settle()
 }

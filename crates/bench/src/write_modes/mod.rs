@@ -1,189 +1,373 @@
-//! Ways of writing records durably, and what each asks of the device.
+//! Measures modes of writing records durably, and their requests to the device.
 //!
-//! A log, a queue, a database: all write a record, make it durable, and write the next. What that
-//! costs depends on how the file was prepared ([`Way`]) and how the record is made durable
-//! ([`Sync`]). This measures every combination on a real file system, each record timed, and tells
-//! for one record what the device was asked: by its own counters, and by the kernel's trace of
-//! its requests, which also knows who asked: the program, the journal, or others.
+//! A log, a queue and a database write a record, sync it, and write the next one. The cost depends
+//! on the preparation of the file ([`Preparation`]) and on the sync ([`Sync`]). This benchmark
+//! measures every combination on a real file system. It times each record and counts the requests
+//! to the device per record, in two ways: with the counters of the device, and with the kernel's
+//! block trace, which separates the program's writes from those of the journal and of other
+//! programs.
 //!
-//! Each file is written twice; the second pass finds blocks that were written before.
+//! Each file is written twice; the second pass overwrites blocks that the first pass has written.
 //!
 //! # Sources
-//! \[Weil15\] for recycled files, \[WriteZeroes25\] for those the device zeroes, \[PgTestFsync\] for
-//! the kind of table.
+//! \[Weil15\] on recycled files, \[WriteZeroes25\] on files zeroed by the device, \[PgTestFsync\]
+//! on the layout of the table.
 
 mod measure;
-pub(crate) mod place;
-mod plan;
+mod modes;
 mod prepare;
-mod ratios;
-mod rows;
+pub(crate) mod target_fs;
+mod virtual_disk;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use plan::{Modes, Sync, VirtualDisk, Way};
+use haul_measure::{Latencies, Result, Watcher, turns};
+use haul_units::parse_time;
 
-use crate::error::Result;
+pub use modes::{Modes, Preparation, Sync};
+pub use virtual_disk::VirtualDisk;
+
+use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
-use crate::report::Report;
-use crate::rounds::turns;
+use crate::options::{rounds, size};
+use crate::report::{Column, Report};
 use crate::trace::Tracing;
-use crate::watch::Watcher;
-use measure::{Limits, finish, pass};
-use place::Place;
-use plan::{Cell, cells};
-use prepare::{LOG, OLD, Ready, prepare, remove};
-use rows::{BAR, COLUMNS, PASSES, Sum};
+use measure::{Limits, Pass, finish, pass};
+use modes::{Cell, cells};
+use prepare::{LOG, OLD, Prepared, prepare, remove};
+use target_fs::TargetFs;
 
-/// What is measured, and how long.
-#[derive(Debug, Clone)]
+/// Options of `haul bench write-modes`.
+#[derive(Debug, Clone, clap::Parser)]
 pub struct Options {
-    /// The directory to measure in, or to make the virtual disks in.
+    /// Directory for the test files and the images of virtual disks
+    #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// File systems to make and measure one after the other, as root; none is `dir` itself.
-    pub virtual_disks: Vec<VirtualDisk>,
-    /// Only these; none are all.
+    /// File systems to create in image files and measure instead: ext4, ext4-nojournal, xfs, btrfs
+    ///
+    /// Needs root. No other program uses such a disk, so its counts are exact; but each request also
+    /// passes the file system of DIR, so times are comparable only with each other.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub virtual_disk: Vec<VirtualDisk>,
+    /// Only these preparations, syncs, or both, such as append,recycled+fdatasync
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub modes: Vec<Modes>,
-    /// The sizes of a record.
-    pub record_bytes: Vec<u64>,
-    /// How many records a pass over a file writes, at most.
+    /// Lengths of a record
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "512,4KiB,64KiB")]
+    #[arg(value_parser = record_size)]
+    pub sizes: Vec<u64>,
+    /// Most records of a pass over a file
+    #[arg(long, value_name = "N", default_value = "64")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub records: u64,
-    /// How often each is measured, in turn.
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-    /// How long all rounds of a row may write, at most.
-    pub time_per_row: Duration,
+    /// Longest duration of all rounds of a row, such as 500ms; slow disks write fewer records
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
+    pub seconds_per_row: Duration,
 }
 
-impl Options {
-    /// The defaults, in `dir`: about a minute on a solid-state disk, longer on a busy machine.
-    #[must_use]
-    pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self {
-            dir: dir.into(),
-            virtual_disks: Vec::new(),
-            modes: Vec::new(),
-            record_bytes: vec![512, 4 << 10, 64 << 10],
-            records: 64,
-            rounds: 5,
-            time_per_row: Duration::from_secs(2),
-        }
-    }
+fn record_size(text: &str) -> Result<u64, String> {
+    size(text, 1..=16 << 20, "1 B to 16MiB")
 }
 
-/// Measures. Everything it made is gone when it returns, and also when the process is killed.
+/// The number of passes over a file.
+const PASSES: usize = 2;
+
+/// A mode in one of its passes, which are numbered from 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Strategy {
+    cell: Cell,
+    pass: usize,
+}
+
+const BAR: &str = "records_per_s";
+
+/// The columns of the table. Counts are per record, and medians of the rounds, so that a single
+/// `sync` of another program, which commits every journal, does not affect them.
+const FIELDS: &[Field<Strategy, Pass>] = &[
+    Field::label("sync", "sync", |strategy| strategy.cell.sync.name().into()),
+    Field::parameter(Column::number("record_bytes", "bytes", 0), |strategy| {
+        (strategy.cell.record_bytes as f64).into()
+    }),
+    Field::parameter(Column::number("pass", "pass", 0), |strategy| (strategy.pass as f64).into()),
+    Field::label("way", "preparation", |strategy| strategy.cell.preparation.name().into()),
+    Field::median(Column::number("median_us", "µs", 1), median_us),
+    Field::percentile_us(Column::number("p99_us", "p99 µs", 1).ranked(3), 99.0, latencies),
+    Field::spread(Column::number("records_per_s", "records/s", 0), 9, |pass| {
+        Some(pass.records as f64 / pass.time.as_secs_f64())
+    }),
+    Field::median(Column::number("device_written_bytes", "B written", 0).ranked(6), |pass| {
+        pass.each(pass.counters?.written_bytes)
+    }),
+    Field::median(Column::number("data_writes", "writes", 2).ranked(4), |pass| {
+        pass.each(pass.traffic?.data.writes)
+    }),
+    Field::median(Column::number("journal_writes", "journal", 2).ranked(1), journal_writes),
+    Field::median(Column::number("journal_bytes", "journal B", 0).ranked(8), |pass| {
+        pass.each(pass.traffic?.journal.bytes)
+    }),
+    Field::median(Column::number("metadata_writes", "metadata", 2).ranked(5), |pass| {
+        pass.each(pass.traffic?.metadata.writes)
+    }),
+    Field::median(Column::number("other_writes", "others", 2).ranked(7), |pass| {
+        pass.each(pass.traffic?.others.writes)
+    }),
+    Field::median(Column::number("device_syncs", "syncs", 2).ranked(2), |pass| {
+        pass.each(pass.counters?.syncs)
+    }),
+    Field::median(Column::number("device_reads", "reads", 2).ranked(6), |pass| {
+        pass.each(pass.counters?.reads)
+    }),
+    Field::median(Column::number("device_write_requests", "requests", 2).ranked(10), |pass| {
+        pass.each(pass.counters?.writes)
+    }),
+    Field::median(Column::number("fua_writes", "FUA", 2).ranked(10), |pass| {
+        pass.each(pass.traffic?.fua)
+    }),
+    Field::total(Column::number("records", "records", 0).ranked(11), |passes| {
+        Some(passes.iter().map(|pass| pass.records as f64).sum())
+    }),
+];
+
+fn median_us(pass: &Pass) -> Option<f64> {
+    pass.latencies.percentile_us(50.0)
+}
+
+fn latencies(pass: &Pass) -> &Latencies {
+    &pass.latencies
+}
+
+fn journal_writes(pass: &Pass) -> Option<f64> {
+    pass.each(pass.traffic?.journal.writes)
+}
+
+/// Runs the benchmark. All files are removed when this returns, and also when the process is
+/// killed.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`] when it was told to stop; a full disk; a virtual disk that cannot
-/// be made. Without root there is no trace, which the report says; that is no error.
+/// Returns [`crate::Error::Cancelled`] if the watcher cancels, and an error if the disk is full or
+/// a virtual disk cannot be created. Without root there is no trace, which the report notes; this
+/// is no error.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let cells = cells(&options.modes, &options.record_bytes);
-    let mut report = Report::new("write-modes", Host::here(), COLUMNS, BAR);
+    let cells = cells(&options.modes, &options.sizes);
+    let mut report = Report::new("write-modes", Host::here(), columns(FIELDS), BAR);
     report.notes.push(note(options));
-    let places = options.virtual_disks.len().max(1);
-    for number in 0..places {
+    let of = options.virtual_disk.len().max(1);
+    for number in 0..of {
         watcher.check()?;
-        let place = match options.virtual_disks.get(number) {
-            None => Place::below(&options.dir, &[LOG, OLD])?,
+        let place = match options.virtual_disk.get(number) {
+            None => TargetFs::below(&options.dir, &[LOG, OLD])?,
             Some(kind) => {
                 let longest = cells.iter().map(|cell| cell.file_bytes(options.records)).max();
-                Place::on_virtual_disk(*kind, &options.dir, longest.unwrap_or(0))?
+                TargetFs::on_virtual_disk(*kind, &options.dir, longest.unwrap_or(0))?
             }
         };
-        let run = Run { options, cells: &cells, place: &place, watcher, number, places };
-        run.carry_out(&mut report)?;
+        let stage = Stage { name: &place.name, number, of, rounds: options.rounds, watcher };
+        let contest = measure_on(&place, &stage, options, &cells, &mut report)?;
+        contest.report(&mut report, &place.name, |Strategy { cell, pass }| {
+            format!("{} {} {pass}", cell.sync, cell.record_bytes)
+        });
         report.host.storage.push(place.facts.clone());
-        for (name, ratio) in ratios::of(&report, &place.name) {
-            let name = if places > 1 { format!("{}_{name}", place.name) } else { name };
-            report.ratios.insert(name, ratio);
-        }
+        let prefix = if of > 1 { format!("{}_", place.name) } else { String::new() };
+        add_ratios(&contest, &prefix, &mut report);
     }
     Ok(report)
 }
 
 fn note(options: &Options) -> String {
     let Options { rounds, records, .. } = options;
-    let device = if options.virtual_disks.is_empty() {
-        " Whoever else uses the device is in its counters and in metadata and others too."
+    let device = if options.virtual_disk.is_empty() {
+        " The counters, metadata and others include other programs."
     } else {
         ""
     };
     format!(
-        "Rounds: {rounds}, each way in turn, of up to {records} records. Numbers are medians of the \
-         rounds, p99 is that of all records. Everything from \"B written\" on is for one record: \
-         the device's counters (B written, syncs, reads, requests), and the trace of its requests \
-         (writes: our thread's; journal; metadata outside of it; others; FUA). Pass 2 writes the same file again. direct-dsync pads records to 4,096 B. \
-         What is \"-\" was not measured. A \
-         ratio \"a_vs_b\" is how many times faster a's median record of the first pass is than b's.{device}"
+        "{rounds} interleaved rounds of up to {records} records. Numbers are medians of the rounds, \
+         p99 is that of all records. From \"B written\" on they are per record: the device's \
+         counters (B written, syncs, reads, requests) and the block trace (writes: of the measured \
+         thread; journal; metadata outside of it; others; FUA). Pass 2 overwrites the file. \
+         direct-dsync pads records to 4,096 B. \"-\" was not measured. A ratio \"a_vs_b\" is the \
+         median latency of b in the first pass divided by that of a.{device}"
     )
 }
 
-/// The measuring of one file system.
-struct Run<'a> {
-    options: &'a Options,
-    cells: &'a [Cell],
-    place: &'a Place,
-    watcher: &'a dyn Watcher,
-    number: usize,
-    places: usize,
+/// Returns a contest of both passes of all modes, sorted by sync and length, then by pass.
+fn contest(cells: &[Cell]) -> Contest<Strategy, Pass> {
+    let groups = cells.chunk_by(|a, b| (a.sync, a.record_bytes) == (b.sync, b.record_bytes));
+    let strategies = groups.flat_map(|group| {
+        (1..=PASSES).flat_map(|pass| group.iter().map(move |cell| Strategy { cell: *cell, pass }))
+    });
+    Contest::new(FIELDS, strategies)
 }
 
-impl Run<'_> {
-    fn carry_out(&self, report: &mut Report) -> Result<()> {
-        let (place, cells) = (self.place, self.cells);
-        let tracing = place.tracing().map_err(|why| {
-            let why = crate::error::chain(&why);
-            report.notes.push(format!(
-                "{}: who wrote what was not measured, which needs root and the kernel's tracing: {why}.",
-                place.name
-            ));
-        });
-        let tracing = tracing.ok();
-        let mut sums: Vec<[Sum; PASSES]> = Vec::new();
-        sums.resize_with(cells.len(), Default::default);
-        let mut lost = 0;
-        for turn in turns(self.options.rounds, cells.len()) {
-            let cell = &cells[turn.which];
-            let steps = turn.of * self.places;
-            let what = format!("{}: {cell}", place.name);
-            self.watcher.step(self.number * turn.of + turn.done, steps, &what);
-            self.watcher.check()?;
-            lost += self.one(cell, tracing.as_ref(), &mut sums[turn.which])?;
-        }
-        if lost > 0 {
-            report.notes.push(format!("{}: the trace lost {lost} events.", place.name));
-        }
-        // Sorted by sync and size, then the first pass over all ways, then the second.
-        for group in cells.chunk_by(|a, b| (a.sync, a.record_bytes) == (b.sync, b.record_bytes)) {
-            let first = cells.iter().position(|cell| *cell == group[0]).unwrap_or(0);
-            for number in 0..PASSES {
-                let rows = group.iter().zip(&sums[first..]);
-                report.rows.extend(rows.map(|(c, sum)| sum[number].row(&place.name, c, number)));
+fn measure_on(
+    place: &TargetFs,
+    stage: &Stage<'_>,
+    options: &Options,
+    cells: &[Cell],
+    report: &mut Report,
+) -> Result<Contest<Strategy, Pass>> {
+    let tracing = place.tracing().map_err(|why| {
+        report.notes.push(format!(
+            "{}: writes are not attributed, which needs root and the kernel's tracing: {}.",
+            place.name,
+            haul_disk::error_chain(&why)
+        ));
+    });
+    let tracing = tracing.ok();
+    let mut contest = contest(cells);
+    let mut lost = 0;
+    for turn in turns(options.rounds, cells.len()) {
+        let cell = &cells[turn.which];
+        stage.step(turn, cell)?;
+        let passes = measure(place, cell, options, tracing.as_ref(), stage.watcher)?;
+        for (number, outcome) in (1..).zip(passes) {
+            if let Outcome::Measured(pass) = &outcome {
+                lost += pass.lost_events;
+            }
+            let strategy = Strategy { cell: *cell, pass: number };
+            let which = contest.entries.iter().position(|entry| entry.strategy == strategy);
+            if let Some(which) = which {
+                contest.record(which, outcome);
             }
         }
-        Ok(())
+    }
+    if lost > 0 {
+        report.notes.push(format!("{}: the trace lost {lost} events.", place.name));
+    }
+    Ok(contest)
+}
+
+/// Creates the file of a mode, writes all passes and removes the file.
+fn measure(
+    place: &TargetFs,
+    cell: &Cell,
+    options: &Options,
+    tracing: Option<&Tracing>,
+    watcher: &dyn Watcher,
+) -> Result<Vec<Outcome<Pass>>> {
+    let rounds = u32::try_from(options.rounds).unwrap_or(u32::MAX).max(1);
+    let mut limits = Limits { records: options.records, time: options.seconds_per_row / rounds };
+    let Some(mut prepared) = prepare(place, cell, options.records)? else {
+        let skipped = |_| Outcome::Skipped("not supported".to_owned());
+        return Ok((0..PASSES).map(skipped).collect());
+    };
+    let mut passes = Vec::new();
+    for _ in 0..PASSES {
+        let pass = pass(place, cell, &mut prepared, limits, tracing, watcher)?;
+        limits.records = pass.records;
+        passes.push(Outcome::Measured(pass));
+        finish(place, &prepared)?;
+    }
+    drop::<Prepared>(prepared);
+    remove(place)?;
+    Ok(passes)
+}
+
+/// Adds the ratios of latencies of 4 KiB records in the first pass. They compare medians, because
+/// the stalls of a busy machine hardly affect medians.
+fn add_ratios(contest: &Contest<Strategy, Pass>, prefix: &str, report: &mut Report) {
+    let strategy = |preparation, sync| Strategy {
+        cell: Cell { sync, record_bytes: 4096, preparation },
+        pass: 1,
+    };
+    for (name, preparation, sync) in [
+        ("append_fdatasync", Preparation::Append, Sync::Fdatasync),
+        ("fallocate_fdatasync", Preparation::Fallocate, Sync::Fdatasync),
+        ("filled_fdatasync", Preparation::Filled, Sync::Fdatasync),
+        ("append_direct_dsync", Preparation::Append, Sync::DirectDsync),
+    ] {
+        let recycled = strategy(Preparation::Recycled, sync);
+        let ratio = contest.ratio(&strategy(preparation, sync), &recycled, median_us);
+        report.ratio(format!("{prefix}recycled_vs_{name}_4k"), ratio);
+    }
+    for preparation in [Preparation::Recycled, Preparation::Append] {
+        let writes = contest.median(&strategy(preparation, Sync::Fdatasync), journal_writes);
+        report.ratio(format!("{prefix}journal_writes_per_record_{preparation}_4k"), writes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_disk::DeviceCounters;
+
+    use super::*;
+    use crate::trace::Traffic;
+
+    const CELL: Cell =
+        Cell { sync: Sync::Fdatasync, record_bytes: 4096, preparation: Preparation::Append };
+
+    fn pass(records: u64, us: u64, journal: Option<u64>) -> Outcome<Pass> {
+        let mut pass =
+            Pass { records, time: Duration::from_micros(us * records), ..Pass::default() };
+        (0..records).for_each(|_| pass.latencies.record(Duration::from_micros(us)));
+        pass.counters = Some(DeviceCounters { writes: 2 * records, ..DeviceCounters::default() });
+        pass.traffic = journal.map(|writes| {
+            let mut traffic = Traffic::default();
+            traffic.journal.writes = writes;
+            traffic
+        });
+        Outcome::Measured(pass)
     }
 
-    /// One turn of one cell: the file is made, written as often as there are passes, and removed.
-    fn one(&self, cell: &Cell, tracing: Option<&Tracing>, sums: &mut [Sum; PASSES]) -> Result<u64> {
-        let rounds = u32::try_from(self.options.rounds).unwrap_or(u32::MAX).max(1);
-        let time = self.options.time_per_row / rounds;
-        let mut limits = Limits { records: self.options.records, time };
-        let mut ready = prepare(self.place, cell, self.options.records)?;
-        let mut lost = 0;
-        for sum in sums {
-            if let Ready::Not(why) = ready {
-                sum.cannot(why);
-                continue;
-            }
-            let pass = pass(self.place, cell, &mut ready, limits, tracing, self.watcher)?;
-            lost += pass.lost_events;
-            limits.records = pass.records;
-            sum.add(&pass);
-            finish(self.place, &ready)?;
+    fn report(contest: &Contest<Strategy, Pass>) -> Report {
+        let mut report = Report::new("write-modes", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "ext4", |_| String::new());
+        report
+    }
+
+    #[test]
+    fn counts_are_per_record_and_medians_of_the_rounds() {
+        let mut contest = contest(&[CELL]);
+        for (records, us, journal) in [(10, 100, 30), (20, 1000, 60), (10, 200, 31)] {
+            contest.record(1, pass(records, us, Some(journal)));
         }
-        drop(ready);
-        remove(self.place)?;
-        Ok(lost)
+        let report = report(&contest);
+        for (key, expected) in [
+            ("median_us", 200.0),
+            ("p99_us", 1000.0),
+            ("records_per_s", 5000.0),
+            ("records_per_s_max", 10000.0),
+            ("device_write_requests", 2.0),
+            ("journal_writes", 3.0),
+            ("records", 40.0),
+            ("pass", 2.0),
+        ] {
+            let got = report.value(&report.rows[1], key).unwrap().number().unwrap();
+            assert!((got / expected - 1.0).abs() < 2e-3, "{key}: {got}");
+        }
+    }
+
+    #[test]
+    fn round_without_a_trace_has_no_journal_writes() {
+        let mut contest = contest(&[CELL]);
+        contest.record(0, pass(10, 100, Some(30)));
+        contest.record(0, pass(10, 100, None));
+        contest.record(1, Outcome::Skipped("not supported".to_owned()));
+        let report = report(&contest);
+        let number = |key| report.value(&report.rows[0], key).unwrap().number();
+        assert_eq!(number("journal_writes"), None);
+        assert_eq!(number("device_write_requests"), Some(2.0));
+        assert_eq!(report.rows[1].state.as_deref(), Some("not supported"));
+    }
+
+    #[test]
+    fn ratios_are_of_pages_in_the_first_pass() {
+        let recycled = Cell { preparation: Preparation::Recycled, ..CELL };
+        let mut contest = contest(&[CELL, recycled, Cell { record_bytes: 512, ..CELL }]);
+        contest.record(0, pass(2, 300, Some(5)));
+        contest.record(1, pass(2, 100, Some(0)));
+        contest.record(2, pass(1, 7, Some(9)));
+        contest.record(4, pass(1, 7, Some(9)));
+        let mut report = report(&contest);
+        add_ratios(&contest, "", &mut report);
+        assert_eq!(report.ratios.len(), 3);
+        let near = |name: &str, expected: f64| (report.ratios[name] - expected).abs() < 0.01;
+        assert!(near("recycled_vs_append_fdatasync_4k", 3.0));
+        assert!(near("journal_writes_per_record_recycled_4k", 0.0));
+        assert!(near("journal_writes_per_record_append_4k", 2.5));
     }
 }

@@ -1,4 +1,4 @@
-//! The file, as it is before its first record.
+//! Prepares a file before its first record is written.
 
 use std::sync::Arc;
 
@@ -6,77 +6,76 @@ use haul_disk::{
     AlignedBuf, Allocation, DirectIo, Disk, Durability, File, Map, Open, evict, write_full,
 };
 
-use super::place::Place;
-use super::plan::{Cell, Sync, Way};
-use crate::error::{Error, Result};
+use haul_measure::{Error, Result};
 
-/// The only names the bench makes in its directory.
+use super::modes::{Cell, Preparation, Sync};
+use super::target_fs::TargetFs;
+
+/// The names of the file that is written, and of the old file that is recycled.
 pub(super) const LOG: &str = "log";
 pub(super) const OLD: &str = "log.old";
 
-/// How much is written at a time to fill a file.
+/// The length in bytes of one write when a file is filled.
 const FILL_BYTES: usize = 1 << 20;
 
-/// A file that is ready for records.
+/// A file that is prepared for records, with its mapping for `msync`.
 #[derive(Debug)]
-pub(super) enum Ready {
+pub(super) enum Prepared {
     File(Arc<dyn File>),
     Map(Arc<dyn File>, Map),
-    /// It cannot be made here.
-    Not(&'static str),
 }
 
-const NOT_SUPPORTED: Ready = Ready::Not("not supported");
-
-/// Makes the file of a cell for `records`, and brings everything about it onto the medium.
-pub(super) fn prepare(place: &Place, cell: &Cell, records: u64) -> Result<Ready> {
+/// Creates the file of a cell for `records` records, and syncs it; returns `None` if the file
+/// system does not support the cell.
+pub(super) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Option<Prepared>> {
     if cell.sync == Sync::DirectDsync
         && matches!(place.storage.direct_io, Some(DirectIo::Unsupported))
     {
-        return Ok(NOT_SUPPORTED);
+        return Ok(None);
     }
     let bytes = cell.file_bytes(records);
-    let made = make(&place.disk, cell.way, bytes);
-    match made {
+    match create(&place.disk, cell.preparation, bytes) {
         Err(Error::Disk(error)) if error.is_unsupported() => {
             remove(place)?;
-            return Ok(NOT_SUPPORTED);
+            return Ok(None);
         }
-        made => made?,
+        created => created?,
     }
     let direct = cell.sync == Sync::DirectDsync;
     let file = place.disk.open(LOG, Open { direct, dsync: direct, ..Open::default() })?;
     file.sync(Durability::Everything)?;
-    // An old log is no longer in memory when its turn comes; direct writes would have to drop it.
-    if direct || cell.way == Way::Recycled {
+    // An old segment is usually no longer cached when a log reuses it, and direct writes would have
+    // to invalidate cached pages.
+    if direct || cell.preparation == Preparation::Recycled {
         evict(&*file, 0, bytes)?;
     }
     place.settle()?;
-    Ok(match cell.sync {
+    Ok(Some(match cell.sync {
         Sync::Msync => {
-            let length = usize::try_from(bytes)
-                .map_err(|_beyond| Error::Missing(format!("{bytes} B are too much to map")))?;
+            let length = usize::try_from(bytes).map_err(|_beyond| {
+                Error::Missing(format!("{bytes} B are too long for a mapping"))
+            })?;
             let map = Map::of(Arc::clone(&file), length)?;
-            Ready::Map(file, map)
+            Prepared::Map(file, map)
         }
-        _ => Ready::File(file),
-    })
+        _ => Prepared::File(file),
+    }))
 }
 
-fn make(disk: &dyn Disk, way: Way, bytes: u64) -> Result<()> {
-    let name = if way == Way::Recycled { OLD } else { LOG };
+fn create(disk: &dyn Disk, preparation: Preparation, bytes: u64) -> Result<()> {
+    let name = if preparation == Preparation::Recycled { OLD } else { LOG };
     let file = disk.create(name, Open::default())?;
-    match way {
-        Way::Append => {}
-        Way::Fallocate => file.allocate(Allocation::Reserve, 0, bytes)?,
-        Way::WriteZeroes => file.allocate(Allocation::WriteZeroes, 0, bytes)?,
-        Way::Filled => fill(&*file, bytes, 0)?,
-        Way::ZeroRange => {
+    match preparation {
+        Preparation::Append => {}
+        Preparation::Fallocate => file.allocate(Allocation::Reserve, 0, bytes)?,
+        Preparation::WriteZeroes => file.allocate(Allocation::WriteZeroes, 0, bytes)?,
+        Preparation::Filled => fill(&*file, bytes, 0)?,
+        Preparation::ZeroRange => {
             fill(&*file, bytes, b'o')?;
             file.sync(Durability::Everything)?;
             file.allocate(Allocation::ZeroRange, 0, bytes)?;
         }
-        Way::Recycled => {
+        Preparation::Recycled => {
             fill(&*file, bytes, b'o')?;
             file.sync(Durability::Everything)?;
             disk.rename(OLD, LOG)?;
@@ -97,8 +96,8 @@ fn fill(file: &dyn File, bytes: u64, with: u8) -> Result<()> {
     Ok(())
 }
 
-/// Removes the file of a cell, whichever name it has by now.
-pub(super) fn remove(place: &Place) -> Result<()> {
+/// Removes the file of a cell under each of its two names.
+pub(super) fn remove(place: &TargetFs) -> Result<()> {
     for name in [LOG, OLD] {
         match place.disk.remove(name) {
             Err(error) if error.is_not_found() => {}

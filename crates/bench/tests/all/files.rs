@@ -1,11 +1,12 @@
-//! That servers are asked, compared and ended: rows and counts, not times.
+//! `files`: rows and counts of short runs, not times.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
+use clap::Parser;
 use haul_bench::files::{Options, Part, run};
 use haul_bench::{Error, Report, Row, Silent, Value};
-use haul_test_image::skip;
+use haul_testing::skip;
 use tempfile::TempDir;
 
 use crate::disk_dir;
@@ -22,11 +23,11 @@ fn options(dir: &TempDir, parts: &[Part]) -> Options {
         connections: 4,
         rounds: 2,
         time: Duration::from_millis(30),
-        ..Options::new(dir.path())
+        ..Options::parse_from(["files".as_ref(), "--dir".as_ref(), dir.path()])
     }
 }
 
-/// A short run; `None` where it cannot be.
+/// Returns the report of a short run, or `None` if it is not possible on this machine.
 fn measured(options: &Options, dir: &TempDir) -> Option<Report> {
     let report = match run(options, &Silent) {
         Err(Error::Missing(why)) => {
@@ -75,7 +76,7 @@ fn nginx_serves_hot_and_big_files_in_all_its_settings() {
         assert!(!is_big || number(&report, row, "mib_per_s").is_some_and(|rate| rate > 0.0));
         assert!(is_big || number(&report, row, "requests_per_s").is_some_and(|rate| rate > 0.0));
     }
-    // Through the page cache all stays; past it nothing does but the last piece of a page.
+    // Direct reads leave only the last partial page in the page cache.
     let cached = |setting: &str| {
         let is = |row: &&Row| {
             report.value(row, "load") == Some(&Value::from("cold"))
@@ -88,7 +89,7 @@ fn nginx_serves_hot_and_big_files_in_all_its_settings() {
 }
 
 #[test]
-fn without_anybody_there_is_nothing_to_tell_and_a_program_that_serves_nothing_is_an_error() {
+fn report_without_servers_is_empty_and_a_failing_haul_is_an_error() {
     let dir = disk_dir();
     let alone = Options { path: OsString::new(), ..options(&dir, &Part::ALL) };
     match run(&alone, &Silent) {

@@ -9,12 +9,6 @@ mod files;
 mod pacing;
 mod read_order;
 mod relay;
-mod storage;
 mod write_modes;
 
-use tempfile::TempDir;
-
-/// A directory on a disk: the usual temporary directory may well be in memory.
-fn disk_dir() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
+use haul_testing::disk_dir;

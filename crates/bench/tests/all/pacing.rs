@@ -1,27 +1,27 @@
-//! What must hold whatever the disk: counts, not times.
+//! Invariants of the pacing report on any disk.
 
+use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
+use clap::Parser;
 use haul_bench::pacing::{Options, run};
 use haul_bench::write_modes::VirtualDisk;
 use haul_bench::{Error, Report, Row, Silent, Value, Watcher};
-use haul_test_image::skip;
+use haul_testing::skip;
 use tempfile::TempDir;
 
 use crate::disk_dir;
 
 fn options(dir: &TempDir) -> Options {
-    let (bulk_bytes, window_bytes) = (32 << 20, vec![1 << 20, 256 << 10]);
-    let alone = Duration::from_millis(30);
-    Options { bulk_bytes, window_bytes, rounds: 1, alone, ..Options::new(dir.path()) }
+    let words = "haul --bulk 32MiB --windows 1MiB,256KiB --rounds 1 --alone 30ms --dir";
+    Options::parse_from(words.split(' ').map(OsStr::new).chain([dir.path().as_os_str()]))
 }
 
 fn number(report: &Report, row: &Row, key: &str) -> Option<f64> {
     report.value(row, key)?.number()
 }
 
-/// Checks what every report has, on whatever file system.
+/// Checks the invariants of a report on any file system.
 fn check(report: &Report) {
     let bulk = |row: &Row| report.value(row, "bulk").cloned();
     assert_eq!(report.rows.len(), 2 * 6);
@@ -32,21 +32,21 @@ fn check(report: &Report) {
         let is_alone = bulk(row) == Some(Value::from("alone"));
         assert_eq!(of("bulk_mib_per_s").is_some(), !is_alone, "{row:?}");
         let cached = match bulk(row) {
-            Some(Value::Text(way)) if way == "alone" => None,
-            Some(Value::Text(way)) if way == "unpaced" || way == "paced" => Some(100.0),
+            Some(Value::Text(mode)) if mode == "alone" => None,
+            Some(Value::Text(mode)) if mode == "unpaced" || mode == "paced" => Some(100.0),
             _ => Some(0.0),
         };
         assert_eq!(of("cached_percent"), cached, "{row:?}");
     }
     for name in ["p999", "overwrite_p999", "bulk_rate"] {
-        for way in ["paced", "dropping"] {
-            assert!(report.ratios[&format!("{way}_{name}_vs_unpaced")] > 0.0);
+        for mode in ["paced", "dropping"] {
+            assert!(report.ratios[&format!("{mode}_{name}_vs_unpaced")] > 0.0);
         }
     }
 }
 
 #[test]
-fn both_writers_are_measured_beside_every_way_and_nothing_is_left() {
+fn both_writers_are_measured_in_each_mode() {
     let dir = disk_dir();
     let report = run(&options(&dir), &Silent).unwrap();
     check(&report);
@@ -59,9 +59,9 @@ fn both_writers_are_measured_beside_every_way_and_nothing_is_left() {
 }
 
 #[test]
-fn a_file_system_with_a_journal_is_made_for_it() {
+fn virtual_disk_has_a_journal() {
     let dir = disk_dir();
-    let options = Options { virtual_disks: vec![VirtualDisk::Ext4], ..options(&dir) };
+    let options = Options { virtual_disk: vec![VirtualDisk::Ext4], ..options(&dir) };
     match run(&options, &Silent) {
         Ok(report) => {
             check(&report);
@@ -73,7 +73,7 @@ fn a_file_system_with_a_journal_is_made_for_it() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
 }
 
-/// Says stop after so many questions.
+/// Cancels after a number of checks.
 struct StopAfter(AtomicUsize);
 
 impl Watcher for StopAfter {
@@ -85,7 +85,7 @@ impl Watcher for StopAfter {
 }
 
 #[test]
-fn a_bench_of_pacing_that_is_stopped_leaves_nothing() {
+fn cancelled_pacing_leaves_no_files() {
     let dir = disk_dir();
     for stop_after in [0, 1, 20, 50] {
         let stopped = run(&options(&dir), &StopAfter(stop_after.into()));

@@ -1,27 +1,20 @@
-//! Orders of reading, on a simulated disk: what the counters of the drive say.
+//! Orders of reading on a simulated disk, by the counters of the drive.
 
-use haul_bench::read_order::{Drive, Options, run};
+use clap::Parser;
+use haul_bench::read_order::{Options, run};
 use haul_bench::{Error, Report, Row, Silent, Value};
-use haul_test_image::skip;
+use haul_testing::skip;
 
 fn number(report: &Report, row: &Row, key: &str) -> f64 {
     let value = report.value(row, key).and_then(Value::number);
     value.unwrap_or_else(|| panic!("no {key} in {row:?}"))
 }
 
-/// All orders by one thread on a small tree; `None` where there is no simulated disk.
+/// Returns the report of a small tree read by one thread; `None` without simulated disks.
 fn report(replacements: usize) -> Option<Report> {
-    let options = Options {
-        drives: Drive::all()[..1].to_vec(),
-        files: 400,
-        dirs: 20,
-        replacements,
-        threads: vec![1],
-        rounds: 1,
-        time_scale: 0.0,
-        disk_bytes: 4 << 30,
-        ..Options::default()
-    };
+    let words = "haul --drive travelstar-7k320 --files 400 --dirs 20 --threads 1 --rounds 1 \
+                 --time-scale 0 --disk-size 4GiB";
+    let options = Options { replacements, ..Options::parse_from(words.split_whitespace()) };
     match run(&options, &Silent) {
         Ok(report) => Some(report),
         Err(Error::Missing(why)) => {
@@ -33,23 +26,23 @@ fn report(replacements: usize) -> Option<Report> {
 }
 
 #[test]
-fn in_the_order_of_the_disk_the_arm_moves_far_less_than_in_any_other() {
+fn physical_order_moves_the_arm_far_less() {
     let Some(report) = report(6) else { return };
     let [unsorted, inode, physical] = &report.rows[..] else { panic!("{:?}", report.rows) };
     println!("{}", report.table(200));
     for key in ["service_s", "travel_cylinders", "seeks"] {
         let of = |row| number(&report, row, key);
         assert!(of(physical) < of(inode) / 2.0 && of(physical) < of(unsorted) / 2.0, "{key}");
-        // What a directory gives first is by chance, anew for each file system.
+        // The order of a directory is pseudo-random, and differs for each file system.
         assert!(of(inode) < of(unsorted) * 1.3, "{key}");
     }
-    // The same files, whatever the order: the same bytes but for metadata.
+    // All orders read the same data, and nearly the same metadata.
     let bytes = |row| number(&report, row, "read_bytes");
     assert!((bytes(unsorted) / bytes(physical) - 1.0).abs() < 0.2);
 }
 
 #[test]
-fn a_fresh_tree_takes_less_of_the_arm_than_an_old_one_unless_read_in_the_order_of_the_disk() {
+fn fresh_tree_moves_the_arm_less_than_an_aged_one() {
     let (Some(fresh), Some(old)) = (report(0), report(6)) else { return };
     println!("{}", fresh.table(200));
     for (fresh_row, old_row) in fresh.rows.iter().zip(&old.rows).take(2) {

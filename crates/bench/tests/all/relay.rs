@@ -1,11 +1,12 @@
-//! That relays carry what was sent, are compared and ended: rows and counts, not times.
+//! `relay`: rows and counts of short runs, not times.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
+use clap::Parser;
 use haul_bench::relay::{Options, run};
 use haul_bench::{Error, Report, Row, Silent, Value};
-use haul_test_image::skip;
+use haul_testing::skip;
 use tempfile::TempDir;
 
 use crate::disk_dir;
@@ -18,11 +19,11 @@ fn options(dir: &TempDir, rivals: &[&str]) -> Options {
         message_bytes: vec![64, 300_000],
         rounds: 1,
         time: Duration::from_millis(30),
-        ..Options::new(dir.path())
+        ..Options::parse_from(["relay".as_ref(), "--dir".as_ref(), dir.path()])
     }
 }
 
-/// A short run; `None` where it cannot be, or one of its rivals is not there.
+/// Returns the report of a short run, or `None` if it is not possible or a rival is missing.
 fn measured(options: &Options, dir: &TempDir) -> Option<Report> {
     let report = match run(options, &Silent) {
         Err(Error::Missing(why)) => {
@@ -45,16 +46,16 @@ fn number(report: &Report, row: &Row, key: &str) -> Option<f64> {
     report.value(row, key)?.number()
 }
 
-/// All traffic through one program: what came is what was sent, or its rows would say so.
-fn check(rival: &str, ways: usize) {
+/// Checks all workloads with one rival, whose rows would show a wrong byte.
+fn check(rival: &str, settings: usize) {
     let dir = disk_dir();
     let options = options(&dir, &[rival]);
     let Some(report) = measured(&options, &dir) else { return };
     let of = |table: &'static str| report.rows.iter().filter(move |row| row.table == table);
-    // In each traffic the first one comes twice.
-    assert_eq!(of("bulk").count(), 2 * (ways + 1));
-    assert_eq!(of("messages").count(), 4 * (ways + 1));
-    assert_eq!(of("connections").count(), 2 * (ways + 1));
+    // The first setting has two rows per workload.
+    assert_eq!(of("bulk").count(), 2 * (settings + 1));
+    assert_eq!(of("messages").count(), 4 * (settings + 1));
+    assert_eq!(of("connections").count(), 2 * (settings + 1));
     for row in &report.rows {
         assert_eq!(row.state, None, "{row:?}");
         assert_eq!(report.value(row, "relay"), Some(&Value::from(rival)), "{row:?}");
@@ -67,7 +68,7 @@ fn check(rival: &str, ways: usize) {
         assert!(number(&report, row, "p50_us") <= number(&report, row, "p99_us"), "{row:?}");
     }
     let costs: Vec<_> = of("pipes and descriptors for a connection").collect();
-    assert_eq!(costs.len(), ways);
+    assert_eq!(costs.len(), settings);
     for row in costs {
         let descriptors = number(&report, row, "descriptors_per_connection").unwrap();
         assert!((2.0..20.0).contains(&descriptors), "{row:?}");
@@ -75,22 +76,22 @@ fn check(rival: &str, ways: usize) {
 }
 
 #[test]
-fn all_bytes_come_through_haproxy() {
+fn haproxy_delivers_all_bytes() {
     check("haproxy", 5);
 }
 
 #[test]
-fn all_bytes_come_through_nginx() {
+fn nginx_delivers_all_bytes() {
     check("nginx", 2);
 }
 
 #[test]
-fn all_bytes_come_through_socat() {
+fn socat_delivers_all_bytes() {
     check("socat", 1);
 }
 
 #[test]
-fn without_relays_there_is_nothing_to_tell_and_a_program_that_relays_nothing_is_an_error() {
+fn report_without_relays_is_empty_and_a_failing_haul_is_an_error() {
     let dir = disk_dir();
     let alone = Options { path: OsString::new(), ..options(&dir, &[]) };
     match run(&alone, &Silent) {

@@ -1,10 +1,12 @@
-//! What must hold whatever the disk: counts, not times.
+//! Request counts of write modes on any disk.
 
+use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use clap::Parser;
 use haul_bench::write_modes::{Options, VirtualDisk, run};
 use haul_bench::{Error, Report, Row, Silent, Value, Watcher};
-use haul_test_image::skip;
+use haul_testing::skip;
 use tempfile::TempDir;
 
 use crate::disk_dir;
@@ -13,15 +15,16 @@ const RECORDS: u64 = 8;
 
 fn options(dir: &TempDir, modes: &[&str]) -> Options {
     let modes = modes.iter().map(|modes| modes.parse().unwrap()).collect();
-    // Medians of five: what a `sync` of another program adds to one round is not in them.
-    let (records, rounds, record_bytes) = (RECORDS, 5, vec![4096]);
-    Options { modes, records, rounds, record_bytes, ..Options::new(dir.path()) }
+    // The median of five rounds excludes a `sync` of another program.
+    let (records, rounds, sizes) = (RECORDS, 5, vec![4096]);
+    let words = [OsStr::new("haul"), OsStr::new("--dir"), dir.path().as_os_str()];
+    Options { modes, records, rounds, sizes, ..Options::parse_from(words) }
 }
 
-/// A short run on a file system of its own; `None` where that cannot be made.
+/// Returns the report of a short run on a virtual disk; `None` if it cannot be created.
 fn on(disk: VirtualDisk, modes: &[&str]) -> Option<Report> {
     let dir = disk_dir();
-    let options = Options { virtual_disks: vec![disk], ..options(&dir, modes) };
+    let options = Options { virtual_disk: vec![disk], ..options(&dir, modes) };
     run_on(&dir, &options)
 }
 
@@ -39,10 +42,11 @@ fn run_on(dir: &TempDir, options: &Options) -> Option<Report> {
     }
 }
 
-/// The rows of a mode: the first pass and the second.
-fn rows<'a>(report: &'a Report, way: &str, sync: &str) -> [&'a Row; 2] {
+/// Returns the rows of a mode: the first pass and the second.
+fn rows<'a>(report: &'a Report, preparation: &str, sync: &str) -> [&'a Row; 2] {
     let is = |row: &Row, key, text: &str| report.value(row, key) == Some(&Value::from(text));
-    let found = report.rows.iter().filter(|row| is(row, "way", way) && is(row, "sync", sync));
+    let found =
+        report.rows.iter().filter(|row| is(row, "way", preparation) && is(row, "sync", sync));
     found.collect::<Vec<_>>().try_into().unwrap()
 }
 
@@ -68,20 +72,20 @@ fn assert_one_write_and_one_sync(report: &Report, row: &Row) {
 }
 
 #[test]
-fn on_ext4_a_file_written_before_needs_no_journal_and_a_growing_one_does() {
+fn ext4_journals_growing_files_but_not_overwrites() {
     let modes = ["append", "fallocate", "zero-range", "filled", "recycled"];
-    let modes = modes.iter().flat_map(|way| ["fdatasync", "direct-dsync"].map(|s| [*way, s]));
+    let modes = modes.iter().flat_map(|one| ["fdatasync", "direct-dsync"].map(|sync| [*one, sync]));
     let modes: Vec<_> = modes.map(|mode| mode.join("+")).collect();
     let modes: Vec<_> = modes.iter().map(String::as_str).collect();
     let Some(report) = on(VirtualDisk::Ext4, &modes) else { return };
     for sync in ["fdatasync", "direct-dsync"] {
-        for way in ["append", "fallocate", "zero-range"] {
-            let [first, second] = rows(&report, way, sync);
+        for preparation in ["append", "fallocate", "zero-range"] {
+            let [first, second] = rows(&report, preparation, sync);
             assert!(number(&report, first, "journal_writes") >= 1.0, "{first:?}");
             assert_one_write_and_one_sync(&report, second);
         }
-        for way in ["filled", "recycled"] {
-            for row in rows(&report, way, sync) {
+        for preparation in ["filled", "recycled"] {
+            for row in rows(&report, preparation, sync) {
                 assert_one_write_and_one_sync(&report, row);
             }
         }
@@ -93,10 +97,10 @@ fn on_ext4_a_file_written_before_needs_no_journal_and_a_growing_one_does() {
 }
 
 #[test]
-fn the_trace_and_the_counters_of_the_device_agree() {
+fn trace_and_device_counters_agree() {
     let dir = disk_dir();
-    let virtual_disks = vec![VirtualDisk::Ext4];
-    let options = Options { virtual_disks, rounds: 1, ..options(&dir, &["fdatasync", "fsync"]) };
+    let virtual_disk = vec![VirtualDisk::Ext4];
+    let options = Options { virtual_disk, rounds: 1, ..options(&dir, &["fdatasync", "fsync"]) };
     let Some(report) = run_on(&dir, &options) else { return };
     for row in report.rows.iter().filter(|row| row.state.is_none()) {
         let of = |key| number(&report, row, key);
@@ -109,7 +113,7 @@ fn the_trace_and_the_counters_of_the_device_agree() {
 }
 
 #[test]
-fn on_xfs_the_log_is_told_from_the_data() {
+fn xfs_log_writes_are_separated_from_data() {
     let modes = ["append+fdatasync", "recycled+fdatasync"];
     let Some(report) = on(VirtualDisk::Xfs, &modes) else { return };
     let [first, second] = rows(&report, "append", "fdatasync");
@@ -121,7 +125,7 @@ fn on_xfs_the_log_is_told_from_the_data() {
 }
 
 #[test]
-fn without_a_journal_metadata_is_written_in_its_place() {
+fn ext4_without_a_journal_writes_metadata_in_place() {
     let modes = ["append+fdatasync", "append+none"];
     let Some(report) = on(VirtualDisk::Ext4NoJournal, &modes) else { return };
     let [first, _] = rows(&report, "append", "fdatasync");
@@ -135,17 +139,17 @@ fn without_a_journal_metadata_is_written_in_its_place() {
 }
 
 #[test]
-fn on_btrfs_a_file_written_before_is_as_dear_as_a_growing_one() {
+fn btrfs_writes_metadata_for_overwrites_too() {
     let modes = ["append+fdatasync", "recycled+fdatasync"];
     let Some(report) = on(VirtualDisk::Btrfs, &modes) else { return };
-    for way in ["append", "recycled"] {
-        for row in rows(&report, way, "fdatasync") {
+    for preparation in ["append", "recycled"] {
+        for row in rows(&report, preparation, "fdatasync") {
             assert!(number(&report, row, "metadata_writes") >= 1.0, "{row:?}");
         }
     }
 }
 
-/// Says stop after so many questions.
+/// Cancels after a number of checks.
 struct StopAfter(AtomicUsize);
 
 impl Watcher for StopAfter {
@@ -157,11 +161,11 @@ impl Watcher for StopAfter {
 }
 
 #[test]
-fn a_directory_is_left_as_it_was_finished_or_stopped() {
+fn directory_is_restored_after_completion_and_cancellation() {
     let dir = disk_dir();
     std::fs::write(dir.path().join("mine"), "").unwrap();
     let modes = ["append+none", "recycled+msync", "recycled+direct-dsync"];
-    let options = Options { record_bytes: vec![512], ..options(&dir, &modes) };
+    let options = Options { sizes: vec![512], ..options(&dir, &modes) };
     let report = run(&options, &Silent).unwrap();
     assert_eq!(report.rows.len(), 6);
     for stop_after in [0, 1, 5, 100] {

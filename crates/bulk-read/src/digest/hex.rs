@@ -1,6 +1,6 @@
-//! Bytes in hexadecimal, as all lists of sums have them. Pure.
+//! Hexadecimal encoding, as in checksum files.
 
-/// Two lower-case digits for each byte.
+/// Encodes bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -8,7 +8,8 @@ pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The bytes that two digits each stand for, in either case; `None` when they are anything else.
+/// Decodes hexadecimal digits of either case; returns `None` if `text` contains another character
+/// or an odd number of digits.
 #[must_use]
 pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -24,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_hexadecimal_is_refused() {
+    fn invalid_hex_is_rejected() {
         assert_eq!(to_hex(&[0, 0x1f, 0xff]), "001fff");
         assert_eq!(from_hex(b"001FfF"), Some(vec![0, 0x1f, 0xff]));
         assert_eq!((from_hex(b""), from_hex(b"0"), from_hex(b"0g")), (Some(vec![]), None, None));
@@ -32,7 +33,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_and_back_is_the_same(bytes: Vec<u8>) {
+        fn hex_round_trips(bytes: Vec<u8>) {
             prop_assert_eq!(from_hex(to_hex(&bytes).as_bytes()), Some(bytes));
         }
     }

@@ -1,4 +1,4 @@
-//! One type for all hashes.
+//! The hash functions and their digests.
 
 use std::fmt;
 
@@ -9,30 +9,30 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::hex::to_hex;
 
-/// Which hash.
+/// A hash function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum HashKind {
-    /// BLAKE3, 32 bytes: cryptographic, and the fastest such; one file can be hashed by several
-    /// threads.
+    /// BLAKE3, 32 bytes: the fastest cryptographic function of this list; several threads can hash
+    /// one file.
     #[default]
     Blake3,
-    /// XXH3, 16 bytes: faster still, but whoever wants to can make two files with the same one.
+    /// XXH3, 16 bytes: faster than BLAKE3, but collisions can be constructed.
     Xxh3,
     /// SHA-256, 32 bytes.
     Sha256,
     /// SHA-512, 64 bytes.
     Sha512,
-    /// SHA-3, 32 bytes: made on quite other grounds than SHA-2, in case that is broken one day.
+    /// SHA3-256, 32 bytes: unrelated in construction to SHA-2, in case SHA-2 is broken.
     Sha3_256,
-    /// SHA-3, 64 bytes.
+    /// SHA3-512, 64 bytes.
     Sha3_512,
-    /// MD5, 16 bytes: broken, for old lists only.
+    /// MD5, 16 bytes: broken; for existing checksum files only.
     Md5,
 }
 
 impl HashKind {
-    /// All of them.
+    /// All hash functions.
     pub const ALL: [Self; 7] = [
         Self::Blake3,
         Self::Xxh3,
@@ -43,7 +43,7 @@ impl HashKind {
         Self::Md5,
     ];
 
-    /// How long the sum is.
+    /// Returns the digest length, in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -53,13 +53,14 @@ impl HashKind {
         }
     }
 
-    /// Whether two files with the same sum are surely the same, whoever made them.
+    /// `true` if equal digests imply equal content even against an attacker who constructs
+    /// collisions.
     #[must_use]
     pub fn is_cryptographic(self) -> bool {
         !matches!(self, Self::Xxh3 | Self::Md5)
     }
 
-    /// A hasher that has seen nothing yet.
+    /// Creates a hasher.
     #[must_use]
     pub fn hasher(self) -> Hasher {
         Hasher(match self {
@@ -73,7 +74,7 @@ impl HashKind {
         })
     }
 
-    /// The sum of `bytes`.
+    /// Returns the digest of `bytes`.
     #[must_use]
     pub fn of(self, bytes: &[u8]) -> Digest {
         match self {
@@ -88,7 +89,7 @@ impl HashKind {
     }
 }
 
-/// Takes bytes, and gives their sum.
+/// An incremental hasher.
 #[derive(Clone)]
 pub struct Hasher(Inner);
 
@@ -104,7 +105,7 @@ enum Inner {
 }
 
 impl Hasher {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             Inner::Blake3(hasher) => drop(hasher.update(bytes)),
@@ -117,12 +118,12 @@ impl Hasher {
         }
     }
 
-    /// The sum of all bytes taken.
+    /// Returns the digest of all bytes added.
     #[must_use]
     pub fn finish(self) -> Digest {
         match self.0 {
             Inner::Blake3(hasher) => Digest::new(hasher.finalize().as_bytes()),
-            // As `xxhsum` and everybody else writes it.
+            // Big-endian, as printed by `xxhsum`.
             Inner::Xxh3(hasher) => Digest::new(&hasher.digest128().to_be_bytes()),
             Inner::Sha256(hasher) => Digest::new(&hasher.finalize()),
             Inner::Sha512(hasher) => Digest::new(&hasher.finalize()),
@@ -139,7 +140,7 @@ impl fmt::Debug for Hasher {
     }
 }
 
-/// A sum of up to 64 bytes. It shows itself in hexadecimal.
+/// A digest of up to 64 bytes, displayed in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest {
     bytes: [u8; 64],
@@ -153,13 +154,13 @@ impl Digest {
         Self { bytes, length: u8::try_from(sum.len()).unwrap_or(64) }
     }
 
-    /// The sum that has these bytes; `None` when no hash makes one so long.
+    /// Creates a digest from its bytes; returns `None` if `sum` is longer than 64 bytes.
     #[must_use]
     pub fn from_bytes(sum: &[u8]) -> Option<Self> {
         (sum.len() <= 64).then(|| Self::new(sum))
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
@@ -182,7 +183,7 @@ impl fmt::Debug for Digest {
 mod tests {
     use super::*;
 
-    /// The sums of "abc", as their authors publish them.
+    /// The digests of "abc" from the published test vectors.
     const ABC: [(HashKind, &str); 7] = [
         (HashKind::Blake3, "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"),
         (HashKind::Xxh3, "06b05ab6733a618578af5f94892f3950"),
@@ -202,7 +203,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_sums_are_those_everybody_gets() {
+    fn digests_match_published_test_vectors() {
         assert_eq!(ABC.map(|(kind, _)| kind), HashKind::ALL);
         for (kind, expected) in ABC {
             assert_eq!(kind.of(b"abc").to_string(), expected, "{kind:?}");

@@ -1,4 +1,4 @@
-//! The hashes one usually wants of a file, behind one type.
+//! Common hash functions behind one type.
 
 mod hex;
 mod kind;

@@ -1,7 +1,8 @@
-//! One file hashed in parts, by several threads.
+//! Hashing of one file in parts, by several threads.
 //!
-//! BLAKE3 is a tree over pieces of 1 KiB, so parts of a power of two can be hashed apart and
-//! joined \[Blake3\]. The other hashes are chains, and have one part.
+//! BLAKE3 is a tree over chunks of 1 KiB, so parts whose length is a power of two can be hashed
+//! independently and joined \[Blake3\]. The other functions are sequential: with them a file has a
+//! single part.
 
 use std::ops::Range;
 
@@ -12,13 +13,13 @@ use blake3::hazmat::{
 
 use super::{Digest, HashKind, Hasher};
 
-/// A part is at least that long: shorter ones are not worth being shared out.
+/// The minimum length of a part, in bytes: shorter parts are not worth distributing to threads.
 const PART_BYTES_MIN: u64 = 4 << 20;
 
-/// And a file has at most about that many.
+/// The approximate maximum number of parts of a file.
 const PARTS: u64 = 1024;
 
-/// How a file of some length is hashed in parts.
+/// The division of a file into parts for hashing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     kind: HashKind,
@@ -27,7 +28,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts of a file of `file_bytes`.
+    /// Divides a file of `file_bytes` bytes.
     #[must_use]
     pub fn of(kind: HashKind, file_bytes: u64) -> Self {
         let part_bytes = match kind {
@@ -37,20 +38,20 @@ impl Parts {
         Self { kind, file_bytes, part_bytes }
     }
 
-    /// How many there are; an empty file has one, too.
+    /// Returns the number of parts, at least 1.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.file_bytes.div_ceil(self.part_bytes).max(1)
     }
 
-    /// Which bytes of the file the part has.
+    /// Returns the byte range of a part.
     #[must_use]
     pub fn range(&self, part: u64) -> Range<u64> {
         let start = part.saturating_mul(self.part_bytes).min(self.file_bytes);
         start..start.saturating_add(self.part_bytes).min(self.file_bytes)
     }
 
-    /// A hasher for the bytes of the part.
+    /// Creates a hasher for a part.
     #[must_use]
     pub fn hasher(&self, part: u64) -> PartHasher {
         if self.count() == 1 {
@@ -61,8 +62,8 @@ impl Parts {
         PartHasher(Inner::Part(hasher))
     }
 
-    /// The sum of the file, from the sums of all parts in their order; `None` when they are not as
-    /// many.
+    /// Combines the results of all parts, in order, into the digest of the file; returns `None` if
+    /// the number of results is wrong.
     #[must_use]
     pub fn join(&self, sums: &[PartSum]) -> Option<Digest> {
         if sums.len() as u64 != self.count() {
@@ -80,7 +81,8 @@ impl Parts {
     }
 }
 
-/// The left half is the largest full tree that leaves something for the right one.
+/// Splits the parts into two subtrees. The left one is the largest full tree that leaves at least
+/// one part for the right one.
 fn halves(sums: &[PartSum]) -> (&[PartSum], &[PartSum]) {
     sums.split_at(sums.len().div_ceil(2).next_power_of_two())
 }
@@ -96,7 +98,7 @@ fn merge(sums: &[PartSum]) -> Option<ChainingValue> {
     }
 }
 
-/// Takes the bytes of one part.
+/// A hasher of one part.
 #[derive(Debug, Clone)]
 pub struct PartHasher(Inner);
 
@@ -106,7 +108,7 @@ enum Inner {
     Part(Box<Blake3>),
 }
 
-/// The sum of one part, of use only together with all others.
+/// The result of one part. It is useful only together with the results of all other parts.
 #[derive(Debug, Clone, Copy)]
 pub struct PartSum(Sum);
 
@@ -117,7 +119,7 @@ enum Sum {
 }
 
 impl PartHasher {
-    /// Takes the next bytes; never more than the part has.
+    /// Adds the next bytes. The total must not exceed the length of the part.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             Inner::Whole(hasher) => hasher.update(bytes),
@@ -125,7 +127,7 @@ impl PartHasher {
         }
     }
 
-    /// The sum of the part; `None` when it got no bytes, though it should.
+    /// Returns the result; returns `None` if the hasher of a part of several received no bytes.
     #[must_use]
     pub fn finish(self) -> Option<PartSum> {
         match self.0 {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_does_not_depend_on_the_parts() {
+    fn digest_is_independent_of_the_parts() {
         let bytes: Vec<u8> = (0..70_001_u32).map(|n| (n * 7 % 251) as u8).collect();
         for part_bytes in [1024, 2048, 8192, 65_536, 131_072] {
             for length in [0, 1, 1023, 1024, 1025, 4096, 8193, 65_535, 65_536, 65_537, 70_001] {
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_large_and_few_and_only_of_trees() {
+    fn only_large_blake3_files_have_several_parts() {
         let parts = |bytes| Parts::of(HashKind::Blake3, bytes);
         assert_eq!(parts(0).count(), 1);
         assert_eq!((parts(4 << 20).count(), parts((4 << 20) + 1).count()), (1, 2));
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_missing_make_no_sum() {
+    fn missing_parts_yield_no_digest() {
         let parts = Parts { kind: HashKind::Blake3, file_bytes: 3000, part_bytes: 1024 };
         assert!(parts.hasher(1).finish().is_none());
         assert!(parts.join(&[]).is_none());

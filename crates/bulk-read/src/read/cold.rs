@@ -1,4 +1,4 @@
-//! The part of a worker that has requests under way: for what is not in memory.
+//! The asynchronous reads of a worker, for uncached data.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -9,129 +9,136 @@ use rustix::fs::{Advice, OFlags, fadvise, fcntl_setfl};
 use rustix::io::Errno;
 
 use super::buffers::{BUFFER_BYTES_MAX, Buffers};
-use super::engine::{Completion, Engine, Request, read_now};
+use super::consumer::Consumer;
+use super::engine::{Completion, Engine, RingRequest, read_sync};
+use super::options::CacheMode;
+use super::request::ReadSummary;
 use super::stream::{Part, Stream};
-use super::worker::{PIECE_BYTES, Worker, finished};
-use super::{Cache, Consumer, Finished};
+use super::worker::{PIECE_BYTES, Worker};
 use crate::error::Error;
 
 impl<C: Consumer> Worker<'_, C> {
-    pub(super) fn begin_cold(&mut self, mut stream: Stream<C::State>) {
-        let (depth, ring) = (self.manner.depth, self.run.options.ring);
+    pub(super) fn start_async(&mut self, mut stream: Stream<C::State>) {
+        let (depth, ring) = (self.pass.depth, self.run.options.ring);
         let engine = self.engine.get_or_insert_with(|| Engine::new(depth, ring));
         self.count.cold += 1;
         if self.no_wait.is_none() && engine.is_ring() {
-            // The ring would not wait for such a file where its file system cannot say "later".
-            fcntl_setfl(&*stream.file.fd, OFlags::empty()).ok();
+            // Without `RWF_NOWAIT` support, `O_NONBLOCK` makes ring reads fail with `EAGAIN`, so
+            // clear it.
+            fcntl_setfl(&**stream.fd(), OFlags::empty()).ok();
         }
-        stream.go_on_by_requests();
+        stream.start_async();
         let free = self.streams.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {
             self.streams.push(None);
             self.streams.len() - 1
         });
         self.streams[index] = Some(stream);
-        self.asking.push_back(index);
+        self.submittable.push_back(index);
     }
 
-    /// Asks for as much as there is room for.
-    pub(super) fn ask(&mut self) {
-        while let Some(index) = self.asking.front().copied() {
+    /// Submits reads until the queue or the buffer memory is exhausted.
+    pub(super) fn submit(&mut self) {
+        while let Some(index) = self.submittable.front().copied() {
             let Some(stream) = self.streams[index].as_mut() else {
-                self.asking.pop_front();
+                self.submittable.pop_front();
                 continue;
             };
             let Some(engine) = self.engine.as_mut().filter(|engine| !engine.is_full()) else {
                 return;
             };
-            let Some(part) = stream.part() else {
-                self.asking.pop_front();
+            let Some(part) = stream.next_part() else {
+                self.submittable.pop_front();
                 continue;
             };
-            // Past the cache, whole blocks are asked for.
-            let bytes = if stream.is_direct {
+            // The length of a direct read must be a multiple of the block size.
+            let bytes = if stream.is_direct() {
                 part.bytes.next_multiple_of(PAGE_BYTES).min(BUFFER_BYTES_MAX)
             } else {
                 part.bytes
             };
             let buffer = match self.buffers.take(bytes) {
                 Some(buffer) => buffer,
-                // All memory has come before its turn, and waits for this part.
-                None if engine.in_flight() == 0 => self.buffers.take_anyway(bytes),
+                // No read is in flight, so all buffers hold completed reads that wait for this part
+                // to be delivered first: only another buffer allows progress.
+                None if engine.in_flight() == 0 => self.buffers.take_unlimited(bytes),
                 None => return stream.put_back(part),
             };
             let request = RingRead {
-                file: Rc::clone(&stream.file.fd),
+                file: Rc::clone(stream.fd()),
                 offset: part.offset,
                 buffer,
                 bytes,
-                uncached: self.uncached && !stream.is_direct,
+                uncached: self.uncached && !stream.is_direct(),
                 tag: index as u64,
             };
-            let read_ahead = self.run.options.cache == Cache::Keep;
+            let read_ahead = self.run.options.cache == CacheMode::Normal;
             match engine.push(request, read_ahead) {
-                Ok(()) => stream.in_flight += 1,
+                Ok(()) => stream.read_submitted(),
                 Err(request) => {
                     stream.put_back(part);
-                    return self.buffers.give(request.buffer);
+                    return self.buffers.release(request.buffer);
                 }
             }
         }
     }
 
-    pub(super) fn arrived(&mut self, completion: Completion, may_retry: bool) {
+    /// Processes a completed read. A failed read is retried if `may_retry`.
+    pub(super) fn complete(&mut self, completion: Completion, may_retry: bool) {
         let Completion { read, outcome } = completion;
         let index = usize::try_from(read.tag).unwrap_or(usize::MAX);
         let Some(mut stream) = self.streams.get_mut(index).and_then(Option::take) else {
-            return self.buffers.give(read.buffer);
+            return self.buffers.release(read.buffer);
         };
-        stream.in_flight -= 1;
+        stream.read_completed();
         let part = Part { offset: read.offset, bytes: read.bytes };
         let error = match outcome {
-            _ if stream.state.is_none() => {
-                self.buffers.give(read.buffer);
+            _ if stream.has_ended() => {
+                self.buffers.release(read.buffer);
                 None
             }
             Ok(0) if read.offset < stream.end => {
-                self.buffers.give(read.buffer);
+                self.buffers.release(read.buffer);
                 Some(self.shrunk(&stream, read.offset))
             }
             Ok(bytes) => {
-                stream.arrived(part, read.buffer, bytes);
+                stream.complete(part, read.buffer, bytes);
                 None
             }
-            Err(error) => match self.retried(&stream, read, &error, may_retry) {
-                Some(again) => {
-                    stream.in_flight += 1;
+            Err(error) => match self.retry(&stream, read, &error, may_retry) {
+                Some(completion) => {
+                    stream.read_submitted();
                     self.streams[index] = Some(stream);
-                    return self.arrived(again, false);
+                    return self.complete(completion, false);
                 }
                 None => Some(self.failed(&stream, error)),
             },
         };
         match error {
             Some(error) => self.end_stream(&mut stream, Err(error)),
-            None => self.pass_on(&mut stream),
+            None => self.deliver(&mut stream),
         }
-        if stream.state.is_some() || stream.in_flight > 0 {
+        if !stream.has_ended() || stream.has_reads_in_flight() {
             self.streams[index] = Some(stream);
-            if !self.asking.contains(&index) {
-                self.asking.push_back(index);
+            if !self.submittable.contains(&index) {
+                self.submittable.push_back(index);
             }
         }
     }
 
-    /// Reads in a plainer way what the file system would not read in this one.
-    fn retried(
+    /// Retries a failed read synchronously, without the feature that the file system rejected.
+    /// Returns `None` if the error cannot be avoided by a retry.
+    fn retry(
         &mut self,
         stream: &Stream<C::State>,
-        mut read: Request,
+        mut read: RingRequest,
         error: &io::Error,
         may_retry: bool,
     ) -> Option<Completion> {
         match Errno::from_io_error(error).filter(|_| may_retry) {
-            Some(Errno::INVAL) if stream.is_direct => {
-                // Its blocks are larger than ours, or it cannot: from now on by the cache.
+            Some(Errno::INVAL) if stream.is_direct() => {
+                // The device has larger blocks than ours, or the file system supports no direct
+                // reads: fall back to the page cache.
                 fcntl_setfl(&*read.file, OFlags::empty()).ok();
             }
             Some(Errno::OPNOTSUPP) if read.uncached => {
@@ -140,59 +147,59 @@ impl<C: Consumer> Worker<'_, C> {
             }
             Some(Errno::AGAIN | Errno::INTR) => {}
             _ => {
-                self.buffers.give(read.buffer);
+                self.buffers.release(read.buffer);
                 return None;
             }
         }
-        Some(read_now(read))
+        Some(read_sync(read))
     }
 
-    /// Gives the consumer what has come, in order.
-    fn pass_on(&mut self, stream: &mut Stream<C::State>) {
-        while let Some((buffer, bytes)) = stream.piece() {
+    /// Delivers completed reads to the consumer, in order.
+    fn deliver(&mut self, stream: &mut Stream<C::State>) {
+        while let Some((buffer, bytes)) = stream.next_piece() {
             self.count.bytes += bytes as u64;
-            let want = stream.want;
-            // In parts that stay in the processor's cache.
-            let is_break = stream.state.as_mut().is_some_and(|state| {
+            let request = stream.request;
+            // Split the buffer into pieces that fit into the CPU cache.
+            let is_break = stream.state_mut().is_some_and(|state| {
                 let mut parts = buffer[..bytes].chunks(PIECE_BYTES);
-                parts.any(|part| self.run.consumer.piece(state, want, part).is_break())
+                parts.any(|part| self.run.consumer.piece(state, request, part).is_break())
             });
-            self.buffers.give(buffer);
+            self.buffers.release(buffer);
             if is_break {
-                return self.end_stream(stream, Ok(finished(stream)));
+                return self.end_stream(stream, Ok(stream.summary()));
             }
-            self.tell_much();
+            self.report_if_due();
             if self.run.is_stopped() {
                 return self.end_stream(stream, Err(self.stopped(stream)));
             }
         }
-        if stream.is_over() && stream.state.is_some() {
-            self.end_stream(stream, Ok(finished(stream)));
+        if stream.is_done() && !stream.has_ended() {
+            self.end_stream(stream, Ok(stream.summary()));
         }
     }
 
-    fn end_stream(&mut self, stream: &mut Stream<C::State>, outcome: Result<Finished, Error>) {
-        stream.give_up().for_each(|buffer| self.buffers.give(buffer));
-        if self.run.options.cache == Cache::Spare && !self.uncached && stream.was_cold {
-            let bytes = NonZeroU64::new(stream.end - stream.start);
-            // Advice that is not taken costs memory alone.
-            fadvise(&*stream.file.fd, stream.start, bytes, Advice::DontNeed).ok();
+    fn end_stream(&mut self, stream: &mut Stream<C::State>, outcome: Result<ReadSummary, Error>) {
+        stream.abort().for_each(|buffer| self.buffers.release(buffer));
+        if self.run.options.cache == CacheMode::Preserve && !self.uncached && stream.was_cold() {
+            let bytes = NonZeroU64::new(stream.bytes());
+            // An error is ignored: the pages merely stay in the page cache.
+            fadvise(&**stream.fd(), stream.start, bytes, Advice::DontNeed).ok();
         }
-        self.end(stream.state.take(), stream.want, outcome);
+        self.end(stream.take_state(), stream.request, outcome);
     }
 
-    /// Ends everything that is under way: the ring is of no use any more.
-    pub(super) fn give_up(&mut self, error: haul_disk::Error) {
+    /// Ends all streams after a ring failure.
+    pub(super) fn abort(&mut self, error: haul_disk::Error) {
         let error = Error::from(error);
-        self.engine = Some(Engine::new(self.manner.depth, false));
-        self.asking.clear();
+        self.engine = Some(Engine::new(self.pass.depth, false));
+        self.submittable.clear();
         for index in 0..self.streams.len() {
             if let Some(mut stream) = self.streams[index].take()
-                && stream.state.is_some()
+                && !stream.has_ended()
             {
                 self.end_stream(&mut stream, Err(error.clone()));
             }
         }
-        self.buffers = Buffers::new(self.manner.memory_bytes);
+        self.buffers = Buffers::new(self.pass.memory_bytes);
     }
 }

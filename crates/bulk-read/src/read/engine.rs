@@ -1,5 +1,5 @@
-//! Reads under way: in the kernel's ring where there is one, else announced to the kernel and made
-//! one after the other.
+//! Asynchronous reads: through io_uring if available, else `posix_fadvise` followed by sequential
+//! reads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,25 +7,26 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use haul_disk::{ReadRing, RingDone, RingRead};
+use haul_disk::{ReadRing, RingCompletion, RingRead};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-/// `RWF_DONTCACHE` (Linux 6.14).
+/// `RWF_DONTCACHE` (Linux 6.14), which the `rustix` crate does not name.
 pub(super) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
-pub(super) type Request = RingRead<Rc<OwnedFd>>;
-pub(super) type Completion = RingDone<Rc<OwnedFd>>;
+pub(super) type RingRequest = RingRead<Rc<OwnedFd>>;
+pub(super) type Completion = RingCompletion<Rc<OwnedFd>>;
 
-/// Takes requests, and gives them back done.
+/// A queue of reads in flight.
 #[derive(Debug)]
 pub(super) enum Engine {
     Ring(Box<ReadRing<Rc<OwnedFd>>>),
-    Calls { waiting: VecDeque<Request>, depth: usize },
+    Calls { waiting: VecDeque<RingRequest>, depth: usize },
 }
 
 impl Engine {
-    /// One with `depth` requests under way at most.
+    /// Creates an engine with at most `depth` reads in flight. It uses io_uring if `ring` is `true`
+    /// and the kernel supports it.
     pub(super) fn new(depth: usize, ring: bool) -> Self {
         let calls = || Self::Calls { waiting: VecDeque::new(), depth: depth.max(1) };
         if !ring {
@@ -33,7 +34,7 @@ impl Engine {
         }
         match u32::try_from(depth).map(ReadRing::new) {
             Ok(Ok(ring)) => Self::Ring(Box::new(ring)),
-            // Whatever the reason: plain calls always work.
+            // Without io_uring, use plain calls, which always work.
             _ => calls(),
         }
     }
@@ -56,16 +57,20 @@ impl Engine {
         }
     }
 
-    /// Takes a request; gives it back when it is full. Without a ring, what is to be read is
-    /// announced to the kernel if it may be read ahead: then it stays in memory.
-    pub(super) fn push(&mut self, request: Request, read_ahead: bool) -> Result<(), Request> {
+    /// Submits a read; returns it as an error if the queue is full. Without a ring, `read_ahead`
+    /// advises the kernel to read the range ahead, which fills the page cache.
+    pub(super) fn push(
+        &mut self,
+        request: RingRequest,
+        read_ahead: bool,
+    ) -> Result<(), RingRequest> {
         match self {
             Self::Ring(ring) => ring.push(request),
             Self::Calls { waiting, depth } if waiting.len() >= *depth => Err(request),
             Self::Calls { waiting, .. } => {
                 if read_ahead {
                     let bytes = NonZeroU64::new(request.bytes as u64);
-                    // Advice that is not taken costs time alone.
+                    // An error is ignored: without the advice the read is only slower.
                     fadvise(&*request.file, request.offset, bytes, Advice::WillNeed).ok();
                 }
                 waiting.push_back(request);
@@ -74,20 +79,20 @@ impl Engine {
         }
     }
 
-    /// Waits for a request to be over; `None` when there are none.
+    /// Waits for a completion; returns `None` if no read is in flight.
     ///
     /// # Errors
-    /// The ring is of no use any more, and keeps what it has.
+    /// After an error the ring is unusable, and it keeps the buffers of the reads in flight.
     pub(super) fn wait(&mut self) -> Result<Option<Completion>, haul_disk::Error> {
         match self {
             Self::Ring(ring) => ring.wait(),
-            Self::Calls { waiting, .. } => Ok(waiting.pop_front().map(read_now)),
+            Self::Calls { waiting, .. } => Ok(waiting.pop_front().map(read_sync)),
         }
     }
 }
 
-/// Reads with a plain call.
-pub(super) fn read_now(mut read: Request) -> Completion {
+/// Executes a read synchronously.
+pub(super) fn read_sync(mut read: RingRequest) -> Completion {
     let bytes = read.bytes.min(read.buffer.len());
     let flags = if read.uncached { DONTCACHE } else { ReadWriteFlags::empty() };
     let outcome = loop {
@@ -97,5 +102,5 @@ pub(super) fn read_now(mut read: Request) -> Completion {
             outcome => break outcome.map_err(io::Error::from),
         }
     };
-    RingDone { read, outcome }
+    RingCompletion { read, outcome }
 }

@@ -1,49 +1,72 @@
-//! Opening files by their directories, without ever waiting for one.
+//! Opens files relative to their directories, without blocking on pipes or devices.
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use haul_disk::Op;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::Opened;
+use super::request::FileStatus;
 use crate::error::Error;
 use crate::open::open_dir;
 use crate::status::status;
 use crate::tree::{DirId, FileId, Tree};
 
-/// How many directories a worker keeps open.
+/// The maximum number of directories that a worker keeps open.
 const DIRS: usize = 16;
 
-/// Opens files; keeps the directories it needed last.
+/// An open file.
+#[derive(Debug, Clone)]
+pub(super) struct OpenFile {
+    pub(super) fd: Rc<OwnedFd>,
+    pub(super) status: FileStatus,
+    /// `true` while the advice `POSIX_FADV_RANDOM` is in effect.
+    is_random: Rc<Cell<bool>>,
+}
+
+impl OpenFile {
+    pub(super) fn new(fd: OwnedFd, status: FileStatus) -> Self {
+        Self { fd: Rc::new(fd), status, is_random: Rc::default() }
+    }
+
+    /// Records the readahead advice of the file; returns `true` if it differs from the advice
+    /// before.
+    pub(super) fn set_random(&self, is_random: bool) -> bool {
+        self.is_random.replace(is_random) != is_random
+    }
+}
+
+/// Opens files relative to their directories and keeps recently used directories open.
 #[derive(Debug)]
 pub(super) struct Opener<'a> {
     tree: &'a Tree,
     dirs: [Option<(DirId, OwnedFd)>; DIRS],
     path: Vec<u8>,
-    /// The owner of a file alone may read it without a trace; where that was refused, it is not
-    /// tried again in the same directory.
-    traceless: Option<DirId>,
+    /// The last directory in which `O_NOATIME` was rejected: the kernel allows it only to the owner
+    /// of the file.
+    noatime_refused: Option<DirId>,
 }
 
 impl<'a> Opener<'a> {
     pub(super) fn new(tree: &'a Tree) -> Self {
-        Self { tree, dirs: [const { None }; DIRS], path: Vec::new(), traceless: None }
+        Self { tree, dirs: [const { None }; DIRS], path: Vec::new(), noatime_refused: None }
     }
 
-    /// Opens a file and asks the kernel what it is.
-    pub(super) fn open(&mut self, file: FileId) -> Result<(OwnedFd, Opened), Error> {
+    /// Opens a file and gets its status.
+    pub(super) fn open(&mut self, file: FileId) -> Result<(OwnedFd, FileStatus), Error> {
         let fd = self.open_fd(file).map_err(|errno| match errno {
-            // A symbolic link, or a socket, that was a file when it was listed.
-            Errno::LOOP | Errno::NXIO => Error::NotAFile { path: self.tree.path(file) },
+            // A symbolic link or a socket replaced the listed file.
+            Errno::LOOP | Errno::NXIO => Error::NotRegularFile { path: self.tree.path(file) },
             errno => self.failed(file, Op::Open, errno),
         })?;
         let status = status(&fd).map_err(|errno| self.failed(file, Op::Status, errno))?;
         if status.kind != FileType::RegularFile {
-            return Err(Error::NotAFile { path: self.tree.path(file) });
+            return Err(Error::NotRegularFile { path: self.tree.path(file) });
         }
         let meta = status.meta;
-        let opened = Opened {
+        let opened = FileStatus {
             device: meta.device,
             inode: meta.inode,
             bytes: meta.bytes,
@@ -54,8 +77,8 @@ impl<'a> Opener<'a> {
         Ok((fd, opened))
     }
 
-    /// Opens a file for reading past the page cache, if that can be done.
-    pub(super) fn open_direct(&mut self, file: FileId) -> Option<(OwnedFd, Opened)> {
+    /// Opens a file and switches it to `O_DIRECT`; returns `None` if that is not supported.
+    pub(super) fn open_direct(&mut self, file: FileId) -> Option<(OwnedFd, FileStatus)> {
         let (fd, opened) = self.open(file).ok()?;
         fs::fcntl_setfl(&fd, OFlags::DIRECT).ok()?;
         Some((fd, opened))
@@ -63,10 +86,10 @@ impl<'a> Opener<'a> {
 
     fn open_fd(&mut self, file: FileId) -> Result<OwnedFd, Errno> {
         let dir_id = self.tree.dir(file);
-        // Links that were listed as such are followed; a file that became one is not.
+        // A symbolic link is followed only if the walk listed the file as a link.
         let link = if self.tree.is_link(file) { OFlags::empty() } else { OFlags::NOFOLLOW };
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY | link;
-        let is_refused = self.traceless == Some(dir_id);
+        let is_refused = self.noatime_refused == Some(dir_id);
         let tree = self.tree;
         let dir = self.dir(dir_id)?;
         let name = tree.name(file);
@@ -77,7 +100,7 @@ impl<'a> Opener<'a> {
             }
         }
         let opened = fs::openat(dir, name, flags, Mode::empty())?;
-        self.traceless = Some(dir_id);
+        self.noatime_refused = Some(dir_id);
         Ok(opened)
     }
 

@@ -1,7 +1,5 @@
-//! One want that is being read: what was asked for, what has come, and what goes to the consumer
-//! next. No I/O.
+//! The state of a request being read: the ranges submitted, completed and delivered. No I/O.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -9,56 +7,43 @@ use std::rc::Rc;
 use haul_disk::AlignedBuf;
 
 use super::buffers::BUFFER_BYTES_MAX;
-use super::{Opened, Want};
+use super::open::OpenFile;
+use super::request::{FileStatus, ReadRequest, ReadSummary};
 use crate::tree::FileId;
 
-/// How much of one want is under way at a time.
+/// The maximum distance in bytes between the delivered and the submitted part of a request.
 const WINDOW_BYTES: u64 = 4 << 20;
 
-/// An open file.
-#[derive(Debug, Clone)]
-pub(super) struct OpenFile {
-    pub(super) fd: Rc<OwnedFd>,
-    pub(super) opened: Opened,
-    /// The kernel was told to read nothing ahead.
-    pub(super) is_random: Rc<Cell<bool>>,
-}
-
-impl OpenFile {
-    pub(super) fn new(fd: OwnedFd, opened: Opened) -> Self {
-        Self { fd: Rc::new(fd), opened, is_random: Rc::default() }
-    }
-}
-
-/// One want on its way.
+/// A request being read.
 #[derive(Debug)]
 pub(super) struct Stream<S> {
-    /// Its number.
-    pub(super) want: usize,
+    /// The index of the request.
+    pub(super) request: usize,
     pub(super) id: FileId,
-    pub(super) file: OpenFile,
-    /// The consumer's part, until the want is over.
-    pub(super) state: Option<S>,
-    /// Where the bytes begin and end that are wanted.
+    file: OpenFile,
+    /// The state of the consumer; `None` after the request has ended.
+    state: Option<S>,
+    /// The range requested, cut at the end of the file.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// What goes to the consumer next.
-    pub(super) at: u64,
-    /// What is asked for next.
+    /// The offset of the next byte to deliver to the consumer.
+    position: u64,
+    /// The offset of the next read to submit.
     next: u64,
-    /// What came before its turn.
-    early: BTreeMap<u64, (AlignedBuf, usize)>,
-    /// Parts of answers that fell short.
-    again: Vec<(u64, u64)>,
-    pub(super) in_flight: usize,
-    pub(super) grew: bool,
-    /// Nothing of it was in memory at first.
-    pub(super) was_cold: bool,
-    /// It is read past the page cache.
-    pub(super) is_direct: bool,
+    /// Completed reads not delivered yet, by offset: the buffer and the number of bytes read.
+    completed: BTreeMap<u64, (AlignedBuf, usize)>,
+    /// Ranges to submit again, as start and end: the missing ends of short reads, and reads that
+    /// could not be submitted.
+    retries: Vec<(u64, u64)>,
+    in_flight: usize,
+    grew: bool,
+    /// `true` if the first read found no bytes in the page cache.
+    was_cold: bool,
+    /// `true` if the file is read with `O_DIRECT`.
+    is_direct: bool,
 }
 
-/// A part of a file to be read.
+/// A part of a file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) offset: u64,
@@ -66,28 +51,28 @@ pub(super) struct Part {
 }
 
 impl<S> Stream<S> {
-    /// A want from an open file; `no_length`: what the file says of its length means nothing.
+    /// Creates a stream; `no_length` ignores the length that the file system reports.
     pub(super) fn new(
-        want: usize,
-        wanted: Want,
+        request: usize,
+        range: ReadRequest,
         file: OpenFile,
         no_length: bool,
         state: S,
     ) -> Self {
-        let length = if no_length { u64::MAX } else { file.opened.bytes };
-        let start = wanted.offset.min(length);
-        let end = start.saturating_add(wanted.bytes).min(length);
+        let length = if no_length { u64::MAX } else { file.status.bytes };
+        let start = range.offset.min(length);
+        let end = start.saturating_add(range.bytes).min(length);
         Self {
-            want,
-            id: wanted.file,
+            request,
+            id: range.file,
             file,
             state: Some(state),
             start,
             end,
-            at: start,
+            position: start,
             next: start,
-            early: BTreeMap::new(),
-            again: Vec::new(),
+            completed: BTreeMap::new(),
+            retries: Vec::new(),
             in_flight: 0,
             grew: false,
             was_cold: false,
@@ -95,88 +80,173 @@ impl<S> Stream<S> {
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.at >= self.end
+    /// Returns the open file.
+    pub(super) fn fd(&self) -> &Rc<OwnedFd> {
+        &self.file.fd
     }
 
-    /// Whether the file should end where the want does. Then a byte more is asked for, to see
-    /// whether it has grown.
-    fn is_to_end(&self) -> bool {
-        self.end == self.file.opened.bytes
+    /// Returns the status of the file when it was opened.
+    pub(super) fn status(&self) -> &FileStatus {
+        &self.file.status
     }
 
-    /// How much to read next, from there on: what is left, and the byte more, where `bytes_max`
-    /// has room for both. The byte is never asked for alone.
-    pub(super) fn step(&self, from: u64, bytes_max: usize) -> usize {
-        let left = (self.end - from).saturating_add(u64::from(self.is_to_end()));
+    /// Returns the length of the requested range, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Returns the offset of the next byte to deliver to the consumer.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Returns the result of the request so far.
+    pub(super) fn summary(&self) -> ReadSummary {
+        ReadSummary { bytes: self.position - self.start, grew: self.grew }
+    }
+
+    /// Returns the state of the consumer; `None` after the request has ended.
+    pub(super) fn state_mut(&mut self) -> Option<&mut S> {
+        self.state.as_mut()
+    }
+
+    /// Ends the request and returns the state of the consumer.
+    pub(super) fn take_state(&mut self) -> Option<S> {
+        self.state.take()
+    }
+
+    /// `true` if the request has ended; reads may still be in flight.
+    pub(super) fn has_ended(&self) -> bool {
+        self.state.is_none()
+    }
+
+    /// Records that the page cache did not contain the bytes of a read.
+    pub(super) fn record_uncached(&mut self) {
+        self.was_cold = self.position == self.start;
+    }
+
+    /// `true` if the first read found no bytes in the page cache.
+    pub(super) fn was_cold(&self) -> bool {
+        self.was_cold
+    }
+
+    /// Replaces the open file by `fd`, which was opened with `O_DIRECT`.
+    pub(super) fn use_direct(&mut self, fd: OwnedFd) {
+        self.file.fd = Rc::new(fd);
+        self.is_direct = true;
+    }
+
+    /// `true` if the file is read with `O_DIRECT`.
+    pub(super) fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// Records the readahead advice of the file; returns `true` if it differs from the advice
+    /// before.
+    pub(super) fn set_random(&self, is_random: bool) -> bool {
+        self.file.set_random(is_random)
+    }
+
+    /// Counts a read as in flight.
+    pub(super) fn read_submitted(&mut self) {
+        self.in_flight += 1;
+    }
+
+    /// Counts a read in flight as completed.
+    pub(super) fn read_completed(&mut self) {
+        self.in_flight -= 1;
+    }
+
+    /// `true` if reads are in flight.
+    pub(super) fn has_reads_in_flight(&self) -> bool {
+        self.in_flight > 0
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.position >= self.end
+    }
+
+    /// `true` if the request extends to the end of the file. Such a request reads one extra byte to
+    /// detect that the file grew.
+    fn ends_at_eof(&self) -> bool {
+        self.end == self.file.status.bytes
+    }
+
+    /// Returns the length of the next read at `from`: the remaining bytes and the extra byte, at
+    /// most `bytes_max`. If only the extra byte would be left for the following read, this read is
+    /// shortened.
+    pub(super) fn read_len(&self, from: u64, bytes_max: usize) -> usize {
+        let left = (self.end - from).saturating_add(u64::from(self.ends_at_eof()));
         match usize::try_from(left).unwrap_or(usize::MAX) {
             left if left == bytes_max + 1 => bytes_max / 2,
             left => left.min(bytes_max),
         }
     }
 
-    /// From here on it is read by requests.
-    pub(super) fn go_on_by_requests(&mut self) {
-        self.next = self.at;
+    /// Switches from synchronous to asynchronous reads.
+    pub(super) fn start_async(&mut self) {
+        self.next = self.position;
     }
 
-    /// Whether there is more to ask for, now or later.
-    pub(super) fn has_more(&self) -> bool {
-        self.state.is_some() && (self.next < self.end || !self.again.is_empty())
+    /// `true` if the request has ranges that were not submitted yet.
+    pub(super) fn has_unsubmitted(&self) -> bool {
+        self.state.is_some() && (self.next < self.end || !self.retries.is_empty())
     }
 
-    /// What to ask for next; `None` when all is asked for, or enough is under way.
-    pub(super) fn part(&mut self) -> Option<Part> {
+    /// Returns the next range to submit; returns `None` if all are submitted or the window is full.
+    pub(super) fn next_part(&mut self) -> Option<Part> {
         self.state.as_ref()?;
-        if let Some((offset, end)) = self.again.pop() {
+        if let Some((offset, end)) = self.retries.pop() {
             let bytes = end - offset;
             return Some(Part { offset, bytes: usize::try_from(bytes).unwrap_or(usize::MAX) });
         }
-        if self.next >= self.end || self.next - self.at >= WINDOW_BYTES {
+        if self.next >= self.end || self.next - self.position >= WINDOW_BYTES {
             return None;
         }
         let offset = self.next;
-        let bytes = self.step(offset, BUFFER_BYTES_MAX);
+        let bytes = self.read_len(offset, BUFFER_BYTES_MAX);
         self.next = offset.saturating_add(bytes as u64).min(self.end);
         Some(Part { offset, bytes })
     }
 
-    /// The part could not be asked for now: it comes again.
+    /// Queues a part again that could not be submitted.
     pub(super) fn put_back(&mut self, part: Part) {
-        self.again.push((part.offset, part.offset + part.bytes as u64));
+        self.retries.push((part.offset, part.offset + part.bytes as u64));
     }
 
-    /// Takes what came for `part`, more than nothing.
-    pub(super) fn arrived(&mut self, part: Part, buffer: AlignedBuf, bytes: usize) {
-        let (came, asked) =
-            (part.offset + bytes as u64, (part.offset + part.bytes as u64).min(self.end));
-        if came < asked {
-            self.again.push((came, asked));
+    /// Records a completed read of `part` that returned at least one byte.
+    pub(super) fn complete(&mut self, part: Part, buffer: AlignedBuf, bytes: usize) {
+        let read_end = part.offset + bytes as u64;
+        let part_end = (part.offset + part.bytes as u64).min(self.end);
+        if read_end < part_end {
+            self.retries.push((read_end, part_end));
         }
-        self.grew |= self.is_to_end() && came > self.end;
-        self.early.insert(part.offset, (buffer, bytes));
+        self.grew |= self.ends_at_eof() && read_end > self.end;
+        self.completed.insert(part.offset, (buffer, bytes));
     }
 
-    /// The next bytes for the consumer, if they have come: how many of the buffer.
-    pub(super) fn piece(&mut self) -> Option<(AlignedBuf, usize)> {
-        let (buffer, bytes) = self.early.remove(&self.at)?;
-        let bytes = usize::try_from(self.end - self.at).map_or(bytes, |room| bytes.min(room));
-        self.at += bytes as u64;
+    /// Returns the next buffer to deliver and its length; returns `None` if its read is not
+    /// completed.
+    pub(super) fn next_piece(&mut self) -> Option<(AlignedBuf, usize)> {
+        let (buffer, bytes) = self.completed.remove(&self.position)?;
+        let bytes = usize::try_from(self.end - self.position).map_or(bytes, |room| bytes.min(room));
+        self.position += bytes as u64;
         Some((buffer, bytes))
     }
 
-    /// Goes on behind what was read at once: how much of it is for the consumer.
-    pub(super) fn came(&mut self, bytes: usize) -> usize {
-        let room = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
-        self.grew |= self.is_to_end() && bytes > room;
-        self.at += bytes.min(room) as u64;
+    /// Advances by `bytes` bytes of a synchronous read and returns the number of bytes to deliver,
+    /// which excludes the extra byte.
+    pub(super) fn advance(&mut self, bytes: usize) -> usize {
+        let room = usize::try_from(self.end - self.position).unwrap_or(usize::MAX);
+        self.grew |= self.ends_at_eof() && bytes > room;
+        self.position += bytes.min(room) as u64;
         bytes.min(room)
     }
 
-    /// What came and is not wanted any more.
-    pub(super) fn give_up(&mut self) -> impl Iterator<Item = AlignedBuf> {
-        self.again.clear();
-        std::mem::take(&mut self.early).into_values().map(|(buffer, _)| buffer)
+    /// Drops the remaining work and returns the buffers of completed reads not delivered.
+    pub(super) fn abort(&mut self) -> impl Iterator<Item = AlignedBuf> {
+        self.retries.clear();
+        std::mem::take(&mut self.completed).into_values().map(|(buffer, _)| buffer)
     }
 }
 
@@ -187,16 +257,16 @@ mod tests {
     const K: u64 = 1 << 10;
     const MAX: u64 = BUFFER_BYTES_MAX as u64;
 
-    fn stream(file_bytes: u64, offset: u64, asked: u64) -> Stream<()> {
+    fn stream(file_bytes: u64, offset: u64, bytes: u64) -> Stream<()> {
         let fd = tempfile::tempfile().unwrap().into();
-        let opened = Opened { bytes: file_bytes, ..Opened::default() };
-        let wanted = Want { file: FileId(0), offset, bytes: asked };
-        Stream::new(0, wanted, OpenFile::new(fd, opened), false, ())
+        let status = FileStatus { bytes: file_bytes, ..FileStatus::default() };
+        let range = ReadRequest { file: FileId(0), offset, bytes };
+        Stream::new(0, range, OpenFile::new(fd, status), false, ())
     }
 
-    /// All that can be asked for now.
+    /// Returns all parts that can be submitted in the current state.
     fn parts(stream: &mut Stream<()>) -> Vec<(u64, usize)> {
-        std::iter::from_fn(|| stream.part()).map(|part| (part.offset, part.bytes)).collect()
+        std::iter::from_fn(|| stream.next_part()).map(|part| (part.offset, part.bytes)).collect()
     }
 
     fn buffer() -> AlignedBuf {
@@ -204,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_more_is_asked_for_at_the_end_of_the_file_alone() {
+    fn extra_byte_is_requested_only_at_eof() {
         assert_eq!(parts(&mut stream(5000, 0, u64::MAX)), [(0, 5001)]);
         assert_eq!(parts(&mut stream(5000, 0, 4999)), [(0, 4999)]);
         assert_eq!(parts(&mut stream(5000, 4000, 4000)), [(4000, 1001)]);
@@ -214,52 +284,56 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_under_way_and_no_more() {
+    fn submission_is_limited_by_the_window() {
         let mut stream = stream(100 << 20, 0, u64::MAX);
         let window = parts(&mut stream);
         assert_eq!(window.len() as u64 * MAX, WINDOW_BYTES);
-        stream.arrived(Part { offset: MAX, bytes: BUFFER_BYTES_MAX }, buffer(), BUFFER_BYTES_MAX);
-        assert!(stream.piece().is_none(), "the first has not come");
+        stream.complete(Part { offset: MAX, bytes: BUFFER_BYTES_MAX }, buffer(), BUFFER_BYTES_MAX);
+        assert!(stream.next_piece().is_none(), "the first read is still in flight");
         assert_eq!(parts(&mut stream), []);
-        stream.arrived(Part { offset: 0, bytes: BUFFER_BYTES_MAX }, buffer(), BUFFER_BYTES_MAX);
-        assert!(stream.piece().is_some() && stream.piece().is_some() && stream.piece().is_none());
-        assert_eq!(stream.at, 2 * MAX);
+        stream.complete(Part { offset: 0, bytes: BUFFER_BYTES_MAX }, buffer(), BUFFER_BYTES_MAX);
+        assert!(
+            stream.next_piece().is_some()
+                && stream.next_piece().is_some()
+                && stream.next_piece().is_none()
+        );
+        assert_eq!(stream.position, 2 * MAX);
         assert_eq!(parts(&mut stream), [(WINDOW_BYTES, 524_288), (WINDOW_BYTES + MAX, 524_288)]);
     }
 
     #[test]
-    fn what_falls_short_is_asked_for_again() {
+    fn short_read_is_resubmitted() {
         let mut stream = stream(300 * K, 0, u64::MAX);
-        let all = stream.part().unwrap();
+        let all = stream.next_part().unwrap();
         assert_eq!(all, Part { offset: 0, bytes: 300 * 1024 + 1 });
-        stream.arrived(all, buffer(), 100 * 1024);
-        assert_eq!(stream.piece().map(|(_, bytes)| bytes), Some(100 * 1024));
-        let rest = stream.part().unwrap();
+        stream.complete(all, buffer(), 100 * 1024);
+        assert_eq!(stream.next_piece().map(|(_, bytes)| bytes), Some(100 * 1024));
+        let rest = stream.next_part().unwrap();
         assert_eq!(rest, Part { offset: 100 * K, bytes: 200 * 1024 });
-        stream.arrived(rest, buffer(), 200 * 1024);
-        assert_eq!(stream.piece().map(|(_, bytes)| bytes), Some(200 * 1024));
-        assert!(stream.is_over() && !stream.grew && stream.part().is_none());
+        stream.complete(rest, buffer(), 200 * 1024);
+        assert_eq!(stream.next_piece().map(|(_, bytes)| bytes), Some(200 * 1024));
+        assert!(stream.is_done() && !stream.grew && stream.next_part().is_none());
     }
 
     #[test]
-    fn a_byte_more_than_there_was_means_it_grew_and_is_not_passed_on() {
+    fn extra_byte_marks_growth_and_is_not_delivered() {
         let mut stream = stream(5000, 0, u64::MAX);
-        let part = stream.part().unwrap();
-        stream.arrived(part, buffer(), 5001);
+        let part = stream.next_part().unwrap();
+        stream.complete(part, buffer(), 5001);
         assert!(stream.grew);
-        assert_eq!(stream.piece().map(|(_, bytes)| bytes), Some(5000));
+        assert_eq!(stream.next_piece().map(|(_, bytes)| bytes), Some(5000));
     }
 
     #[test]
-    fn what_has_no_room_comes_again_and_what_is_given_up_does_not() {
+    fn put_back_part_is_retried_until_aborted() {
         let mut stream = stream(5000, 0, u64::MAX);
-        let part = stream.part().unwrap();
-        assert!(stream.part().is_none());
+        let part = stream.next_part().unwrap();
+        assert!(stream.next_part().is_none());
         stream.put_back(part);
-        assert_eq!(stream.part(), Some(part));
+        assert_eq!(stream.next_part(), Some(part));
         stream.put_back(part);
-        assert_eq!(stream.give_up().count(), 0);
+        assert_eq!(stream.abort().count(), 0);
         stream.state = None;
-        assert!(stream.part().is_none());
+        assert!(stream.next_part().is_none());
     }
 }

@@ -1,187 +1,185 @@
-//! One thread that reads: what is in memory at once, what is not with many requests under way.
+//! A reader thread. It reads cached data synchronously and other data asynchronously.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
-use std::rc::Rc;
 
 use haul_disk::{AlignedBuf, Op, PAGE_BYTES, resident};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::buffers::{BUFFER_BYTES_MAX, Buffers};
+use super::consumer::Consumer;
 use super::engine::{DONTCACHE, Engine};
-use super::open::Opener;
+use super::open::{OpenFile, Opener};
+use super::options::CacheMode;
 use super::plan::Item;
-use super::stream::{OpenFile, Stream};
-use super::team::{Manner, Run};
-use super::{Cache, Consumer, Finished, Opened};
+use super::request::{FileStatus, ReadSummary};
+use super::run::{Count, Pass, Run};
+use super::stream::Stream;
 use crate::error::Error;
 use crate::status::status;
 use crate::tree::FileId;
 
-/// As much as stays in the processor's cache while it is hashed.
+/// The maximum length of a piece, in bytes: a piece stays in the CPU cache while the consumer
+/// hashes it.
 pub(super) const PIECE_BYTES: usize = 128 << 10;
 
-/// Less than this of a larger file is wanted for itself: what lies around is not read ahead.
+/// The maximum length in bytes of a request for which readahead is disabled, if it covers less than
+/// half of the file.
 const SHORT_BYTES: u64 = 128 << 10;
 
-/// How much is read between two counts.
-const COUNT_BYTES: u64 = 8 << 20;
-
-/// What a worker did since it last told.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Count {
-    pub(super) wants: u64,
-    pub(super) failed: u64,
-    pub(super) bytes: u64,
-    pub(super) cold: u64,
-}
+/// The number of bytes read after which a worker reports progress again.
+const REPORT_BYTES: u64 = 8 << 20;
 
 pub(super) struct Worker<'a, C: Consumer> {
     pub(super) run: &'a Run<'a, C>,
-    pub(super) manner: &'a Manner,
+    pub(super) pass: &'a Pass,
     pub(super) opener: Opener<'a>,
-    /// The file that was opened last: the next want may be of the same.
+    /// The file opened last, kept open because the next request may be for the same file.
     pub(super) last: Option<(FileId, OpenFile)>,
     pub(super) buffer: AlignedBuf,
     pub(super) buffers: Buffers,
-    /// Made when the first file is not in memory.
+    /// The queue of asynchronous reads, created for the first uncached file.
     pub(super) engine: Option<Engine>,
     pub(super) streams: Vec<Option<Stream<C::State>>>,
-    /// Streams with more to ask for, the oldest first.
-    pub(super) asking: VecDeque<usize>,
-    /// How a read says that it does not wait; `None` where that is not to be had.
+    /// Streams with reads to submit, the oldest first.
+    pub(super) submittable: VecDeque<usize>,
+    /// The flags of a non-blocking read; `None` if the file system does not support non-blocking
+    /// reads.
     pub(super) no_wait: Option<ReadWriteFlags>,
-    /// Whether single reads leave no trace in the page cache.
+    /// `true` to read with `RWF_DONTCACHE`.
     pub(super) uncached: bool,
-    /// In a sweep: enough is under way, and nothing is begun until half of it has come.
-    is_sated: bool,
+    /// `true` after the queue was full, until it is half empty; meanwhile a sweep starts no new
+    /// file.
+    is_draining: bool,
     pub(super) count: Count,
 }
 
-/// What came of reading what is in memory.
-enum Now {
-    Over(Result<Finished, Error>),
+/// The outcome of the synchronous reads of a request.
+enum SyncRead {
+    Done(Result<ReadSummary, Error>),
     Cold,
 }
 
 impl<'a, C: Consumer> Worker<'a, C> {
-    pub(super) fn new(run: &'a Run<'a, C>, manner: &'a Manner) -> Self {
-        let uncached = run.options.cache == Cache::Spare && !manner.in_memory;
+    pub(super) fn new(run: &'a Run<'a, C>, pass: &'a Pass) -> Self {
+        let uncached = run.options.cache == CacheMode::Preserve && !pass.in_memory;
         let plain = if uncached { DONTCACHE } else { ReadWriteFlags::empty() };
         Self {
             run,
-            manner,
+            pass,
             opener: Opener::new(run.tree),
             last: None,
             buffer: AlignedBuf::zeroed(PIECE_BYTES),
-            buffers: Buffers::new(manner.memory_bytes),
+            buffers: Buffers::new(pass.memory_bytes),
             engine: None,
             streams: Vec::new(),
-            asking: VecDeque::new(),
-            no_wait: (!manner.in_memory).then_some(plain | ReadWriteFlags::NOWAIT),
+            submittable: VecDeque::new(),
+            no_wait: (!pass.in_memory).then_some(plain | ReadWriteFlags::NOWAIT),
             uncached,
-            is_sated: false,
+            is_draining: false,
             count: Count::default(),
         }
     }
 
-    /// Reads all items that `take` gives, portion by portion.
-    pub(super) fn run<'i>(mut self, take: impl Fn() -> Option<&'i [Item]>) {
-        let mut portion = take().unwrap_or_default().iter();
+    /// Reads all batches returned by `next_batch`.
+    pub(super) fn run<'i>(mut self, next_batch: impl Fn() -> Option<&'i [Item]>) {
+        let mut batch = next_batch().unwrap_or_default().iter();
         loop {
-            self.ask();
+            self.submit();
             if self.has_room() {
-                if let Some(item) = portion.next() {
+                if let Some(item) = batch.next() {
                     self.start(*item);
                     continue;
                 }
-                self.tell();
-                if let Some(next) = take() {
-                    portion = next.iter();
+                self.report();
+                if let Some(next) = next_batch() {
+                    batch = next.iter();
                     continue;
                 }
             }
             match self.engine.as_mut().map(Engine::wait) {
                 None | Some(Ok(None)) => break,
-                Some(Ok(Some(completion))) => self.arrived(completion, true),
-                Some(Err(error)) => self.give_up(error),
+                Some(Ok(Some(completion))) => self.complete(completion, true),
+                Some(Err(error)) => self.abort(error),
             }
         }
-        self.tell();
+        self.report();
     }
 
-    /// Whether another file may be begun. In a sweep, one is asked for whole before the next, and
-    /// many are asked for in one go: the kernel makes one request of neighbours.
+    /// `true` if another file may be started. A sweep submits each file completely before the next
+    /// file, and submits many reads at once, so that the kernel merges adjacent ones.
     fn has_room(&mut self) -> bool {
         let engine = self.engine.as_ref();
         let is_full = engine.is_some_and(Engine::is_full);
-        if self.manner.in_sweep {
-            let under_way = engine.map_or(0, Engine::in_flight);
-            self.is_sated = is_full || self.is_sated && under_way > self.manner.depth / 2;
+        if self.pass.in_sweep {
+            let in_flight = engine.map_or(0, Engine::in_flight);
+            self.is_draining = is_full || self.is_draining && in_flight > self.pass.depth / 2;
         }
         let in_order =
-            !self.manner.in_sweep || !self.streams.iter().flatten().any(Stream::has_more);
-        !is_full && !self.is_sated && self.asking.is_empty() && in_order
+            !self.pass.in_sweep || !self.streams.iter().flatten().any(Stream::has_unsubmitted);
+        !is_full && !self.is_draining && self.submittable.is_empty() && in_order
     }
 
-    /// Begins a want, and ends it if all of it is in memory.
+    /// Starts a request. Completes it if its bytes are cached; otherwise defers it or continues
+    /// with asynchronous reads.
     fn start(&mut self, item: Item) {
-        let want = item.want as usize;
-        let wanted = self.run.wants[want];
-        let file = wanted.file;
+        let request = item.request as usize;
+        let range = self.run.requests[request];
+        let file = range.file;
         if self.run.is_stopped() {
             let path = self.run.tree.path(file);
-            return self.end(None, want, Err(Error::Stopped { path }));
+            return self.end(None, request, Err(Error::Stopped { path }));
         }
         let open = match self.open(file) {
             Ok(open) => open,
-            Err(error) => return self.end(None, want, Err(error)),
+            Err(error) => return self.end(None, request, Err(error)),
         };
-        let sift = self.manner.sift.as_ref();
-        if sift.is_some_and(|sift| sift.takes(self.run.tree, self.run.wants, item, &open.fd)) {
+        let deferral = self.pass.deferral.as_ref();
+        if deferral.is_some_and(|deferral| {
+            deferral.defer(self.run.tree, self.run.requests, item, &open.fd)
+        }) {
             return;
         }
-        let state = self.run.consumer.begin(want, &open.opened);
-        let mut stream = Stream::new(want, wanted, open, self.manner.no_length, state);
-        if self.goes_past_the_cache(&mut stream) {
-            return self.begin_cold(stream);
+        let state = self.run.consumer.begin(request, &open.status);
+        let mut stream = Stream::new(request, range, open, self.pass.no_length, state);
+        if self.switch_to_direct(&mut stream) {
+            return self.start_async(stream);
         }
         advise(&stream);
-        if self.manner.is_cold && !stream.is_over() {
-            // To look again whether it is in memory would ask for it alone.
-            stream.was_cold = true;
-            return self.begin_cold(stream);
+        if self.pass.is_cold && !stream.is_done() {
+            // A synchronous attempt would start readahead for this file alone, out of order.
+            stream.record_uncached();
+            return self.start_async(stream);
         }
-        match self.read_warm(&mut stream) {
-            Now::Over(outcome) => self.end(stream.state.take(), want, outcome),
-            Now::Cold => self.begin_cold(stream),
+        match self.read_cached(&mut stream) {
+            SyncRead::Done(outcome) => self.end(stream.take_state(), request, outcome),
+            SyncRead::Cold => self.start_async(stream),
         }
     }
 
-    /// Opens a large file anew to read it past the page cache, where that is to be spared and does
-    /// not have it. Read through the cache in parts, pages may be dropped before all was taken.
-    fn goes_past_the_cache(&mut self, stream: &mut Stream<C::State>) -> bool {
-        let wanted = stream.end - stream.start;
-        if self.run.options.cache == Cache::Keep
-            || self.manner.in_memory
-            || self.manner.no_length
-            || wanted <= BUFFER_BYTES_MAX as u64
+    /// Reopens a large uncached file with `O_DIRECT` if the page cache has to be preserved:
+    /// buffered reads in parts might drop pages before they are delivered. Returns `true` on
+    /// success.
+    fn switch_to_direct(&mut self, stream: &mut Stream<C::State>) -> bool {
+        let bytes = stream.bytes();
+        if self.run.options.cache == CacheMode::Normal
+            || self.pass.in_memory
+            || self.pass.no_length
+            || bytes <= BUFFER_BYTES_MAX as u64
             || !stream.start.is_multiple_of(PAGE_BYTES as u64)
         {
             return false;
         }
-        let told = resident(&*stream.file.fd, stream.start, wanted);
-        if told.is_ok_and(|told| told.resident_bytes >= wanted) {
+        let residency = resident(&**stream.fd(), stream.start, bytes);
+        if residency.is_ok_and(|residency| residency.resident_bytes >= bytes) {
             return false;
         }
         let opened = self.opener.open_direct(stream.id);
-        let same = |opened: &Opened| {
-            (opened.device, opened.inode) == (stream.file.opened.device, stream.file.opened.inode)
-        };
-        let Some((fd, _)) = opened.filter(|(_, opened)| same(opened)) else { return false };
-        stream.file.fd = Rc::new(fd);
-        stream.is_direct = true;
+        let expected = (stream.status().device, stream.status().inode);
+        let is_same = |status: &FileStatus| (status.device, status.inode) == expected;
+        let Some((fd, _)) = opened.filter(|(_, status)| is_same(status)) else { return false };
+        stream.use_direct(fd);
         true
     }
 
@@ -191,95 +189,98 @@ impl<'a, C: Consumer> Worker<'a, C> {
         {
             return Ok(open.clone());
         }
-        let (fd, opened) = self.opener.open(file)?;
-        let open = OpenFile::new(fd, opened);
+        let (fd, status) = self.opener.open(file)?;
+        let open = OpenFile::new(fd, status);
         self.last = Some((file, open.clone()));
         Ok(open)
     }
 
-    /// Reads as long as it need not wait for the device.
-    fn read_warm(&mut self, stream: &mut Stream<C::State>) -> Now {
-        while !stream.is_over() {
-            let room = &mut self.buffer[..stream.step(stream.at, PIECE_BYTES)];
-            // What is always in memory, or has no length, is simply read.
-            let is_plain = self.manner.in_memory || self.manner.no_length;
+    /// Reads synchronously until a read would wait for the device.
+    fn read_cached(&mut self, stream: &mut Stream<C::State>) -> SyncRead {
+        while !stream.is_done() {
+            let room = &mut self.buffer[..stream.read_len(stream.position(), PIECE_BYTES)];
+            // Files in memory, and files without a reported length, are read with plain calls.
+            let is_plain = self.pass.in_memory || self.pass.no_length;
             let flags = match self.no_wait {
                 _ if is_plain => ReadWriteFlags::empty(),
                 Some(flags) => flags,
-                None => return Now::Cold,
+                None => return SyncRead::Cold,
             };
-            match preadv2(&*stream.file.fd, &mut [IoSliceMut::new(room)], stream.at, flags) {
+            match preadv2(&**stream.fd(), &mut [IoSliceMut::new(room)], stream.position(), flags) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if !is_plain => {
-                    stream.was_cold = stream.at == stream.start;
-                    return Now::Cold;
+                    stream.record_uncached();
+                    return SyncRead::Cold;
                 }
                 Err(Errno::OPNOTSUPP) if flags.contains(DONTCACHE) => {
                     self.uncached = false;
                     self.no_wait = Some(ReadWriteFlags::NOWAIT);
                 }
                 Err(Errno::OPNOTSUPP) if !is_plain => self.no_wait = None,
-                Err(errno) => return Now::Over(Err(self.failed(stream, errno.into()))),
-                Ok(0) if self.manner.no_length => break,
-                Ok(0) => return Now::Over(Err(self.shrunk(stream, stream.at))),
+                Err(errno) => return SyncRead::Done(Err(self.failed(stream, errno.into()))),
+                Ok(0) if self.pass.no_length => break,
+                Ok(0) => return SyncRead::Done(Err(self.shrunk(stream, stream.position()))),
                 Ok(read) => {
-                    if let Some(outcome) = self.take_piece(stream, read) {
-                        return Now::Over(outcome);
+                    if let Some(outcome) = self.deliver_piece(stream, read) {
+                        return SyncRead::Done(outcome);
                     }
                 }
             }
         }
-        Now::Over(Ok(finished(stream)))
+        SyncRead::Done(Ok(stream.summary()))
     }
 
-    /// Passes on what is in the buffer; the outcome, if the want is over with it.
-    fn take_piece(
+    /// Delivers the first `read` bytes of the buffer; returns the outcome if the request thereby
+    /// ends.
+    fn deliver_piece(
         &mut self,
         stream: &mut Stream<C::State>,
         read: usize,
-    ) -> Option<Result<Finished, Error>> {
-        let piece = &self.buffer[..stream.came(read)];
+    ) -> Option<Result<ReadSummary, Error>> {
+        let piece = &self.buffer[..stream.advance(read)];
         self.count.bytes += piece.len() as u64;
-        let state = stream.state.as_mut()?;
-        if self.run.consumer.piece(state, stream.want, piece).is_break() {
-            return Some(Ok(finished(stream)));
+        let request = stream.request;
+        let state = stream.state_mut()?;
+        if self.run.consumer.piece(state, request, piece).is_break() {
+            return Some(Ok(stream.summary()));
         }
-        self.tell_much();
+        self.report_if_due();
         self.run.is_stopped().then(|| Err(self.stopped(stream)))
     }
 
     pub(super) fn end(
         &mut self,
         state: Option<C::State>,
-        want: usize,
-        outcome: Result<Finished, Error>,
+        request: usize,
+        outcome: Result<ReadSummary, Error>,
     ) {
         match &outcome {
-            Ok(_) => self.count.wants += 1,
+            Ok(_) => self.count.requests += 1,
             Err(_) => self.count.failed += 1,
         }
-        self.run.consumer.end(state, want, outcome);
+        self.run.consumer.end(state, request, outcome);
     }
 
-    pub(super) fn tell_much(&mut self) {
-        if self.count.bytes >= COUNT_BYTES {
-            self.tell();
+    pub(super) fn report_if_due(&mut self) {
+        if self.count.bytes >= REPORT_BYTES {
+            self.report();
         }
     }
 
-    fn tell(&mut self) {
-        self.run.count(std::mem::take(&mut self.count), self.manner);
+    fn report(&mut self) {
+        self.run.add_counts(std::mem::take(&mut self.count), self.pass);
     }
 
     pub(super) fn failed(&self, stream: &Stream<C::State>, source: io::Error) -> Error {
         let path = self.run.tree.path(stream.id);
-        haul_disk::Error::new(Op::Read, path, source).at(stream.at, BUFFER_BYTES_MAX).into()
+        haul_disk::Error::new(Op::Read, path, source).at(stream.position(), BUFFER_BYTES_MAX).into()
     }
 
     pub(super) fn shrunk(&self, stream: &Stream<C::State>, end_bytes: u64) -> Error {
         let path = self.run.tree.path(stream.id);
-        let now = status(&*stream.file.fd).map_or(end_bytes, |now| now.meta.bytes.min(end_bytes));
-        Error::Shrunk { path, opened_bytes: stream.file.opened.bytes, end_bytes: now }
+        let end_bytes =
+            status(&**stream.fd()).map_or(end_bytes, |status| status.meta.bytes.min(end_bytes));
+        Error::Shrunk { path, opened_bytes: stream.status().bytes, end_bytes }
     }
 
     pub(super) fn stopped(&self, stream: &Stream<C::State>) -> Error {
@@ -287,17 +288,13 @@ impl<'a, C: Consumer> Worker<'a, C> {
     }
 }
 
-/// Tells the kernel whether to read ahead of what is asked for.
+/// Disables readahead for a request for a short part of a larger file, and enables it otherwise.
 fn advise<S>(stream: &Stream<S>) {
-    let wanted = stream.end - stream.start;
-    let is_short = wanted <= SHORT_BYTES && stream.file.opened.bytes > wanted.saturating_mul(2);
-    if stream.file.is_random.replace(is_short) != is_short {
+    let bytes = stream.bytes();
+    let is_short = bytes <= SHORT_BYTES && stream.status().bytes > bytes.saturating_mul(2);
+    if stream.set_random(is_short) {
         let advice = if is_short { Advice::Random } else { Advice::Normal };
-        // Advice that is not taken costs time alone.
-        fadvise(&*stream.file.fd, 0, None, advice).ok();
+        // An error is ignored: without the advice the read is only slower.
+        fadvise(&**stream.fd(), 0, None, advice).ok();
     }
-}
-
-pub(super) fn finished<S>(stream: &Stream<S>) -> Finished {
-    Finished { bytes: stream.at - stream.start, grew: stream.grew }
 }

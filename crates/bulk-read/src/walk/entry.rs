@@ -1,4 +1,4 @@
-//! The entries of one directory, as the kernel lists them.
+//! The entries of one directory.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -7,10 +7,11 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
 
-/// Room for some 1500 names: a directory that is not huge is one call, and one that says so.
+/// The size of the `getdents64` buffer: room for about 1500 names, so that most directories take
+/// one call for all entries and a second one that reports the end.
 const LIST_BYTES: usize = 64 << 10;
 
-/// One name in a directory.
+/// A directory entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     name: u32,
@@ -18,7 +19,7 @@ pub(super) struct Entry {
     pub(super) kind: FileType,
 }
 
-/// The entries of one directory after the other; the memory stays.
+/// The entries of a directory. The buffers are reused for the next directory.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     list: Vec<MaybeUninit<u8>>,
@@ -27,10 +28,10 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Lists `dir` in the place of what was listed before, in the order of the inodes: what the
-    /// kernel has to fetch to tell more of each mostly lies in that order.
+    /// Replaces the content by the entries of `dir`, sorted by inode number: most file systems
+    /// store inodes in the order of their numbers.
     ///
-    /// What was listed before a failure stays.
+    /// After an error, the entries read before the error remain.
     pub(super) fn read(&mut self, dir: &OwnedFd) -> Result<(), Errno> {
         self.names.clear();
         self.entries.clear();
@@ -50,7 +51,8 @@ impl Entries {
             if matches!(name, b".\0" | b"..\0") {
                 continue;
             }
-            // A directory with more than 4 GiB of names does not fit into memory anyhow.
+            // The position must fit into a `u32`: entries beyond 4 GiB of names in one directory
+            // are ignored.
             let Ok(at) = u32::try_from(self.names.len()) else { break };
             self.names.extend_from_slice(name);
             self.entries.push(Entry { name: at, inode: entry.ino(), kind: entry.file_type() });
@@ -59,12 +61,12 @@ impl Entries {
         outcome
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// One of them.
+    /// Returns an entry and its name.
     pub(super) fn get(&self, index: usize) -> (Entry, &CStr) {
         let entry = self.entries[index];
         let name = CStr::from_bytes_until_nul(&self.names[entry.name as usize..]);

@@ -1,55 +1,58 @@
-//! The directories still to be listed, shared among threads, as many of which work as it pays.
+//! A work-sharing pool of jobs with an adjustable number of active threads.
 
 use parking_lot::{Condvar, Mutex};
 
-/// Jobs, and who works on them. Jobs beget jobs, so it is over when nobody works any more.
+/// Jobs shared by threads. A job may add jobs, so the pool is finished only when no jobs are left
+/// and no thread is active.
 pub(super) struct Pool<J> {
     state: Mutex<State<J>>,
     wake: Condvar,
-    fewest: usize,
-    most: usize,
+    threads_min: usize,
+    threads_max: usize,
 }
 
 struct State<J> {
     jobs: Vec<J>,
-    /// Threads that have a job, or look for one.
-    working: usize,
-    /// How many may work at a time.
-    wanted: usize,
-    /// Somebody panicked: nobody waits for the rest.
+    /// The number of threads that are executing a job.
+    active: usize,
+    /// The current limit of `active`.
+    active_max: usize,
+    /// `true` after a thread panicked: all other threads stop.
     is_broken: bool,
 }
 
-/// A thread's part: its own jobs, of which it takes the newest, so that what is open together lies
-/// together.
-pub(super) struct Share<'a, J> {
+/// The local queue of one thread. The thread takes its newest job first, so that the directories it
+/// opens in succession are close to each other in the tree.
+pub(super) struct Worker<'a, J> {
     pool: &'a Pool<J>,
     own: Vec<J>,
 }
 
 impl<J> Pool<J> {
-    /// A pool of which `fewest` threads work at first, and never more than `most`.
-    pub(super) fn new(fewest: usize, most: usize) -> Self {
-        let state = State { jobs: Vec::new(), working: 0, wanted: fewest, is_broken: false };
-        Self { state: Mutex::new(state), wake: Condvar::new(), fewest, most }
+    /// Creates a pool whose limit of active threads starts at `threads_min`, which is also the
+    /// minimum, and never exceeds `threads_max`.
+    pub(super) fn new(threads_min: usize, threads_max: usize) -> Self {
+        let state =
+            State { jobs: Vec::new(), active: 0, active_max: threads_min, is_broken: false };
+        Self { state: Mutex::new(state), wake: Condvar::new(), threads_min, threads_max }
     }
 
-    /// Adds jobs from outside.
-    pub(super) fn put(&self, jobs: Vec<J>) {
+    /// Adds jobs to the shared queue.
+    pub(super) fn push(&self, jobs: Vec<J>) {
         self.state.lock().jobs.extend(jobs);
         self.wake.notify_all();
     }
 
-    /// Joins the workers.
-    pub(super) fn share(&self) -> Share<'_, J> {
-        Share { pool: self, own: Vec::new() }
+    /// Creates a worker for the calling thread.
+    pub(super) fn worker(&self) -> Worker<'_, J> {
+        Worker { pool: self, own: Vec::new() }
     }
 
-    /// One more may work, or one less.
+    /// Changes the limit of active threads by `by`, within the minimum and maximum of the pool.
     pub(super) fn adjust(&self, by: isize) {
         let mut state = self.state.lock();
-        let wanted = state.wanted.saturating_add_signed(by).clamp(self.fewest, self.most);
-        state.wanted = wanted;
+        let active_max = state.active_max.saturating_add_signed(by);
+        state.active_max = active_max.clamp(self.threads_min, self.threads_max);
         drop(state);
         if by > 0 {
             self.wake.notify_one();
@@ -57,11 +60,11 @@ impl<J> Pool<J> {
     }
 }
 
-impl<J> Share<'_, J> {
-    /// Calls `work` with one job after the other, and where to put new ones, until none is left.
+impl<J> Worker<'_, J> {
+    /// Calls `work` with each job and a queue for the jobs it adds, until the pool is finished.
     pub(super) fn run(mut self, mut work: impl FnMut(J, &mut Vec<J>)) {
-        let guard = Guard(self.pool);
-        while let Some(job) = self.begin() {
+        let guard = PanicGuard(self.pool);
+        while let Some(job) = self.acquire() {
             work(job, &mut self.own);
             while let Some(job) = self.next() {
                 work(job, &mut self.own);
@@ -70,49 +73,52 @@ impl<J> Share<'_, J> {
         drop(guard);
     }
 
-    /// Waits for a job, and for the permission to work.
-    fn begin(&self) -> Option<J> {
+    /// Waits for a job and for a free slot among the active threads; returns `None` when the pool
+    /// is finished.
+    fn acquire(&self) -> Option<J> {
         let mut state = self.pool.state.lock();
         loop {
-            if state.is_broken || state.jobs.is_empty() && state.working == 0 {
+            if state.is_broken || state.jobs.is_empty() && state.active == 0 {
                 return None;
             }
-            if state.working < state.wanted
+            if state.active < state.active_max
                 && let Some(job) = state.jobs.pop()
             {
-                state.working += 1;
+                state.active += 1;
                 return Some(job);
             }
             self.pool.wake.wait(&mut state);
         }
     }
 
-    /// The next job of this worker; `None` ends its turn.
+    /// Returns the next job. Returns `None` if there is none or too many threads are active; the
+    /// calling thread then no longer counts as active.
     fn next(&mut self) -> Option<J> {
         let mut state = self.pool.state.lock();
-        let too_many = state.working > state.wanted;
-        let somebody_waits = state.jobs.is_empty() && state.working < state.wanted;
+        let too_many = state.active > state.active_max;
+        let has_idle = state.jobs.is_empty() && state.active < state.active_max;
         if state.is_broken || too_many {
             state.jobs.append(&mut self.own);
-        } else if somebody_waits && self.own.len() > 1 {
-            // The older half: what lies together stays together.
+        } else if has_idle && self.own.len() > 1 {
+            // Share the older half of the local queue. This thread keeps the newer half, so that
+            // the directories of each thread are neighbours in the tree.
             let half = self.own.len() / 2;
             state.jobs.extend(self.own.drain(..half));
             self.pool.wake.notify_all();
         }
         let job = if too_many { None } else { self.own.pop().or_else(|| state.jobs.pop()) };
         if job.is_none() {
-            state.working -= 1;
+            state.active -= 1;
             self.pool.wake.notify_all();
         }
         job.filter(|_| !state.is_broken)
     }
 }
 
-/// Lets nobody wait for a thread that panicked.
-struct Guard<'a, J>(&'a Pool<J>);
+/// Stops the other threads when its owner panics.
+struct PanicGuard<'a, J>(&'a Pool<J>);
 
-impl<J> Drop for Guard<'_, J> {
+impl<J> Drop for PanicGuard<'_, J> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.state.lock().is_broken = true;
@@ -128,14 +134,15 @@ mod tests {
 
     use super::*;
 
-    /// Each number brings all smaller ones twice: 3 to the power of it in all.
+    /// Each job with number n adds two jobs for every smaller number, so the job `first` results in
+    /// 3 to the power of `first` jobs.
     fn run(pool: &Pool<u32>, threads: usize, first: u32) -> usize {
         let count = AtomicUsize::new(0);
-        pool.put(vec![first]);
+        pool.push(vec![first]);
         thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    pool.share().run(|number, more| {
+                    pool.worker().run(|number, more| {
                         count.fetch_add(1, Ordering::Relaxed);
                         more.extend((0..number).flat_map(|less| [less, less]));
                         if number % 3 == 0 {
@@ -149,21 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn every_job_is_done_once_whoever_may_work() {
-        for (wanted, most, threads) in [(1, 1, 1), (2, 2, 2), (1, 8, 8), (8, 8, 3), (3, 5, 9)] {
-            assert_eq!(run(&Pool::new(wanted, most), threads, 8), 3_usize.pow(8));
+    fn every_job_runs_once_with_any_number_of_threads() {
+        for (min, max, threads) in [(1, 1, 1), (2, 2, 2), (1, 8, 8), (8, 8, 3), (3, 5, 9)] {
+            assert_eq!(run(&Pool::new(min, max), threads, 8), 3_usize.pow(8));
         }
     }
 
     #[test]
-    fn a_worker_that_panics_keeps_nobody_waiting() {
+    fn panicking_worker_stops_the_others() {
         let pool = Pool::new(4, 4);
-        pool.put((0..100).collect());
+        pool.push((0..100).collect());
         let work = |number: u32, _: &mut Vec<u32>| assert_ne!(number, 50, "on purpose");
-        let ended = thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| pool.share().run(work))).collect();
+        let panicked = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| pool.worker().run(work))).collect();
             threads.into_iter().filter_map(|thread| thread.join().err()).count()
         });
-        assert_eq!(ended, 1);
+        assert_eq!(panicked, 1);
     }
 }

@@ -1,11 +1,11 @@
-//! The walk and the reading against the real kernel.
-#![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
+//! Tests of walks and reads against the real kernel.
+#![expect(clippy::unwrap_used, reason = "test helpers")]
 
-mod changing;
-mod cold;
-mod odd;
-mod reading;
-mod walking;
+mod changed_files;
+mod read;
+mod special_files;
+mod uncached;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,27 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use haul_bulk_read::{
-    Consumer, Error, Finished, Opened, ReadOptions, ReadStats, Skipped, Tree, WalkEvents,
-    WalkOptions, Want, read, walk,
+    Consumer, Error, FileStatus, ReadOptions, ReadRequest, ReadStats, ReadSummary, SkipReason,
+    Tree, WalkEvents, WalkOptions, read, walk,
 };
-use tempfile::TempDir;
+use haul_testing::{disk_dir, noise};
 
-/// A directory on a disk: the usual temporary directory may well be in memory.
-fn disk_dir() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// Bytes that say where they are.
-fn noise(seed: u32, bytes: usize) -> Vec<u8> {
-    let mut noise = vec![0; bytes];
-    for (n, word) in (0_u32..).zip(noise.chunks_mut(4)) {
-        let value = n.wrapping_mul(0x9e37_79b9).wrapping_add(seed);
-        word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
-    }
-    noise
-}
-
-/// Writes files with that content, with the directories above them.
+/// Writes files and creates their parent directories.
 fn write_all(dir: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
         let path = dir.join(name);
@@ -42,16 +27,16 @@ fn write_all(dir: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// What a walk told.
+/// The events of a walk.
 #[derive(Debug, Default)]
-struct Told {
+struct RecordedEvents {
     failed: Mutex<Vec<Error>>,
-    skipped: Mutex<Vec<(PathBuf, Skipped)>>,
+    skipped: Mutex<Vec<(PathBuf, SkipReason)>>,
     progress: Mutex<(u64, u64)>,
 }
 
-impl Told {
-    fn skipped(&self) -> Vec<(PathBuf, Skipped)> {
+impl RecordedEvents {
+    fn skipped(&self) -> Vec<(PathBuf, SkipReason)> {
         let mut skipped = self.skipped.lock().unwrap().clone();
         skipped.sort_by(|a, b| a.0.cmp(&b.0));
         skipped
@@ -62,13 +47,13 @@ impl Told {
     }
 }
 
-impl WalkEvents for Told {
+impl WalkEvents for RecordedEvents {
     fn failed(&self, error: Error) {
         self.failed.lock().unwrap().push(error);
     }
 
-    fn skipped(&self, path: &Path, why: Skipped) {
-        self.skipped.lock().unwrap().push((path.to_path_buf(), why));
+    fn skipped(&self, path: &Path, reason: SkipReason) {
+        self.skipped.lock().unwrap().push((path.to_path_buf(), reason));
     }
 
     fn progress(&self, files: u64, bytes: u64) {
@@ -77,15 +62,15 @@ impl WalkEvents for Told {
     }
 }
 
-/// Walks sorted, and fails where anything fails.
-fn walk_well(roots: &[PathBuf], options: &WalkOptions<'_>) -> Tree {
-    let told = Told::default();
-    let tree = walk(roots, &WalkOptions { sort: true, ..options.clone() }, &told);
-    assert_eq!(told.failed(), Vec::<String>::new());
+/// Walks with sorting and asserts that nothing failed.
+fn walk_ok(roots: &[PathBuf], options: &WalkOptions<'_>) -> Tree {
+    let events = RecordedEvents::default();
+    let tree = walk(roots, &WalkOptions { sort: true, ..options.clone() }, &events);
+    assert_eq!(events.failed(), Vec::<String>::new());
     tree
 }
 
-/// The paths of a tree, without what leads to `dir`.
+/// Returns the paths of a tree, relative to `dir`.
 fn paths(tree: &Tree, dir: &Path) -> Vec<String> {
     let relative = |path: PathBuf| match path.strip_prefix(dir) {
         Ok(relative) => relative.to_str().unwrap().to_owned(),
@@ -94,50 +79,51 @@ fn paths(tree: &Tree, dir: &Path) -> Vec<String> {
     tree.ids().map(|id| relative(tree.path(id))).collect()
 }
 
-/// The bytes of a want, and how it ended.
-type Ended = (Vec<u8>, Result<Finished, Error>);
+/// The bytes of a request and its result.
+type RequestOutcome = (Vec<u8>, Result<ReadSummary, Error>);
 
-/// Keeps everything that is read.
+/// Collects everything that is read.
 #[derive(Debug, Default)]
 struct Collected {
-    wants: Mutex<BTreeMap<usize, Ended>>,
-    opened: Mutex<BTreeMap<usize, Opened>>,
+    requests: Mutex<BTreeMap<usize, RequestOutcome>>,
+    statuses: Mutex<BTreeMap<usize, FileStatus>>,
 }
 
 impl Consumer for Collected {
     type State = Vec<u8>;
 
-    fn begin(&self, want: usize, opened: &Opened) -> Vec<u8> {
-        self.opened.lock().unwrap().insert(want, opened.clone());
+    fn begin(&self, request: usize, file: &FileStatus) -> Vec<u8> {
+        self.statuses.lock().unwrap().insert(request, file.clone());
         Vec::new()
     }
 
-    fn piece(&self, state: &mut Vec<u8>, _want: usize, bytes: &[u8]) -> ControlFlow<()> {
+    fn piece(&self, state: &mut Vec<u8>, _request: usize, bytes: &[u8]) -> ControlFlow<()> {
         state.extend_from_slice(bytes);
         ControlFlow::Continue(())
     }
 
-    fn end(&self, state: Option<Vec<u8>>, want: usize, outcome: Result<Finished, Error>) {
-        let before = self.wants.lock().unwrap().insert(want, (state.unwrap_or_default(), outcome));
-        assert!(before.is_none(), "want {want} ends twice");
+    fn end(&self, state: Option<Vec<u8>>, request: usize, outcome: Result<ReadSummary, Error>) {
+        let before =
+            self.requests.lock().unwrap().insert(request, (state.unwrap_or_default(), outcome));
+        assert!(before.is_none(), "request {request} ended twice");
     }
 }
 
 impl Collected {
-    fn bytes(&self, want: usize) -> Vec<u8> {
-        self.wants.lock().unwrap()[&want].0.clone()
+    fn bytes(&self, request: usize) -> Vec<u8> {
+        self.requests.lock().unwrap()[&request].0.clone()
     }
 
-    fn outcome(&self, want: usize) -> Result<Finished, Error> {
-        self.wants.lock().unwrap()[&want].1.clone()
+    fn outcome(&self, request: usize) -> Result<ReadSummary, Error> {
+        self.requests.lock().unwrap()[&request].1.clone()
     }
 }
 
-/// Reads all files whole.
+/// Reads all files completely.
 fn read_whole(tree: &Tree, options: &ReadOptions<'_>) -> (Collected, ReadStats) {
-    let wants: Vec<_> = tree.ids().map(Want::whole).collect();
+    let requests: Vec<_> = tree.ids().map(ReadRequest::whole).collect();
     let collected = Collected::default();
-    let stats = read(tree, &wants, options, &collected);
-    assert_eq!(collected.wants.lock().unwrap().len(), wants.len());
+    let stats = read(tree, &requests, options, &collected);
+    assert_eq!(collected.requests.lock().unwrap().len(), requests.len());
     (collected, stats)
 }

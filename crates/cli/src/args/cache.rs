@@ -1,4 +1,4 @@
-//! The part of the table below `haul cache`.
+//! Arguments of `haul cache`.
 
 use std::path::PathBuf;
 
@@ -17,39 +17,39 @@ pub(crate) struct CacheArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Show how much of files is in the page cache, without changing that
+    /// Show how much of each file is in the page cache
     ///
-    /// A bar stands for a file from its beginning to its end: full where all is in memory, shaded
-    /// where some of it is. The kernel tells this of files that you own or may write.
+    /// Does not change the page cache. A bar represents a file from its beginning to its end: full
+    /// where all pages are cached, shaded where some are. The kernel reports residency only for
+    /// files that the user owns or may write.
     #[command(after_long_help = examples::CACHE_STATUS)]
     Status(StatusArgs),
-    /// Bring files into the page cache, in the order they lie on the disk
+    /// Load files into the page cache, in the order of their blocks on disk
     ///
-    /// It ends when all has been read, and tells what is in the page cache then. Files that do not
-    /// fit into --max-bytes, in the order they were found, are left out.
+    /// Returns when all files are read, and prints how much of them is in the page cache then.
+    /// Files that exceed --max-bytes, counted in the order in which they are found, are skipped.
     #[command(after_long_help = examples::CACHE_WARM)]
     Warm(WarmArgs),
-    /// Drop files from the page cache
+    /// Evict files from the page cache
     ///
-    /// What was written and is not yet on the medium stays, and so does what a program has mapped:
-    /// how much that is is told.
+    /// Dirty pages and pages mapped by a program stay; their number is printed.
     #[command(after_long_help = examples::CACHE_EVICT)]
     Evict(EvictArgs),
 }
 
-/// Which files, and how it is told.
+/// The files to process, and the output format.
 #[derive(Debug, Args)]
 pub(crate) struct FilesArgs {
-    /// Files, and directories with everything below them
+    /// Files, and directories with all files below them
     ///
-    /// Each file counts once, whatever number of names it has. Symbolic links are followed when
-    /// they are named here, and not below.
+    /// A file with several hard links is processed once. Symbolic links are followed only if named
+    /// on the command line.
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Stay on the file systems of the paths
+    /// Do not cross file system boundaries
     #[arg(long, short = 'x')]
     pub(crate) one_file_system: bool,
-    /// Write JSON, an object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -58,10 +58,10 @@ pub(crate) struct FilesArgs {
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) files: FilesArgs,
-    /// How many files are shown, those with the most in the page cache first; named ones always are
+    /// Number of files to show, most cached first; files named on the command line are always shown
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
-    /// Show all files, in the order of their names
+    /// Show all files, sorted by name
     #[arg(long = "files", conflicts_with = "top")]
     pub(crate) all: bool,
 }
@@ -70,10 +70,10 @@ pub(crate) struct StatusArgs {
 pub(crate) struct WarmArgs {
     #[command(flatten)]
     pub(crate) files: FilesArgs,
-    /// How much to read, at most [default: as much memory as is available]
+    /// Maximum number of bytes to read [default: the available memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) max_bytes: Option<u64>,
-    /// What kind of disk the files are on [default: what it says]
+    /// Kind of disk [default: as reported by the kernel]
     #[arg(long, value_name = "KIND")]
     pub(crate) disk_kind: Option<DiskKind>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct WarmArgs {
 pub(crate) struct EvictArgs {
     #[command(flatten)]
     pub(crate) files: FilesArgs,
-    /// Write what is dirty to the medium first, so that it can go
+    /// Write dirty pages to disk first, so that they can be evicted
     #[arg(long)]
     pub(crate) sync: bool,
 }

@@ -1,22 +1,22 @@
-//! The kinds of disks by their names.
+//! Kinds of disks on the command line.
 
 use clap::ValueEnum;
-use haul_bulk_read::Kind;
+use haul_bulk_read::DeviceKind;
 
-/// What kind of disk files are on.
+/// The kind of disk that files are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiskKind {
-    /// It has no heads: many readers at a time, in any order
+    /// No seeks: many parallel readers, in any order
     Solid,
-    /// It has heads that seek: one reader, in the order the files lie
+    /// Rotational: one reader, in the order of the files on disk
     Rotating,
 }
 
-impl From<DiskKind> for Kind {
+impl From<DiskKind> for DeviceKind {
     fn from(kind: DiskKind) -> Self {
         match kind {
-            DiskKind::Solid => Self::Solid,
-            DiskKind::Rotating => Self::Rotating,
+            DiskKind::Solid => Self::SolidState,
+            DiskKind::Rotating => Self::Rotational,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What stands at the end of the long help of each command.
+//! Examples and exit codes at the end of the long help of each command.
 
 pub(super) const HAUL: &str = "\
 Examples:
@@ -6,23 +6,23 @@ Examples:
   haul store import photos ~/Pictures       store a directory tree
   haul store ls --long photos               list it
   haul store export photos ./copy           write it back
-  haul bench write-modes --dir .            which way of writing is fastest on this disk
-  service 2>&1 | haul log /var/log/service  keep what a service says
-  haul cache status /srv/files              what of these files is in memory
-  haul probe --measure /srv                 what the disk below is, and what it can do
-  haul tune --measure                       when writers wait here, and what to do about it
-  haul dups ~/Pictures                      find files of equal content
-  records | haul patch disk.img             write records into a big file, sorted
-  haul sum ~/Pictures > pictures.b3         sums of all files, to be checked later
-  haul files /srv/www                       files over HTTP
-  haul relay --listen [::]:80 --to unix:/a  connections passed on
+  haul bench write-modes --dir .            find the fastest write mode of this disk
+  service 2>&1 | haul log /var/log/service  write output to rotated files
+  haul cache status /srv/files              show what of these files is cached
+  haul probe --measure /srv                 examine and measure the disk
+  haul tune --measure                       explain stalls of writers, recommend settings
+  haul dups ~/Pictures                      find duplicate files
+  records | haul patch disk.img             write records to a large file in offset order
+  haul sum ~/Pictures > pictures.b3         compute checksums, to verify later
+  haul files /srv/www                       serve files over HTTP
+  haul relay --listen [::]:80 --to unix:/a  forward connections
 
 Exit codes:
-  0  everything went well
-  1  some of it failed, or damage was found
-  2  the command line is wrong
-  3  it could not start: the store is in use or no store, or an address is taken
-  130, 143  ended by Ctrl-C or SIGTERM before everything was done";
+  0  success
+  1  part of the work failed, or damage was found
+  2  invalid command line
+  3  cannot start: the store is in use or not a store, or an address is in use
+  130, 143  interrupted by Ctrl-C or SIGTERM";
 
 pub(super) const SERVE: &str = "\
 Examples:
@@ -44,90 +44,18 @@ Examples:
   curl -C - -O http://127.0.0.1:8080/big.iso
   curl http://127.0.0.1:9002/metrics";
 
+pub(super) const BENCH: &str = "\
+Examples:
+  haul bench write-modes --dir .
+  sudo haul bench random-write
+  haul bench log --help";
+
 pub(super) const STORE: &str = "\
 Examples:
   haul store import photos ~/Pictures
   haul store ls photos
   haul store get photos/cat.jpg cat.jpg
   haul store verify --data /srv/files";
-
-pub(super) const BENCH: &str = "\
-Examples:
-  haul bench write-modes --dir .
-  haul bench pacing --dir /var/tmp
-  haul bench random-read --dir /var/tmp
-  haul bench sequential-read --dir /var/tmp
-  sudo haul bench read-order
-  sudo haul bench random-write";
-
-pub(super) const BENCH_PACING: &str = "\
-Examples:
-  haul bench pacing --dir /var/tmp
-  haul bench pacing --dir /srv --bulk 8GiB --windows 4MiB,1MiB,32MiB --json pacing.json
-  sudo haul bench pacing --dir /srv --virtual-disk ext4 --dirty-limit 512MiB";
-
-pub(super) const BENCH_RANDOM_READ: &str = "\
-Examples:
-  haul bench random-read --dir /var/tmp
-  haul bench random-read --dir /srv --file-size 16GiB --readers 1,32 --seconds 2s --json read.json";
-
-pub(super) const BENCH_SEQUENTIAL_READ: &str = "\
-Examples:
-  haul bench sequential-read --dir /var/tmp
-  haul bench sequential-read --dir /srv --sizes 4KiB,128KiB,4MiB --advice normal
-  sudo haul bench sequential-read --dir /srv --read-ahead-kb 0,128,1024,8192";
-
-pub(super) const BENCH_READ_ORDER: &str = "\
-Examples:
-  sudo haul bench read-order
-  sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0
-  sudo haul bench read-order --files 20000 --dirs 400 --scheduler mq-deadline --json order.json";
-
-pub(super) const BENCH_DIRECT_OR_CACHED: &str = "\
-Examples:
-  sudo haul bench direct-or-cached --dir /var/tmp
-  sudo haul bench direct-or-cached --dir /srv --memory 8GiB --data-percent 50,100,200,600 --seconds 10s";
-
-pub(super) const BENCH_APP_CACHE: &str = "\
-Examples:
-  sudo haul bench app-cache --dir /var/tmp
-  sudo haul bench app-cache --dir /srv --memory 4GiB --hot-percent 20 --seconds 5s --json cache.json";
-
-pub(super) const BENCH_RANDOM_WRITE: &str = "\
-Examples:
-  sudo haul bench random-write
-  sudo haul bench random-write --records 200000 --file-size 10GiB --batches 1000000 --rounds 1
-  haul bench random-write --drive none --dir /var/tmp --writers 1,16 --json write.json";
-
-pub(super) const BENCH_DUPLICATES: &str = "\
-Examples:
-  haul bench duplicates --dir /var/tmp --files 20000 --big 1GiB
-  sudo haul bench duplicates --dir /var/tmp --corpus small --rounds 11 --json small.json
-  sudo haul bench duplicates --dir /var/tmp --corpus reflinks,spinning,paths";
-
-pub(super) const BENCH_FILES: &str = "\
-Examples:
-  sudo haul bench files --dir /var/tmp --congestion cubic --json files.json
-  haul bench files --dir /var/tmp --only hot --sizes 4KiB --rounds 11
-  sudo haul bench files --dir /var/tmp --only latency --memory 512MiB --big-files 32";
-
-pub(super) const BENCH_RELAY: &str = "\
-Examples:
-  sudo haul bench relay --congestion cubic --compare ./haul-bench-compare --json relay.json
-  haul bench relay --only messages --sizes 64,4KiB,64KiB --rivals haproxy --rounds 11
-  haul bench relay --only bulk --flows 1,4,16,64 --seconds 1s";
-
-pub(super) const BENCH_LOG: &str = "\
-Examples:
-  haul bench log --dir /var/tmp
-  haul bench log --dir /var/tmp --writers 1,4,16,64 --sizes 100,1KiB,4KiB,64KiB --seconds 500ms
-  haul bench log --dir /var/tmp --rivals ./haul-bench-compare --all-forms --json log.json";
-
-pub(super) const BENCH_WRITE_MODES: &str = "\
-Examples:
-  haul bench write-modes --dir . --modes fdatasync --sizes 4KiB
-  haul bench write-modes --dir /srv --json modes.json --markdown modes.md
-  sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs";
 
 pub(super) const LOG: &str = "\
 Examples:
@@ -140,11 +68,11 @@ Examples:
   cat logs/*.log logs/current               everything, in order
 
 Exit codes:
-  0  every line was written
+  0  all lines were written
   1  lines were lost, or a sync failed
-  2  the command line is wrong
-  3  it could not start: the directory is in use or cannot be used
-  130, 143  ended by a second signal";
+  2  invalid command line
+  3  cannot start: the directory is in use or cannot be used
+  130, 143  interrupted by a second signal";
 
 pub(super) const CACHE: &str = "\
 Examples:
@@ -153,14 +81,14 @@ Examples:
   haul cache evict --sync /srv/backup
 
 Exit codes:
-  0  everything went well, even if pages stayed or did not fit: that is told
-  1  some files could not be looked at; the others were dealt with";
+  0  success, even if pages could not be evicted or did not fit
+  1  some files could not be processed";
 
 pub(super) const CACHE_STATUS: &str = "\
 Examples:
-  haul cache status /srv/files                            the 10 files with most in memory, and a sum
+  haul cache status /srv/files                            the 10 most cached files, and a total
   haul cache status --files --json . | jq -r 'select(.resident_pages > 0).path'
-  haul cache status --top 0 /usr /var                     only the sum";
+  haul cache status --top 0 /usr /var                     only the total";
 
 pub(super) const CACHE_WARM: &str = "\
 Examples:
@@ -170,7 +98,7 @@ Examples:
 pub(super) const CACHE_EVICT: &str = "\
 Examples:
   haul cache evict big.iso
-  haul cache evict --sync /srv/backup                     after a backup was written";
+  haul cache evict --sync /srv/backup                     after a backup";
 
 pub(super) const PROBE: &str = "\
 Examples:
@@ -183,31 +111,31 @@ Examples:
   haul tune
   haul tune --measure /srv
   haul tune --all --json | jq '.findings[] | select(.weight == \"danger\")'
-  haul tune --measure --apply --dry-run     look at it first
+  haul tune --measure --apply --dry-run     preview the changes
   sudo haul tune --measure --apply --undo-to undo-tune.sh
 
 Exit codes:
-  0  everything was told, and with --apply everything was set
-  1  a disk could not be measured, or a setting could not be set: what was set is told
-  2  the command line is wrong
-  3  it could not start, and nothing was changed: no such path, not root
-  130, 143  ended by Ctrl-C or SIGTERM while it measured";
+  0  success
+  1  a disk could not be measured, or a setting could not be changed
+  2  invalid command line
+  3  cannot start, nothing was changed: no such path, not root
+  130, 143  interrupted by Ctrl-C or SIGTERM while measuring";
 
 pub(super) const DUPS: &str = "\
 Examples:
   haul dups ~/Pictures
-  haul dups ~/Pictures /backup > report     what is in ~/Pictures stays
-  haul dups remove --dry-run < report       look at it first
+  haul dups ~/Pictures /backup > report     prefer to keep files in ~/Pictures
+  haul dups remove --dry-run < report       preview
   haul dups remove < report
   haul dups --min 1MiB --name '*.jpg' --exclude '**/cache/**' --cache .
-  haul dups --unique --isolate disk1 disk2  what is on one of them alone
-  haul dups --dirs ~/Pictures               whole directories
+  haul dups --unique --isolate disk1 disk2  files on only one of them
+  haul dups --dirs ~/Pictures               duplicate directories
   find . -name '*.iso' -print0 | haul dups --stdin -0 --format json
 
 Exit codes:
-  0  every file was looked at
-  1  some could not be read, or changed meanwhile; the report has all others
-  2  the command line is wrong";
+  0  all files were read
+  1  some files could not be read, or changed; the report has the others
+  2  invalid command line";
 
 pub(super) const DUPS_REMOVE: &str = "\
 Examples:
@@ -216,11 +144,11 @@ Examples:
   haul dups remove report --keep-root ~/Pictures --name '*.jpg'
 
 Exit codes:
-  0  every file went that was to go
-  1  some were left as they are, which stderr tells
-  2  the command line is wrong, or that of the report
-  3  there is no whole report, and nothing was done
-  130, 143  ended by Ctrl-C or SIGTERM after the file at hand";
+  0  all selected files were processed
+  1  some files were skipped; stderr has the reasons
+  2  invalid command line, of this command or in the report
+  3  incomplete report, nothing was done
+  130, 143  interrupted by Ctrl-C or SIGTERM between two files";
 
 pub(super) const DUPS_LINK: &str = "\
 Examples:
@@ -243,32 +171,32 @@ pub(super) const PATCH: &str = "\
 Examples:
   make-records | haul patch disk.img
   haul patch disk.img --list changes.txt          lines such as: 1048576 boot.bin
-  make-records | haul patch --atomic disk.img     all of them, or none
-  haul patch --resume disk.img                    complete one that a crash interrupted
-  make-records | haul patch --dry-run disk.img    what it would come to
+  make-records | haul patch --atomic disk.img     all records or none
+  haul patch --resume disk.img                    complete an interrupted patch
+  make-records | haul patch --dry-run disk.img    check records, print the cost
   python3 -c 'import struct, sys
   sys.stdout.buffer.write(struct.pack(\"<QI\", 4096, 5) + b\"hello\")' | haul patch disk.img
 
 Exit codes:
-  0  every record is in the file, and on the medium
-  1  some of it failed; what is in the file is told
-  2  the command line is wrong
-  3  it could not start: the file is not there, in use, or cannot be patched
-  130, 143  ended by Ctrl-C or SIGTERM before everything was done";
+  0  all records are written and synced
+  1  the patch failed in part; the report shows what was written
+  2  invalid command line
+  3  cannot start: the file is missing, in use, or cannot be patched
+  130, 143  interrupted by Ctrl-C or SIGTERM";
 
 pub(super) const SUM: &str = "\
 Examples:
   haul sum ~/Pictures > pictures.b3
-  haul sum --check pictures.b3              what changed, and what is missing
-  haul sum --check pictures.b3 ~/Pictures   and what was added
+  haul sum --check pictures.b3              changed and missing files
+  haul sum --check pictures.b3 ~/Pictures   and added files
   haul sum --hash sha256 *.iso | sha256sum -c
-  haul sum --json --spare-cache /srv        a server keeps what it has in memory
+  haul sum --json --spare-cache /srv        without disturbing the page cache
   find . -name '*.jpg' -print0 | haul sum --files-from - -0
 
 Exit codes:
-  0  all sums were made, or all are right
-  1  a file could not be read, or is not as the list says
-  2  the command line is wrong";
+  0  all checksums were computed or verified
+  1  a file could not be read, or does not match
+  2  invalid command line";
 
 pub(super) const RELAY: &str = "\
 Examples:
@@ -281,11 +209,11 @@ Examples:
   curl http://127.0.0.1:9002/metrics
 
 Exit codes:
-  0  it was asked to stop, and did
-  1  it failed
-  2  the command line is wrong
-  3  it could not start: an address is taken
-  130, 143  ended by a second Ctrl-C or SIGTERM";
+  0  stopped by a signal
+  1  failed
+  2  invalid command line
+  3  cannot start: an address is in use
+  130, 143  interrupted by a second Ctrl-C or SIGTERM";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:
@@ -301,12 +229,12 @@ pub(super) const IMPORT: &str = "\
 Examples:
   haul store import photos ~/Pictures
   haul store import backup /etc --prefix 2026-11-21/etc/
-  haul store import photos ~/Pictures --skip-existing     only what is new or changed";
+  haul store import photos ~/Pictures --skip-existing     only new and changed files";
 
 pub(super) const EXPORT: &str = "\
 Examples:
   haul store export photos ./copy
-  haul store export backup/2026-11-21/etc/ ./etc          only below this, without the prefix";
+  haul store export backup/2026-11-21/etc/ ./etc          without the prefix";
 
 pub(super) const PUT: &str = "\
 Examples:
@@ -321,7 +249,7 @@ Examples:
 
 pub(super) const LS: &str = "\
 Examples:
-  haul store ls                                           the buckets
+  haul store ls                                           list buckets
   haul store ls -l photos/2026/
   haul store ls -r --json photos | jq -r 'select(.bytes > 1e6).key'";
 
@@ -333,7 +261,7 @@ Examples:
 pub(super) const RM: &str = "\
 Examples:
   haul store rm photos/cat.jpg photos/dog.jpg
-  haul store rm --recursive photos/2019/                  asks first
+  haul store rm --recursive photos/2019/                  asks for confirmation
   haul store rm --recursive --yes photos                  empties the bucket";
 
 pub(super) const MB: &str = "\
@@ -348,6 +276,10 @@ pub(super) const VERIFY: &str = "\
 Examples:
   haul store verify
   haul store verify --json | jq -r 'select(.kind == \"damage\").key'";
+
+pub(super) const ACCEPT_DAMAGE: &str = "\
+Examples:
+  haul store verify; haul store accept-damage";
 
 pub(super) const COMPACT: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! The part of the table for `haul files`.
+//! Arguments of `haul files`.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -11,31 +11,33 @@ use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
 pub(crate) struct FilesServerArgs {
-    /// The directory whose files are served
+    /// Directory to serve
     pub(crate) dir: PathBuf,
-    /// The address: 127.0.0.1:8080, `[::1]:8080` or unix:/run/files; port 0 takes any free one
+    /// Listen on this address: 127.0.0.1:8080, `[::1]:8080` or unix:/run/files; port 0 selects a
+    /// free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", help_heading = "Server")]
     pub(crate) listen: Address,
-    /// An address for /metrics and /health; without it there is none
+    /// Listen on this address for /metrics and /health [default: none]
     #[arg(long, value_name = "ADDRESS", help_heading = "Server")]
     pub(crate) admin: Option<Address>,
-    /// Allow addresses that others can reach
+    /// Allow listening on non-loopback addresses
     ///
-    /// Whoever can connect gets every file below DIR that this program may read. Without this, only
-    /// addresses of this machine itself (127.0.0.1, `[::1]`) and unix sockets are accepted.
+    /// Every client that can connect can read all files below DIR that this process can read.
+    /// Without this option, only loopback addresses (127.0.0.1, `[::1]`) and unix sockets are
+    /// accepted.
     #[arg(long, help_heading = "Server")]
     pub(crate) public: bool,
-    /// A host name that requests may be for; it can be given several times
+    /// Accept requests for this host name; repeatable
     ///
-    /// Unless it is --public, the server answers only to localhost and to addresses: a page from
-    /// elsewhere could have its own name lead to this machine, and so read files with a browser
-    /// here. Behind a proxy that passes on the name it was asked by, name it.
+    /// Without --public, only requests for localhost and IP addresses are answered, which protects
+    /// against DNS rebinding: a web page could otherwise read files through the browser of a user
+    /// of this machine. Behind a proxy that forwards the original Host, name that host.
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub(crate) host: Vec<String>,
-    /// How many threads serve; as many as there are cores unless told
+    /// Number of serving threads [default: one per core]
     #[arg(long, value_name = "N", help_heading = "Server")]
     pub(crate) threads: Option<NonZero<usize>>,
-    /// How long answers may take to be finished once the server is told to stop
+    /// Time to finish responses in progress after a signal to stop
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     #[arg(default_value = "30s", value_parser = parse_time)]
     pub(crate) drain_time: Duration,
@@ -49,71 +51,72 @@ pub(crate) struct FilesServerArgs {
     pub(crate) log: AccessLogArgs,
 }
 
-/// What is told about files.
+/// Options of the served content.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Files")]
 struct ContentArgs {
-    /// List directories that have no index.html, as pages or as JSON
+    /// List directories without index.html, as HTML or JSON
     #[arg(long)]
     listing: bool,
-    /// Serve names that begin with a dot; otherwise only /.well-known is
+    /// Serve names that begin with a dot, not only /.well-known
     #[arg(long)]
     dotfiles: bool,
-    /// Take NAME.br, NAME.zst and NAME.gz for files like others, not for encoded forms of NAME
+    /// Serve NAME.br, NAME.zst and NAME.gz only under their own names, not as encodings of NAME
     #[arg(long)]
     no_precompressed: bool,
-    /// What to say about how long an answer stays right, such as "public, max-age=3600"
+    /// Value of the Cache-Control header, such as "public, max-age=3600"
     #[arg(long, value_name = "VALUE")]
     cache_control: Option<String>,
 }
 
-/// What is kept in memory, and what is read past it.
+/// Options of the cache in memory and of disk reads.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory and disk")]
 struct TierArgs {
-    /// The memory for small files that are asked for often; 0 for none
+    /// Size of the memory cache for small, often requested files; 0 disables it
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
     cache: u64,
-    /// The longest file in it
+    /// Largest file stored in the memory cache
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_bytes)]
     cache_object_max: u64,
-    /// How many other files are kept open
+    /// Number of other files kept open
     #[arg(long, value_name = "N", default_value_t = 1024, hide_short_help = true)]
     open_files: usize,
-    /// How long it is believed that a file is what it was; 0s has each request look
+    /// Time for which a file's metadata is cached; 0s checks it at each request
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     valid: Duration,
-    /// From which length on a file that is not in memory is read past the page cache
+    /// Read uncached files of at least SIZE with direct I/O
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_bytes)]
     direct_min: u64,
-    /// What was asked for this often lately is let into the page cache all the same
+    /// Read a file through the page cache after N recent requests
     #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
     promote_after: u32,
-    /// The longest file that is; an eighth of the memory unless told
+    /// Largest file to which --promote-after applies [default: an eighth of the memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, hide_short_help = true)]
     promote_max: Option<u64>,
-    /// How many threads read what is not in memory
+    /// Number of threads that read from disk
     #[arg(long, value_name = "N", default_value_t = 4, hide_short_help = true)]
     disk_threads: usize,
-    /// How many look-ups and small reads may wait for them; a request beyond that is answered with 503
+    /// Number of lookups and small reads that may wait for these threads; more are answered with
+    /// 503
     #[arg(long, value_name = "N", default_value_t = 4096, hide_short_help = true)]
     disk_queue: usize,
-    /// How what is not in memory gets to the client
-    #[arg(long, value_name = "WAY", default_value = "copy", hide_short_help = true)]
+    /// Method of sending uncached files
+    #[arg(long, value_name = "METHOD", default_value = "copy", hide_short_help = true)]
     cold: ColdArg,
-    /// How many buffers of 2 MiB, or pipes of 1 MiB, each serving thread may have; a download from
-    /// disk takes one or two
+    /// Maximum number of 2 MiB buffers, or 1 MiB pipes, per serving thread; a download from disk
+    /// uses one or two
     #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
     carriers: usize,
 }
 
-/// How what is not in memory gets to the client.
+/// Method of sending uncached files.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ColdArg {
-    /// Read past the page cache into large buffers, and copied to the socket
+    /// Read with direct I/O into large buffers, and copy to the socket
     Copy,
-    /// Read past the page cache into pipes, and spliced to the socket
+    /// Read with direct I/O into pipes, and splice to the socket
     Splice,
 }
 
@@ -126,54 +129,53 @@ impl From<ColdArg> for Cold {
     }
 }
 
-/// What a client may do.
+/// Limits for clients.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// How many connections there may be; more wait
+    /// Maximum number of connections; more wait
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     connections: usize,
-    /// How many requests a connection may make
+    /// Maximum number of requests per connection
     #[arg(long, value_name = "N", default_value_t = 100_000, hide_short_help = true)]
     requests: u32,
-    /// How long the head of a request may take to come
+    /// Time to receive the head of a request
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     head_time: Duration,
-    /// How long a connection may say nothing between requests
+    /// Idle time allowed between requests
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     idle_time: Duration,
-    /// How often it is looked whether a client takes what it asked for
+    /// Interval at which a client's receive rate is checked
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     send_time: Duration,
-    /// The least it must take in that time, for each second of it
+    /// Minimum receive rate of a client, in bytes per second
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_bytes)]
     #[arg(hide_short_help = true)]
     send_rate_min: u64,
 }
 
-/// What is told about requests.
+/// Options of the access log.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access log")]
 pub(crate) struct AccessLogArgs {
-    /// Write a line for each request into rotated files in DIR, as "haul log" does, or with - to
-    /// stdout
+    /// Log requests to rotated files in DIR, as "haul log" does, or with - to stdout
     ///
-    /// After the fields of the format stands where the bytes came from: memory, resident (the page
-    /// cache), read (a disk, by way of the page cache), direct (a disk, past it) or uncached. A disk
-    /// that is too slow, or full, costs lines, not requests; the log says how many.
+    /// The last field names the source of the bytes: memory, resident (page cache), read (disk,
+    /// through the page cache), direct (disk, direct I/O) or uncached. If the disk is too slow or
+    /// full, lines are dropped and counted in the log; requests are not delayed.
     #[arg(long, value_name = "DIR")]
     pub(crate) access_log: Option<PathBuf>,
-    /// What a line tells
+    /// Format of a line
     #[arg(long, value_name = "FORMAT", default_value = "common")]
     pub(crate) log_format: FormatArg,
-    /// How long a file of the log gets before the next one is begun
+    /// Size at which the log is rotated
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_bytes)]
     #[arg(hide_short_help = true)]
     pub(crate) log_size: u64,
-    /// How many closed files of the log are kept
+    /// Number of closed log files to keep
     #[arg(long, value_name = "N", default_value_t = 10, hide_short_help = true)]
     pub(crate) log_keep: u32,
 }
@@ -182,7 +184,7 @@ pub(crate) struct AccessLogArgs {
 pub(crate) enum FormatArg {
     /// Host, time, request, status and bytes
     Common,
-    /// The same, then referer and user agent
+    /// Common, then referer and user agent
     Combined,
 }
 
@@ -196,7 +198,7 @@ impl FormatArg {
 }
 
 impl FilesServerArgs {
-    /// The configuration of the library, without its log.
+    /// Returns the configuration of the server, without its log.
     pub(crate) fn config(&self) -> Config {
         let (content, tiers, limits) = (&self.content, &self.tiers, &self.limits);
         let default = Config::new(&self.dir);

@@ -1,28 +1,37 @@
-//! The hashes by their names.
+//! Hash functions on the command line.
 
 use clap::ValueEnum;
 use haul_bulk_read::digest::HashKind;
 
-/// A hash.
+/// A hash function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Hash {
-    /// The fastest of those that nobody can forge; one large file is hashed by all cores
+    /// BLAKE3: the fastest cryptographic hash; one large file is hashed on all cores
     Blake3,
-    /// XXH3 of 128 bits: the fastest, against accidents only
+    /// XXH3, 128 bits: the fastest, not cryptographic
     #[value(name = "xxh3-128", aliases = ["xxh3", "xxhash", "metro"])]
     Xxh3,
     /// SHA-256
     Sha256,
     /// SHA-512
     Sha512,
-    /// SHA-3 of 256 bits
+    /// SHA-3, 256 bits
     #[value(name = "sha3-256")]
     Sha3_256,
-    /// SHA-3 of 512 bits
+    /// SHA-3, 512 bits
     #[value(name = "sha3-512")]
     Sha3_512,
-    /// MD5, for old lists: it can be forged
+    /// MD5, for old lists; not collision resistant
     Md5,
+}
+
+impl Hash {
+    /// Returns the name of a hash function on the command line.
+    pub(crate) fn name(kind: HashKind) -> String {
+        let hash = Self::value_variants().iter().find(|hash| HashKind::from(**hash) == kind);
+        let value = hash.and_then(ValueEnum::to_possible_value);
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 impl From<Hash> for HashKind {

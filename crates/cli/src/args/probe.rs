@@ -1,4 +1,4 @@
-//! The part of the table for `haul probe`.
+//! Arguments of `haul probe`.
 
 use std::path::PathBuf;
 
@@ -8,23 +8,22 @@ use crate::units::parse_bytes;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// A file or directory on the storage
+    /// File or directory on the disk
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// Measure it, too, in some seconds: durable writes in several ways, random reads with more
-    /// and more of them under way, long reads and writes
+    /// Measure sync latency, random reads at increasing queue depths, and sequential rates
     ///
-    /// In a scratch file in PATH (or its directory) without a name: nothing is left behind, however
-    /// it ends. Twice its size must be free.
+    /// Takes a few seconds. Uses an unnamed scratch file in PATH or its directory, which is freed
+    /// however the program ends, and requires free space of twice its size.
     #[arg(long)]
     pub(crate) measure: bool,
-    /// How large the scratch file is, 16MiB to 64GiB
+    /// Size of the scratch file, 16MiB to 64GiB
     ///
-    /// A disk, or a host below, may answer from memory of its own what is not much larger than that.
+    /// Disks and hypervisors may serve files not much larger than their own caches from memory.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     #[arg(requires = "measure")]
     pub(crate) size: u64,
-    /// Write one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -32,7 +31,7 @@ pub(crate) struct ProbeArgs {
 fn parse_size(text: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text)?;
     if !(16 << 20..=64 << 30).contains(&bytes) {
-        return Err("it must lie between 16MiB and 64GiB".to_owned());
+        return Err("must be between 16MiB and 64GiB".to_owned());
     }
     Ok(bytes)
 }

@@ -1,12 +1,35 @@
-//! The part of the table below `haul store`.
+//! Arguments of `haul store`.
 
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
-use super::{OpenArgs, examples};
-use crate::store::place::{Object, Place, Range};
+use super::examples;
+use crate::store::location::{Location, Object, Range};
+use crate::units::parse_bytes;
+
+/// The location of a store, and the layout of new objects.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Store")]
+pub(crate) struct OpenArgs {
+    /// Directory of the store
+    #[arg(long, global = true, value_name = "DIR", default_value = "./haul-data")]
+    pub(crate) data: PathBuf,
+    /// Store objects of at least SIZE in files of their own
+    ///
+    /// 64KiB to 16MiB. Smaller objects are stored in volumes and read back with one read; each is
+    /// held in memory as a whole while it is written or read. Affects new objects only.
+    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(value_name = "SIZE", default_value = "4MiB", value_parser = parse_bytes)]
+    pub(crate) big_object: u64,
+    /// Size of a volume
+    ///
+    /// 4MiB to 2GiB, and at least four times --big-object. Affects new volumes only.
+    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(value_name = "SIZE", default_value = "128MiB", value_parser = parse_bytes)]
+    pub(crate) volume: u64,
+}
 
 #[derive(Debug, Args)]
 #[command(subcommand_help_heading = "Commands")]
@@ -21,163 +44,171 @@ pub(crate) struct StoreArgs {
 pub(crate) enum StoreCommand {
     /// Store a directory tree, each file under its relative path
     ///
-    /// Files are read in the order they lie on the disk, as far as inode numbers tell it. The
-    /// bucket is made when it is not there. Modification times are kept as rclone keeps them.
-    /// Empty directories, sockets, FIFOs and devices are left out, and so are symbolic links
-    /// unless --follow is given. A file that cannot be read, changes while it is read, or whose
-    /// name cannot be a key (it is not UTF-8, or longer than 1,024 bytes) is reported, the others
-    /// are stored, and the exit code is 1.
+    /// Files are read in inode order, which approximates their order on disk. The bucket is created
+    /// if missing. Modification times are stored as by rclone. Empty directories, sockets, FIFOs,
+    /// devices and, without --follow, symbolic links are skipped. A file is reported and skipped,
+    /// and the exit code is 1, if it cannot be read, changes while it is read, or has a name that
+    /// cannot be a key (not UTF-8, or longer than 1,024 bytes).
     #[command(after_long_help = examples::IMPORT)]
     Import(ImportArgs),
-    /// Write the objects of a bucket into a directory tree
+    /// Write the objects of a bucket to a directory tree
     ///
-    /// Keys become paths below DIR; with a PREFIX, everything up to its last "/" is cut off.
-    /// Files of the same names are replaced. Keys that are no safe path (such as "../x", "/x",
-    /// "x//y", or "x" beside "x/y") are reported, the others are written, and the exit code is 1.
+    /// Keys become paths below DIR; with a PREFIX, without everything up to its last "/". Existing
+    /// files are replaced. Keys that are not safe paths (such as "../x", "/x", "x//y", or "x"
+    /// beside "x/y") are reported and skipped, and the exit code is 1.
     #[command(after_long_help = examples::EXPORT)]
     Export(ExportArgs),
     /// Store one file, or stdin
     #[command(after_long_help = examples::PUT)]
     Put(PutArgs),
-    /// Read one object to a file, or to stdout
+    /// Write one object to a file, or to stdout
     #[command(after_long_help = examples::GET)]
     Get(GetArgs),
     /// List buckets, or the objects of one
     ///
-    /// Control characters in keys are escaped, so that each line is one key; --json gives the keys
-    /// as they are.
+    /// Prints one key per line, with control characters escaped; --json prints keys unescaped.
     #[command(after_long_help = examples::LS)]
     Ls(LsArgs),
-    /// Tell what is known of an object or a bucket
+    /// Print size, times and metadata of an object or a bucket
     #[command(after_long_help = examples::STAT)]
     Stat(StatArgs),
     /// Delete objects
     #[command(after_long_help = examples::RM)]
     Rm(RmArgs),
-    /// Make a bucket
+    /// Create a bucket
     #[command(after_long_help = examples::MB)]
     Mb {
-        /// The name: 3 to 63 of a-z, 0-9, "-" and "."
+        /// Name: 3 to 63 of a-z, 0-9, "-" and "."
         bucket: String,
     },
     /// Remove an empty bucket
     #[command(after_long_help = examples::RB)]
     Rb {
-        /// The name
+        /// Name of the bucket
         bucket: String,
     },
-    /// Read everything back, and tell what is damaged
+    /// Read and verify the whole store, and report damage
     ///
-    /// Every stored byte is read and its checksum verified. Damage is told on stdout by bucket,
-    /// key, file and offset, and the exit code is 1.
+    /// Reads every stored byte and verifies its checksum. Damage is reported on stdout with bucket,
+    /// key, file and offset, and the exit code is 1; so are missing volumes, and damaged regions
+    /// whose objects are unknown.
     #[command(after_long_help = examples::VERIFY)]
     Verify(VerifyArgs),
-    /// Give the space of deleted objects back to the file system
+    /// Return the space of deleted objects to the file system
     ///
-    /// Volumes of which a tenth or more is dead are rewritten; the one being written and those with
-    /// damage are left alone. Big objects have files of their own, which go when they are deleted.
+    /// Rewrites volumes in which at least a tenth of the space is dead, except the one being
+    /// written and damaged ones. Big objects have files of their own, which are removed on
+    /// deletion.
     #[command(after_long_help = examples::COMPACT)]
     Compact,
+    /// Accept the loss of unknown objects in damaged regions
+    ///
+    /// While the objects of a damaged region are unknown, the store fails requests for every key
+    /// whose latest version may have been there, and listings. Restore the file from a backup if
+    /// possible. Otherwise, this command records that the loss is accepted: from then on the store
+    /// answers with the versions it has, so that affected objects revert to their previous version
+    /// or disappear.
+    #[command(after_long_help = examples::ACCEPT_DAMAGE)]
+    AcceptDamage,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// The bucket to store into
+    /// Destination bucket
     pub(crate) bucket: String,
-    /// The directory, or a single file
+    /// Directory, or a single file
     pub(crate) path: PathBuf,
-    /// Put this before every key, as it is: "photos/" makes "photos/a.jpg" of "a.jpg"
+    /// Prefix of every key, used as is: with "photos/", a.jpg is stored as "photos/a.jpg"
     #[arg(long, default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
     /// Follow symbolic links
     #[arg(long)]
     pub(crate) follow: bool,
-    /// Leave alone what is stored already with the same size and modification time
+    /// Skip files already stored with the same size and modification time
     #[arg(long)]
     pub(crate) skip_existing: bool,
-    /// How many files are stored at once; together they share syncs of the disk
+    /// Number of files stored in parallel; they share disk syncs
     #[arg(long, value_name = "N", default_value = "16", value_parser = jobs())]
     pub(crate) jobs: usize,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The bucket, and perhaps what the keys begin with
+    /// Bucket, and a prefix of the keys to export
     #[arg(value_name = "BUCKET[/PREFIX]")]
-    pub(crate) from: Place,
-    /// The directory to write below; it is made when it is not there
+    pub(crate) from: Location,
+    /// Directory to write to; created if missing
     pub(crate) dir: PathBuf,
-    /// How many objects are written at once
+    /// Number of objects written in parallel
     #[arg(long, value_name = "N", default_value = "8", value_parser = jobs())]
     pub(crate) jobs: usize,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PutArgs {
-    /// Where to store it
+    /// Destination bucket and key
     #[arg(value_name = "BUCKET/KEY")]
     pub(crate) to: Object,
-    /// The file; - is stdin
+    /// File to store; - is stdin
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// The object
+    /// Object to read
     #[arg(value_name = "BUCKET/KEY")]
     pub(crate) from: Object,
-    /// The file, which is replaced once everything was read; - is stdout
+    /// Destination file, replaced after everything was read; - is stdout
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
-    /// Only the bytes from A to B, both included and counted from 0; "A-" goes to the end, "-N"
-    /// is the last N
+    /// Read only bytes A to B, inclusive and counted from 0; "A-" reads to the end, "-N" the last N
     #[arg(long, value_name = "A-B", allow_hyphen_values = true)]
     pub(crate) range: Option<Range>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// The bucket, and perhaps what the keys begin with; without it the buckets are listed
+    /// Bucket, and a prefix of the keys to list; lists buckets if missing
     #[arg(value_name = "BUCKET[/PREFIX]")]
-    pub(crate) place: Option<Place>,
-    /// Tell sizes in bytes and times too
+    pub(crate) place: Option<Location>,
+    /// Print sizes in bytes and modification times, too
     #[arg(short, long)]
     pub(crate) long: bool,
-    /// List every key instead of folding those with a further "/"
+    /// List all keys instead of grouping them at the next "/"
     #[arg(short, long)]
     pub(crate) recursive: bool,
-    /// One JSON object a line: bucket, key, bytes, modified, etag; or bucket, prefix
+    /// Print one JSON object per line: bucket, key, bytes, modified, etag; or bucket, prefix
     #[arg(long, conflicts_with = "long")]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatArgs {
-    /// The object or the bucket
+    /// Object or bucket
     #[arg(value_name = "BUCKET[/KEY]")]
-    pub(crate) place: Place,
-    /// One JSON object
+    pub(crate) place: Location,
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
-    /// The objects; with --recursive, what the keys begin with
+    /// Objects to delete; with --recursive, prefixes of keys
     #[arg(required = true, value_name = "BUCKET/KEY")]
-    pub(crate) places: Vec<Place>,
-    /// Delete every object whose key begins with what is given; a bucket alone is all of them
+    pub(crate) places: Vec<Location>,
+    /// Delete all objects with the given prefix; a bucket name alone deletes all of its objects
     #[arg(short, long)]
     pub(crate) recursive: bool,
-    /// Do not ask before deleting many
+    /// Delete without confirmation
     #[arg(short, long, requires = "recursive")]
     pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// One JSON object a line: each damage, and at the end what was read
+    /// Print one JSON object per line: each damage, then a summary
     #[arg(long)]
     pub(crate) json: bool,
 }

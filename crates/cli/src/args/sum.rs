@@ -1,4 +1,4 @@
-//! The part of the table for `haul sum`.
+//! Arguments of `haul sum`.
 
 use std::path::PathBuf;
 
@@ -9,57 +9,65 @@ use super::hash::Hash;
 
 #[derive(Debug, Args)]
 pub(crate) struct SumArgs {
-    /// The files, and directories with all files below them; "-" is the standard input
+    /// Files, and directories with all files below them; "-" is stdin
     ///
-    /// Without any, and without --check, the standard input is hashed. Symbolic links are followed
-    /// only when they are named here. With --check: directories whose files all have to be in the
-    /// list.
+    /// Without a path and without --check, stdin is hashed. Symbolic links are followed only if
+    /// named on the command line. With --check: directories in which every file must be listed.
     pub(crate) paths: Vec<PathBuf>,
-    /// The hash
+    /// Hash function [default: blake3; with --check, that of the list]
     ///
-    /// With --check it is that of lines that do not tell their own.
-    #[arg(long, value_name = "NAME", default_value = "blake3")]
-    pub(crate) hash: Hash,
-    /// Compare the files with this list of sums; "-" is the standard input
+    /// With --check, applies to lines that do not name their hash function. By default it is taken
+    /// from the name of the list (SHA256SUMS, files.md5, b3sums); otherwise those with digests of
+    /// that length are tried on the first files of the list.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hash: Option<Hash>,
+    /// Verify files against this list of checksums; "-" is stdin
     ///
-    /// Lists of b3sum, sha256sum and their like are understood, in both of their forms.
+    /// Reads lists of b3sum, sha256sum and similar tools, in both formats.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) check: Option<PathBuf>,
-    /// Read the paths from this file, one on each line; "-" is the standard input
+    /// Read paths from this file, one per line; "-" is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "check", help_heading = "Input")]
     pub(crate) files_from: Option<PathBuf>,
-    /// The paths of --files-from end with a zero byte instead of a newline
+    /// Paths of --files-from end with NUL instead of newline
     #[arg(short = '0', long, requires = "files_from", help_heading = "Input")]
     pub(crate) null: bool,
-    /// Write lines such as "SHA256 (name) = sum"
+    /// Print lines of the form "SHA256 (name) = checksum"
     #[arg(long, conflicts_with = "check", help_heading = "Output")]
     pub(crate) tag: bool,
-    /// End lines with a zero byte, and write names as they are
+    /// End each line with NUL, and do not escape names
     #[arg(short, long, conflicts_with = "check", help_heading = "Output")]
     pub(crate) zero: bool,
-    /// Write a JSON object on a line for each file
+    /// Print one JSON object per line and file
     #[arg(long, conflicts_with_all = ["tag", "zero"], help_heading = "Output")]
     pub(crate) json: bool,
-    /// Do not tell the files that are as they should be
+    /// Do not print OK for verified files
     #[arg(long, requires = "check", help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Tell nothing: the exit code says it
+    /// Print nothing; report the result as exit code only
     #[arg(long, requires = "check", help_heading = "Output")]
     pub(crate) status: bool,
-    /// Files of the list that are not there are no failure
+    /// Ignore files of the list that are missing
     #[arg(long, requires = "check", help_heading = "Checking")]
     pub(crate) ignore_missing: bool,
-    /// A line of the list that cannot be understood is a failure
+    /// Fail if a line of the list is malformed
     #[arg(long, requires = "check", help_heading = "Checking")]
     pub(crate) strict: bool,
-    /// Leave the page cache as it is: what was not in memory before does not stay there
+    /// Restore the page cache: evict pages that were not cached before
     #[arg(long, help_heading = "Reading")]
     pub(crate) spare_cache: bool,
-    /// What kind of disk the files are on [default: what it says; measured if it says it rotates]
+    /// Kind of disk [default: as reported by the kernel; measured if reported as rotational]
     #[arg(long, value_name = "KIND", help_heading = "Reading")]
     pub(crate) disk_kind: Option<DiskKind>,
-    /// How many threads read from each disk; by default as suits it
+    /// Number of reading threads per disk [default: depends on the disk]
     #[arg(long, value_name = "N", help_heading = "Reading")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
+}
+
+impl SumArgs {
+    /// Returns the hash function for printed checksums.
+    pub(crate) fn hash(&self) -> Hash {
+        self.hash.unwrap_or(Hash::Blake3)
+    }
 }

@@ -1,4 +1,4 @@
-//! The part of the table for `haul tune`.
+//! Arguments of `haul tune`.
 
 use std::path::PathBuf;
 
@@ -8,39 +8,40 @@ use crate::units::parse_bytes;
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
-    /// Files or directories on the file systems it is about [default: the current directory]
+    /// Files or directories on the file systems to examine [default: the current directory]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// All file systems on block devices that are mounted to be written to
+    /// Examine all writable mounted file systems on block devices
     #[arg(long, conflicts_with = "paths")]
     pub(crate) all: bool,
-    /// Measure how fast each disk takes what is written, and whether it rotates
+    /// Measure the write rate of each disk, and check whether it is rotational
     ///
-    /// Writes 256 MiB in sequence into a file without a name and syncs it; less on a slow disk, and
-    /// never more than an eighth of what is free. Nothing is left behind, however it ends. Without
-    /// it, times are told for the rates that the kind of disk lets expect.
+    /// Writes and syncs 256 MiB sequentially in an unnamed file, which is freed however the program
+    /// ends; less on a slow disk, and at most an eighth of the free space. Without it, estimates
+    /// use a rate typical of the kind of disk.
     #[arg(long)]
     pub(crate) measure: bool,
-    /// How much a disk takes in a second, where you know it: 400MiB
+    /// Known write rate of the disk per second, such as 400MiB
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "measure")]
     pub(crate) rate: Option<u64>,
-    /// Set what is safe to set at run time: limits on dirty data, readahead, scheduler
+    /// Change settings that are safe to change at run time: dirty limits, readahead, scheduler
     ///
-    /// As root. Each setting is told as old → new with the line that undoes it, and read back. It
-    /// lasts until the machine is started again. Mount options, and what else is marked "by hand",
-    /// are never touched.
+    /// Requires root. Prints each setting as old → new with the command that undoes it, and reads
+    /// it back. Settings last until reboot. Mount options, and others marked "by hand", are never
+    /// changed. With --measure, each disk is measured three times; nothing is changed if the load
+    /// average exceeds the number of cores or the rates differ by more than 25 %.
     #[arg(long)]
     pub(crate) apply: bool,
-    /// With --apply: show what would be set, and set nothing
+    /// With --apply: print the changes, and make none
     #[arg(long, requires = "apply")]
     pub(crate) dry_run: bool,
-    /// With --apply: write a script that undoes it, before anything is set
+    /// With --apply: write a script that undoes the changes before making them
     #[arg(long, value_name = "FILE", requires = "apply", conflicts_with = "dry_run")]
     pub(crate) undo_to: Option<PathBuf>,
-    /// Write one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where /proc and /sys are laid out, for trying it on another machine's files
+    /// Root of copied /proc and /sys trees, to examine another machine
     #[arg(long, value_name = "DIR", hide = true, requires = "all", conflicts_with = "measure")]
     pub(crate) system_root: Option<PathBuf>,
 }

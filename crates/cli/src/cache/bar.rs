@@ -1,9 +1,11 @@
-//! A file as a bar: what of it is in memory, from its beginning to its end. Pure.
+//! The residency of a file in the page cache as a bar, from the start to the end of the file. No
+//! I/O.
 
-/// How many cells a bar has.
+/// The number of cells of a bar; each cell stands for a range of pages.
 pub(super) const CELLS: u64 = 32;
 
-/// The (first page, pages) each cell of a bar stands for; a short file has one for each page.
+/// Returns the first page and the number of pages of each cell. A file with fewer pages than
+/// [`CELLS`] has one cell per page.
 pub(super) fn windows(pages: u64) -> impl Iterator<Item = (u64, u64)> {
     let cells = CELLS.min(pages);
     let start = move |cell: u64| {
@@ -13,7 +15,7 @@ pub(super) fn windows(pages: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..cells).map(move |cell| (start(cell), start(cell + 1) - start(cell)))
 }
 
-/// The bar of a file whose windows hold so many of so many pages.
+/// Renders a bar from the number of resident pages and the number of pages of each cell.
 pub(super) fn bar(windows: &[(u64, u64)]) -> String {
     let mut bar: String = windows.iter().map(|(resident, of)| cell(*resident, *of)).collect();
     let empty = usize::try_from(CELLS).unwrap_or(0).saturating_sub(windows.len());
@@ -27,7 +29,7 @@ fn cell(resident: u64, of: u64) -> char {
     match resident {
         0 => '·',
         all if all >= of => '█',
-        // In thirds.
+        // The shading shows the resident share in thirds.
         some if some.saturating_mul(3) <= of => '░',
         some if some.saturating_mul(3) <= of.saturating_mul(2) => '▒',
         _ => '▓',
@@ -53,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_shows_what_is_there_from_the_beginning_to_the_end() {
+    fn bar_shows_residency_from_beginning_to_end() {
         for (windows, expected) in [
             (&[][..], "▕▏"),
             (&[(1, 1)], "▕█▏"),
@@ -63,7 +65,7 @@ mod tests {
         ] {
             let bar = bar(windows);
             assert_eq!(bar.trim_end(), expected);
-            assert_eq!(bar.chars().count(), 34, "all are of one width");
+            assert_eq!(bar.chars().count(), 34, "all bars have the same width");
         }
     }
 }

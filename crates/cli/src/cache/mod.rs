@@ -1,18 +1,16 @@
-//! `haul cache`: what of files is in memory, and taking it in or out \[Vmtouch\].
+//! `haul cache`: shows, loads and evicts files in the page cache.
 
-mod amount;
 mod bar;
-mod devices;
+mod errors;
 mod evict;
-mod files;
-mod plan;
+mod show;
 mod status;
 mod warm;
 
 use crate::args::{CacheArgs, CacheCommand};
 use crate::report::Result;
 
-/// Carries out one of them.
+/// Runs a subcommand.
 pub(crate) fn run(args: &CacheArgs) -> Result {
     match &args.command {
         CacheCommand::Status(args) => status::run(args),

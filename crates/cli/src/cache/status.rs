@@ -1,43 +1,44 @@
-//! `haul cache status`.
+//! `haul cache status`: shows how much of files is in the page cache.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use haul_disk::resident;
+use haul_page_cache::{FoundFile, PageCounts, count_pages, open_quietly, page_bytes};
 use serde_json::json;
 
-use super::amount::{Cached, in_bytes, page_bytes};
 use super::bar::{bar, windows};
-use super::files::{Files, Found, Troubles, cached, open_quietly, words};
+use super::errors::{Errors, error_text};
+use super::show::{CountsText, counts_json, in_bytes};
 use crate::args::StatusArgs;
 use crate::output::{Name, Output};
 use crate::report::Result;
 use crate::units::Count;
 
 pub(super) fn run(args: &StatusArgs) -> Result {
-    let troubles = Troubles::default();
+    let errors = Errors::default();
     let mut output = Output::new();
-    let mut sum = Cached::default();
-    let mut chosen = Chosen::new(args.top);
-    for found in Files::of(&args.files, &troubles).iter() {
-        match look(&found, args.all, &chosen) {
+    let mut sum = PageCounts::default();
+    let mut selection = Selection::new(args.top);
+    for found in errors.find(&args.files).iter() {
+        match inspect(&found, args.all, &selection) {
             Ok((cached, row)) => {
                 sum += cached;
                 match row {
                     Some(row) if args.all => output.line(row.line(args.files.json))?,
-                    Some(row) => chosen.take(row),
+                    Some(row) => selection.add(row),
                     None => {}
                 }
             }
-            Err(error) => troubles.tell(&words(&error)),
+            Err(error) => errors.report(&error_text(&error)),
         }
     }
-    let rows = chosen.rows();
+    let rows = selection.rows();
     for row in &rows {
         output.line(row.line(args.files.json))?;
     }
     if args.files.json {
-        let mut summary = sum.json();
+        let mut summary = counts_json(&sum);
         summary["kind"] = json!("summary");
         output.line(summary)?;
     } else {
@@ -45,32 +46,36 @@ pub(super) fn run(args: &StatusArgs) -> Result {
         if hidden > 0 && !rows.is_empty() {
             output.line(format_args!("and {}; --files shows all", Count(hidden, "more file")))?;
         }
-        output.line(sum)?;
+        output.line(CountsText(sum))?;
     }
     output.finish()?;
-    troubles.result()
+    errors.result()
 }
 
-/// What of a file is in memory; with its row, when it will be shown.
-fn look(found: &Found, all: bool, chosen: &Chosen) -> haul_disk::Result<(Cached, Option<Row>)> {
+/// Returns the page counts of a file, and its row unless it is certain not to be shown.
+fn inspect(
+    found: &FoundFile,
+    all: bool,
+    selection: &Selection,
+) -> haul_disk::Result<(PageCounts, Option<Row>)> {
     let fd = open_quietly(found)?;
-    let cached = cached(&found.path, &fd)?;
-    let row = (all || chosen.wants(found, &cached)).then(|| Row::of(found, cached, &fd));
+    let cached = count_pages(&found.path, &fd)?;
+    let row = (all || selection.accepts(found, &cached)).then(|| Row::of(found, cached, &fd));
     Ok((cached, row.transpose()?))
 }
 
-/// One file to be shown.
+/// A row of the output, about one file.
 #[derive(Debug)]
 struct Row {
     path: PathBuf,
     named: bool,
-    cached: Cached,
-    /// (pages in memory, pages) of each cell of its bar.
+    cached: PageCounts,
+    /// For each cell of the bar, the number of cached pages and the number of pages.
     windows: Vec<(u64, u64)>,
 }
 
 impl Row {
-    fn of(found: &Found, cached: Cached, fd: &OwnedFd) -> haul_disk::Result<Self> {
+    fn of(found: &FoundFile, cached: PageCounts, fd: &OwnedFd) -> haul_disk::Result<Self> {
         let (page, path) = (page_bytes(), found.path.clone());
         let windows = windows(cached.pages).map(|(first, pages)| {
             let resident = resident(fd, first * page, pages.saturating_mul(page))?;
@@ -82,7 +87,7 @@ impl Row {
 
     fn line(&self, as_json: bool) -> String {
         let path = self.path.to_string_lossy();
-        let Cached { resident, pages, bytes, dirty, writeback, .. } = self.cached;
+        let PageCounts { resident, pages, bytes, dirty, writeback, .. } = self.cached;
         if as_json {
             let share = |(resident, of): &(u64, u64)| *resident as f64 / (*of).max(1) as f64;
             return json!({
@@ -103,28 +108,28 @@ impl Row {
     }
 }
 
-/// The files that are shown: those that are named, and of the others those with the most in
-/// memory.
+/// The files to show: all files named on the command line, and of all other files those with the
+/// most cached pages.
 #[derive(Debug)]
-struct Chosen {
+struct Selection {
     named: Vec<Row>,
     top: Vec<Row>,
     top_max: usize,
 }
 
-impl Chosen {
+impl Selection {
     fn new(top_max: usize) -> Self {
         Self { named: Vec::new(), top: Vec::new(), top_max }
     }
 
-    /// Whether a file may be among them, as far as is known now.
-    fn wants(&self, found: &Found, cached: &Cached) -> bool {
+    /// `true` if the file was named, or may be among the files with the most cached pages.
+    fn accepts(&self, found: &FoundFile, cached: &PageCounts) -> bool {
         let last = self.top.get(self.top_max.saturating_sub(1));
         let beats_last = last.is_none_or(|last| last.cached.resident < cached.resident);
         found.named || self.top_max > 0 && cached.resident > 0 && beats_last
     }
 
-    fn take(&mut self, row: Row) {
+    fn add(&mut self, row: Row) {
         if row.named {
             return self.named.push(row);
         }
@@ -146,8 +151,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_with_the_most_in_memory_are_chosen_and_the_named_ones() {
-        let mut chosen = Chosen::new(2);
+    fn named_and_most_cached_files_are_selected() {
+        let mut selection = Selection::new(2);
         for (name, named, resident) in [
             ("a", false, 1),
             ("b", true, 0),
@@ -157,24 +162,30 @@ mod tests {
             ("f", false, 3),
             ("g", false, 9),
         ] {
-            let cached = Cached { resident, pages: 9, ..Cached::default() };
-            let found = Found { path: name.into(), named, device: 0, inode: 0 };
-            if chosen.wants(&found, &cached) {
+            let cached = PageCounts { resident, pages: 9, ..PageCounts::default() };
+            let found = FoundFile { path: name.into(), named, device: 0, inode: 0 };
+            if selection.accepts(&found, &cached) {
                 let windows = vec![(resident, 9)];
-                chosen.take(Row { path: found.path, named, cached, windows });
+                selection.add(Row { path: found.path, named, cached, windows });
             }
         }
-        let names: Vec<_> = chosen.rows().into_iter().map(|row| row.path).collect();
+        let names: Vec<_> = selection.rows().into_iter().map(|row| row.path).collect();
         assert_eq!(names, ["b", "g", "c"].map(PathBuf::from));
-        let none = Chosen::new(0);
-        let found = Found { path: "a".into(), named: false, device: 0, inode: 0 };
-        assert!(!none.wants(&found, &Cached { resident: 1, ..Cached::default() }));
+        let none = Selection::new(0);
+        let found = FoundFile { path: "a".into(), named: false, device: 0, inode: 0 };
+        assert!(!none.accepts(&found, &PageCounts { resident: 1, ..PageCounts::default() }));
     }
 
     #[test]
-    fn a_row_is_a_line_for_people_and_an_object_for_programs() {
-        let cached =
-            Cached { files: 1, bytes: 7000, pages: 2, resident: 1, dirty: 1, ..Cached::default() };
+    fn row_is_printed_as_text_and_as_json() {
+        let cached = PageCounts {
+            files: 1,
+            bytes: 7000,
+            pages: 2,
+            resident: 1,
+            dirty: 1,
+            ..PageCounts::default()
+        };
         let row = Row { path: "a\nb".into(), named: false, cached, windows: vec![(1, 1), (0, 1)] };
         let line = row.line(false);
         assert!(line.starts_with("▕█·▏") && line.ends_with("  a\\nb"), "{line}");

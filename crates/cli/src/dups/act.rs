@@ -1,47 +1,48 @@
-//! Doing something about what a report says.
+//! The actions of `haul dups`, which process the duplicates of a report.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haul_duplicates::Syntax;
-use haul_duplicates::act::{Action, Actor, Events, Left, Options, script};
+use haul_duplicates::act::{Action, Events, Executor, Options, SkipReason, script};
 use haul_duplicates::keep::{Priority, Rules, Selection};
-use haul_duplicates::report::{Moment, Report, read};
+use haul_duplicates::report::{Report, Search, Timestamp, read};
 
-use super::inherit;
 use super::place::{absolute, names, paths};
-use super::search::{Passing, transform};
-use crate::args::{ActionArgs, HowArgs, PriorityArg, SearchArgs};
+use super::search::{TransformDir, transform};
+use crate::args::{ActionArgs, ActionOptions, PriorityArg};
 use crate::output::{Name, Output};
-use crate::report::{Exit, Failure, OrFail, Result, say};
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::signals::Stop;
 use crate::units::{Bytes, Count};
 
-/// Reads the report, and acts on one group after the other.
+/// Reads the report and processes its groups in order, until a signal requests a stop.
 pub(super) fn run(args: &ActionArgs, action: Action) -> Result {
     let report = read_report(args.report.as_deref())?;
-    let search = inherit::search(&report.header)?;
-    let passing = Passing::new()?;
-    let transform = transform(&search, &passing)?;
+    let search = search(&report)?;
+    let transform_dir = TransformDir::new()?;
+    let command = search.transform.as_deref();
+    let transform = transform(command, search.transform_options, search.hash, &transform_dir)?;
     let options = Options {
-        rules: rules(&args.how, &search, &report)?,
-        lock: !args.how.no_lock,
-        dry_run: args.how.dry_run,
+        rules: rules(&args.options, &search, &report)?,
+        lock: !args.options.no_lock,
+        dry_run: args.options.dry_run,
         transform,
         action: action.clone(),
     };
-    let mut tell =
-        Tell { action, script: lines(&args.how)?, files: 0, bytes: 0, left: 0, failed: None };
-    let mut actor = Actor::new(options);
-    let stop = Stop::on_signals("the file at hand")?;
+    let script = script_output(&args.options)?;
+    let mut summary = Summary { action, script, files: 0, bytes: 0, skipped: 0, failed: None };
+    let mut executor = Executor::new(options);
+    let stop = Stop::on_signals("the current file")?;
     for group in &report.groups {
-        if stop.asked().is_some() || tell.failed.is_some() {
+        if stop.requested().is_some() || summary.failed.is_some() {
             break;
         }
-        actor.act(group, &mut tell);
+        executor.process(group, &mut summary);
     }
-    tell.finish(stop.asked())
+    summary.finish(stop.requested())
 }
 
 fn read_report(path: Option<&Path>) -> Result<Report> {
@@ -53,27 +54,51 @@ fn read_report(path: Option<&Path>) -> Result<Report> {
             read(&mut BufReader::new(file.map_err(|failure| failure.exit(Exit::NotStarted))?))
         }
     };
-    read.or_fail(|| format!("nothing is done: {name}")).map_err(|failure| {
-        failure.exit(Exit::NotStarted).advise("\"haul dups PATH > report\" makes one")
+    read.or_fail(|| format!("cannot read the report {name}")).map_err(|failure| {
+        failure
+            .exit(Exit::NotStarted)
+            .advise("nothing was changed; \"haul dups PATH > report\" writes a report")
     })
 }
 
-fn rules(how: &HowArgs, search: &SearchArgs, report: &Report) -> Result<Rules> {
+/// Returns the options of the search that wrote the report; fails if the report's command is not a
+/// search.
+fn search(report: &Report) -> Result<Search> {
+    report.header.search().ok_or_else(|| {
+        let command = report.header.command.join(OsStr::new(" "));
+        let command = command.display();
+        let message = format!("cannot parse the search command in the report: {command}");
+        Failure::new(message).advise("run \"haul dups\" again").exit(Exit::Usage)
+    })
+}
+
+/// Returns the directories whose files count as one replica, if the search had `--isolate`.
+fn isolated(search: &Search) -> Result<Vec<PathBuf>> {
+    if !search.isolate {
+        return Ok(Vec::new());
+    }
+    search.roots().ok_or_else(|| {
+        let message = "cannot apply --isolate: the report lacks its paths, which came from stdin";
+        Failure::new(message).advise("repeat them with --isolate").exit(Exit::Usage)
+    })
+}
+
+fn rules(how: &ActionOptions, search: &Search, report: &Report) -> Result<Rules> {
     let (base, syntax) = (absolute(Path::new("."))?, Syntax::default());
     let modified_before = match &how.modified_before {
-        None => report.header.begun,
-        Some(text) => Moment::parse(text).ok_or_else(|| {
-            Failure::new(format!("\"{text}\" is no moment"))
-                .advise("write it like 2026-11-21, \"2026-11-21 15:42\" or 2026-11-21T15:42:04Z")
+        None => report.header.timestamp,
+        Some(text) => Timestamp::parse(text).ok_or_else(|| {
+            Failure::new(format!("invalid time \"{text}\""))
+                .advise("for example 2026-11-21, \"2026-11-21 15:42\" or 2026-11-21T15:42:04Z")
                 .exit(Exit::Usage)
         })?,
     };
     let isolate = match &how.isolate[..] {
-        [] => inherit::isolated(search, &report.header)?,
+        [] => isolated(search)?,
         dirs => dirs.iter().map(|dir| absolute(dir)).collect::<Result<_>>()?,
     };
     Ok(Rules {
-        keep_count: how.rf_over.unwrap_or_else(|| inherit::keep_count(search)),
+        keep_count: how.rf_over.unwrap_or_else(|| search.keep_count()),
         priorities: how.priority.iter().copied().map(priority).collect(),
         keep: Selection {
             names: names(&how.keep_name, syntax)?,
@@ -87,7 +112,8 @@ fn rules(how: &HowArgs, search: &SearchArgs, report: &Report) -> Result<Rules> {
         isolate,
         match_links: how.match_links || search.match_links,
         modified_before: Some(modified_before),
-        // The lengths of transformed files are not those of the files.
+        // After a transform, the lengths in the report are those of the outputs, so they cannot be
+        // checked.
         check_bytes: !how.no_check_size && search.transform.is_none(),
     })
 }
@@ -109,29 +135,30 @@ fn priority(priority: PriorityArg) -> Priority {
     }
 }
 
-/// Where the lines of a dry run go; nowhere, when it is none.
-fn lines(how: &HowArgs) -> Result<Option<Box<dyn Write>>> {
-    Ok(match (how.dry_run, &how.output) {
+/// Returns the output for the commands of a dry run; returns `None` without `--dry-run`.
+fn script_output(options: &ActionOptions) -> Result<Option<Box<dyn Write>>> {
+    Ok(match (options.dry_run, &options.output) {
         (false, _) => None,
         (true, None) => Some(Box::new(Output::new())),
         (true, Some(path)) => {
-            let file = File::create(path).or_fail(|| format!("cannot make {}", path.display()))?;
+            let file =
+                File::create(path).or_fail(|| format!("cannot create {}", path.display()))?;
             Some(Box::new(BufWriter::new(file)))
         }
     })
 }
 
-/// Counts what is done, and tells what is not.
-struct Tell {
+/// A receiver of events that counts the processed files and reports the skipped files.
+struct Summary {
     action: Action,
     script: Option<Box<dyn Write>>,
     files: u64,
     bytes: u64,
-    left: u64,
+    skipped: u64,
     failed: Option<io::Error>,
 }
 
-impl Events for Tell {
+impl Events for Summary {
     fn done(&mut self, keep: &Path, drop: &Path, bytes: u64) {
         self.files += 1;
         self.bytes += bytes;
@@ -143,16 +170,16 @@ impl Events for Tell {
         }
     }
 
-    fn left(&mut self, path: &Path, why: &Left) {
+    fn skipped(&mut self, path: &Path, why: &SkipReason) {
         if !why.is_fine() {
-            self.left += 1;
-            let text = format!("{} is left as it is: {why}", path.display());
-            say(&Name(&text).to_string());
+            self.skipped += 1;
+            let text = format!("skipped {}: {why}", path.display());
+            print_message(&Name(&text).to_string());
         }
     }
 }
 
-impl Tell {
+impl Summary {
     fn finish(mut self, stopped: Option<Exit>) -> Result {
         let is_dry = self.script.is_some();
         if let Some(out) = &mut self.script
@@ -164,17 +191,26 @@ impl Tell {
             return Err(crate::output::unwritten(error));
         }
         let (files, bytes) = (Count(self.files, "file"), Bytes(self.bytes));
-        let what = match (&self.action, is_dry) {
-            (Action::Remove, false) => "removed",
-            (Action::HardLink | Action::SymLink, false) => "replaced by links",
-            (Action::Share, false) => "made to share their blocks",
-            (Action::Move(_), false) => "moved",
-            (_, true) => "would be dealt with",
+        let skipped = self.skipped;
+        let done = match (&self.action, is_dry) {
+            (Action::Remove, false) => format!("removed {files} ({bytes})"),
+            (Action::Remove, true) => format!("would remove {files} ({bytes})"),
+            (Action::HardLink | Action::SymLink, false) => {
+                format!("replaced {files} ({bytes}) with links")
+            }
+            (Action::HardLink | Action::SymLink, true) => {
+                format!("would replace {files} ({bytes}) with links")
+            }
+            (Action::Dedupe, false) => format!("deduplicated {files} ({bytes})"),
+            (Action::Dedupe, true) => format!("would deduplicate {files} ({bytes})"),
+            (Action::Move(_), false) => format!("moved {files} ({bytes})"),
+            (Action::Move(_), true) => format!("would move {files} ({bytes})"),
         };
-        say(&format!("{files} ({bytes}) {what}, {} left as they are", self.left));
+        let skip = if is_dry { "skip" } else { "skipped" };
+        print_message(&format!("{done}, {skip} {skipped}"));
         match stopped {
-            Some(exit) => Err(Failure::told().exit(exit)),
-            None if self.left > 0 => Err(Failure::told()),
+            Some(exit) => Err(Failure::reported().exit(exit)),
+            None if skipped > 0 => Err(Failure::reported()),
             None => Ok(()),
         }
     }

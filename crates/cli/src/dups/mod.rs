@@ -1,7 +1,6 @@
-//! `haul dups`.
+//! `haul dups`: finds duplicate files and processes them.
 
 mod act;
-mod inherit;
 mod place;
 mod progress;
 mod search;
@@ -10,7 +9,7 @@ use crate::args::{DupsAction, DupsArgs};
 use crate::report::Result;
 use haul_duplicates::act::Action;
 
-/// Finds duplicates, or does something about those of a report.
+/// Finds duplicates, or executes an action on the duplicates of a report.
 pub(crate) fn run(args: &DupsArgs) -> Result {
     match &args.action {
         None => search::run(&args.search),
@@ -18,7 +17,7 @@ pub(crate) fn run(args: &DupsArgs) -> Result {
         Some(DupsAction::Link(args)) if !args.soft => act::run(&args.action, Action::HardLink),
         Some(DupsAction::Link(args)) => act::run(&args.action, Action::SymLink),
         Some(DupsAction::Symlink(args)) => act::run(args, Action::SymLink),
-        Some(DupsAction::Dedupe(args)) => act::run(args, Action::Share),
+        Some(DupsAction::Dedupe(args)) => act::run(args, Action::Dedupe),
         Some(DupsAction::Move(args)) => {
             act::run(&args.action, Action::Move(place::absolute(&args.target)?))
         }

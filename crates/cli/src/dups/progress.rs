@@ -1,20 +1,20 @@
-//! How far a search is, phase by phase, and what it met.
+//! The progress and the errors of a search for duplicates.
 
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use haul_bulk_read::Skipped;
+use haul_bulk_read::SkipReason;
 use haul_duplicates::{Error, Events, Phase};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::ShowProgress;
 use crate::output::Name;
-use crate::report::{chain, say};
+use crate::report::{chain, print_message};
 use crate::units::{Bytes, Count};
 
-/// Shows a bar for each phase, and tells of failures above it.
+/// A receiver of events that shows a progress bar for each phase and prints errors above the bar.
 pub(super) struct Watch {
     show: ShowProgress,
     bar: Mutex<ProgressBar>,
@@ -32,27 +32,27 @@ impl Watch {
         }
     }
 
-    /// Removes the bar, and tells how often something failed.
+    /// Removes the bar and returns the number of errors.
     pub(super) fn finish(self) -> u64 {
         self.bar().finish_and_clear();
         self.failures.load(Ordering::Relaxed)
     }
 
     fn bar(&self) -> ProgressBar {
-        // Whoever panicked with it has shown nothing that matters.
+        // A poisoned lock is harmless: the bar is consistent even if a thread panicked.
         self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    fn tell(&self, text: &str) {
-        self.bar().suspend(|| say(&Name(text).to_string()));
+    fn print(&self, text: &str) {
+        self.bar().suspend(|| print_message(&Name(text).to_string()));
     }
 }
 
 fn words(phase: Phase) -> &'static str {
     match phase {
         Phase::Walking => "finding files",
-        Phase::Sampling => "reading small files, and samples of big ones",
-        Phase::Reading => "reading on in what is still alike",
+        Phase::Sampling => "reading small files and samples of big ones",
+        Phase::Reading => "comparing remaining candidates",
         Phase::Transforming => "transforming files",
     }
 }
@@ -60,7 +60,7 @@ fn words(phase: Phase) -> &'static str {
 impl Events for Watch {
     fn failed(&self, error: Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
-        self.tell(&chain(&error.to_string(), std::error::Error::source(&error)));
+        self.print(&chain(&error.to_string(), std::error::Error::source(&error)));
     }
 
     fn phase(&self, phase: Phase, things: u64, bytes: u64) {
@@ -84,7 +84,7 @@ impl Events for Watch {
         bar.set_prefix(words(phase));
         bar.enable_steady_tick(Duration::from_millis(200));
         if self.show == ShowProgress::True && bar.is_hidden() {
-            say(words(phase));
+            print_message(words(phase));
         }
         *self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = phase;
         *self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = bar;
@@ -100,12 +100,12 @@ impl Events for Watch {
         bar.set_position(if phase == Phase::Transforming { things } else { bytes });
     }
 
-    fn skipped(&self, path: &Path, why: Skipped) {
+    fn skipped(&self, path: &Path, why: SkipReason) {
         let why = match why {
-            Skipped::NotAFile => "no regular file",
-            Skipped::SeenBefore => "met before",
-            Skipped::DanglingLink => "a link that leads nowhere",
-            _ => "of no use",
+            SkipReason::NotRegularFile => "not a regular file",
+            SkipReason::AlreadyVisited => "already visited",
+            SkipReason::DanglingLink => "a dangling symbolic link",
+            _ => "skipped",
         };
         tracing::debug!("{} is {why}", path.display());
     }

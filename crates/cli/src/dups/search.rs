@@ -1,4 +1,4 @@
-//! Finding, and reporting what was found.
+//! `haul dups` without a subcommand: searches for duplicates and writes the report.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -6,14 +6,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_bulk_read::{Cache, ReadOptions, WalkOptions};
-use haul_duplicates::report::{Format, Group, Header, Moment, Stats, Writer};
+use haul_bulk_read::digest::HashKind;
+use haul_bulk_read::{CacheMode, ReadOptions, WalkOptions};
+use haul_duplicates::report::{Format, Group, Header, Stats, Timestamp, Writer, absolute_path};
 use haul_duplicates::{
-    DirGroup, Options, Pattern, Replication, Syntax, Transform, TransformOptions, dir_stats, find,
-    same_dirs,
+    DirGroup, Filter, Options, Replication, Syntax, Transform, TransformOptions, dir_stats,
+    duplicate_dirs, find,
 };
 
-use super::place::{base, below, names, paths};
+use super::place::{base, names, paths};
 use super::progress::Watch;
 use crate::args::{ReportFormat, SearchArgs};
 use crate::output::{Output, unwritten};
@@ -22,13 +23,14 @@ use crate::units::Bytes;
 
 pub(super) fn run(args: &SearchArgs) -> Result {
     if let Some(max) = args.max.filter(|max| *max < args.min) {
-        let what = format!("no file is at least {} and at most {}", Bytes(args.min), Bytes(max));
-        return Err(Failure::new(what).advise("see --min and --max").exit(Exit::Usage));
+        let message = format!("--min ({}) is greater than --max ({})", Bytes(args.min), Bytes(max));
+        return Err(Failure::new(message).exit(Exit::Usage));
     }
     let base = base(args.base_dir.as_deref())?;
     let roots = roots(args, &base)?;
-    let filter = Filter::new(args, &base)?;
-    let (accept, accept_dir) = (|path: &Path| filter.file(path), |path: &Path| filter.dir(path));
+    let filter = filter(args, &base)?;
+    let accept = |path: &Path| filter.includes_file(path);
+    let accept_dir = |path: &Path| filter.includes_dir(path);
     let threads = args.threads.map(usize::from);
     let walk = WalkOptions {
         depth_max: args.depth,
@@ -39,14 +41,16 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         ignore_files: !args.no_ignore && !args.dirs,
         bytes_min: if args.dirs { 0 } else { args.min },
         bytes_max: args.max.unwrap_or(u64::MAX),
-        accept: (!filter.is_open()).then_some(&accept),
+        accept: (!filter.is_empty()).then_some(&accept),
         accept_dir: (!filter.excluded.is_empty()).then_some(&accept_dir),
         threads,
         ..WalkOptions::default()
     };
-    let passing = Passing::new()?;
-    let transform = transform(args, &passing)?;
-    let cache = if args.spare_cache { Cache::Spare } else { Cache::Keep };
+    let transform_dir = TransformDir::new()?;
+    let how = TransformOptions { in_place: args.in_place, no_copy: args.no_copy };
+    let command = args.transform.as_deref();
+    let transform = transform(command, how, args.hash_fn.into(), &transform_dir)?;
+    let cache = if args.spare_cache { CacheMode::Preserve } else { CacheMode::Normal };
     let plain = ReadOptions::default();
     let options = Options {
         replication: replication(args),
@@ -59,28 +63,28 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         transform: transform.as_ref(),
         cache: cache_path(args)?,
         read: ReadOptions { kind: args.disk_kind.map(Into::into), threads, cache, ..plain },
-        spare_big: !args.fill_cache,
+        preserve_cache_for_large: !args.fill_cache,
     };
     let begun = now();
     let watch = Watch::new(args.progress);
     let found = find(&roots, &walk, &options, &watch);
     let failures = watch.finish();
     if args.dirs {
-        let groups = same_dirs(&found);
+        let groups = duplicate_dirs(&found);
         let all = groups.iter().map(DirGroup::group);
         report(args, &base, begun, dir_stats(&groups, &found), all)?;
     } else {
         report(args, &base, begun, found.stats(), found.groups())?;
     }
-    if failures > 0 { Err(Failure::told()) } else { Ok(()) }
+    if failures > 0 { Err(Failure::reported()) } else { Ok(()) }
 }
 
-fn now() -> Moment {
+fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Moment(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
-pub(super) fn replication(args: &SearchArgs) -> Replication {
+fn replication(args: &SearchArgs) -> Replication {
     match (args.rf_over, args.rf_under, args.unique) {
         (_, Some(under), _) => Replication::Under(under),
         (_, _, true) => Replication::Under(2),
@@ -88,13 +92,14 @@ pub(super) fn replication(args: &SearchArgs) -> Replication {
     }
 }
 
-/// Where to look.
-pub(super) fn roots(args: &SearchArgs, base: &Path) -> Result<Vec<PathBuf>> {
+/// Returns the absolute paths to search.
+fn roots(args: &SearchArgs, base: &Path) -> Result<Vec<PathBuf>> {
     if args.stdin {
         let mut text = Vec::new();
         io::stdin().lock().read_to_end(&mut text).or_fail(|| "cannot read stdin".to_owned())?;
         let end = if args.null { b'\0' } else { b'\n' };
-        let path = |bytes: &[u8]| below(base, Path::new(std::ffi::OsStr::from_bytes(bytes)));
+        let path =
+            |bytes: &[u8]| absolute_path(base, Path::new(std::ffi::OsStr::from_bytes(bytes)));
         return Ok(text
             .split(|byte| *byte == end)
             .filter(|path| !path.is_empty())
@@ -103,74 +108,52 @@ pub(super) fn roots(args: &SearchArgs, base: &Path) -> Result<Vec<PathBuf>> {
     }
     let here = [PathBuf::from(".")];
     let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
-    Ok(paths.iter().map(|path| below(base, path)).collect())
+    Ok(paths.iter().map(|path| absolute_path(base, path)).collect())
 }
 
-/// What patterns say of files and directories.
-struct Filter {
-    names: Vec<Pattern>,
-    paths: Vec<Pattern>,
-    excluded: Vec<Pattern>,
+/// Parses the patterns that include or exclude files.
+fn filter(args: &SearchArgs, base: &Path) -> Result<Filter> {
+    let syntax = Syntax { regex: args.regex, ignore_case: args.ignore_case };
+    Ok(Filter {
+        names: names(&args.name, syntax)?,
+        paths: paths(&args.path, base, syntax)?,
+        excluded: paths(&args.exclude, base, syntax)?,
+    })
 }
 
-impl Filter {
-    fn new(args: &SearchArgs, base: &Path) -> Result<Self> {
-        let syntax = Syntax { regex: args.regex, ignore_case: args.ignore_case };
-        Ok(Self {
-            names: names(&args.name, syntax)?,
-            paths: paths(&args.path, base, syntax)?,
-            excluded: paths(&args.exclude, base, syntax)?,
-        })
-    }
+/// A private temporary directory for `--transform`; it is removed on drop.
+pub(super) struct TransformDir(PathBuf);
 
-    fn is_open(&self) -> bool {
-        self.names.is_empty() && self.paths.is_empty() && self.excluded.is_empty()
-    }
-
-    fn file(&self, path: &Path) -> bool {
-        let any = |patterns: &[Pattern], bytes| patterns.iter().any(|one| one.matches(bytes));
-        let whole = path.as_os_str().as_bytes();
-        let name = path.file_name().unwrap_or_default().as_bytes();
-        (self.names.is_empty() || any(&self.names, name))
-            && (self.paths.is_empty() || any(&self.paths, whole))
-            && !any(&self.excluded, whole)
-    }
-
-    /// A directory is left out by a pattern for itself or for all that is in it.
-    fn dir(&self, path: &Path) -> bool {
-        let whole = path.as_os_str().as_bytes();
-        !self.excluded.iter().any(|one| one.matches(whole) || one.matches_all_in(whole))
-    }
-}
-
-/// A directory for what transforms pass on, gone when this is dropped.
-pub(super) struct Passing(PathBuf);
-
-impl Passing {
+impl TransformDir {
     pub(super) fn new() -> Result<Self> {
         let name = format!("haul-dups-{}", std::process::id());
         Ok(Self(std::env::temp_dir().join(name)))
     }
 
-    fn make(&self) -> io::Result<&Path> {
+    fn create(&self) -> io::Result<&Path> {
         use std::os::unix::fs::DirBuilderExt;
-        // Nobody else may look into the copies of files, or have made the directory before us.
+        // The directory must be new and private: otherwise another user could own it or read the
+        // copies in it.
         fs::DirBuilder::new().mode(0o700).create(&self.0)?;
         Ok(&self.0)
     }
 }
 
-impl Drop for Passing {
+impl Drop for TransformDir {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).ok();
     }
 }
 
-pub(super) fn transform(args: &SearchArgs, passing: &Passing) -> Result<Option<Transform>> {
-    let Some(command) = &args.transform else { return Ok(None) };
-    let dir = passing.make().or_fail(|| "cannot make a directory for transforms".to_owned())?;
-    let options = TransformOptions { in_place: args.in_place, no_copy: args.no_copy };
-    let transform = Transform::new(command, options, args.hash_fn.into(), dir);
+pub(super) fn transform(
+    command: Option<&str>,
+    options: TransformOptions,
+    hash: HashKind,
+    dir: &TransformDir,
+) -> Result<Option<Transform>> {
+    let Some(command) = command else { return Ok(None) };
+    let dir = dir.create().or_fail(|| "cannot create a directory for --transform".to_owned())?;
+    let transform = Transform::new(command, options, hash, dir);
     let transform = transform.or_fail(|| "cannot use --transform".to_owned());
     transform.map(Some).map_err(|failure| failure.exit(Exit::Usage))
 }
@@ -183,7 +166,8 @@ fn cache_path(args: &SearchArgs) -> Result<Option<PathBuf>> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let dir = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     let dir = dir.ok_or_else(|| {
-        Failure::new("there is no place for kept digests").advise("name a file: --cache=DIGESTS")
+        Failure::new("no directory for the digest cache: XDG_CACHE_HOME and HOME are unset")
+            .advise("name a file with --cache=DIGESTS")
     })?;
     let name = format!("digests-{}", format!("{:?}", args.hash_fn).to_lowercase());
     Ok(Some(dir.join("haul").join(name)))
@@ -192,13 +176,13 @@ fn cache_path(args: &SearchArgs) -> Result<Option<PathBuf>> {
 fn report(
     args: &SearchArgs,
     base: &Path,
-    begun: Moment,
+    begun: Timestamp,
     stats: Stats,
     groups: impl Iterator<Item = Group>,
 ) -> Result {
     let header = Header {
         program: concat!("haul ", env!("CARGO_PKG_VERSION")).to_owned(),
-        begun,
+        timestamp: begun,
         command: std::iter::once("haul".into()).chain(std::env::args_os().skip(1)).collect(),
         base: base.to_owned(),
         stats,

@@ -1,66 +1,72 @@
-//! `haul files`.
+//! `haul files`: serves a directory over HTTP.
 
-mod stdout_lines;
+mod stdout_log;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Server};
-use haul_line_log::{Keep, LineLog, Options, Outside, WhenFull};
+use haul_line_log::{Environment, LineLog, Options, Retention, WhenFull};
 
 use crate::args::{AccessLogArgs, FilesServerArgs};
-use crate::descriptors::{self, Wanted};
+use crate::descriptors::{self, DescriptorBudget};
 use crate::ready;
-use crate::report::{Exit, Failure, OrFail, Result, say};
-use crate::signals::on_end;
-use stdout_lines::StdoutLines;
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::signals::on_termination;
+use stdout_log::StdoutLines;
 
-/// Serves until a signal asks to stop.
+/// Serves until a signal requests a stop.
 pub(crate) fn run(args: &FilesServerArgs) -> Result {
     let descriptors = descriptors::raise_limit();
-    let log = args.log.access_log.as_deref().map(|to| Log::open(to, &args.log)).transpose()?;
     let mut config = args.config();
     if let Some(limit) = descriptors {
         fit(&mut config, limit);
     }
-    config.access_log = log
-        .as_ref()
-        .map(|log| AccessLog { lines: log.lines(), format: args.log.log_format.format() });
+    let lines = Arc::new(DeferredLines::default());
+    config.access_log = args.log.access_log.is_some().then(|| AccessLog {
+        lines: Arc::clone(&lines) as Arc<dyn Lines>,
+        format: args.log.log_format.format(),
+    });
     let server = Server::bind(config).map_err(not_started)?;
+    // The log is opened only after the addresses are bound, so that a failed start creates no log
+    // directory.
+    let log = args.log.access_log.as_deref().map(|to| Log::open(to, &args.log)).transpose()?;
+    log.iter().for_each(|log| lines.open(log.lines()));
     let handle = server.handle();
-    // Caught before anybody can know that it runs.
-    on_end("the answers under way", move |_signal| handle.drain())?;
+    // The handlers are installed before any client can know that the server runs.
+    on_termination("responses in progress", move |_signal| handle.drain())?;
     let addresses = server.addresses();
     let mut ready = format!("files on {}", ready::url(&addresses.listen));
     if let Some(admin) = &addresses.admin {
         ready += &format!(", admin on {}", ready::url(admin));
     }
-    ready::tell(&ready);
+    ready::announce(&ready);
     let served = server.run().or_fail(|| "the server failed".to_owned());
     served.and(log.map_or(Ok(()), Log::close))
 }
 
-/// Takes no more connections, and keeps no more files open, than there are descriptors for.
+/// Reduces the limits of connections and open files so that they fit into `limit` descriptors.
 fn fit(config: &mut Config, limit: u64) {
     let pipes = match config.tiers.cold {
         Cold::Splice => config.tiers.carriers_max.saturating_mul(2),
         Cold::Copy => 0,
     };
-    // Each thread has a listener, its queue and its wake-up; those that wait open a file or two.
+    // Each thread has a listener, an epoll queue and an eventfd, rounded up to 8 descriptors; each
+    // disk thread opens one or two files, rounded up to 4.
     let of_threads = config.threads.saturating_mul(pipes.saturating_add(8));
     let of_disks = config.tiers.disk_threads.saturating_mul(4);
     let of_admin = if config.admin.is_some() { haul_admin_endpoint::CONNECTIONS_MAX } else { 0 };
-    let wanted = Wanted {
+    let wanted = DescriptorBudget {
         connections: config.limits.connections,
         open_files: config.tiers.open_files,
         reserve: of_threads.saturating_add(of_disks).saturating_add(of_admin).saturating_add(64),
     };
-    let fitted = wanted.fitted(limit);
+    let fitted = wanted.limited_to(limit);
     if fitted != wanted {
-        let Wanted { connections, open_files, .. } = fitted;
-        say(&format!(
-            "this process may open {limit} files (ulimit -Hn): it takes {connections} connections \
-             at once, and keeps {open_files} files open"
+        let DescriptorBudget { connections, open_files, .. } = fitted;
+        print_message(&format!(
+            "limit of {limit} open files (ulimit -Hn): accepting at most {connections} \
+                         connections, keeping {open_files} files open"
         ));
     }
     config.limits.connections = fitted.connections;
@@ -72,14 +78,32 @@ fn not_started(error: Error) -> Failure {
     match error {
         Error::Public { .. } => failure
             .exit(Exit::NotStarted)
-            .advise("--public allows it; 127.0.0.1 and [::1] need no permission"),
+            .advise("use --public to allow it, or listen on 127.0.0.1 or [::1]"),
         Error::Invalid(_) => failure.exit(Exit::Usage),
         _ => failure.exit(Exit::NotStarted),
     }
     .because(error)
 }
 
-/// Where lines of the access log go.
+/// Access log lines whose destination is opened after the server is bound and before it serves.
+#[derive(Default)]
+struct DeferredLines(OnceLock<Arc<dyn Lines>>);
+
+impl DeferredLines {
+    fn open(&self, lines: Arc<dyn Lines>) {
+        self.0.get_or_init(|| lines);
+    }
+}
+
+impl Lines for DeferredLines {
+    fn append(&self, line: &[u8]) {
+        if let Some(lines) = self.0.get() {
+            lines.append(line);
+        }
+    }
+}
+
+/// The destination of the access log.
 enum Log {
     Files(Arc<LineLog>),
     Stdout(Arc<StdoutLines>),
@@ -94,14 +118,14 @@ impl Log {
                 .or_fail(|| "cannot start a thread for the access log".to_owned());
         }
         let options = Options {
-            // Requests do not wait for a disk that is full.
+            // A full disk must not delay requests.
             when_full: WhenFull::DropNewest,
-            keep: Keep { files_max: Some(args.log_keep), ..Keep::default() },
+            keep: Retention { files_max: Some(args.log_keep), ..Retention::default() },
             file_bytes_max: Some(args.log_size),
             holder: format!("haul files, process {}", std::process::id()),
             ..Options::default()
         };
-        let log = LineLog::open(to, options, Outside::default()).map_err(|error| {
+        let log = LineLog::open(to, options, Environment::default()).map_err(|error| {
             Failure::new(format!("cannot log to {}", to.display()))
                 .because(error)
                 .exit(Exit::NotStarted)
@@ -118,7 +142,7 @@ impl Log {
 
     fn close(self) -> Result {
         match self {
-            Self::Files(log) => log.close().or_fail(|| "the access log is not complete".to_owned()),
+            Self::Files(log) => log.close().or_fail(|| "the access log is incomplete".to_owned()),
             Self::Stdout(lines) => lines.close(),
         }
     }

@@ -1,4 +1,4 @@
-//! Stdin in large reads, which a signal may end.
+//! Reading of stdin in large pieces, which a signal can end.
 
 use std::io::{self, Stdin, stdin};
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,65 +9,68 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, ioctl_fionread, read, write};
 use rustix::pipe::fcntl_setpipe_size;
 
-/// What one read asks for, and what a pipe is made to hold: as much as anybody may ask for.
+/// The size of a read and of the pipe, in bytes. An unprivileged process cannot set a larger pipe
+/// size by default.
 const READ_BYTES: usize = 1 << 20;
 
-/// Asks whoever reads stdin to stop.
+/// A request to stop reading stdin, shared with the signal handler.
 #[derive(Debug, Clone)]
 pub(super) struct Stop {
     wake: Arc<OwnedFd>,
-    is_asked: Arc<AtomicBool>,
+    is_requested: Arc<AtomicBool>,
 }
 
 impl Stop {
     pub(super) fn new() -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { wake: Arc::new(wake), is_asked: Arc::default() })
+        Ok(Self { wake: Arc::new(wake), is_requested: Arc::default() })
     }
 
-    pub(super) fn ask(&self) {
-        self.is_asked.store(true, Ordering::Release);
-        // It only counts, and is far from its end.
+    pub(super) fn request(&self) {
+        self.is_requested.store(true, Ordering::Release);
+        // An error is ignored: the write fails only if the counter would overflow, which few
+        // requests cannot cause.
         write(&*self.wake, &1_u64.to_ne_bytes()).ok();
     }
 
-    pub(super) fn is_asked(&self) -> bool {
-        self.is_asked.load(Ordering::Acquire)
+    pub(super) fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::Acquire)
     }
 
-    /// Waits until it is asked, or so many seconds are over.
+    /// Waits until a stop is requested or `seconds` have passed.
     pub(super) fn wait(&self, seconds: i64) {
         let mut fds = [PollFd::new(&*self.wake, PollFlags::IN)];
-        // However it ends: who waits looks again.
+        // The result is ignored, because the caller checks its condition again.
         poll(&mut fds, Some(&Timespec { tv_sec: seconds, tv_nsec: 0 })).ok();
     }
 }
 
-/// Stdin.
+/// Stdin as the input of the log.
 pub(super) struct Input {
     stdin: Stdin,
     stop: Stop,
     buffer: Vec<u8>,
-    /// What is still read, once it was asked to stop.
+    /// The number of bytes still to be read after a stop was requested; `None` before.
     left: Option<usize>,
 }
 
 impl Input {
     pub(super) fn new(stop: Stop) -> Self {
         let stdin = stdin();
-        // Where it is no pipe, or a larger one is not allowed, it stays as it is.
+        // The call fails if stdin is not a pipe or the user's limit is smaller; the size then
+        // remains unchanged.
         fcntl_setpipe_size(&stdin, READ_BYTES).ok();
         Self { stdin, stop, buffer: vec![0; READ_BYTES], left: None }
     }
 
-    /// The next bytes; none at the end of the input. After a stop is asked for, what is in the pipe
-    /// at that moment is the last.
+    /// Returns the next bytes of stdin; returns an empty slice at the end of the input. After a
+    /// stop was requested, only the bytes that were in the pipe at that moment are returned.
     pub(super) fn next(&mut self) -> io::Result<&[u8]> {
         loop {
             if self.left.is_none() {
                 self.wait()?;
             }
-            if self.stop.is_asked() && self.left.is_none() {
+            if self.stop.is_requested() && self.left.is_none() {
                 let waiting = ioctl_fionread(&self.stdin).unwrap_or(0);
                 self.left = Some(usize::try_from(waiting).unwrap_or(0));
             }
@@ -81,7 +84,8 @@ impl Input {
                     return Ok(&self.buffer[..read]);
                 }
                 Err(Errno::INTR) => {}
-                // Somebody else made it so; waiting comes first then.
+                // Another process made stdin non-blocking, and the input is gone: wait for input
+                // again.
                 Err(Errno::AGAIN) if self.left.is_none() => {}
                 Err(Errno::AGAIN) => return Ok(&[]),
                 Err(errno) => return Err(errno.into()),
@@ -89,7 +93,7 @@ impl Input {
         }
     }
 
-    /// Waits for bytes, for the end, or for a stop.
+    /// Waits for input, for the end of the input, or for a stop.
     fn wait(&self) -> io::Result<()> {
         let mut fds = [
             PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN),
@@ -97,7 +101,7 @@ impl Input {
         ];
         loop {
             match poll(&mut fds, None) {
-                // Reading now could wait where no stop is seen.
+                // Wait again: a read at this point could block although a stop was requested.
                 Err(Errno::INTR) => {}
                 other => return Ok(other.map(drop)?),
             }

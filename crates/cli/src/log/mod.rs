@@ -1,37 +1,35 @@
-//! `haul log`.
+//! `haul log`: writes stdin to rotated log files.
 
 mod input;
 mod signals;
-mod stamp;
 
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use haul_line_log::{Clock, Error, Event, LineLog, Outside, SystemClock};
+use haul_line_log::{Clock, Environment, Error, Event, LineLog, Stamper, SystemClock};
 
-use crate::args::LogArgs;
+use crate::args::{LogArgs, WhenFullPolicy};
 use crate::output::Name;
-use crate::report::{Exit, Failure, OrFail, Result, chain, say};
+use crate::report::{Exit, Failure, OrFail, Result, chain, print_message};
 use crate::units::{Bytes, Count};
 use input::{Input, Stop};
-use stamp::Stamper;
 
-/// Writes stdin into the log until it ends or a signal asks to stop.
+/// Writes stdin to the log until the input ends or a signal requests a stop.
 pub(crate) fn run(args: &LogArgs) -> Result {
     let stop = Stop::new().or_fail(|| "cannot wait for signals".to_owned())?;
     let log = Arc::new(open(args)?);
     signals::catch(Arc::clone(&log), stop.clone())?;
-    let read = pass_on(args, &log, Input::new(stop.clone()));
-    let written = finish(&log, &stop, *read.as_ref().unwrap_or(&0));
-    read.and(written)
+    let read = copy_input(args, &log, Input::new(stop.clone()));
+    let written = finish(args, &log, &stop, *read.as_ref().unwrap_or(&Rejected::default()));
+    read.map(drop).and(written)
 }
 
 fn open(args: &LogArgs) -> Result<LineLog> {
     let options = args.options(&format!("haul log, process {}", std::process::id()));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let outside = Outside { clock, watch: Box::new(tell) };
-    LineLog::open(&args.dir, options, outside).map_err(|error| {
+    let environment = Environment { clock, on_event: Box::new(print_event) };
+    LineLog::open(&args.dir, options, environment).map_err(|error| {
         let failure = Failure::new(format!("cannot log to {}", args.dir.display()));
         match error {
             Error::Invalid(_) => failure
@@ -39,74 +37,96 @@ fn open(args: &LogArgs) -> Result<LineLog> {
                 .advise("see --max-size, --keep-bytes, --rotate-every and --sync"),
             Error::InUse { .. } => failure
                 .exit(Exit::NotStarted)
-                .advise("one process logs to a directory; name another one"),
+                .advise("only one process can log to a directory; use another one"),
             _ => failure.exit(Exit::NotStarted),
         }
         .because(error)
     })
 }
 
-/// Reads and logs until the end, and gives how many bytes were read in vain.
-fn pass_on(args: &LogArgs, log: &LineLog, mut input: Input) -> Result<usize> {
-    let mut stamper = args.timestamps.map(Stamper::new);
+/// Input that was read, but not accepted by the log because the log was closed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rejected {
+    lines: u64,
+    bytes: u64,
+}
+
+impl Rejected {
+    fn of(bytes: &[u8]) -> Self {
+        let ends = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let lines = ends + u64::from(!bytes.ends_with(b"\n"));
+        Self { lines, bytes: bytes.len() as u64 }
+    }
+}
+
+/// Writes the input to the log until the input ends. Returns the input that the log rejected
+/// because it was closed.
+fn copy_input(args: &LogArgs, log: &LineLog, mut input: Input) -> Result<Rejected> {
+    let mut stamper = args.timestamps.map(|format| Stamper::new(format.into()));
     let mut tee = args.tee.then(io::stdout);
     loop {
         let bytes = input.next().or_fail(|| "cannot read stdin".to_owned())?;
         if bytes.is_empty() {
-            return Ok(0);
+            return Ok(Rejected::default());
         }
         let lines = match &mut stamper {
             Some(stamper) => stamper.stamp(bytes, SystemTime::now()),
             None => bytes,
         };
-        // It is closed under way when a signal ends it while the disk is full.
+        // The append fails only if a signal closed the log while the disk was full.
         if log.append(lines).is_err() {
-            return Ok(bytes.len());
+            return Ok(Rejected::of(bytes));
         }
         if let Some(stdout) = &mut tee
             && let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush())
         {
-            say(&chain("cannot write to stdout, only to the log from now on", Some(&error)));
+            let message = "cannot write to stdout; continuing with the log only";
+            print_message(&chain(message, Some(&error)));
             tee = None;
         }
     }
 }
 
-/// Waits until all is written: also for a full disk, until a signal ends that.
-fn finish(log: &LineLog, stop: &Stop, refused: usize) -> Result {
-    while log.write_out().is_err() && !stop.is_asked() {
+/// Writes the buffered lines and closes the log. If the disk is full, it waits for space until a
+/// signal requests a stop; with `--when-full drop` it tries only once more. Lines that could not be
+/// written are counted as lost.
+fn finish(args: &LogArgs, log: &LineLog, stop: &Stop, rejected: Rejected) -> Result {
+    let waits = args.when_full == WhenFullPolicy::Wait;
+    while log.write_out().is_err() && waits && !stop.is_requested() {
         stop.wait(1);
     }
     let closed = log.close();
     let stats = log.stats();
     if stats.dropped_lines > 0 {
         let (lines, bytes) = (Count(stats.dropped_lines, "line"), Bytes(stats.dropped_bytes));
-        let what = format!("{lines} ({bytes}) were dropped; the log says where");
-        say(&what);
+        let hint = if closed.is_ok() { "; the log records where" } else { "" };
+        print_message(&format!("dropped {lines} ({bytes}){hint}"));
     }
     match closed {
-        // It was told when it happened.
-        Err(Error::Unsynced { .. }) => Err(Failure::told()),
-        Err(Error::Stuck { bytes, source }) => {
-            let lost = Bytes(bytes + refused as u64);
-            Err(Failure::new(format!("{lost} of the input are lost")).because(Error::Disk(source)))
+        // The error was already printed when the log reported it as an event.
+        Err(Error::SyncFailed { .. }) => Err(Failure::reported()),
+        Err(Error::WriteFailed { bytes, source }) => {
+            let lines = Count(stats.unwritten_lines + rejected.lines, "line");
+            let bytes = Bytes(bytes + rejected.bytes);
+            let lost = format!("lost {lines} ({bytes}) of the input");
+            Err(Failure::new(lost).because(Error::Disk(source)))
         }
-        Err(error) => Err(Failure::new("the log is not complete").because(error)),
-        Ok(()) if stats.sync_failures + stats.dropped_lines > 0 => Err(Failure::told()),
+        Err(error) => Err(Failure::new("the log is incomplete").because(error)),
+        Ok(()) if stats.sync_failures + stats.dropped_lines > 0 => Err(Failure::reported()),
         Ok(()) => Ok(()),
     }
 }
 
-/// Says what an operator must know.
-fn tell(event: &Event) {
+/// Prints the events that an operator must know.
+fn print_event(event: &Event) {
     let text = match event {
-        Event::Stuck(error) => chain("lines wait in memory, and it is tried again", Some(&**error)),
-        Event::Unstuck => "the lines that waited are written".to_owned(),
-        Event::Unsynced(error) => {
-            chain("a power cut may take lines that were written", Some(&**error))
+        Event::WriteFailed(error) => chain("cannot write to the log, retrying", Some(&**error)),
+        Event::WriteRecovered => "resumed writing; buffered lines are written".to_owned(),
+        Event::SyncFailed(error) => {
+            chain("written lines may be lost in a power failure", Some(&**error))
         }
-        Event::NotRemoved(error) => chain("an old file stays", Some(&**error)),
+        Event::RemoveFailed(error) => chain("cannot remove an old log file", Some(&**error)),
         _ => return,
     };
-    say(&Name(&text).to_string());
+    print_message(&Name(&text).to_string());
 }

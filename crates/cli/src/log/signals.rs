@@ -1,37 +1,38 @@
-//! What signals ask of `haul log`.
+//! The signal handling of `haul log`.
 
 use std::sync::Arc;
 
 use haul_line_log::LineLog;
 
 use super::input::Stop;
-use crate::report::{Result, chain, say_if_room};
-use crate::signals::{Signal, on_each};
+use crate::report::{Result, chain, try_print_message};
+use crate::signals::{Signal, handle_signals};
 
 const ALL: [Signal; 5] =
     [Signal::Interrupt, Signal::Terminate, Signal::Hangup, Signal::Alarm, Signal::User];
 
-/// Catches them from now on.
+/// Installs the handlers: SIGHUP, SIGALRM and SIGUSR1 rotate the log; SIGINT and SIGTERM end it.
 pub(super) fn catch(log: Arc<LineLog>, stop: Stop) -> Result {
     let mut is_interrupted = false;
-    on_each(&ALL, move |signal| match signal {
-        // What fails is told by whoever watches the log.
+    handle_signals(&ALL, move |signal| match signal {
+        // An error is ignored, because the log reports failures as events.
         Signal::Hangup | Signal::Alarm | Signal::User => drop(log.rotate()),
         Signal::Interrupt if !is_interrupted => {
             is_interrupted = true;
-            say_if_room("reading on to the end of the input; once more ends it");
+            try_print_message("reading to the end of the input; signal again to exit immediately");
         }
-        Signal::Interrupt | Signal::Terminate if stop.is_asked() => {
-            // Whoever brings lines and waits for a full disk is let go.
+        Signal::Interrupt | Signal::Terminate if stop.is_requested() => {
+            // Closing the log unblocks the thread that waits for space on a full disk.
             if let Err(error) = log.close() {
-                say_if_room(&chain("the log is not complete", Some(&error)));
+                try_print_message(&chain("the log is incomplete", Some(&error)));
             }
             signal.end();
         }
         Signal::Interrupt | Signal::Terminate => {
-            stop.ask();
-            if log.stats().is_stuck {
-                // One more attempt; what does not go out then is told, and lost.
+            stop.request();
+            if log.stats().is_failing {
+                // Closing the log tries to write once more. Lines that still cannot be written are
+                // counted as lost.
                 drop(log.close());
             }
         }

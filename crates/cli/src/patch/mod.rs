@@ -1,46 +1,49 @@
-//! `haul patch`.
+//! `haul patch`: writes records to a file in the order of their offsets.
 
 mod input;
 mod outcome;
-mod place;
+mod target;
 
 use std::time::Instant;
 
-use haul_sorted_write::{Error, FileId, Leftover, Options, Patch, Role, SortedWriter};
+use haul_sorted_write::records::Record;
+use haul_sorted_write::{Error, FileId, Options, Patch, PatchState, Role, SortedWriter};
 
 use crate::args::PatchArgs;
 use crate::output::Output;
 use crate::progress::{Amount, Progress};
-use crate::report::{Exit, Failure, Result, say};
+use crate::report::{Exit, Failure, Result, print_message};
 use crate::signals::Stop;
 use crate::units::Count;
-use input::{Input, Record};
+use input::Input;
 use outcome::Outcome;
-use place::Place;
+use target::PatchTarget;
 
-/// Reads records and writes them into a file, sorted.
+/// Completes an interrupted patch, then reads records and writes them to the file.
 pub(crate) fn run(args: &PatchArgs) -> Result {
-    let mut place = Place::open(&args.target)?;
-    let completed = complete_earlier(args, &place)?;
+    let mut target = PatchTarget::open(&args.target)?;
+    let completed = complete_interrupted(args, &target)?;
     if args.resume {
         return match completed {
             Some(outcome) => print(args, &outcome),
             None => {
-                say(&format!("there is no patch of {} to complete", args.target.display()));
+                let target = args.target.display();
+                print_message(&format!("no interrupted patch of {target} to complete"));
                 Ok(())
             }
         };
     }
     if let Some(outcome) = completed {
-        say(&format!("completed an earlier patch of {}", Count(outcome.records, "record")));
-        place.look_again()?;
+        let records = Count(outcome.records, "record");
+        print_message(&format!("completed an interrupted patch of {records}"));
+        target.refresh_length()?;
     }
     let input = match &args.list {
         Some(list) => Input::list(list)?,
         None => Input::stdin(),
     };
-    let stop = Stop::on_signals("what was read")?;
-    let work = Work { args, place: &place, stop, begun: Instant::now() };
+    let stop = Stop::on_signals("the records read so far")?;
+    let work = Work { args, target: &target, stop, begun: Instant::now() };
     let outcome = if args.atomic { work.atomic(input)? } else { work.plain(input)? };
     print(args, &outcome)
 }
@@ -55,48 +58,51 @@ fn print(args: &PatchArgs, outcome: &Outcome<'_>) -> Result {
     output.finish()
 }
 
-/// Completes or drops what an earlier run left.
-fn complete_earlier<'a>(args: &'a PatchArgs, place: &Place) -> Result<Option<Outcome<'a>>> {
-    let Some(log) = place.log()? else { return Ok(None) };
-    let target = args.target.display();
+/// Completes the patch of an interrupted run if it is durable in the journal; otherwise discards
+/// it.
+fn complete_interrupted<'a>(
+    args: &'a PatchArgs,
+    target: &PatchTarget,
+) -> Result<Option<Outcome<'a>>> {
+    let Some(log) = target.log()? else { return Ok(None) };
+    let path = args.target.display();
     if args.dry_run {
-        return Err(Failure::new(format!("an earlier patch of {target} was interrupted"))
-            .advise(format!("complete it first: haul patch --resume {target}"))
+        return Err(Failure::new(format!("an earlier patch of {path} was interrupted"))
+            .advise(format!("complete it first: haul patch --resume {path}"))
             .exit(Exit::NotStarted));
     }
     let begun = Instant::now();
-    let left = Patch::left_in(&log, &place.name, place.bytes)
-        .map_err(|error| place.fail_log().because(error).exit(Exit::NotStarted))?;
+    let left = Patch::recover(&log, &target.name, target.bytes)
+        .map_err(|error| target.fail_log().because(error).exit(Exit::NotStarted))?;
     let mut outcome = None;
     match left {
-        Leftover::Nothing | Leftover::Rest { is_applied: true } => {}
-        Leftover::Rest { is_applied: false } => {
-            say(&format!("dropped a patch that was never complete; {target} is as before it"));
+        PatchState::Absent | PatchState::Obsolete { is_applied: true } => {}
+        PatchState::Obsolete { is_applied: false } => {
+            print_message(&format!("discarded an incomplete patch; {path} is unchanged"));
         }
-        Leftover::Committed(patch) => {
-            outcome = Some(apply(args, place, *patch, begun)?);
+        PatchState::Committed(patch) => {
+            outcome = Some(apply(args, target, *patch, begun)?);
         }
     }
-    Patch::forget(&*log).map_err(|error| place.fail_log().because(error))?;
+    Patch::remove_log(&*log).map_err(|error| target.fail_log().because(error))?;
     drop(log);
-    place.remove_log()?;
+    target.remove_log()?;
     Ok(outcome)
 }
 
-/// Brings a patch that is durable into the file.
+/// Writes a patch, which is durable in the journal, to the file.
 fn apply<'a>(
     args: &'a PatchArgs,
-    place: &Place,
+    target: &PatchTarget,
     patch: Patch,
     begun: Instant,
 ) -> Result<Outcome<'a>> {
-    let fail = |error: Error| {
-        failed(args, error).advise("what is missing is kept beside it: haul patch --resume")
-    };
-    let (writer, file) = writer(args, place)?;
+    let fail =
+        |error: Error| failed(args, error).advise("\"haul patch --resume\" completes the patch");
+    let (writer, file) = writer(args, target)?;
     let progress = Progress::new("record", Amount { things: patch.records(), bytes: 0 });
-    let told = &mut |things, bytes| progress.set(Amount { things, bytes });
-    patch.apply(&writer, file, told).map_err(fail)?;
+    let report = &mut |things, bytes| progress.set(Amount { things, bytes });
+    patch.apply(&writer, file, report).map_err(fail)?;
     let stats = writer.stats();
     writer.close().map_err(fail)?;
     let Amount { things, bytes } = progress.finish().amount;
@@ -111,16 +117,16 @@ fn apply<'a>(
     })
 }
 
-fn writer(args: &PatchArgs, place: &Place) -> Result<(SortedWriter, FileId)> {
+fn writer(args: &PatchArgs, target: &PatchTarget) -> Result<(SortedWriter, FileId)> {
     let options = Options {
         generation_bytes: usize::try_from(args.memory / 2).unwrap_or(usize::MAX),
-        is_rehearsal: args.dry_run,
-        lanes: args.depth,
+        is_dry_run: args.dry_run,
+        queue_depth: args.depth,
         ..Options::default()
     };
     let open = || {
         let writer = SortedWriter::start(options)?;
-        let file = writer.open(&place.disk, &place.name, Role::Bulk)?;
+        let file = writer.open(&target.disk, &target.name, Role::Bulk)?;
         Ok((writer, file))
     };
     open().map_err(|error| failed(args, error).exit(Exit::NotStarted))
@@ -129,21 +135,22 @@ fn writer(args: &PatchArgs, place: &Place) -> Result<(SortedWriter, FileId)> {
 fn failed(args: &PatchArgs, error: Error) -> Failure {
     let full = error.is_full();
     let failure = Failure::new(format!("cannot patch {}", args.target.display())).because(error);
-    if full { failure.advise("free space, and run it again") } else { failure }
+    if full { failure.advise("free disk space, then run it again") } else { failure }
 }
 
-/// One run.
+/// The context of a run of `haul patch`.
 struct Work<'a> {
     args: &'a PatchArgs,
-    place: &'a Place,
+    target: &'a PatchTarget,
     stop: Stop,
     begun: Instant,
 }
 
 impl<'a> Work<'a> {
-    /// Records go straight to the writer. Where the input ends badly, those before are written.
+    /// Writes records directly to the file. If the input fails, the records before the failure are
+    /// written.
     fn plain(&self, mut input: Input) -> Result<Outcome<'a>> {
-        let (writer, file) = writer(self.args, self.place)?;
+        let (writer, file) = writer(self.args, self.target)?;
         let progress = Progress::new("record", amount_of(&input));
         let read = self.read_all(&mut input, &progress, &mut |offset, bytes| {
             writer.write(file, offset, bytes).map_err(|error| failed(self.args, error))
@@ -154,7 +161,7 @@ impl<'a> Work<'a> {
             let before = Count(things, "record");
             return Err(match self.args.dry_run {
                 true => failure,
-                false => failure.advise(format!("the {before} before are in the file, and synced")),
+                false => failure.advise(format!("the {before} before it are written and synced")),
             });
         }
         let outcome = self.outcome(things, bytes, &writer, false);
@@ -162,29 +169,30 @@ impl<'a> Work<'a> {
         Ok(outcome)
     }
 
-    /// Records go to a directory beside the file first. Where the input ends badly, the file is as
-    /// it was.
+    /// Writes all records to a journal first, then to the file. If the input fails, the file
+    /// remains unchanged.
     fn atomic(&self, mut input: Input) -> Result<Outcome<'a>> {
-        let log = self.place.make_log()?;
+        let log = self.target.create_log()?;
         let gathered = self.gather(&mut input, &log);
         let outcome = match gathered {
-            Ok(patch) => apply(self.args, self.place, patch, self.begun),
+            Ok(patch) => apply(self.args, self.target, patch, self.begun),
             Err(failure) => {
-                Err(failure.advise(format!("{} is as it was", self.args.target.display())))
+                Err(failure.advise(format!("{} is unchanged", self.args.target.display())))
             }
         };
-        // One that is durable and could not be applied stays.
+        // Keep the journal of a durable patch that could not be applied, so that a later run
+        // completes it.
         if outcome.is_ok() || !self.is_durable(&log) {
-            Patch::forget(&*log).map_err(|error| self.place.fail_log().because(error))?;
+            Patch::remove_log(&*log).map_err(|error| self.target.fail_log().because(error))?;
             drop(log);
-            self.place.remove_log()?;
+            self.target.remove_log()?;
         }
         outcome
     }
 
     fn is_durable(&self, log: &std::sync::Arc<dyn haul_disk::Disk>) -> bool {
-        let left = Patch::left_in(log, &self.place.name, self.place.bytes);
-        !matches!(left, Ok(Leftover::Nothing | Leftover::Rest { is_applied: false }))
+        let left = Patch::recover(log, &self.target.name, self.target.bytes);
+        !matches!(left, Ok(PatchState::Absent | PatchState::Obsolete { is_applied: false }))
     }
 
     fn gather(
@@ -194,11 +202,15 @@ impl<'a> Work<'a> {
     ) -> Result<Patch> {
         let fail = |error: Error| {
             let full = error.is_full();
-            let failure = self.place.fail_log().because(error);
-            if full { failure.advise("free space, or patch without --atomic") } else { failure }
+            let failure = self.target.fail_log().because(error);
+            if full {
+                failure.advise("free disk space, or patch without --atomic")
+            } else {
+                failure
+            }
         };
         let expected = input.bytes().unwrap_or(u64::MAX);
-        let (name, bytes) = (&self.place.name, self.place.bytes);
+        let (name, bytes) = (&self.target.name, self.target.bytes);
         let mut patch = Patch::begin(log, name, bytes, expected).map_err(fail)?;
         let progress = Progress::new("record", amount_of(input));
         self.read_all(input, &progress, &mut |offset, bytes| {
@@ -209,7 +221,7 @@ impl<'a> Work<'a> {
         Ok(patch)
     }
 
-    /// Reads records and hands them on, until the input ends or a signal asks to stop.
+    /// Passes records to `each` until the input ends or a signal requests a stop.
     fn read_all(
         &self,
         input: &mut Input,
@@ -217,7 +229,7 @@ impl<'a> Work<'a> {
         each: &mut dyn FnMut(u64, &[u8]) -> Result,
     ) -> Result {
         for number in 1.. {
-            if let Some(exit) = self.stop.asked() {
+            if let Some(exit) = self.stop.requested() {
                 return Err(Failure::new("stopped before the end of the input").exit(exit));
             }
             let Some(record) = input.next(number)? else { break };
@@ -228,19 +240,12 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Refuses a record behind the end of the file.
+    /// Fails if the record extends beyond the end of the file, unless `--extend` is given.
     fn check(&self, record: &Record) -> Result {
-        let (number, file_bytes) = (record.number, self.place.bytes);
-        let end = record.offset.checked_add(record.bytes);
-        let is_within = end.is_some_and(|end| end <= file_bytes);
-        if is_within || (self.args.extend && end.is_some_and(|end| i64::try_from(end).is_ok())) {
-            return Ok(());
-        }
-        let (bytes, offset) = (record.bytes, record.offset);
-        let place = format!("record {number} ({bytes} bytes at offset {offset})");
-        let failure =
-            Failure::new(format!("{place} ends behind the end of the file, at {file_bytes}"));
-        Err(if self.args.extend { failure } else { failure.advise("--extend lets the file grow") })
+        record.check(self.target.bytes, self.args.extend).map_err(|error| match self.args.extend {
+            true => input::failed(error),
+            false => input::failed(error).advise("--extend lets the file grow"),
+        })
     }
 
     fn outcome(
@@ -262,7 +267,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// All there is to do, where that is known.
+/// Returns the number and the total length of the records; each is zero if unknown.
 fn amount_of(input: &Input) -> Amount {
     Amount { things: input.records().unwrap_or(0), bytes: input.bytes().unwrap_or(0) }
 }

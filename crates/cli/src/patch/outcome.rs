@@ -1,4 +1,4 @@
-//! What a patch came to, for people and for programs.
+//! The result of a patch, as text and JSON.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::output::Name;
 use crate::units::{Bytes, Count, Grouped, Time};
 
-/// What was done.
+/// The result of a patch.
 pub(super) struct Outcome<'a> {
     pub(super) target: &'a Path,
     pub(super) records: u64,
@@ -51,8 +51,12 @@ impl Outcome<'_> {
                 format!("  {requests}: {} more than records", Grouped(more))
             }
         });
-        let (sorted, given) = (self.stats.travel_bytes, self.stats.given_travel_bytes);
-        lines.push(format!("  way of the head: {}, as given {}", Bytes(sorted), Bytes(given)));
+        let (sorted, given) = (self.stats.travel_bytes, self.stats.unsorted_travel_bytes);
+        lines.push(format!(
+            "  seek distance: {} sorted, {} in input order",
+            Bytes(sorted),
+            Bytes(given)
+        ));
         lines
     }
 
@@ -69,12 +73,12 @@ impl Outcome<'_> {
             "written_bytes": stats.written_bytes,
             "read_requests": stats.reads,
             "read_bytes": stats.read_bytes,
-            // Against one write request for each record.
+            // The baseline is one write request per record.
             "write_requests_saved": self.records.saturating_sub(stats.writes),
             "syncs": stats.syncs,
             "rounds": stats.rounds,
             "head_travel_bytes": stats.travel_bytes,
-            "head_travel_bytes_as_given": stats.given_travel_bytes,
+            "head_travel_bytes_as_given": stats.unsorted_travel_bytes,
             "seconds": self.time.as_secs_f64(),
         })
     }
@@ -85,12 +89,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_tells_requests_and_the_way_of_the_head() {
+    fn report_contains_requests_and_seek_distance() {
         let stats = Stats {
             writes: 1000,
             written_bytes: 8 << 20,
             travel_bytes: 1 << 30,
-            given_travel_bytes: 3 << 40,
+            unsorted_travel_bytes: 3 << 40,
             ..Stats::default()
         };
         let mut outcome = Outcome {
@@ -105,7 +109,7 @@ mod tests {
         let lines = outcome.lines();
         assert_eq!(lines[0], "patched disk.img: 3,000 records (6 MiB) in 2.0 s");
         assert_eq!(lines[1], "  1,000 requests written (8 MiB): 2,000 fewer than records");
-        assert_eq!(lines[2], "  way of the head: 1 GiB, as given 3 TiB");
+        assert_eq!(lines[2], "  seek distance: 1 GiB sorted, 3 TiB in input order");
         outcome.stats.reads = 2500;
         outcome.is_rehearsal = true;
         let lines = outcome.lines();

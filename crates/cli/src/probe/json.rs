@@ -1,12 +1,11 @@
-//! What was found out, for programs. Pure.
+//! The results of `haul probe` as JSON. No I/O.
 
-use haul_bench::storage::{BLOCK_BYTES, LONG_BYTES, LONG_DEPTH, Measured, Rotation, Sample};
 use haul_disk::{DirectIo, Storage};
+use haul_measure::{BLOCK_BYTES, LONG_BYTES, LONG_DEPTH, Measured, Rotation, Sample};
+use haul_tuning::Choice;
 use serde_json::{Value, json};
 
-use super::choices::Choice;
-
-/// Everything in one object.
+/// Returns all results as one JSON object.
 pub(super) fn json(
     storage: &Storage,
     choices: &[Choice],
@@ -22,7 +21,7 @@ pub(super) fn json(
 }
 
 fn choice_json(choice: &Choice) -> Value {
-    json!({ "what": choice.what.replace(' ', "_"), "choice": choice.choice, "why": choice.why })
+    json!({ "what": choice.name, "choice": choice.choice, "why": choice.reason })
 }
 
 fn storage_json(storage: &Storage) -> Value {

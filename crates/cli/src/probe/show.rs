@@ -1,32 +1,33 @@
-//! What was found out, for people. Pure.
+//! The results of `haul probe` as text. No I/O.
 
 use std::fmt::Write;
 
-use haul_bench::storage::{BLOCK_BYTES, LONG_BYTES, LONG_DEPTH, Measured, Sample};
+use haul_measure::{BLOCK_BYTES, LONG_BYTES, LONG_DEPTH, Measured, Sample};
+use haul_tuning::Choice;
 
-use super::choices::Choice;
 use crate::units::{Bytes, Grouped};
 
-/// Stands in the place of a bar: what is not durable does not compete.
+/// The note that replaces the bar of a write method that is not durable, and therefore not
+/// comparable.
 const NOT_DURABLE: &str = "not durable";
-/// How long the bar of the fastest is.
+/// The length of the longest bar, in characters.
 const BAR: usize = 24;
 
-/// The choices, each with its reason below.
+/// Formats the choices, each followed by its reason.
 pub(super) fn choices(choices: &[Choice]) -> String {
-    let mut text = "\nwhat Haul does here\n".to_owned();
-    for Choice { what, choice, why } in choices {
-        writeln!(text, "  {what:<15} {choice}").ok();
-        writeln!(text, "  {:<15}   {why}", "").ok();
+    let mut text = "\nchoices of Haul\n".to_owned();
+    for Choice { title, choice, reason, .. } in choices {
+        writeln!(text, "  {title:<15} {choice}").ok();
+        writeln!(text, "  {:<15}   {reason}", "").ok();
     }
     text
 }
 
-/// The warnings, if there are any.
+/// Formats the warnings, if any.
 pub(super) fn warnings(warnings: &[String]) -> String {
     let mut text = String::new();
     if !warnings.is_empty() {
-        text.push_str("\nbeware\n");
+        text.push_str("\nwarnings\n");
     }
     for warning in warnings {
         writeln!(text, "  - {warning}").ok();
@@ -34,7 +35,7 @@ pub(super) fn warnings(warnings: &[String]) -> String {
     text
 }
 
-/// The figures.
+/// Formats the measurements.
 pub(super) fn measured(measured: &Measured) -> String {
     let mut text = String::new();
     let block = Bytes(BLOCK_BYTES as u64);
@@ -47,22 +48,22 @@ pub(super) fn measured(measured: &Measured) -> String {
             (name, &row.sample, row.why_not.as_deref().unwrap_or(note))
         })
         .collect();
-    table(&mut text, &format!("writes of {block}, one after the other"), &rows);
+    table(&mut text, &format!("writes of {block}, one at a time"), &rows);
     if !measured.reads.is_empty() {
         let rows: Vec<_> = measured
             .reads
             .iter()
             .map(|row| {
                 let note = if Some(row.depth) == measured.depth { "chosen" } else { "" };
-                (format!("{} at a time", row.depth), &row.sample, note)
+                (format!("depth {}", row.depth), &row.sample, note)
             })
             .collect();
-        table(&mut text, &format!("random reads of {block}, past the cache"), &rows);
+        table(&mut text, &format!("random reads of {block}, direct I/O"), &rows);
     }
     if let (Some(read), Some(write)) = (measured.read_bytes_per_s, measured.write_bytes_per_s) {
         writeln!(
             text,
-            "\nin sequence past the cache, {} each, {LONG_DEPTH} at a time: reads {}/s, writes {}/s",
+            "\nsequential, direct I/O, {} requests, depth {LONG_DEPTH}: reads {}/s, writes {}/s",
             Bytes(LONG_BYTES as u64),
             Bytes(whole(read)),
             Bytes(whole(write)),
@@ -76,10 +77,10 @@ pub(super) fn measured(measured: &Measured) -> String {
 }
 
 fn table(text: &mut String, head: &str, rows: &[(String, &Sample, &str)]) {
-    let competing = rows.iter().filter(|(_, _, note)| *note != NOT_DURABLE);
-    let rates = competing.filter_map(|(_, sample, _)| sample.per_second());
+    let durable = rows.iter().filter(|(_, _, note)| *note != NOT_DURABLE);
+    let rates = durable.filter_map(|(_, sample, _)| sample.per_second());
     let best = rates.fold(0.0, f64::max);
-    writeln!(text, "\n{head:<40} {:>10} {:>12} {:>12}", "a second", "median", "99 %").ok();
+    writeln!(text, "\n{head:<40} {:>10} {:>12} {:>12}", "per second", "median", "p99").ok();
     for (name, sample, note) in rows {
         let Some(rate) = sample.per_second() else {
             writeln!(text, "  {name:<38} {note}").ok();
@@ -112,51 +113,84 @@ fn whole(number: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use haul_bench::storage::Method;
+    use std::time::Duration;
+
+    use haul_measure::{DepthRead, Latencies, Method, MethodWrite, Rotation};
 
     use super::*;
-    use crate::probe::choices::tests::measured as figures;
+
+    /// Returns a sample of `count` requests with a latency of `us` microseconds each.
+    fn sample(count: u32, us: u64) -> Sample {
+        let mut latencies = Latencies::default();
+        (0..count).for_each(|_| latencies.record(Duration::from_micros(us)));
+        Sample { latencies, time: Duration::from_secs(1) }
+    }
+
+    /// Returns measurements with these writes (method, median in microseconds) and reads (depth,
+    /// rate).
+    fn figures(writes: &[(Method, u64)], reads: &[(usize, u32)]) -> Measured {
+        let write = |(method, us): &(Method, u64)| MethodWrite {
+            method: *method,
+            sample: sample(10, *us),
+            why_not: None,
+        };
+        let read =
+            |(depth, rate): &(usize, u32)| DepthRead { depth: *depth, sample: sample(*rate, 100) };
+        Measured {
+            writes: writes.iter().map(write).collect(),
+            reads: reads.iter().map(read).collect(),
+            read_bytes_per_s: None,
+            write_bytes_per_s: None,
+            depth: reads.last().map(|(depth, _)| *depth),
+            rotation: Rotation::Unknown,
+            notes: Vec::new(),
+        }
+    }
 
     #[test]
-    fn figures_stand_in_columns_with_bars_against_the_best() {
+    fn rows_are_aligned_with_bars_relative_to_the_best() {
         let mut figures = figures(&[(Method::Fdatasync, 250)], &[(1, 1000), (4, 4000)]);
         figures.writes[0].sample.time /= 10;
         figures.read_bytes_per_s = Some(1024.0 * 1024.0 * 512.0);
         figures.write_bytes_per_s = Some(1024.0 * 1024.0 * 2.0);
         let expected = "
-writes of 4 KiB, one after the other       a second       median         99 %
+writes of 4 KiB, one at a time           per second       median          p99
   overwriting, pwrite + fdatasync               100       250 µs       250 µs  ████████████████████████
 
-random reads of 4 KiB, past the cache      a second       median         99 %
-  1 at a time                                 1,000       100 µs       100 µs  ██████
-  4 at a time                                 4,000       100 µs       100 µs  ████████████████████████ chosen
+random reads of 4 KiB, direct I/O        per second       median          p99
+  depth 1                                     1,000       100 µs       100 µs  ██████
+  depth 4                                     4,000       100 µs       100 µs  ████████████████████████ chosen
 
-in sequence past the cache, 1 MiB each, 4 at a time: reads 512 MiB/s, writes 2 MiB/s
+sequential, direct I/O, 1 MiB requests, depth 4: reads 512 MiB/s, writes 2 MiB/s
 ";
         assert_eq!(measured(&figures), expected);
     }
 
     #[test]
-    fn what_is_not_durable_and_what_cannot_be_measured_say_so() {
+    fn rows_without_comparable_rate_have_a_note() {
         let mut figures = figures(&[(Method::WrittenOut, 9), (Method::DirectDsync, 9)], &[]);
         figures.writes[1].sample = Sample::default();
         figures.writes[1].why_not = Some("no direct I/O here".to_owned());
         let text = measured(&figures);
         assert!(text.contains("µs  not durable\n") && !text.contains('█'), "{text}");
         assert!(text.contains("O_DIRECT|O_DSYNC          no direct I/O here\n"), "{text}");
-        assert!(!text.contains("random reads") && !text.contains("in sequence"), "{text}");
+        assert!(!text.contains("random reads") && !text.contains("sequential"), "{text}");
     }
 
     #[test]
-    fn reasons_stand_below_what_they_are_for() {
-        let choice =
-            Choice { what: "log files", choice: "used again".into(), why: "it pays".into() };
+    fn reason_is_printed_below_its_choice() {
+        let choice = Choice {
+            name: "log_files",
+            title: "log files",
+            choice: "recycled".into(),
+            reason: "it pays".into(),
+        };
         let text = choices(&[choice]);
         assert!(
-            text.contains("  log files       used again\n                    it pays\n"),
+            text.contains("  log files       recycled\n                    it pays\n"),
             "{text}"
         );
         assert_eq!(warnings(&[]), "");
-        assert!(warnings(&["this".to_owned()]).ends_with("\nbeware\n  - this\n"));
+        assert!(warnings(&["this".to_owned()]).ends_with("\nwarnings\n  - this\n"));
     }
 }

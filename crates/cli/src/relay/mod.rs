@@ -1,4 +1,4 @@
-//! `haul relay`.
+//! `haul relay`: relays TCP connections to targets.
 
 mod report;
 
@@ -9,16 +9,16 @@ use haul_tcp_relay::{Handle, Server};
 use crate::args::RelayArgs;
 use crate::descriptors;
 use crate::ready;
-use crate::report::{Exit, Failure, OrFail, Result, say_if_room};
-use crate::signals::{Signal, ending, on_each};
+use crate::report::{Exit, Failure, OrFail, Result, try_print_message};
+use crate::signals::{Signal, handle_signals, termination_handler};
 
-/// Relays until a signal asks to stop, and tells what was done.
+/// Relays until a signal requests a stop, then prints statistics.
 pub(crate) fn run(args: &RelayArgs) -> Result {
     descriptors::raise_limit();
     let server = Server::bind(args.config()).map_err(|error| {
         Failure::new("cannot start the relay").because(error).exit(Exit::NotStarted)
     })?;
-    // Caught before anybody can know that it runs.
+    // The handlers are installed before any client can know that the relay runs.
     catch_signals(server.handle())?;
     let addresses = server.addresses();
     let list = |addresses: &[_]| {
@@ -29,19 +29,22 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     if let Some(admin) = &addresses.admin {
         ready += &format!(", admin on {}", ready::url(admin));
     }
-    ready::tell(&ready);
+    ready::announce(&ready);
     let stats = server.run().or_fail(|| "the relay failed".to_owned())?;
-    let told = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };
-    io::stdout().write_all(told.as_bytes()).ok();
+    let text = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };
+    io::stdout().write_all(text.as_bytes()).ok();
     Ok(())
 }
 
-/// SIGUSR1 has it told what was done so far; the others end the relay.
+/// Installs signal handlers: SIGUSR1 prints statistics; SIGINT and SIGTERM stop the relay.
 fn catch_signals(relay: Handle) -> Result {
     let drained = relay.clone();
-    let mut end = ending("the connections there are", move |_signal| drained.drain());
-    on_each(&[Signal::Interrupt, Signal::Terminate, Signal::User], move |signal| match signal {
-        Signal::User => say_if_room(report::text(&relay.stats()).trim_end()),
-        _ => end(signal),
-    })
+    let mut end = termination_handler("open connections", move |_signal| drained.drain());
+    handle_signals(
+        &[Signal::Interrupt, Signal::Terminate, Signal::User],
+        move |signal| match signal {
+            Signal::User => try_print_message(report::text(&relay.stats()).trim_end()),
+            _ => end(signal),
+        },
+    )
 }

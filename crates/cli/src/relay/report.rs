@@ -1,19 +1,19 @@
-//! What a relay did, for people and for programs.
+//! The statistics of a relay, as text and JSON.
 
 use std::fmt::Write;
 
-use haul_tcp_relay::{Ended, HttpStats, Moved, Stats};
+use haul_tcp_relay::{DirectionStats, EndReason, HttpStats, Stats};
 use serde_json::{Value, json};
 
 use crate::units::{Bytes, Count, Grouped, Time};
 
-/// A few lines for people.
+/// Returns the statistics as text.
 pub(super) fn text(stats: &Stats) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").unwrap_or_default();
     let connections = Count(stats.accepted, "connection");
-    line(format!("{connections} in {}, {} now", Time(stats.since), Grouped(stats.active)));
-    let ended: Vec<_> = Ended::ALL
+    line(format!("{connections} in {}, {} active", Time(stats.uptime), Grouped(stats.active)));
+    let ended: Vec<_> = EndReason::ALL
         .iter()
         .filter(|how| stats.ended(**how) > 0)
         .map(|how| format!("{} {}", Grouped(stats.ended(*how)), words(*how)))
@@ -25,7 +25,7 @@ pub(super) fn text(stats: &Stats) -> String {
     line(format!("  down  {}", moved(stats.down)));
     let pipes = stats.pipes;
     line(format!(
-        "  pipes {} made, {} closed with bytes inside, {} in use",
+        "  pipes {} created, {} closed while not empty, {} in use",
         Grouped(pipes.made),
         Grouped(pipes.closed),
         Grouped(pipes.leased as u64)
@@ -33,12 +33,12 @@ pub(super) fn text(stats: &Stats) -> String {
     if stats.no_pipe + stats.splice_refused > 0 {
         let bursts = Count(stats.no_pipe, "burst");
         let refused = Count(stats.splice_refused, "direction");
-        line(format!("  copied for want of a pipe: {bursts}; splice refused: {refused}"));
+        line(format!("  copied because no pipe was free: {bursts}; splice refused: {refused}"));
     }
-    let answers: u64 = stats.http.answers.iter().map(|answer| answer.1).sum();
+    let answers: u64 = stats.http.error_responses.iter().map(|answer| answer.1).sum();
     if stats.http.requests + answers > 0 {
         line(format!(
-            "  {}, {} on used connections, {} answered by the relay",
+            "  {}, {} on reused connections, {} answered by the relay",
             Count(stats.http.requests, "request"),
             Grouped(stats.http.reused),
             Grouped(answers)
@@ -46,7 +46,7 @@ pub(super) fn text(stats: &Stats) -> String {
     }
     for target in &stats.targets {
         line(format!(
-            "  {} {}: {}, {} failed, {} now",
+            "  {} {}: {}, {} failed, {} active",
             target.address,
             if target.is_up { "is up" } else { "is down" },
             Count(target.connected, "connection"),
@@ -57,30 +57,30 @@ pub(super) fn text(stats: &Stats) -> String {
     text
 }
 
-fn words(how: Ended) -> &'static str {
+fn words(how: EndReason) -> &'static str {
     match how {
-        Ended::Clean => "properly",
-        Ended::Reset => "by a reset",
-        Ended::Idle => "idle",
-        Ended::HalfClosed => "half closed",
-        Ended::NoTarget => "without a target",
-        Ended::BadProxy => "without a good PROXY header",
-        Ended::Drained => "cut off at the end",
+        EndReason::Clean => "cleanly",
+        EndReason::Reset => "by a reset",
+        EndReason::Idle => "idle too long",
+        EndReason::HalfClosed => "half-closed too long",
+        EndReason::NoTarget => "without a target",
+        EndReason::BadProxy => "without a valid PROXY header",
+        EndReason::Drained => "at shutdown",
     }
 }
 
-fn moved(moved: Moved) -> String {
-    let way = |bytes, bursts| format!("{} in {}", Bytes(bytes), Count(bursts, "burst"));
+fn moved(moved: DirectionStats) -> String {
+    let amount = |bytes, bursts| format!("{} in {}", Bytes(bytes), Count(bursts, "burst"));
     format!(
         "copied {}, spliced {}",
-        way(moved.bytes_copied, moved.bursts_copied),
-        way(moved.bytes_spliced, moved.bursts_spliced)
+        amount(moved.bytes_copied, moved.bursts_copied),
+        amount(moved.bytes_spliced, moved.bursts_spliced)
     )
 }
 
-/// One object for programs.
+/// Returns the statistics as a JSON object.
 pub(super) fn json(stats: &Stats) -> Value {
-    let moved = |moved: Moved| {
+    let moved = |moved: DirectionStats| {
         json!({
             "bytes_copied": moved.bytes_copied,
             "bytes_spliced": moved.bytes_spliced,
@@ -88,8 +88,10 @@ pub(super) fn json(stats: &Stats) -> Value {
             "bursts_spliced": moved.bursts_spliced,
         })
     };
-    let ended: serde_json::Map<_, _> =
-        Ended::ALL.iter().map(|how| (how.name().to_owned(), stats.ended(*how).into())).collect();
+    let ended: serde_json::Map<_, _> = EndReason::ALL
+        .iter()
+        .map(|how| (how.name().to_owned(), stats.ended(*how).into()))
+        .collect();
     let targets: Vec<_> = stats
         .targets
         .iter()
@@ -105,7 +107,7 @@ pub(super) fn json(stats: &Stats) -> Value {
         })
         .collect();
     json!({
-        "seconds": stats.since.as_secs_f64(),
+        "seconds": stats.uptime.as_secs_f64(),
         "accepted": stats.accepted,
         "active": stats.active,
         "ended": ended,
@@ -126,14 +128,17 @@ pub(super) fn json(stats: &Stats) -> Value {
 }
 
 fn http(http: &HttpStats) -> Value {
-    let answers: serde_json::Map<_, _> =
-        http.answers.iter().map(|(status, count)| (status.to_string(), (*count).into())).collect();
+    let answers: serde_json::Map<_, _> = http
+        .error_responses
+        .iter()
+        .map(|(status, count)| (status.to_string(), (*count).into()))
+        .collect();
     json!({
         "requests": http.requests,
         "responses": http.responses,
         "answers": answers,
         "reused": http.reused,
-        "asked_again": http.asked_again,
+        "asked_again": http.retried,
         "tunnels": http.tunnels,
     })
 }

@@ -1,4 +1,4 @@
-//! `haul store compact`.
+//! `haul store compact`: frees the space of deleted objects.
 
 use haul_file_store::Store;
 

@@ -1,4 +1,4 @@
-//! `haul store get`.
+//! `haul store get`: writes an object to a file or stdout.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use haul_disk::{Pace, Pacer};
 use haul_file_store::{Object, Store};
+use haul_transfer::pieces;
 
-use super::content;
+use super::failure::cannot_read;
 use crate::args::GetArgs;
 use crate::output::Output;
 use crate::report::{Exit, Failure, OrFail, Result};
@@ -19,30 +20,32 @@ pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
     let object = store.get(bucket, key).or_fail(|| format!("cannot read {}", args.from))?;
     let range = match args.range {
         None => 0..object.info.bytes,
-        Some(range) => range.within(object.info.bytes).map_err(|why| {
-            Failure::new(format!("cannot read {}: {why}", args.from)).exit(Exit::Usage)
+        Some(range) => range.within(object.info.bytes).map_err(|reason| {
+            Failure::new(format!("cannot read {}: {reason}", args.from)).exit(Exit::Usage)
         })?,
     };
-    let name = || args.from.to_string();
+    let name = args.from.to_string();
     if args.file == Path::new("-") {
         let mut output = Output::new();
-        content::read(&object, range, name, |bytes| output.bytes(bytes))?;
+        for piece in pieces(&object, range) {
+            output.bytes(&piece.map_err(|error| cannot_read(&name, error))?)?;
+        }
         return output.finish();
     }
     if args.file.exists() && !args.file.is_file() {
-        // A device or a FIFO takes bytes, but not another file in its place.
+        // A device or FIFO is opened for writing instead of being replaced by a file.
         let file = OpenOptions::new().write(true).open(&args.file);
         let file = file.or_fail(|| format!("cannot write {}", args.file.display()))?;
-        return write(&object, range, name, file, &args.file);
+        return write(&object, range, &name, file, &args.file);
     }
-    replace(&object, range, name, &args.file)
+    replace(&object, range, &name, &args.file)
 }
 
-/// Writes a file beside `path`, and gives it that name once it is complete.
-fn replace(object: &Object, range: Range<u64>, name: impl Fn() -> String, path: &Path) -> Result {
+/// Writes to a temporary file beside `path`, and renames it to `path` when it is complete.
+fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Result {
     let cannot = || format!("cannot write {}", path.display());
-    // A symbolic link stays one; the file it leads to is replaced.
-    let path = fs::canonicalize(path).unwrap_or_else(|_not_there| path.to_owned());
+    // If `path` is a symbolic link, its target is replaced instead of the link.
+    let path = fs::canonicalize(path).unwrap_or_else(|_missing| path.to_owned());
     let mut unfinished = path.clone().into_os_string();
     unfinished.push(format!(".{}.part", std::process::id()));
     let unfinished = PathBuf::from(unfinished);
@@ -51,27 +54,22 @@ fn replace(object: &Object, range: Range<u64>, name: impl Fn() -> String, path: 
     let written = write(object, range, name, file, &unfinished)
         .and_then(|()| fs::rename(&unfinished, &path).or_fail(cannot));
     if written.is_err() {
-        // The first failure is the one to tell.
+        // An error of the removal is ignored: the first failure is reported.
         fs::remove_file(&unfinished).ok();
     }
     written
 }
 
-fn write(
-    object: &Object,
-    range: Range<u64>,
-    name: impl Fn() -> String,
-    file: File,
-    path: &Path,
-) -> Result {
+fn write(object: &Object, range: Range<u64>, name: &str, file: File, path: &Path) -> Result {
     let cannot = || format!("cannot write {}", path.display());
-    // A big object must not make everybody else on the machine wait for its pages.
+    // Writeback is paced, so that a big object does not stall other writers.
     let descriptor = file.as_fd();
     let (mut at, mut pacer) = (0, Pacer::of(&descriptor, Pace::default()));
-    content::read(object, range, name, |bytes| {
-        (&file).write_all(bytes).or_fail(cannot)?;
+    for piece in pieces(object, range) {
+        let bytes = piece.map_err(|error| cannot_read(name, error))?;
+        (&file).write_all(&bytes).or_fail(cannot)?;
         pacer.wrote(at, bytes.len() as u64).or_fail(cannot)?;
         at += bytes.len() as u64;
-        Ok(())
-    })
+    }
+    Ok(())
 }

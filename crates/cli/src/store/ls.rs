@@ -1,10 +1,10 @@
-//! `haul store ls`.
+//! `haul store ls`: lists buckets or objects.
 
 use haul_file_store::{BucketInfo, Listed, ObjectInfo, Store};
 use serde_json::{Value, json};
 
+use super::location::Location;
 use super::objects;
-use super::place::Place;
 use crate::args::LsArgs;
 use crate::clock::rfc3339;
 use crate::output::{Name, Output};
@@ -14,18 +14,19 @@ pub(super) fn run(store: &Store, args: &LsArgs) -> Result {
     let mut output = Output::new();
     match &args.place {
         None => {
-            for bucket in store.buckets() {
+            let buckets = store.buckets().or_fail(|| "cannot list the buckets".to_owned())?;
+            for bucket in buckets {
                 output.line(bucket_line(&bucket, args))?;
             }
         }
-        Some(place) => objects(store, place, args, &mut output)?,
+        Some(location) => objects(store, location, args, &mut output)?,
     }
     output.finish()
 }
 
-fn objects(store: &Store, place: &Place, args: &LsArgs, output: &mut Output) -> Result {
-    let Place { bucket, rest: prefix } = place;
-    store.bucket(bucket).or_fail(|| format!("cannot list {place}"))?;
+fn objects(store: &Store, location: &Location, args: &LsArgs, output: &mut Output) -> Result {
+    let Location { bucket, rest: prefix } = location;
+    store.bucket(bucket).or_fail(|| format!("cannot list {location}"))?;
     let delimiter = (!args.recursive).then_some("/");
     let mut lines = 0_u64;
     objects::list(store, bucket, prefix, delimiter, |line| {
@@ -33,8 +34,8 @@ fn objects(store: &Store, place: &Place, args: &LsArgs, output: &mut Output) -> 
         output.line(line_of(bucket, &line, args))
     })?;
     if lines == 0 && !prefix.is_empty() {
-        let what = format!("no key in {bucket} begins with \"{}\"", Name(prefix));
-        return Err(Failure::new(what));
+        let message = format!("no key in {bucket} begins with \"{}\"", Name(prefix));
+        return Err(Failure::new(message));
     }
     Ok(())
 }
@@ -68,7 +69,7 @@ fn line_of(bucket: &str, line: &Listed, args: &LsArgs) -> String {
     }
 }
 
-/// A bucket, as programs see it.
+/// Returns a bucket as JSON.
 pub(super) fn bucket_json(bucket: &BucketInfo) -> Value {
     json!({
         "bucket": bucket.name,
@@ -78,7 +79,7 @@ pub(super) fn bucket_json(bucket: &BucketInfo) -> Value {
     })
 }
 
-/// An object, as programs see it.
+/// Returns an object as JSON.
 pub(super) fn object_json(bucket: &str, info: &ObjectInfo) -> Value {
     json!({
         "bucket": bucket,
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_one_line_in_every_form() {
+    fn object_is_one_line_in_each_format() {
         let line = |long, json| line_of("b", &object(), &args(long, json));
         assert_eq!(line(false, false), "a\\n");
         assert_eq!(line(true, false), "             7  1970-01-01T00:00:00.000Z  a\\n");
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_stands_in_the_same_columns() {
+    fn prefixes_and_objects_share_columns() {
         let prefix = Listed::Prefix("a/".into());
         let line = |long, json| line_of("b", &prefix, &args(long, json));
         assert_eq!(line(false, false), "a/");

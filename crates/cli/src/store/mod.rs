@@ -1,32 +1,31 @@
-//! `haul store`: a store without a server.
+//! `haul store`: commands on a store that no server has open.
 
+mod accept_damage;
 mod buckets;
 mod compact;
-mod content;
 mod export;
+mod failure;
 mod get;
 mod import;
+pub(crate) mod location;
 mod ls;
-mod mtime;
 mod objects;
-pub(crate) mod place;
 mod put;
 mod rm;
 mod stat;
 mod verify;
-mod workers;
 
 use haul_file_store::{Damage, Store};
 
-use crate::args::{OpenArgs, StoreArgs, StoreCommand};
-use crate::opening::{Missing, open};
-use crate::report::{OrFail, Result};
+use crate::args::{StoreArgs, StoreCommand};
+use crate::open_store::{IfMissing, with_store};
+use crate::report::Result;
 
-/// Carries out one command on a store.
+/// Opens the store and runs a subcommand on it.
 pub(crate) fn run(args: &StoreArgs) -> Result {
     let with_store = |name: &str, work: &mut dyn FnMut(&Store, &[Damage]) -> Result| {
-        let missing = if name == "mb" { Missing::Make } else { Missing::Refuse };
-        with_store(&args.open, name, missing, work)
+        let if_missing = if name == "mb" { IfMissing::Create } else { IfMissing::Fail };
+        with_store(&args.open, name, if_missing, work)
     };
     match &args.command {
         StoreCommand::Import(import) => import::run(&args.open, import),
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         StoreCommand::Stat(args) => with_store("stat", &mut |store, _| stat::run(store, args)),
         StoreCommand::Rm(args) => with_store("rm", &mut |store, _| rm::run(store, args)),
         StoreCommand::Mb { bucket } => {
-            with_store("mb", &mut |store, _| buckets::make(store, bucket))
+            with_store("mb", &mut |store, _| buckets::create(store, bucket))
         }
         StoreCommand::Rb { bucket } => {
             with_store("rb", &mut |store, _| buckets::remove(store, bucket))
@@ -47,21 +46,9 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         StoreCommand::Verify(args) => {
             with_store("verify", &mut |store, damage| verify::run(store, damage, args))
         }
+        StoreCommand::AcceptDamage => {
+            with_store("accept-damage", &mut |store, _| accept_damage::run(store))
+        }
         StoreCommand::Compact => with_store("compact", &mut |store, _| compact::run(store)),
     }
-}
-
-/// Opens the store for `work`, hands over the damage found by that, and closes the store whatever
-/// came of the work.
-fn with_store(
-    args: &OpenArgs,
-    name: &str,
-    missing: Missing,
-    work: impl FnOnce(&Store, &[Damage]) -> Result,
-) -> Result {
-    let (store, damage) = open(args, &format!("haul store {name}"), missing)?;
-    let worked = work(&store, &damage);
-    let closed =
-        store.close().or_fail(|| format!("cannot close the store in {}", args.data.display()));
-    worked.and(closed)
 }

@@ -1,4 +1,4 @@
-//! All objects whose key begins with something, page by page.
+//! Listing of the objects of a bucket, page by page.
 
 use haul_file_store::{ListRequest, Listed, ObjectInfo, Store};
 
@@ -6,7 +6,7 @@ use crate::report::{OrFail, Result};
 
 const PAGE_LINES: usize = 1000;
 
-/// Hands every line of the listing of `bucket` to `each`, in the order of the keys.
+/// Calls `each` with each line of the listing, in key order.
 pub(super) fn list(
     store: &Store,
     bucket: &str,
@@ -27,7 +27,7 @@ pub(super) fn list(
     }
 }
 
-/// Every object of `bucket` whose key begins with `prefix`.
+/// Returns the objects of `bucket` whose keys begin with `prefix`.
 pub(super) fn all(store: &Store, bucket: &str, prefix: &str) -> Result<Vec<ObjectInfo>> {
     let mut objects = Vec::new();
     list(store, bucket, prefix, None, |line| {

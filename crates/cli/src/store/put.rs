@@ -1,19 +1,18 @@
-//! `haul store put`.
+//! `haul store put`: stores a file or stdin as an object.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use haul_file_store::{Attributes, Precondition, Store};
+use haul_transfer::{MTIME_ATTRIBUTE, Mtime, PIECE_BYTES};
 
-use super::content::PIECE_BYTES;
-use super::mtime::{self, Mtime};
 use crate::args::PutArgs;
 use crate::report::{OrFail, Result};
 
 pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
     let cannot = || format!("cannot store {}", args.to);
-    // Nothing is read for a bucket that is not there.
+    // If the bucket does not exist, fail before the input is read.
     store.bucket(&args.to.bucket).or_fail(cannot)?;
     let mut input = open(&args.file)?;
     let mut writer = store.object_writer(input.bytes_expected).or_fail(cannot)?;
@@ -32,14 +31,14 @@ pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
     let written = writer.finish().or_fail(cannot)?;
     let mut attributes = Attributes::new();
     if let Some(modified) = input.modified {
-        attributes.set(mtime::ATTRIBUTE, modified.to_string());
+        attributes.set(MTIME_ATTRIBUTE, modified.to_string());
     }
     let (bucket, key) = (&args.to.bucket, &args.to.key);
     store.put_written(bucket, key, written, &attributes, &Precondition::None).or_fail(cannot)?;
     Ok(())
 }
 
-/// What to store. A regular file has a length and a time, a pipe has not.
+/// The input of a put. Length and modification time are known only for regular files.
 struct Input {
     bytes: Box<dyn Read>,
     bytes_expected: Option<u64>,

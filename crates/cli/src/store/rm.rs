@@ -1,74 +1,81 @@
-//! `haul store rm`.
+//! `haul store rm`: deletes objects.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use haul_file_store::Store;
 
+use super::location::Location;
 use super::objects;
-use super::place::Place;
+use crate::advice::with_advice;
 use crate::args::RmArgs;
 use crate::output::Name;
-use crate::report::{Exit, Failure, OrFail, Result, say};
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::{Bytes, Count};
 
-/// How many deletes share a sync.
+/// The maximum number of deletions per batch; the deletions of a batch share a sync.
 const BATCH_KEYS: usize = 1000;
 
 pub(super) fn run(store: &Store, args: &RmArgs) -> Result {
-    let mut all_well = true;
-    for place in &args.places {
-        all_well &= if args.recursive { many(store, place, args.yes)? } else { one(store, place)? };
+    let mut complete = true;
+    for location in &args.places {
+        complete &= if args.recursive {
+            delete_prefix(store, location, args.yes)?
+        } else {
+            delete_one(store, location)?
+        };
     }
-    if all_well { Ok(()) } else { Err(Failure::told()) }
+    if complete { Ok(()) } else { Err(Failure::reported()) }
 }
 
-/// Whether there was an object to delete.
-fn one(store: &Store, place: &Place) -> Result<bool> {
-    if place.rest.is_empty() {
-        return Err(Failure::new(format!("{place} is a bucket, not an object"))
+/// Deletes one object; returns `false` if it does not exist.
+fn delete_one(store: &Store, location: &Location) -> Result<bool> {
+    let Location { bucket, rest: key } = location;
+    if key.is_empty() {
+        return Err(Failure::new(format!("{location} is a bucket, not an object"))
             .advise("\"haul store rb\" removes an empty bucket, --recursive deletes its objects")
             .exit(Exit::Usage));
     }
-    let was_there =
-        store.delete(&place.bucket, &place.rest).or_fail(|| format!("cannot delete {place}"))?;
-    if !was_there {
-        say(&format!("cannot delete {place}: there is no such object"));
+    let existed = store.delete(bucket, key).or_fail(|| format!("cannot delete {location}"))?;
+    if !existed {
+        print_message(&format!("cannot delete {location}: no such object"));
     }
-    Ok(was_there)
+    Ok(existed)
 }
 
-/// Whether everything was deleted.
-fn many(store: &Store, place: &Place, yes: bool) -> Result<bool> {
-    store.bucket(&place.bucket).or_fail(|| format!("cannot delete from {}", place.bucket))?;
-    let objects = objects::all(store, &place.bucket, &place.rest)?;
-    let which = match place.rest.as_str() {
-        "" => format!("all of {}", place.bucket),
-        prefix => format!("all that begins with \"{}\" in {}", Name(prefix), place.bucket),
+/// Deletes all objects with a prefix; returns `false` if any of them could not be deleted.
+fn delete_prefix(store: &Store, location: &Location, yes: bool) -> Result<bool> {
+    let Location { bucket, rest: prefix } = location;
+    store.bucket(bucket).or_fail(|| format!("cannot delete from {bucket}"))?;
+    let objects = objects::all(store, bucket, prefix)?;
+    let which = match prefix.as_str() {
+        "" => format!("all in {bucket}"),
+        prefix => format!("all keys in {bucket} that begin with \"{}\"", Name(prefix)),
     };
     let bytes = objects.iter().map(|info| info.bytes).sum();
     let what = format!("{} ({}), {which}", Count(objects.len() as u64, "object"), Bytes(bytes));
     if !objects.is_empty() && !yes && !confirm(&what)? {
         return Err(Failure::new("nothing was deleted"));
     }
-    let mut all_well = true;
+    let mut complete = true;
     for batch in objects.chunks(BATCH_KEYS) {
         let keys: Vec<&str> = batch.iter().map(|info| info.key.as_str()).collect();
-        let results = store.delete_many(&place.bucket, &keys);
+        let results = store.delete_many(bucket, &keys);
         for (key, result) in keys.iter().zip(results) {
-            let cannot = || format!("cannot delete {}/{}", place.bucket, Name(key));
-            if let Some(text) = result.or_fail(cannot).err().and_then(|failure| failure.text()) {
-                say(&text);
-                all_well = false;
+            let cannot = || format!("cannot delete {bucket}/{}", Name(key));
+            let failure = with_advice(result.or_fail(cannot)).err();
+            if let Some(text) = failure.and_then(|failure| failure.text()) {
+                print_message(&text);
+                complete = false;
             }
         }
     }
-    Ok(all_well)
+    Ok(complete)
 }
 
-/// Asks a person; without one there is nobody to say yes.
+/// Asks the user on the terminal for confirmation. Fails if stdin is not a terminal.
 fn confirm(what: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::new(format!("not deleting {what} without being asked to for sure"))
+        return Err(Failure::new(format!("refusing to delete {what} without confirmation"))
             .advise("add --yes")
             .exit(Exit::Usage));
     }
@@ -80,6 +87,6 @@ fn confirm(what: &str) -> Result<bool> {
         io::stdin().lock().read_line(&mut answer)?;
         Ok(answer)
     };
-    let answer = ask().or_fail(|| "cannot ask whether to delete".to_owned())?;
+    let answer = ask().or_fail(|| "cannot ask for confirmation".to_owned())?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

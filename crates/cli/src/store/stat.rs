@@ -1,4 +1,4 @@
-//! `haul store stat`.
+//! `haul store stat`: shows the properties of a bucket or an object.
 
 use haul_file_store::{BucketInfo, Object, Store};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::units::Bytes;
 
 pub(super) fn run(store: &Store, args: &StatArgs) -> Result {
     let (bucket, key) = (args.place.bucket.as_str(), args.place.rest.as_str());
-    let cannot = || format!("cannot tell about {}", args.place);
+    let cannot = || format!("cannot stat {}", args.place);
     let mut output = Output::new();
     if key.is_empty() {
         let info = store.bucket(bucket).or_fail(cannot)?;

@@ -1,17 +1,20 @@
-//! `haul store verify`.
+//! `haul store verify`: reads all objects and verifies their checksums.
+
+use std::collections::HashSet;
+use std::path::Path;
 
 use haul_file_store::{Damage, Store};
 use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;
-use crate::opening::damage_line;
+use crate::open_store::damage_line;
 use crate::output::Output;
 use crate::progress::{Amount, Progress};
 use crate::report::{Failure, OrFail, Result};
 use crate::units::Count;
 
-/// Reads everything back. `found` is the damage opening the store met, which is told once more:
-/// what it hit may no longer be known by any name.
+/// Verifies the whole store. `found` is the damage found by recovery; it is reported again, because
+/// the affected objects may no longer be listed and would then be missed.
 pub(super) fn run(store: &Store, found: &[Damage], args: &VerifyArgs) -> Result {
     let stats = store.stats();
     let all = Amount { things: stats.objects, bytes: stats.object_bytes };
@@ -39,21 +42,34 @@ pub(super) fn run(store: &Store, found: &[Damage], args: &VerifyArgs) -> Result 
             "damaged": damage.len(),
         }))?;
     } else {
-        output.line(format_args!("read {done}"))?;
+        output.line(format_args!("verified {done}"))?;
     }
     output.finish()?;
     match damage.len() as u64 {
         0 => Ok(()),
-        count => Err(Failure::new(format!("{} found", Count(count, "damaged place")))
-            .advise("restore these objects from elsewhere; all others are as they were stored")),
+        count => Err(Failure::new(format!("found {}", Count(count, "damaged region")))
+            .advise(advice(store.stats().hidden_places))),
     }
 }
 
-/// Both together, each place once; what tells more names comes from the verification.
+/// Returns the advice to print after damage was found.
+fn advice(hidden_places: u64) -> &'static str {
+    match hidden_places {
+        0 => "restore the listed objects; all others are intact, and deleted objects stay deleted",
+        _ => {
+            "some regions held unknown objects: restore the files, or accept the loss with \"haul \
+             store accept-damage\"; until then, keys whose latest version may have been there \
+             return an error; all others are intact"
+        }
+    }
+}
+
+/// Merges the damage found by recovery and by the verification. A region found by both is taken
+/// from the verification, which may name the object.
 fn merged(found: &[Damage], verified: Vec<Damage>) -> Vec<Damage> {
-    let is_new = |damage: &&Damage| {
-        !verified.iter().any(|seen| seen.file == damage.file && seen.offset == damage.offset)
-    };
+    let seen: HashSet<(&Path, u64)> =
+        verified.iter().map(|seen| (seen.file.as_path(), seen.offset)).collect();
+    let is_new = |damage: &&Damage| !seen.contains(&(damage.file.as_path(), damage.offset));
     let mut damage: Vec<Damage> = found.iter().filter(is_new).cloned().collect();
     damage.extend(verified);
     damage
@@ -75,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_met_twice_is_told_once() {
+    fn damage_found_twice_is_reported_once() {
         let damage = |offset, key: Option<&str>| Damage {
             bucket: None,
             key: key.map(str::to_owned),

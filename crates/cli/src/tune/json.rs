@@ -1,20 +1,16 @@
-//! What was found, for programs. Pure.
+//! The results of `haul tune` as JSON. No I/O.
 
 use haul_disk::{DirtyLimits, DiskKind, GroupMemory, Machine};
 use serde_json::{Value, json};
 
-use super::advice::{Finding, Remedy, Weight};
-use super::case::{Case, Place};
-use super::outlook;
-use super::rate::Known;
-use super::setting::Setting;
+use haul_tuning::{Case, Finding, RateSource, Remedy, Setting, Target, Weight, outlook};
 
-/// Everything in one object.
+/// Returns all results as one JSON object.
 pub(super) fn json(case: &Case, findings: &[Finding], done: Option<Value>) -> Value {
     let limits = case.machine.limits();
     json!({
         "machine": machine(&case.machine),
-        "file_systems": case.places.iter().map(|one| place(one, limits)).collect::<Vec<_>>(),
+        "file_systems": case.targets.iter().map(|one| place(one, limits)).collect::<Vec<_>>(),
         "writers": outlook::writers(case),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
         "applied": done,
@@ -28,7 +24,7 @@ fn machine(machine: &Machine) -> Value {
             "total_bytes": memory.total_bytes,
             "available_to_writers_bytes": memory.dirtyable_bytes(),
             "dirty_bytes": memory.dirty_bytes,
-            "writeback_bytes": memory.under_way_bytes,
+            "writeback_bytes": memory.writeback_bytes,
             "swap_bytes": memory.swap_bytes,
             "swaps": machine.swaps,
         },
@@ -49,7 +45,7 @@ fn machine(machine: &Machine) -> Value {
 fn limits(limits: DirtyLimits) -> Value {
     json!({
         "background_bytes": limits.background_bytes,
-        "slow_from_bytes": limits.slow_from_bytes(),
+        "slow_from_bytes": limits.freerun_ceiling_bytes(),
         "wait_bytes": limits.limit_bytes,
     })
 }
@@ -63,7 +59,7 @@ fn group(group: &GroupMemory, own: Option<DirtyLimits>) -> Value {
     })
 }
 
-fn place(place: &Place, limits: Option<DirtyLimits>) -> Value {
+fn place(place: &Target, limits: Option<DirtyLimits>) -> Value {
     let facts = &place.facts;
     let times = limits.map(|limits| place.rate.times(limits.limit_bytes));
     let disks = facts.disks.iter().map(|disk| {
@@ -96,14 +92,14 @@ fn place(place: &Place, limits: Option<DirtyLimits>) -> Value {
         "dirty_share_percent": facts.share.percent_max,
         "dirty_share_strict": facts.share.is_strict,
         "disks": disks.collect::<Vec<_>>(),
-        "spins": place.spins(),
+        "spins": place.is_rotational(),
         "rate": {
             "low_bytes_per_s": place.rate.low,
             "high_bytes_per_s": place.rate.high,
             "known": match place.rate.known {
-                Known::Measured => "measured",
-                Known::Given => "given",
-                Known::ByKind(_) => "expected",
+                RateSource::Measured => "measured",
+                RateSource::Given => "given",
+                RateSource::ByKind(_) => "expected",
             },
         },
         "stall_s": times.map(|(least, most)| json!([least.as_secs_f64(), most.as_secs_f64()])),
@@ -112,7 +108,7 @@ fn place(place: &Place, limits: Option<DirtyLimits>) -> Value {
 
 fn finding(finding: &Finding) -> Value {
     json!({
-        "what": finding.what.replace(' ', "_"),
+        "what": finding.name.replace(' ', "_"),
         "about": finding.about,
         "weight": match finding.weight {
             Weight::Danger => "danger",
@@ -132,7 +128,7 @@ fn finding(finding: &Finding) -> Value {
     })
 }
 
-/// A setting, and the way back.
+/// Returns a setting and its undo command.
 pub(super) fn setting(setting: &Setting) -> Value {
     json!({
         "name": setting.name,

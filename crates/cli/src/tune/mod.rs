@@ -1,144 +1,188 @@
-//! `haul tune`: what becomes of writes on this machine, what could be better, and `--apply`.
+//! `haul tune`: explains writeback on this machine, recommends kernel settings, and changes them.
 
-mod advice;
 mod apply;
-mod case;
 mod json;
-mod outlook;
-mod rate;
-mod setting;
-mod show;
-mod words;
 
 use std::path::{Path, PathBuf};
 
-use haul_bench::Watcher;
-use haul_bench::storage::{RateOptions, Rotation, WriteRate, write_rate};
 use haul_disk::{KernelFiles, MountFacts, probe};
+use haul_measure::Watcher;
+use haul_measure::{RateOptions, Rotation, WriteRate, write_rate};
+use haul_tuning::{
+    Case, Finding, Load, MEASUREMENTS, Rate, RateSource, Rates, Setting, Target, text,
+};
 use serde_json::{Value, json};
 
 use crate::args::TuneArgs;
 use crate::console::Console;
 use crate::output::{Name, Output};
 use crate::probe::directory;
-use crate::report::{Exit, Failure, OrFail, Result, say};
-use advice::Finding;
-use case::{Case, Place};
-use rate::{Known, Rate};
-use setting::Setting;
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
 
 pub(crate) fn run(args: &TuneArgs) -> Result {
     let files = args.system_root.as_ref().map_or_else(KernelFiles::default, KernelFiles::below);
     let machine = files.machine();
-    let (places, is_whole) = places(args, &files)?;
-    let case = Case { machine, places, oddities: files.oddities() };
-    let findings = advice::advise(&case);
-    let settings = advice::settings(&findings);
+    let Targets { targets, is_whole, objections } = targets(args, &files)?;
+    let case = Case { machine, targets, oddities: files.anomalies() };
+    let findings = haul_tuning::advise(&case);
+    let settings = haul_tuning::settings(&findings);
     let mut output = Output::new();
     if !args.json {
-        output.bytes(show::text(&case, &findings).as_bytes())?;
+        output.bytes(text::text(&case, &findings).as_bytes())?;
     }
     if args.apply {
-        carry_out(args, &files, &case, &findings, &settings, output)?;
+        let settings = Settings { all: &settings, objections: &objections };
+        apply_settings(args, &files, &case, &findings, settings, output)?;
     } else if args.json {
         output.line(json::json(&case, &findings, None))?;
         output.finish()?;
     } else {
-        output.bytes(show::keep(&settings).as_bytes())?;
+        output.bytes(text::persist(&settings).as_bytes())?;
         output.finish()?;
     }
-    if is_whole { Ok(()) } else { Err(Failure::told()) }
+    if is_whole { Ok(()) } else { Err(Failure::reported()) }
 }
 
-/// `--apply`, or what it would do.
-fn carry_out(
+/// The settings to change, and the objections against changing them.
+#[derive(Clone, Copy)]
+struct Settings<'a> {
+    all: &'a [Setting],
+    objections: &'a [String],
+}
+
+/// Changes the settings; with `--dry-run`, only prints them.
+fn apply_settings(
     args: &TuneArgs,
     files: &KernelFiles,
     case: &Case,
     findings: &[Finding],
-    settings: &[Setting],
+    Settings { all: settings, objections }: Settings<'_>,
     mut output: Output,
 ) -> Result {
     output.send()?;
+    let is_refused = !objections.is_empty() && !settings.is_empty();
+    if is_refused && !args.dry_run {
+        output.finish()?;
+        return Err(refused(objections));
+    }
     if !args.dry_run && !settings.is_empty() {
         apply::prepare(files, settings, args.undo_to.as_deref())?;
     }
     if !args.json {
         let head = match (settings, args.dry_run) {
-            ([], _) => "nothing to set",
-            (_, true) => "would be set",
-            (_, false) => "set",
+            ([], _) => "no settings to change",
+            (_, true) if is_refused => "would be refused",
+            (_, true) => "would change",
+            (_, false) => "changed",
         };
         output.line(format_args!("\n{head}"))?;
+        for objection in objections.iter().filter(|_| is_refused) {
+            output.line(format_args!("  reason: {objection}"))?;
+        }
         output.send()?;
     }
-    let mut tell = |setting: &Setting| -> Result {
+    let mut report = |setting: &Setting| -> Result {
         if !args.json {
-            output.line(format_args!("  {}", setting.told()))?;
+            output.line(format_args!("  {}", setting.describe()))?;
             output.line(format_args!("    undo: {}", setting.undo()))?;
-            // Whoever is stopped now knows what was done.
+            // Each change is printed immediately, so that even an interrupted run has printed its
+            // changes.
             output.send()?;
         }
         Ok(())
     };
     let applied = if args.dry_run {
-        settings.iter().try_for_each(&mut tell)?;
+        settings.iter().try_for_each(&mut report)?;
         apply::Applied { done: &[], failed: None }
     } else {
-        apply::apply(files, settings, tell)?
+        apply::apply(files, settings, report)?
     };
     if args.json {
         let done: Vec<_> = applied.done.iter().map(json::setting).collect();
         let failed = applied.failed.as_ref().map(|(setting, error)| failed(setting, error));
-        let done = json!({ "set": done, "failed": failed, "dry_run": args.dry_run });
+        let done = json!({
+            "set": done,
+            "failed": failed,
+            "dry_run": args.dry_run,
+            "refused": objections,
+        });
         output.line(json::json(case, findings, Some(done)))?;
     } else {
-        output.bytes(show::keep(settings).as_bytes())?;
+        output.bytes(text::persist(settings).as_bytes())?;
     }
     output.finish()?;
-    apply::in_the_middle(applied)
+    apply::partial_failure(applied)
 }
 
 fn failed(setting: &Setting, error: &haul_disk::Error) -> Value {
     json!({ "name": setting.name, "path": setting.path, "why": error.source.to_string() })
 }
 
-/// What was asked about, with the rate of its disk; and whether all of it could be measured.
-fn places(args: &TuneArgs, files: &KernelFiles) -> Result<(Vec<Place>, bool)> {
-    let mut is_whole = true;
-    let mut places: Vec<Place> = Vec::new();
-    for (path, facts) in asked(args, files)? {
-        if places.iter().any(|known| known.facts == facts) {
+/// Returns the failure of a run that must not change settings, because its measurements are
+/// unreliable.
+fn refused(objections: &[String]) -> Failure {
+    let failure = Failure::new("nothing was changed: the measured rate is unreliable");
+    let failure = objections.iter().fold(failure, |failure, reason| failure.advise(reason.clone()));
+    failure.advise("repeat on an idle machine, or give the rate with --rate").exit(Exit::NotStarted)
+}
+
+/// The file systems to examine, with the results of the measurements.
+struct Targets {
+    targets: Vec<Target>,
+    /// `true` if all requested measurements succeeded.
+    is_whole: bool,
+    /// Reasons why the measured rates are too unreliable to change settings.
+    objections: Vec<String>,
+}
+
+/// Finds the file systems and the write rates of their disks. With `--apply`, each rate is measured
+/// several times.
+fn targets(args: &TuneArgs, files: &KernelFiles) -> Result<Targets> {
+    let (mut is_whole, mut objections) = (true, Vec::new());
+    let mut targets: Vec<Target> = Vec::new();
+    if args.measure {
+        objections.extend(load().and_then(Load::objection));
+    }
+    for (path, facts) in file_systems(args, files)? {
+        if targets.iter().any(|known| known.facts == facts) {
             continue;
         }
         let (mut rotation, mut notes) = (Rotation::Unknown, Vec::new());
         let mut rate = Rate::by_kind(&facts);
         if let Some(given) = args.rate {
-            rate = Rate::exactly(given, Known::Given);
+            rate = Rate::exactly(given, RateSource::Given);
         } else if args.measure && facts.device.is_some() {
-            match measure(&path)? {
-                Ok(measured) => {
-                    rate = Rate::exactly(measured.bytes_per_s(), Known::Measured);
+            let times = if args.apply { MEASUREMENTS } else { 1 };
+            match measure(&path, times)? {
+                Ok((measured, rates)) => {
+                    objections.extend(rates.objection(&path.to_string_lossy()));
+                    rate = Rate::exactly(rates.median(), RateSource::Measured);
                     rotation = measured.rotation;
                     notes = measured.notes;
                 }
                 Err(error) => {
-                    let what = format!("cannot measure {}", Name(&path.to_string_lossy()));
-                    say(&crate::report::chain(&what, Some(&error)));
+                    let message = format!("cannot measure {}", Name(&path.to_string_lossy()));
+                    print_message(&crate::report::chain(&message, Some(&error)));
                     is_whole = false;
                 }
             }
         }
         let path = path.to_string_lossy().into_owned();
-        places.push(Place { facts, path, rate, rotation, notes });
+        targets.push(Target { facts, path, rate, rotation, notes });
     }
-    Ok((places, is_whole))
+    Ok(Targets { targets, is_whole, objections })
 }
 
-/// The file systems that are meant, each with a path on it.
-fn asked(args: &TuneArgs, files: &KernelFiles) -> Result<Vec<(PathBuf, MountFacts)>> {
+/// Returns the load average of the machine; returns `None` if it is unknown.
+fn load() -> Option<Load> {
+    let cores = std::thread::available_parallelism().ok()?.get();
+    Load::parse(&std::fs::read_to_string("/proc/loadavg").ok()?, cores)
+}
+
+/// Returns the selected file systems, each with a path on it.
+fn file_systems(args: &TuneArgs, files: &KernelFiles) -> Result<Vec<(PathBuf, MountFacts)>> {
     if args.all {
-        // Nobody writes to what is read-only.
+        // Read-only file systems are left out, because they have no writers.
         let all = files.all_mounted().into_iter().filter(|facts| !facts.has("ro"));
         let named = |facts: MountFacts| {
             let point = facts.mount.as_ref().map(|mount| PathBuf::from(&mount.point));
@@ -149,19 +193,31 @@ fn asked(args: &TuneArgs, files: &KernelFiles) -> Result<Vec<(PathBuf, MountFact
     let here = [PathBuf::from(".")];
     let paths = if args.paths.is_empty() { &here } else { args.paths.as_slice() };
     let facts = |path: &PathBuf| {
-        let storage = probe(path).or_fail(|| format!("cannot find out about {}", path.display()));
+        let storage = probe(path).or_fail(|| format!("cannot probe {}", path.display()));
         let storage = storage.map_err(|failure| failure.exit(Exit::NotStarted))?;
         Ok((path.clone(), files.mounted(&storage)))
     };
     paths.iter().map(facts).collect()
 }
 
-/// Measures the disk below a path, with a bar on stderr; Ctrl-C ends the program.
-fn measure(path: &Path) -> Result<std::result::Result<WriteRate, haul_bench::Error>> {
-    let console = Console::new("the write under way")?;
-    let measured = write_rate(&RateOptions::new(directory(path)), &console as &dyn Watcher);
+/// Measures the write rate of the disk below a path, with a progress bar. Returns the first
+/// measurement and all rates. Fails if a termination signal interrupts it.
+fn measure(
+    path: &Path,
+    times: usize,
+) -> Result<std::result::Result<(WriteRate, Rates), haul_measure::Error>> {
+    let console = Console::new("the write in progress")?;
+    let once = || write_rate(&RateOptions::new(directory(path)), &console as &dyn Watcher);
+    let measured = once().and_then(|first| {
+        let others: std::result::Result<Vec<_>, _> =
+            (1..times).map(|_| once().map(|measured| measured.bytes_per_s())).collect();
+        let rates = Rates::new(first.bytes_per_s(), others?);
+        Ok((first, rates))
+    });
     match console.finish() {
-        Some(exit) if measured.is_err() => Err(Failure::new("haul tune was stopped").exit(exit)),
+        Some(exit) if measured.is_err() => {
+            Err(Failure::new("the measurement was interrupted").exit(exit))
+        }
         _ => Ok(measured),
     }
 }

@@ -1,4 +1,4 @@
-//! `haul cache`: what it tells and does, against the page cache itself.
+//! `haul cache`, compared with the state of the page cache.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -11,10 +11,10 @@ use haul_disk::{Disk, Map, Open, OsDisk, resident};
 use rustix::fs::{Advice, Timespec, Timestamps, fadvise, futimens};
 use serde_json::Value;
 
-use crate::helper::{Place, noise};
+use crate::helper::{TestDir, noise};
 
-/// A file of so many pages, on the medium and in memory.
-fn file(place: &Place, name: &str, pages: usize) -> File {
+/// Creates a synced file of `pages` pages, which are in the page cache.
+fn file(place: &TestDir, name: &str, pages: usize) -> File {
     let path = place.write(name, noise(1, pages * page()));
     let file = File::options().read(true).write(true).open(path).unwrap();
     file.sync_all().unwrap();
@@ -30,8 +30,8 @@ fn resident_pages(path: &Path) -> u64 {
     resident(&file.as_fd(), 0, u64::MAX).unwrap().resident_bytes / page() as u64
 }
 
-/// What `haul cache WHAT --json` says: rows, then the summary.
-fn json(place: &Place, arguments: &[&str]) -> (Vec<Value>, Value) {
+/// Runs a subcommand with `--json`; returns the rows and the summary.
+fn json(place: &TestDir, arguments: &[&str]) -> (Vec<Value>, Value) {
     let ended = place.run(&[&["cache"], arguments, &["--json"]].concat()).code(0);
     let mut lines: Vec<Value> =
         ended.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -41,13 +41,13 @@ fn json(place: &Place, arguments: &[&str]) -> (Vec<Value>, Value) {
 }
 
 #[test]
-fn a_bar_shows_which_part_of_a_file_is_in_memory() {
-    let place = Place::on_disk();
+fn bar_shows_which_parts_of_a_file_are_cached() {
+    let place = TestDir::on_disk();
     let file = file(&place, "file", 64);
     place.run(&["cache", "evict", "file"]).code(0);
     assert_eq!(resident_pages(&place.path("file")), 0);
     fadvise(&file, 0, None, Advice::Random).unwrap();
-    // The first eight of 32 cells, and one page of the last.
+    // The first eight of 32 cells, and one page of the last cell.
     file.read_exact_at(&mut vec![0; 16 * page()], 0).unwrap();
     file.read_exact_at(&mut [0], 63 * page() as u64).unwrap();
 
@@ -67,7 +67,7 @@ fn a_bar_shows_which_part_of_a_file_is_in_memory() {
         })
         .collect();
     assert_eq!(cells, expected);
-    assert_eq!(resident_pages(&place.path("file")), 17, "looking changed it");
+    assert_eq!(resident_pages(&place.path("file")), 17, "status must not change it");
 
     let ended = place.run(&["cache", "status", "file"]).code(0);
     let bar = format!("▕{}{}▒▏", "█".repeat(8), "·".repeat(23));
@@ -76,8 +76,8 @@ fn a_bar_shows_which_part_of_a_file_is_in_memory() {
 }
 
 #[test]
-fn warming_brings_in_everything_and_eviction_takes_it_out() {
-    let place = Place::on_disk();
+fn warm_loads_all_pages_and_evict_drops_them() {
+    let place = TestDir::on_disk();
     let sizes = [300, 1, 40, 0, 700];
     for (number, pages) in sizes.into_iter().enumerate() {
         file(&place, &format!("d/{number}/f"), pages);
@@ -91,29 +91,29 @@ fn warming_brings_in_everything_and_eviction_takes_it_out() {
     let (_, status) = json(&place, &["status", "d"]);
     assert_eq!(status["resident_pages"], all);
     let again = place.run(&["cache", "warm", "d"]).code(0);
-    assert!(again.text().starts_with("brought in 0 B"), "{}", again.text());
+    assert!(again.text().starts_with("loaded 0 B"), "{}", again.text());
 }
 
 #[test]
-fn no_more_is_brought_in_than_is_allowed() {
-    let place = Place::on_disk();
+fn warm_respects_max_bytes() {
+    let place = TestDir::on_disk();
     for name in ["d/a", "d/b", "d/c"] {
         file(&place, name, 100);
     }
     place.run(&["cache", "evict", "d"]).code(0);
     let bytes = (150 * page()).to_string();
     let ended = place.run(&["cache", "warm", "--max-bytes", &bytes, "d"]).code(0);
-    assert!(ended.text().contains("--max-bytes leaves room for"), "{}", ended.text());
+    assert!(ended.text().contains("--max-bytes allows"), "{}", ended.text());
     let now = ["d/a", "d/b", "d/c"].map(|name| resident_pages(&place.path(name)));
-    assert_eq!(now, [100, 50, 0], "in the order of their names");
+    assert_eq!(now, [100, 50, 0], "sorted by name");
 }
 
 #[test]
-fn reading_leaves_no_trace_in_the_times_of_a_file() {
-    let place = Place::on_disk();
+fn warm_and_evict_do_not_change_atime() {
+    let place = TestDir::on_disk();
     let file = file(&place, "file", 10);
     let at = |seconds| Timespec { tv_sec: seconds, tv_nsec: 0 };
-    // A read would set the first, since it is older than the second.
+    // With relatime a read would update an atime older than the mtime.
     futimens(&file, &Timestamps { last_access: at(1000), last_modification: at(2000) }).unwrap();
     place.run(&["cache", "evict", "file"]).code(0);
     place.run(&["cache", "warm", "file"]).code(0);
@@ -122,8 +122,8 @@ fn reading_leaves_no_trace_in_the_times_of_a_file() {
 }
 
 #[test]
-fn what_stays_after_an_eviction_is_told_with_its_reason() {
-    let place = Place::on_disk();
+fn remaining_pages_are_reported_with_a_reason() {
+    let place = TestDir::on_disk();
     file(&place, "d/mapped", 30);
     let path = place.write("d/dirty", noise(2, 50 * page()));
     let disk = OsDisk::open(place.path("d")).unwrap();
@@ -132,25 +132,25 @@ fn what_stays_after_an_eviction_is_told_with_its_reason() {
     map.write(&noise(3, 30 * page()), 0).unwrap();
     map.sync(0, 30 * page()).unwrap();
 
-    // Whether the dirty ones reach the medium before they are asked to go is the kernel's affair.
+    // The kernel may or may not write dirty pages back before the eviction.
     let (_, summary) = json(&place, &["evict", "d"]);
     let stayed = &summary["stayed_pages"];
     assert_eq!(stayed["in_use"], 30, "{summary}");
     let pages = |name: &str| stayed[name].as_u64().unwrap();
-    let gone = summary["evicted_pages"].as_u64().unwrap();
-    assert_eq!(gone + pages("dirty") + pages("writeback") + 30, 80, "{summary}");
+    let evicted = summary["evicted_pages"].as_u64().unwrap();
+    assert_eq!(evicted + pages("dirty") + pages("writeback") + 30, 80, "{summary}");
 
     let ended = place.run(&["cache", "evict", "--sync", "d"]).code(0);
     assert_eq!(resident_pages(&path), 0);
-    assert!(ended.text().contains("stayed: mapped by a program"), "{}", ended.text());
+    assert!(ended.text().contains("not evicted: mapped"), "{}", ended.text());
     drop(map);
     let (_, summary) = json(&place, &["evict", "d"]);
     assert_eq!((&summary["evicted_pages"], &summary["resident_pages"]), (&30.into(), &0.into()));
 }
 
 #[test]
-fn each_file_counts_once_and_links_are_followed_only_when_named() {
-    let place = Place::on_disk();
+fn hard_links_count_once_and_links_are_followed_only_if_named() {
+    let place = TestDir::on_disk();
     file(&place, "d/one", 3);
     file(&place, "other", 5);
     fs::hard_link(place.path("d/one"), place.path("d/another")).unwrap();
@@ -166,8 +166,8 @@ fn each_file_counts_once_and_links_are_followed_only_when_named() {
 }
 
 #[test]
-fn only_the_files_with_the_most_in_memory_are_shown_unless_all_are_asked_for() {
-    let place = Place::on_disk();
+fn top_cached_files_are_shown_or_all() {
+    let place = TestDir::on_disk();
     for (name, pages) in [("d/a", 2), ("d/b", 9), ("d/.c", 5), ("d/e\n", 7)] {
         file(&place, name, pages);
     }
@@ -177,51 +177,52 @@ fn only_the_files_with_the_most_in_memory_are_shown_unless_all_are_asked_for() {
     };
     assert_eq!(names(&["--top", "2"]), ["d/b", "d/e\n"]);
     assert_eq!(names(&["--files"]), ["d/.c", "d/a", "d/b", "d/e\n"]);
-    assert_eq!(names(&["--top", "1", "d/a"]), ["d/a", "d/b"], "named ones always");
+    assert_eq!(names(&["--top", "1", "d/a"]), ["d/a", "d/b"], "named files are always shown");
     assert!(names(&["--top", "0"]).is_empty());
     let ended = place.run(&["cache", "status", "--top", "2", "d"]).code(0);
     assert!(ended.text().contains("and 2 more files; --files shows all"), "{}", ended.text());
-    assert_eq!(ended.lines().len(), 4, "a line for each: {}", ended.text());
+    assert_eq!(ended.lines().len(), 4, "one line each: {}", ended.text());
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_told_and_the_rest_goes_on() {
-    let place = Place::on_disk();
+fn failures_are_reported_and_other_files_processed() {
+    let place = TestDir::on_disk();
     file(&place, "file", 3);
     rustix::fs::mkfifoat(rustix::fs::CWD, place.path("pipe"), rustix::fs::Mode::RUSR).unwrap();
     for what in ["status", "warm", "evict"] {
-        let ended = place.run(&["cache", what, "nowhere", "pipe", "file"]).code(1).tells(&[
-            "nowhere: No such file",
-            "pipe is no file and no directory",
-            "2 paths left out",
-        ]);
+        let ended =
+            place.run(&["cache", what, "nowhere", "pipe", "file"]).code(1).stderr_contains(&[
+                "nowhere: No such file",
+                "pipe is not a file or directory",
+                "skipped 2 paths",
+            ]);
         assert!(ended.text().contains("1 file"), "{}", ended.text());
     }
-    place.run(&["cache", "status"]).code(2).tells(&["PATH"]);
+    place.run(&["cache", "status"]).code(2).stderr_contains(&["PATH"]);
 }
 
 #[test]
-fn files_of_others_are_brought_in_and_dropped_though_nobody_tells() {
+fn warm_and_evict_work_on_files_of_other_users() {
     if !rustix::process::geteuid().is_root() {
-        return haul_test_image::skip("only root can become somebody else");
+        return haul_testing::skip("requires root");
     }
-    // The program and the file must be within the reach of everybody.
-    let place = Place::new();
+    // The program and the file must be accessible to the other user.
+    let place = TestDir::new();
     fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).unwrap();
     let program = place.path("haul");
     fs::copy(env!("CARGO_BIN_EXE_haul"), &program).unwrap();
     file(&place, "file", 50);
-    let somebody = |what: &str| {
+    let as_other_user = |what: &str| {
         let mut command = Command::new(&program);
         command.args(["cache", what, "file"]).current_dir(place.path(".")).uid(65534).gid(65534);
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
-    let (code, said) = somebody("evict");
-    assert!(code == Some(0) && said.contains("are of others"), "{said}");
-    let stayed = resident_pages(&place.path("file"));
-    let (code, said) = somebody("warm");
-    assert!(code == Some(0) && said.contains("not told of"), "{said}");
-    assert_eq!(resident_pages(&place.path("file")), 50, "it had {stayed}");
-    assert_eq!(somebody("status").0, Some(1), "there is nothing to show");
+    let (code, stdout) = as_other_user("evict");
+    assert!(code == Some(0) && stdout.contains("in files of other users"), "{stdout}");
+    let remaining = resident_pages(&place.path("file"));
+    let (code, stdout) = as_other_user("warm");
+    assert!(code == Some(0) && stdout.contains("in files of other users"), "{stdout}");
+    assert_eq!(resident_pages(&place.path("file")), 50, "{remaining} before");
+    assert_eq!(as_other_user("status").0, Some(1), "residency is not reported");
 }

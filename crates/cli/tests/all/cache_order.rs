@@ -1,4 +1,4 @@
-//! The order in which `haul cache warm` reads, by the way of the arm of a simulated spinning disk.
+//! The order of reads of `haul cache warm`, by the seek distance of a simulated rotational disk.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use haul_disk_sim::{Options, Parameters, SpinningDisk};
 
-use crate::helper::{Place, noise};
+use crate::helper::{TestDir, noise};
 
 const FILES: usize = 200;
 const FILE_BYTES: usize = 64 << 10;
 
-/// Files named and numbered in one order, and written in another, so that they lie in that.
+/// Creates files whose order on disk differs from that of their names.
 fn scattered(dir: &Path) -> Vec<PathBuf> {
     let paths: Vec<_> = (0..FILES).map(|number| dir.join(format!("{number:03}"))).collect();
     for path in &paths {
         File::create_new(path).unwrap();
     }
     for step in 0..FILES {
-        // 77 and 200 have no common divisor: each comes once.
+        // 77 and 200 are coprime: each number occurs once.
         let number = step * 77 % FILES;
         let mut file = File::options().write(true).open(&paths[number]).unwrap();
         file.write_all(&noise(number as u64, FILE_BYTES)).unwrap();
@@ -28,20 +28,20 @@ fn scattered(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn warming_a_spinning_disk_moves_its_arm_once_across_the_files() {
+fn warm_reads_a_rotational_disk_in_one_sweep() {
     let mut options = Options::new(Parameters::travelstar_7k320(), 128 << 20);
     options.time_scale = 0.0;
     let disk = match SpinningDisk::start(&options) {
         Ok(disk) => disk,
-        Err(why) => return haul_test_image::skip(&why),
+        Err(why) => return haul_testing::skip(&why),
     };
-    disk.make("ext4", &["-q", "-F"]).unwrap();
+    disk.mkfs("ext4", &["-q", "-F"]).unwrap();
     let mounted = disk.mount("ext4", "").unwrap();
-    // The mount is nowhere but in this process.
+    // The mount exists only in the mount namespace of this process.
     let dir = mounted.path().to_string_lossy().replace("self", &std::process::id().to_string());
     let paths = scattered(Path::new(&dir));
 
-    let place = Place::new();
+    let place = TestDir::new();
     let way = |read: &dyn Fn()| {
         place.run(&["cache", "evict", "--sync", &dir]).code(0);
         let before = disk.counters();
@@ -55,12 +55,9 @@ fn warming_a_spinning_disk_moves_its_arm_once_across_the_files() {
     let warmed = way(&|| drop(place.run(&["cache", "warm", &dir]).code(0)));
     let as_solid =
         way(&|| drop(place.run(&["cache", "warm", "--disk-kind", "solid", &dir]).code(0)));
-    println!("sectors moved across when called solid: {as_solid}");
-    assert!(
-        warmed * 4 < as_solid,
-        "{warmed} sectors moved across, against {as_solid} called solid"
-    );
-    println!("sectors moved across: {by_name} by name, {warmed} warmed");
-    // The journal's place and the inodes are on the way, too, and not always as often.
-    assert!(warmed * 4 < by_name, "{warmed} sectors moved across, against {by_name} by name");
+    println!("seek distance with --disk-kind solid: {as_solid} sectors");
+    assert!(warmed * 4 < as_solid, "seek distance {warmed}, with --disk-kind solid {as_solid}");
+    println!("seek distance: {by_name} by name, {warmed} warmed");
+    // Journal and inodes are visited, too, a varying number of times.
+    assert!(warmed * 4 < by_name, "seek distance {warmed}, by name {by_name}");
 }

@@ -1,4 +1,4 @@
-//! `haul dups` and what it does about what it found.
+//! `haul dups` and its subcommands.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,11 +8,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::helper::{Ended, Place};
+use crate::helper::{Finished, TestDir};
 
-/// Two groups: three files in two directories, of which one is a hard link, and two longer ones.
-fn place() -> Place {
-    let place = Place::new();
+/// Creates two groups: three files in two directories, one of them a hard link, and two longer
+/// ones.
+fn place() -> TestDir {
+    let place = TestDir::new();
     for (name, text) in [("a/1", "short"), ("b/2", "short"), ("a/x", "longer"), ("b/y", "longer")] {
         place.write(name, text);
     }
@@ -21,19 +22,20 @@ fn place() -> Place {
     place
 }
 
-/// The names below the place, in the order of the report, a blank line after each group.
-fn names(place: &Place, ended: &Ended) -> Vec<String> {
+/// Returns the names of a report relative to the test directory, with a blank line after each
+/// group.
+fn names(place: &TestDir, ended: &Finished) -> Vec<String> {
     let root = format!("{}/", place.path("").canonicalize().unwrap().display());
     ended.lines().iter().map(|line| line.replace(&root, "")).collect()
 }
 
-fn dups(place: &Place, arguments: &[&str]) -> Vec<String> {
+fn dups(place: &TestDir, arguments: &[&str]) -> Vec<String> {
     let arguments = [&["dups", "-f", "fdupes"], arguments].concat();
     names(place, &place.run(&arguments).code(0))
 }
 
 #[test]
-fn groups_come_longest_first_in_the_format_of_fclones() {
+fn report_has_the_format_of_fclones_longest_group_first() {
     let place = place();
     let text = place.run(&["dups", "b", "a"]).code(0);
     let lines: Vec<_> = names(&place, &text);
@@ -49,7 +51,7 @@ fn groups_come_longest_first_in_the_format_of_fclones() {
 }
 
 #[test]
-fn options_say_which_files_are_looked_at() {
+fn filters_select_the_files_to_compare() {
     let place = place();
     place.write("a/.hidden", "hidden!");
     place.write("b/z.log", "hidden!");
@@ -92,8 +94,8 @@ fn options_say_which_files_are_looked_at() {
 }
 
 #[test]
-fn paths_come_from_stdin_too_by_lines_or_zero_bytes() {
-    let place = Place::new();
+fn paths_are_read_from_stdin_by_line_or_nul() {
+    let place = TestDir::new();
     place.write("a\nb", "x");
     place.write("c", "x");
     place.write("d", "x");
@@ -107,24 +109,24 @@ fn paths_come_from_stdin_too_by_lines_or_zero_bytes() {
 }
 
 #[test]
-fn any_name_comes_through_every_format_that_is_read_again() {
+fn any_name_round_trips_through_parsed_formats() {
     for format in ["default", "json"] {
-        let place = Place::new();
+        let place = TestDir::new();
         for name in [&b"plain"[..], b"new\nline", b"\xff\xfe", b"q'\"\\,", b"tab\t \x1b[31m"] {
             place.write(OsString::from_vec(name.to_vec()), "content");
         }
         let report = place.run(&["dups", "-f", format]).code(0);
-        assert!(!report.stdout().contains(&0x1b), "nothing speaks to the terminal");
+        assert!(!report.stdout().contains(&0x1b), "control characters are escaped");
         place
             .run_with(&["dups", "remove"], report.stdout())
             .code(0)
-            .tells(&["4 files (28 B) removed"]);
+            .stderr_contains(&["removed 4 files (28 B)"]);
         assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 1);
     }
 }
 
 #[test]
-fn json_says_who_each_file_is_and_what_was_looked_at() {
+fn json_report_has_file_identities_and_statistics() {
     let place = place();
     let json: Value =
         serde_json::from_slice(place.run(&["dups", "-f", "json"]).code(0).stdout()).unwrap();
@@ -141,21 +143,24 @@ fn json_says_who_each_file_is_and_what_was_looked_at() {
 }
 
 #[test]
-fn a_report_goes_to_a_file_and_comes_from_one() {
+fn report_is_written_to_and_read_from_a_file() {
     let place = place();
     let ended = place.run(&["dups", "-o", "report"]).code(0);
     assert_eq!((ended.text(), ended.stderr()), ("", String::new()));
     place.run(&["dups", "link", "report", "--dry-run", "-o", "script"]).code(0);
     let script = fs::read_to_string(place.path("script")).unwrap();
     assert_eq!(script.lines().filter(|line| line.starts_with("ln -f ")).count(), 2);
-    place.run(&["dups", "link", "report"]).code(0).tells(&["2 files (11 B) replaced by links"]);
+    place
+        .run(&["dups", "link", "report"])
+        .code(0)
+        .stderr_contains(&["replaced 2 files (11 B) with links"]);
     let inode = |name: &str| fs::metadata(place.path(name)).unwrap().ino();
     assert_eq!((inode("a/1"), inode("a/x")), (inode("b/2"), inode("b/y")));
-    assert!(dups(&place, &["a", "b"]).is_empty(), "one file counts once");
+    assert!(dups(&place, &["a", "b"]).is_empty(), "hard links are one replica");
 }
 
 #[test]
-fn the_first_path_stays_unless_priorities_or_roots_say_otherwise() {
+fn first_path_is_kept_unless_options_select_otherwise() {
     for (arguments, gone) in [
         (&[][..], ["b/2", "b/y"]),
         (&["--priority", "bottom"], ["b/2", "b/y"]),
@@ -175,52 +180,63 @@ fn the_first_path_stays_unless_priorities_or_roots_say_otherwise() {
 }
 
 #[test]
-fn a_command_takes_over_what_the_search_was_told() {
+fn subcommand_inherits_options_of_the_search() {
     let place = place();
     place.write("c/3", "short");
     let report = place.run(&["dups", "-n", "2"]).code(0);
-    place.run_with(&["dups", "remove"], report.stdout()).code(0).tells(&["1 file (5 B) removed"]);
+    place
+        .run_with(&["dups", "remove"], report.stdout())
+        .code(0)
+        .stderr_contains(&["removed 1 file (5 B)"]);
     let report = place.run(&["dups", "-I", "b", "a"]).code(0);
-    place.run_with(&["dups", "remove"], report.stdout()).code(0).tells(&["3 files"]);
+    place.run_with(&["dups", "remove"], report.stdout()).code(0).stderr_contains(&["3 files"]);
     assert!(place.path("b/2").exists() && !place.path("a/1").exists());
-    assert!(!place.path("a/link").exists(), "what is below one path goes together");
+    assert!(!place.path("a/link").exists(), "files below one path are one replica");
 }
 
 #[test]
-fn what_changed_since_the_report_is_left_and_told() {
+fn files_changed_since_the_report_are_skipped() {
     let place = place();
     let report = place.run(&["dups", "-f", "json"]).code(0);
     fs::write(place.path("b/2"), "SHORT").unwrap();
     let ended = place.run_with(&["dups", "remove"], report.stdout()).code(1);
-    let ended = ended.tells(&["b/2 is left as it is", "changed", "1 file (6 B) removed, 1 left"]);
+    let ended = ended.stderr_contains(&["/b/2: ", "changed", "removed 1 file (6 B), skipped 1"]);
     assert!(!ended.stderr().contains("b/y"));
     assert_eq!(fs::read(place.path("b/2")).unwrap(), b"SHORT");
     let report = String::from_utf8(report.stdout().to_vec()).unwrap();
     let old = ["dups", "remove", "--modified-before", "2001-01-01"];
-    place.run_with(&old, report.as_bytes()).code(1).tells(&["modified later than 2001-01-01"]);
+    place
+        .run_with(&old, report.as_bytes())
+        .code(1)
+        .stderr_contains(&["modified later than 2001-01-01"]);
     place
         .run_with(&["dups", "remove", "-m", "soon"], report.as_bytes())
         .code(2)
-        .tells(&["no moment"]);
+        .stderr_contains(&["invalid time"]);
 }
 
 #[test]
-fn nothing_is_done_by_a_report_that_is_not_whole() {
+fn incomplete_reports_are_refused() {
     let place = place();
     let report = place.run(&["dups"]).code(0);
     let cut = &report.stdout()[..report.stdout().len() - 12];
-    for (report, why) in [(cut, "line"), (b"", "it is empty"), (b"/a\n/b\n\n", "neither format")] {
+    for (report, reason) in
+        [(cut, "line"), (b"", "empty input"), (b"/a\n/b\n\n", "unsupported format")]
+    {
         let ended = place.run_with(&["dups", "remove"], report).code(3);
-        ended.tells(&["nothing is done", why, "haul dups PATH"]);
+        ended.stderr_contains(&["nothing was changed", reason, "haul dups PATH"]);
     }
-    place.run(&["dups", "remove", "nowhere"]).code(3).tells(&["cannot open nowhere"]);
+    place.run(&["dups", "remove", "nowhere"]).code(3).stderr_contains(&["cannot open nowhere"]);
     assert_eq!(dups(&place, &[]).len(), 7);
     let foreign = b"# Report by x 1\n# Timestamp: 2026-11-21 15:42:04.143 +0000\n# Command: x .\n";
-    place.run_with(&["dups", "remove"], foreign).code(2).tells(&["cannot understand the command"]);
+    place
+        .run_with(&["dups", "remove"], foreign)
+        .code(2)
+        .stderr_contains(&["cannot parse the search command"]);
 }
 
 #[test]
-fn links_of_either_kind_and_moves_keep_every_content() {
+fn links_and_moves_preserve_content() {
     let place = place();
     let report = place.run(&["dups", "b", "a", "-H"]).code(0);
     let report = report.stdout();
@@ -239,7 +255,7 @@ fn links_of_either_kind_and_moves_keep_every_content() {
 }
 
 #[test]
-fn whole_directories_are_found_and_touched_by_nothing() {
+fn duplicate_directories_are_found_and_not_modified() {
     let place = place();
     for name in ["c/1", "c/sub/.x", "d/1", "d/sub/.x", "d/sub/empty", "c/sub/empty"] {
         place.write(name, if name.ends_with("empty") { "" } else { "same" });
@@ -247,23 +263,23 @@ fn whole_directories_are_found_and_touched_by_nothing() {
     assert_eq!(dups(&place, &["--dirs"]), ["c", "d", ""]);
     let report = place.run(&["dups", "--dirs"]).code(0);
     let ended = place.run_with(&["dups", "remove"], report.stdout()).code(1);
-    ended.tells(&["no regular file", "0 files"]);
+    ended.stderr_contains(&["not a regular file", "0 files"]);
     place.run(&["dups", "--dirs", "--name", "x"]).code(2);
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_found() {
+fn unreadable_files_are_reported_and_the_rest_compared() {
     let place = place();
     let shut = place.write("b/shut", "longer");
     fs::set_permissions(&shut, fs::Permissions::from_mode(0o000)).unwrap();
     let is_root = fs::read(&shut).is_ok();
-    let ended = place.run(&["dups", "a", "b", "nowhere"]).code(1).tells(&["nowhere"]);
+    let ended = place.run(&["dups", "a", "b", "nowhere"]).code(1).stderr_contains(&["nowhere"]);
     assert!(is_root || ended.stderr().contains("b/shut"));
     assert!(ended.text().contains("a/x") && ended.text().contains("b/2"));
 }
 
 #[test]
-fn kept_digests_make_no_difference_to_the_report() {
+fn digest_cache_does_not_change_the_report() {
     let place = place();
     let groups = |arguments: &[&str]| {
         let ended = place.run(&[&["dups", "a", "b"], arguments].concat()).code(0);
@@ -279,7 +295,10 @@ fn kept_digests_make_no_difference_to_the_report() {
         assert_eq!(groups(&["--cache=digests"]), plain);
     }
     fs::write(place.path("digests"), "damaged").unwrap();
-    place.run(&["dups", "a", "b", "--cache=digests"]).code(1).tells(&["digests is damaged"]);
+    place
+        .run(&["dups", "a", "b", "--cache=digests"])
+        .code(1)
+        .stderr_contains(&["cannot use the digest cache digests"]);
     let home = place.path("home");
     let mut command = place.command(&["dups", "a", "--cache"]);
     command.env("XDG_CACHE_HOME", &home).output().unwrap();
@@ -287,27 +306,31 @@ fn kept_digests_make_no_difference_to_the_report() {
 }
 
 #[test]
-fn a_command_transforms_files_before_they_are_compared() {
-    let place = Place::new();
+fn transformed_content_is_compared() {
+    let place = TestDir::new();
     place.write("a", "Hello");
     place.write("b", "HELLO");
     place.write("c", "hello!");
     assert_eq!(dups(&place, &["--transform", "tr A-Z a-z"]), ["a", "b", ""]);
     let report = place.run(&["dups", "--transform", "tr A-Z a-z"]).code(0);
-    place.run_with(&["dups", "remove"], report.stdout()).code(0).tells(&["1 file (5 B) removed"]);
+    place
+        .run_with(&["dups", "remove"], report.stdout())
+        .code(0)
+        .stderr_contains(&["removed 1 file (5 B)"]);
     place
         .run(&["dups", "--transform", "false"])
         .code(1)
-        .tells(&["cannot transform", "exit status: 1"]);
-    place.run(&["dups", "--transform", "'open"]).code(2).tells(&["quote"]);
+        .stderr_contains(&["cannot transform", "exit status: 1"]);
+    place.run(&["dups", "--transform", "'open"]).code(2).stderr_contains(&["quote"]);
 }
 
 #[test]
-fn a_disk_is_of_the_kind_it_is_told_to_be() {
-    let place = Place::new();
+fn disk_kind_option_overrides_detection() {
+    let place = TestDir::new();
     let mut bytes = vec![7; 500_000];
     place.write("a", &bytes);
-    // Between the samples a solid disk is asked for; a rotating one is asked for all.
+    // The first difference is between the samples of a non-rotational disk; on a rotational one,
+    // everything is read.
     bytes[100_000] = 8;
     place.write("b", &bytes);
     let kind = |kind| dups(&place, &["--skip-content-hash", "--disk-kind", kind]);
@@ -317,7 +340,7 @@ fn a_disk_is_of_the_kind_it_is_told_to_be() {
 }
 
 #[test]
-fn mistakes_in_patterns_and_options_exit_2() {
+fn invalid_patterns_and_options_exit_2() {
     let place = place();
     for arguments in [
         &["--name", "(", "-x"][..],

@@ -1,24 +1,24 @@
-//! Which files `haul dups` looks at, and which its commands leave alone: lengths, times, places.
+//! Filters of `haul dups` and its subcommands: lengths, times and paths.
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, SystemTime};
 
-use crate::helper::{Ended, Place};
+use crate::helper::{Finished, TestDir};
 
-/// How many groups a search finds.
-fn groups(ended: &Ended) -> usize {
+/// Counts the groups of a report.
+fn groups(ended: &Finished) -> usize {
     ended.lines().iter().filter(|line| line.is_empty()).count()
 }
 
-fn search(place: &Place, arguments: &[&str]) -> Ended {
+fn search(place: &TestDir, arguments: &[&str]) -> Finished {
     place.run(&[&["dups", "-f", "fdupes"], arguments].concat())
 }
 
 #[test]
-fn a_length_at_a_limit_is_within_it() {
-    let place = Place::new();
+fn length_limits_are_inclusive() {
+    let place = TestDir::new();
     for (name, bytes) in [("big", 2048), ("middle", 1024), ("small", 512)] {
         for copy in ["1", "2", "3"] {
             place.write(format!("{name}{copy}"), vec![b'x'; bytes]);
@@ -51,9 +51,9 @@ fn a_length_at_a_limit_is_within_it() {
 }
 
 #[test]
-fn each_length_from_nothing_on_goes_when_it_is_asked_for_and_never_else() {
+fn files_are_removed_from_the_minimum_length_on() {
     for min in 0..=4_usize {
-        let place = Place::new();
+        let place = TestDir::new();
         for bytes in 0..=4 {
             for name in ["a", "b"] {
                 place.write(format!("{name}/{bytes}"), vec![0; bytes]);
@@ -69,7 +69,7 @@ fn each_length_from_nothing_on_goes_when_it_is_asked_for_and_never_else() {
 }
 
 #[test]
-fn a_group_is_left_when_a_file_in_it_was_changed_after_the_moment_and_not_at_it() {
+fn modified_before_is_inclusive() {
     let moment = SystemTime::UNIX_EPOCH + Duration::from_secs(1_078_071_702);
     for (later, is_left) in [
         (Duration::ZERO, false),
@@ -77,7 +77,7 @@ fn a_group_is_left_when_a_file_in_it_was_changed_after_the_moment_and_not_at_it(
         (Duration::from_millis(999), true),
         (Duration::from_secs(2), true),
     ] {
-        let place = Place::new();
+        let place = TestDir::new();
         for (name, when) in [("a", moment - Duration::from_secs(9)), ("b", moment + later)] {
             let file = File::options().write(true).open(place.write(name, "xxx")).unwrap();
             file.set_times(FileTimes::new().set_modified(when)).unwrap();
@@ -91,8 +91,8 @@ fn a_group_is_left_when_a_file_in_it_was_changed_after_the_moment_and_not_at_it(
 }
 
 #[test]
-fn nothing_on_stdin_is_no_search_of_the_current_directory() {
-    let place = Place::new();
+fn empty_stdin_does_not_search_the_current_directory() {
+    let place = TestDir::new();
     place.write("a", "1234");
     place.write("b", "1234");
     for arguments in [&["--stdin"][..], &["--stdin", "-0"], &["--stdin", "--dirs"]] {
@@ -102,8 +102,8 @@ fn nothing_on_stdin_is_no_search_of_the_current_directory() {
 }
 
 #[test]
-fn a_path_may_begin_with_a_dash() {
-    let place = Place::new();
+fn path_may_begin_with_a_dash() {
+    let place = TestDir::new();
     place.write("-look-in-here/a", "1234");
     place.write("-look-in-here/b", "1234");
     for arguments in [&["--", "-look-in-here"][..], &["./-look-in-here"]] {
@@ -111,28 +111,31 @@ fn a_path_may_begin_with_a_dash() {
         assert_eq!((groups(&found), found.lines().len()), (1, 3));
     }
     let report = place.run(&["dups", "--", "-look-in-here"]).code(0);
-    place.run_with(&["dups", "remove"], report.stdout()).code(0).tells(&["1 file (4 B) removed"]);
+    place
+        .run_with(&["dups", "remove"], report.stdout())
+        .code(0)
+        .stderr_contains(&["removed 1 file (4 B)"]);
 }
 
 #[test]
-fn links_that_lead_nowhere_are_told_when_they_are_named() {
-    let place = Place::new();
+fn dangling_links_are_reported_if_named() {
+    let place = TestDir::new();
     place.write("d/a", "xxx");
     place.write("d/b", "xxx");
     for name in ["link_a", "d/link_b"] {
         symlink("nowhere", place.path(name)).unwrap();
     }
-    search(&place, &["link_a", "d/link_b"]).code(1).tells(&["link_a", "link_b"]);
-    let found = search(&place, &["link_a", "d"]).code(1).tells(&["link_a"]);
-    assert_eq!(groups(&found), 1, "the rest is found");
+    search(&place, &["link_a", "d/link_b"]).code(1).stderr_contains(&["link_a", "link_b"]);
+    let found = search(&place, &["link_a", "d"]).code(1).stderr_contains(&["link_a"]);
+    assert_eq!(groups(&found), 1, "the others are found");
     for options in [&["d"][..], &["-S", "d"]] {
         assert_eq!(groups(&search(&place, options).code(0)), 1, "{options:?}");
     }
 }
 
 #[test]
-fn a_hidden_directory_that_is_named_is_searched() {
-    let place = Place::new();
+fn named_hidden_directory_is_searched() {
+    let place = TestDir::new();
     for name in [".a/1", ".a/2", ".b/1", ".1"] {
         place.write(name, "xxx");
     }
@@ -146,7 +149,7 @@ fn a_hidden_directory_that_is_named_is_searched() {
 }
 
 #[test]
-fn what_comes_first_stays_however_deep_it_is() {
+fn first_path_is_kept_at_any_depth() {
     for (roots, stays, goes) in [
         (&["a", "b"][..], "a", "b"),
         (&["b", "a"], "b", "a"),
@@ -155,7 +158,7 @@ fn what_comes_first_stays_however_deep_it_is() {
         (&["d/e/f/a", "a"], "d/e/f/a", "a"),
         (&["d"], "d/a", "d/e/f/a"),
     ] {
-        let place = Place::new();
+        let place = TestDir::new();
         for name in [stays, goes] {
             place.write(name, vec![0; 1000]);
         }
@@ -166,19 +169,19 @@ fn what_comes_first_stays_however_deep_it_is() {
 }
 
 #[test]
-fn in_a_directory_nobody_may_write_to_nothing_is_done_and_all_is_told() {
-    const NOBODY: u32 = 65_534;
-    let place = Place::new();
+fn nothing_changes_in_an_unwritable_directory() {
+    const UNPRIVILEGED: u32 = 65_534;
+    let place = TestDir::new();
     let is_root = rustix::process::geteuid().is_root();
     for name in ["shut/a", "shut/b"] {
         let path = place.write(name, "xxx");
         if is_root {
-            chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(&path, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
         }
     }
     let shut = place.path("shut");
     if is_root {
-        chown(&shut, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(&shut, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
         fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     }
     fs::set_permissions(&shut, fs::Permissions::from_mode(0o555)).unwrap();
@@ -188,12 +191,12 @@ fn in_a_directory_nobody_may_write_to_nothing_is_done_and_all_is_told() {
         let mut command = place.command(&["dups", action]);
         command.stdin(report);
         if is_root {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         }
         let output = match command.output() {
             Ok(output) => output,
-            // The program may lie where nobody else may look.
-            Err(error) => return haul_test_image::skip(&error.to_string()),
+            // The program may be in a directory not accessible to the other user.
+            Err(error) => return haul_testing::skip(&error.to_string()),
         };
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{action}: {stderr}");
@@ -201,13 +204,13 @@ fn in_a_directory_nobody_may_write_to_nothing_is_done_and_all_is_told() {
         let [a, b] =
             ["shut/a", "shut/b"].map(|name| fs::symlink_metadata(place.path(name)).unwrap());
         assert!(a.is_file() && b.is_file() && a.ino() != b.ino(), "{action}");
-        assert_eq!(fs::read_dir(&shut).unwrap().count(), 2, "{action} leaves something behind");
+        assert_eq!(fs::read_dir(&shut).unwrap().count(), 2, "{action} left a file behind");
     }
     fs::set_permissions(&shut, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
-fn a_symbolic_link_leads_to_what_stays_however_the_paths_were_written() {
+fn symbolic_link_refers_to_the_kept_file_for_any_path_form() {
     for (stays, goes) in [
         ("a", "b"),
         ("./a", "b"),
@@ -217,7 +220,7 @@ fn a_symbolic_link_leads_to_what_stays_however_the_paths_were_written() {
         ("sub/./a", "other/../other/b"),
         ("sub//deep/../a", "sub/deep/b"),
     ] {
-        let place = Place::new();
+        let place = TestDir::new();
         for dir in ["sub/deep", "other"] {
             fs::create_dir_all(place.path(dir)).unwrap();
         }

@@ -1,4 +1,4 @@
-//! `haul files`: how it starts, logs and ends.
+//! `haul files`: start, logging and shutdown.
 
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,19 +6,19 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
-use crate::helper::{Place, noise};
+use crate::helper::{TestDir, noise};
 
-/// A running server. Killed when it is dropped.
+/// A running server, killed on drop.
 struct Files {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// Nothing, where the test has the other end of it.
+    /// `None` if the test holds the other end of the pipe.
     stderr: BufReader<Box<dyn Read>>,
     line: String,
 }
 
 impl Files {
-    fn start(place: &Place, options: &[&str]) -> Self {
+    fn start(place: &TestDir, options: &[&str]) -> Self {
         let arguments = [&["files", "www", "--listen", "127.0.0.1:0"], options].concat();
         Self::start_by(place.command(&arguments).stderr(Stdio::piped()))
     }
@@ -36,7 +36,7 @@ impl Files {
         Self { child, stdout, stderr, line }
     }
 
-    /// The address behind `what` in the line.
+    /// Returns the address after `what` in the first line.
     fn address(&self, what: &str) -> &str {
         let (_, rest) = self.line.split_once(&format!("{what} on http://")).unwrap();
         rest.split([',', '\n']).next().unwrap()
@@ -54,11 +54,11 @@ impl Files {
         answer
     }
 
-    /// Waits until it says this on stderr, where it may have told of a low limit before.
-    fn until_said(&mut self, what: &str) {
-        let mut said = String::new();
-        while !said.contains(what) {
-            assert_ne!(self.stderr.read_line(&mut said).unwrap(), 0, "{said}");
+    /// Reads stderr up to a line with this text; a message about a low limit may come before.
+    fn wait_for_stderr(&mut self, text: &str) {
+        let mut stderr_text = String::new();
+        while !stderr_text.contains(text) {
+            assert_ne!(self.stderr.read_line(&mut stderr_text).unwrap(), 0, "{stderr_text}");
         }
     }
 
@@ -66,12 +66,12 @@ impl Files {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end without reading: the exit code.
+    /// Waits for the exit without reading output; returns the exit code.
     fn end(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    /// Waits for the end: the exit code, and what was still said on stdout and stderr.
+    /// Waits for the exit; returns the exit code, and the rest of stdout and stderr.
     fn wait(mut self) -> (Option<i32>, String, String) {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         self.stdout.read_to_string(&mut stdout).unwrap();
@@ -82,15 +82,15 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
 #[test]
-fn the_line_tells_the_addresses_and_both_signals_end_it_well() {
-    let place = Place::new();
+fn first_line_has_the_addresses_and_both_signals_stop_it() {
+    let place = TestDir::new();
     place.write("www/a.txt", "hello");
     for signal in [Signal::TERM, Signal::INT] {
         let files = Files::start(&place, &["--admin", "127.0.0.1:0"]);
@@ -110,8 +110,8 @@ fn the_line_tells_the_addresses_and_both_signals_end_it_well() {
 }
 
 #[test]
-fn an_answer_under_way_is_finished_and_a_second_signal_ends_at_once() {
-    let place = Place::on_disk();
+fn response_in_progress_is_finished_and_a_second_signal_exits() {
+    let place = TestDir::on_disk();
     let big = noise(1, 40 << 20);
     place.write("www/big", &big);
     let mut files = Files::start(&place, &[]);
@@ -119,7 +119,7 @@ fn an_answer_under_way_is_finished_and_a_second_signal_ends_at_once() {
     let mut first = [0; 100];
     begun.read_exact(&mut first).unwrap();
     files.signal(Signal::TERM);
-    files.until_said("finishing the answers under way");
+    files.wait_for_stderr("finishing responses in progress");
     let mut answer = first.to_vec();
     begun.read_to_end(&mut answer).unwrap();
     assert!(answer.ends_with(&big));
@@ -127,17 +127,17 @@ fn an_answer_under_way_is_finished_and_a_second_signal_ends_at_once() {
 
     let mut files = Files::start(&place, &[]);
     let mut stuck = files.begin("files", "/big");
-    // Under way, or there would be nothing to finish.
+    // In progress, so that the server has something to finish.
     stuck.read_exact(&mut first).unwrap();
     files.signal(Signal::TERM);
-    files.until_said("finishing the answers under way");
+    files.wait_for_stderr("finishing responses in progress");
     files.signal(Signal::TERM);
     assert_eq!(files.wait().0, Some(143));
 }
 
 #[test]
-fn the_access_log_goes_to_files_or_to_stdout() {
-    let place = Place::new();
+fn access_log_is_written_to_files_or_stdout() {
+    let place = TestDir::new();
     place.write("www/a", "hello");
     let files = Files::start(&place, &["--access-log", "log", "--log-format", "combined"]);
     files.get("files", "/a");
@@ -159,7 +159,7 @@ fn the_access_log_goes_to_files_or_to_stdout() {
 
 #[test]
 fn options_reach_the_server() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("www/.hidden", "hidden");
     place.write("www/a", "plain");
     place.write("www/a.gz", "gzip");
@@ -176,33 +176,45 @@ fn options_reach_the_server() {
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_told_with_what_to_do() {
-    let place = Place::new();
+fn failures_to_start_are_reported_with_advice() {
+    let place = TestDir::new();
     place.write("www/a", "a");
     place.write("file", "a");
     for public in [["--listen", "0.0.0.0:0"], ["--admin", "[::]:0"]] {
         let run = place.run(&[&["files", "www"], &public[..]].concat()).code(3);
-        run.tells(&["can be reached by others", "--public allows it"]);
+        run.stderr_contains(&["other machines can reach it", "--public"]);
     }
-    place.run(&["files", "nowhere", "--listen", "127.0.0.1:0"]).code(3).tells(&["nowhere"]);
-    place.run(&["files", "file", "--listen", "127.0.0.1:0"]).code(3).tells(&["Not a directory"]);
+    place
+        .run(&["files", "nowhere", "--listen", "127.0.0.1:0"])
+        .code(3)
+        .stderr_contains(&["nowhere"]);
+    place
+        .run(&["files", "file", "--listen", "127.0.0.1:0"])
+        .code(3)
+        .stderr_contains(&["Not a directory"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    place.run(&["files", "www", "--listen", &address]).code(3).tells(&[&address, "in use"]);
-    place.run(&["files", "www", "--disk-threads", "0"]).code(2).tells(&["disk threads"]);
-    place.run(&["files", "www", "--listen", "8080"]).code(2).tells(&["127.0.0.1:8080"]);
-    place.run(&["files", "www", "--cache-control", "a\nb"]).code(2).tells(&["Cache-Control"]);
+    place
+        .run(&["files", "www", "--listen", &address])
+        .code(3)
+        .stderr_contains(&[&address, "in use"]);
+    place.run(&["files", "www", "--disk-threads", "0"]).code(2).stderr_contains(&["disk threads"]);
+    place.run(&["files", "www", "--listen", "8080"]).code(2).stderr_contains(&["127.0.0.1:8080"]);
+    place
+        .run(&["files", "www", "--cache-control", "a\nb"])
+        .code(2)
+        .stderr_contains(&["Cache-Control"]);
 }
 
-/// Lets a server open no more files than so many, from now on.
+/// Limits the descriptors of a running server.
 fn limit(files: &Files, descriptors: u64) {
     let limit = Rlimit { current: Some(descriptors), maximum: Some(descriptors) };
     prlimit(Some(Pid::from_child(&files.child)), Resource::Nofile, limit).unwrap();
 }
 
 #[test]
-fn without_a_descriptor_left_hot_files_are_still_served() {
-    let place = Place::new();
+fn hot_files_are_served_without_free_descriptors() {
+    let place = TestDir::new();
     place.write("www/hot", "hello");
     place.write("www/long", noise(1, 100_000));
     let files = Files::start(&place, &["--valid", "0s", "--disk-threads", "1"]);
@@ -230,8 +242,8 @@ fn without_a_descriptor_left_hot_files_are_still_served() {
 }
 
 #[test]
-fn there_are_no_more_connections_than_descriptors_and_that_is_told() {
-    let place = Place::new();
+fn connections_are_limited_by_descriptors() {
+    let place = TestDir::new();
     place.write("www/a", "a");
     let program = place.command(&["files"]).get_program().to_owned();
     let mut shell = Command::new("sh");
@@ -239,11 +251,12 @@ fn there_are_no_more_connections_than_descriptors_and_that_is_told() {
     shell.args(["files", "www", "--listen", "127.0.0.1:0", "--threads", "1"]);
     shell.current_dir(place.path(".")).stderr(Stdio::piped());
     let mut files = Files::start_by(&mut shell);
-    let mut said = String::new();
-    files.stderr.read_line(&mut said).unwrap();
-    // 200, less twice 25 files, less 64 + 8 + 4 * 4 for the rest; each connection may need three.
-    let told = "may open 200 files (ulimit -Hn): it takes 20 connections at once, and keeps 25";
-    assert!(said.contains(told), "{said}");
+    let mut stderr_text = String::new();
+    files.stderr.read_line(&mut stderr_text).unwrap();
+    // 200 less 2 * 25 for files and 64 + 8 + 4 * 4 for the rest; each connection may take three.
+    let expected =
+        "limit of 200 open files (ulimit -Hn): accepting at most 20 connections, keeping 25";
+    assert!(stderr_text.contains(expected), "{stderr_text}");
     let all: Vec<_> = (0..150).map(|_| files.begin("files", "/a")).collect();
     for mut stream in all {
         let mut answer = Vec::new();
@@ -252,7 +265,7 @@ fn there_are_no_more_connections_than_descriptors_and_that_is_told() {
     }
 }
 
-/// Has it log more lines than a pipe holds.
+/// Makes the server log more lines than fit into a pipe.
 fn log_much(files: &Files) {
     let mut client = TcpStream::connect(files.address("files")).unwrap();
     for _ in 0..100 {
@@ -269,43 +282,43 @@ fn log_much(files: &Files) {
 }
 
 #[test]
-fn a_stdout_that_nobody_reads_does_not_keep_it_from_ending() {
-    let place = Place::new();
+fn unread_stdout_does_not_prevent_shutdown() {
+    let place = TestDir::new();
     place.write("www/a", "a");
     let mut files = Files::start(&place, &["--access-log", "-", "--valid", "1h"]);
     log_much(&files);
     files.signal(Signal::TERM);
-    let mut said = String::new();
-    files.stderr.read_to_string(&mut said).unwrap();
-    // Only now, when it has ended, somebody reads.
-    let (code, told, _) = files.wait();
-    assert_eq!(code, Some(0), "{said}");
-    let whole = told.lines().filter(|line| line.ends_with(" 1 memory")).count();
-    let (before, _) = said.split_once(" lines of the access log were dropped").unwrap();
+    let mut stderr_text = String::new();
+    files.stderr.read_to_string(&mut stderr_text).unwrap();
+    // The log is read only after the exit.
+    let (code, stdout, _) = files.wait();
+    assert_eq!(code, Some(0), "{stderr_text}");
+    let whole = stdout.lines().filter(|line| line.ends_with(" 1 memory")).count();
+    let (before, _) = stderr_text.split_once(" lines of the access log were dropped").unwrap();
     let dropped: usize = before.rsplit(' ').next().unwrap().parse().unwrap();
     assert!((1..=100).contains(&dropped) && whole + dropped >= 99, "{whole} {dropped}");
 }
 
-/// A server whose stderr is a pipe that is full, and the end of it that nobody reads.
-fn without_room_on_stderr(place: &Place, options: &[&str]) -> (Files, PipeReader) {
+/// Starts a server whose stderr is a full pipe that is not read.
+fn without_room_on_stderr(place: &TestDir, options: &[&str]) -> (Files, PipeReader) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let bytes = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
     writer.write_all(&vec![b'x'; bytes]).unwrap();
-    // So few connections that there is nothing to tell at the start.
+    // With so few connections nothing is printed at the start.
     let few = ["files", "www", "--listen", "127.0.0.1:0", "--connections", "10"];
     let mut command = place.command(&[&few[..], options].concat());
     (Files::start_by(command.stderr(writer)), reader)
 }
 
 #[test]
-fn a_stderr_that_nobody_reads_keeps_no_signal_from_being_heard() {
-    let place = Place::on_disk();
+fn unread_stderr_does_not_block_signals() {
+    let place = TestDir::on_disk();
     place.write("www/a", "a");
     place.write("www/big", noise(1, 40 << 20));
     let (files, _unread) = without_room_on_stderr(&place, &["--access-log", "-", "--valid", "1h"]);
     log_much(&files);
     files.signal(Signal::TERM);
-    assert_eq!(files.end(), Some(0), "what was lost of the log cannot be told, either");
+    assert_eq!(files.end(), Some(0), "dropped lines cannot be reported");
 
     let (files, _unread) = without_room_on_stderr(&place, &["--admin", "127.0.0.1:0"]);
     let mut stuck = files.begin("files", "/big");

@@ -1,10 +1,10 @@
 //! Help, manual pages and completions.
 
-use crate::helper::Place;
+use crate::helper::TestDir;
 
 #[test]
-fn every_command_has_its_manual_page() {
-    let place = Place::new();
+fn each_command_has_a_manual_page() {
+    let place = TestDir::new();
     std::fs::create_dir(place.path("man1")).unwrap();
     place.run(&["man", "man1"]).code(0);
     for name in [
@@ -24,12 +24,12 @@ fn every_command_has_its_manual_page() {
     }
     let page = place.run(&["man"]).code(0);
     assert!(page.text().contains(".SH EXIT CODES"));
-    place.run(&["man", "nowhere"]).code(1).tells(&["nowhere"]);
+    place.run(&["man", "nowhere"]).code(1).stderr_contains(&["nowhere"]);
 }
 
 #[test]
-fn every_shell_has_its_completions() {
-    let place = Place::new();
+fn each_shell_has_completions() {
+    let place = TestDir::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = place.run(&["completions", shell]).code(0);
         assert!(script.text().contains("skip-existing"), "{shell}");
@@ -37,8 +37,8 @@ fn every_shell_has_its_completions() {
 }
 
 #[test]
-fn help_tells_examples_and_exit_codes() {
-    let place = Place::new();
+fn help_has_examples_and_exit_codes() {
+    let place = TestDir::new();
     let help = place.run(&["--help"]).code(0);
     for words in ["Examples:", "Exit codes:", "haul serve", "haul store import"] {
         assert!(help.text().contains(words), "{}", help.text());

@@ -1,23 +1,24 @@
-//! Runs the program in a directory of its own.
+//! Runs the program in a temporary directory.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
+pub(crate) use haul_testing::{Finished, noise};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// A directory to work in, with the store `haul-data` in it.
-pub(crate) struct Place(TempDir);
+/// A temporary working directory; the store is `haul-data` in it.
+pub(crate) struct TestDir(TempDir);
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// On a disk: the usual temporary directory may well be in memory.
+    /// Creates the directory on a disk: the default temporary directory may be in memory.
     pub(crate) fn on_disk() -> Self {
         Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
     }
@@ -44,18 +45,18 @@ impl Place {
         if arguments.len() > 1
             && ["store", "serve"].map(OsStr::new).contains(&arguments[0].as_ref())
         {
-            // A new store writes a whole volume, and each test has a new store.
+            // Avoids a large new volume per test.
             command.args(["--volume", "16MiB"]);
         }
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Ended {
-        Ended(self.command(arguments).output().unwrap())
+    pub(crate) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Finished {
+        Finished(self.command(arguments).output().unwrap())
     }
 
-    /// Runs with `input` on stdin.
-    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Ended {
+    /// Runs the program with `input` on stdin.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Finished {
         let mut child = self
             .command(arguments)
             .stdin(Stdio::piped())
@@ -64,16 +65,16 @@ impl Place {
             .spawn()
             .unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
-        Ended(child.wait_with_output().unwrap())
+        Finished(child.wait_with_output().unwrap())
     }
 
-    /// Starts `haul serve` on free ports, and waits for its line.
+    /// Starts `haul serve` on free ports, and waits for its first line.
     pub(crate) fn serve(&self) -> Serving {
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
         Self::start(&mut self.command(&arguments))
     }
 
-    /// Starts a program that serves, and waits for its line.
+    /// Starts a server, and waits for its first line.
     pub(crate) fn start(command: &mut Command) -> Serving {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -84,47 +85,7 @@ impl Place {
     }
 }
 
-/// A run that is over.
-pub(crate) struct Ended(Output);
-
-impl Ended {
-    pub(crate) fn stdout(&self) -> &[u8] {
-        &self.0.stdout
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        std::str::from_utf8(&self.0.stdout).unwrap()
-    }
-
-    pub(crate) fn lines(&self) -> Vec<&str> {
-        self.text().lines().collect()
-    }
-
-    pub(crate) fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.0.stderr).into_owned()
-    }
-
-    /// Checks the exit code, and that the program did not panic.
-    #[track_caller]
-    pub(crate) fn code(self, code: i32) -> Self {
-        let stderr = self.stderr();
-        assert_eq!(self.0.status.code(), Some(code), "{stderr}");
-        assert!(!stderr.contains("panicked"), "{stderr}");
-        self
-    }
-
-    /// Checks that stderr tells all of `words`.
-    #[track_caller]
-    pub(crate) fn tells(self, words: &[&str]) -> Self {
-        let stderr = self.stderr();
-        for word in words {
-            assert!(stderr.contains(word), "not told: {word}\n{stderr}");
-        }
-        self
-    }
-}
-
-/// A running server. Killed when it is dropped.
+/// A running server, killed on drop.
 pub(crate) struct Serving {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -133,13 +94,13 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// The address behind `what` in the line.
+    /// Returns the address after `what` in the first line.
     pub(crate) fn address(&self, what: &str) -> &str {
         let (_, rest) = self.line.split_once(&format!("{what} on http://")).unwrap();
         rest.split([',', '\n']).next().unwrap()
     }
 
-    /// One request on a connection of its own; the status and everything that came.
+    /// Sends one request on a new connection; returns the status and the whole response.
     pub(crate) fn request(&self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let address = self.address("S3");
         let mut stream = TcpStream::connect(address).unwrap();
@@ -181,15 +142,15 @@ impl Serving {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// The next line on stderr.
-    pub(crate) fn said(&mut self) -> String {
+    /// Returns the next line of stderr.
+    pub(crate) fn stderr_line(&mut self) -> String {
         let mut line = String::new();
-        assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it has nothing more to say");
+        assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "stderr is closed");
         line
     }
 
-    /// Waits for the end, and gives the exit code (none after a kill), what was still written to
-    /// stdout, and to stderr.
+    /// Waits for the exit; returns the exit code (`None` after a kill), and the rest of stdout and
+    /// stderr.
     pub(crate) fn wait(mut self) -> (Option<i32>, String, String) {
         let code = self.child.wait().unwrap().code();
         let (mut stdout, mut stderr) = (String::new(), String::new());
@@ -201,22 +162,8 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
-}
-
-/// Bytes that look like nothing else, the same for the same seed.
-pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut noise = Vec::with_capacity(bytes + 8);
-    while noise.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        noise.extend_from_slice(&state.to_le_bytes());
-    }
-    noise.truncate(bytes);
-    noise
 }

@@ -1,17 +1,17 @@
-//! `haul log`: what comes out of a pipe goes into files.
+//! `haul log`: input from a pipe is written to rotated files.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
 
-use haul_test_image::LoopImage;
+use haul_testing::{LoopImage, eventually};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::helper::{Place, noise};
+use crate::helper::{TestDir, noise};
 
-/// The closed files of the log in `dir`, oldest first.
+/// Returns the closed files of the log in `dir`, oldest first.
 fn closed(dir: &Path) -> Vec<Vec<u8>> {
     let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.retain(|path| path.extension().is_some_and(|end| end == "log"));
@@ -19,12 +19,12 @@ fn closed(dir: &Path) -> Vec<Vec<u8>> {
     names.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Everything in the log in `dir`.
+/// Returns the whole content of the log in `dir`.
 fn all(dir: &Path) -> Vec<u8> {
     [closed(dir).concat(), fs::read(dir.join("current")).unwrap()].concat()
 }
 
-/// A running `haul log logs --tee`. Killed when it is dropped.
+/// A running `haul log logs --tee`, killed on drop.
 struct Logging {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -33,7 +33,7 @@ struct Logging {
 }
 
 impl Logging {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    fn start(place: &TestDir, arguments: &[&str]) -> Self {
         let arguments = [&["log", "logs", "--tee"], arguments].concat();
         let mut child = place
             .command(&arguments)
@@ -48,44 +48,44 @@ impl Logging {
         Self { child, stdin, stdout, stderr }
     }
 
-    fn give(&mut self, bytes: &[u8]) {
+    fn write(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    /// Gives a line, and returns when it was taken.
-    fn say(&mut self, line: &str) {
-        self.give(format!("{line}\n").as_bytes());
-        let mut told = String::new();
-        self.stdout.as_mut().unwrap().read_line(&mut told).unwrap();
-        assert_eq!(told.trim_end(), line);
+    /// Writes a line, and returns when it was processed.
+    fn write_line(&mut self, line: &str) {
+        self.write(format!("{line}\n").as_bytes());
+        let mut echoed = String::new();
+        self.stdout.as_mut().unwrap().read_line(&mut echoed).unwrap();
+        assert_eq!(echoed.trim_end(), line);
     }
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// The next line on stderr.
-    fn told(&mut self) -> String {
+    /// Returns the next line of stderr.
+    fn stderr_line(&mut self) -> String {
         let mut line = String::new();
-        assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it has nothing more to say");
+        assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "stderr is closed");
         line
     }
 
-    /// Whether there is something on stderr; waits a little for it.
-    fn has_told(&self) -> bool {
+    /// `true` if a line is available on stderr within a short time.
+    fn has_stderr_line(&self) -> bool {
         let mut fds = [PollFd::new(self.stderr.get_ref(), PollFlags::IN)];
         let patience = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         poll(&mut fds, Some(&patience)).unwrap() > 0
     }
 
-    /// Waits for the end, and gives the exit code and what was still said on stderr.
+    /// Waits for the exit; returns the exit code and the rest of stderr.
     fn wait(mut self) -> (Option<i32>, String) {
-        let mut said = String::new();
+        let mut stderr_text = String::new();
         if let Some(stdout) = &mut self.stdout {
             stdout.read_to_end(&mut Vec::new()).unwrap();
         }
-        self.stderr.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
+        self.stderr.read_to_string(&mut stderr_text).unwrap();
+        (self.child.wait().unwrap().code(), stderr_text)
     }
 
     fn end(mut self) -> (Option<i32>, String) {
@@ -96,15 +96,15 @@ impl Logging {
 
 impl Drop for Logging {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
 #[test]
-fn every_byte_is_written_as_it_came() {
-    let place = Place::new();
+fn input_is_written_unchanged() {
+    let place = TestDir::new();
     let mut input = noise(1, 3 << 20);
     input.extend_from_slice(&[b'x'; 2 << 20]);
     input.extend_from_slice(b"\n\0\xff\r\n\nno newline at the end");
@@ -115,8 +115,8 @@ fn every_byte_is_written_as_it_came() {
 }
 
 #[test]
-fn the_next_run_goes_on() {
-    let place = Place::new();
+fn next_run_appends() {
+    let place = TestDir::new();
     let ended = place.run_with(&["log", "logs", "--tee"], b"one\ntor").code(0);
     assert_eq!(ended.stdout(), b"one\ntor");
     place.run_with(&["log", "logs"], b"").code(0);
@@ -127,8 +127,8 @@ fn the_next_run_goes_on() {
 }
 
 #[test]
-fn full_files_are_closed_and_the_newest_are_kept() {
-    let place = Place::new();
+fn full_files_are_rotated_and_the_newest_kept() {
+    let place = TestDir::new();
     let lines: Vec<String> = (0..20_000).map(|number| format!("line {number:06}\n")).collect();
     let input = lines.concat();
     let keep = ["log", "logs", "--max-size", "12000", "--keep", "3", "--sync", "never"];
@@ -145,8 +145,8 @@ fn full_files_are_closed_and_the_newest_are_kept() {
 }
 
 #[test]
-fn times_stand_before_lines() {
-    let place = Place::new();
+fn timestamps_precede_lines() {
+    let place = TestDir::new();
     for (arguments, bytes, begin) in [
         (&["--timestamps"][..], 28, "20"),
         (&["--timestamps=unix"], 18, "1"),
@@ -163,85 +163,90 @@ fn times_stand_before_lines() {
 }
 
 #[test]
-fn signals_close_the_file() {
-    let place = Place::new();
+fn signals_rotate_the_file() {
+    let place = TestDir::new();
     let mut logging = Logging::start(&place, &[]);
     let dir = place.path("logs");
     for (number, signal) in [Signal::HUP, Signal::ALARM, Signal::USR1].into_iter().enumerate() {
-        logging.say(&format!("line {number}"));
+        logging.write_line(&format!("line {number}"));
         logging.signal(signal);
-        while closed(&dir).len() == number {
-            std::thread::yield_now();
-        }
+        eventually("the file is rotated", || closed(&dir).len() != number);
     }
-    logging.give(b"last\n");
+    logging.write(b"last\n");
     assert_eq!(logging.end(), (Some(0), String::new()));
     assert_eq!(closed(&dir), [b"line 0\n", b"line 1\n", b"line 2\n"]);
     assert_eq!(all(&dir), b"line 0\nline 1\nline 2\nlast\n");
 }
 
 #[test]
-fn a_request_to_end_writes_what_is_in_the_pipe() {
-    let place = Place::new();
+fn sigterm_writes_the_bytes_in_the_pipe() {
+    let place = TestDir::new();
     let mut logging = Logging::start(&place, &[]);
-    logging.say("first");
+    logging.write_line("first");
     let rest = noise(2, 60_000);
     logging.signal(Signal::STOP);
-    logging.give(&rest);
+    logging.write(&rest);
     logging.signal(Signal::TERM);
     logging.signal(Signal::CONT);
-    let (code, said) = logging.wait();
-    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let (code, stderr_text) = logging.wait();
+    assert_eq!((code, stderr_text.as_str()), (Some(0), ""));
     assert!(all(&place.path("logs")) == [b"first\n", &rest[..]].concat());
 }
 
 #[test]
-fn an_interrupt_lets_it_read_on_and_a_second_one_ends_it() {
-    let place = Place::new();
+fn first_interrupt_reads_on_and_the_second_exits() {
+    let place = TestDir::new();
     let mut logging = Logging::start(&place, &[]);
-    logging.say("first");
+    logging.write_line("first");
     logging.signal(Signal::INT);
-    assert!(logging.told().contains("reading on"));
-    logging.say("what the service said last");
+    assert!(logging.stderr_line().contains("reading to the end"));
+    logging.write_line("last line of the service");
     assert_eq!(logging.end().0, Some(0));
 
     let mut logging = Logging::start(&place, &[]);
-    logging.say("again");
+    logging.write_line("again");
     logging.signal(Signal::INT);
-    assert!(logging.told().contains("once more"));
+    assert!(logging.stderr_line().contains("signal again"));
     logging.signal(Signal::INT);
     assert_eq!(logging.wait().0, Some(0));
-    assert_eq!(all(&place.path("logs")), b"first\nwhat the service said last\nagain\n");
+    assert_eq!(all(&place.path("logs")), b"first\nlast line of the service\nagain\n");
 }
 
 #[test]
-fn a_reader_of_stdout_that_goes_away_does_not_stop_the_log() {
-    let place = Place::new();
+fn closed_stdout_does_not_stop_the_log() {
+    let place = TestDir::new();
     let mut logging = Logging::start(&place, &[]);
-    logging.say("first");
+    logging.write_line("first");
     logging.stdout = None;
-    // A program that another test is just starting may hold the end that was closed for a moment.
+    // A program being started by another test may hold a copy of the closed end for a moment.
     let mut given = b"first\n".to_vec();
-    while !logging.has_told() {
-        logging.give(b"second\n");
+    while !logging.has_stderr_line() {
+        logging.write(b"second\n");
         given.extend(b"second\n");
     }
-    assert!(logging.told().contains("only to the log from now on"));
-    logging.give(b"third\n");
+    assert!(logging.stderr_line().contains("continuing with the log only"));
+    logging.write(b"third\n");
     given.extend(b"third\n");
     assert_eq!(logging.end().0, Some(0));
     assert_eq!(all(&place.path("logs")), given);
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
-    let place = Place::new();
+fn failures_to_start_are_reported() {
+    let place = TestDir::new();
     let mut logging = Logging::start(&place, &[]);
-    logging.say("first");
+    logging.write_line("first");
     let process = format!("haul log, process {}", logging.child.id());
-    place.run(&["log", "logs"]).code(3).tells(&["cannot log to logs", "in use by", &process]);
+    place.run(&["log", "logs"]).code(3).stderr_contains(&[
+        "cannot log to logs",
+        "in use by",
+        &process,
+    ]);
     place.write("file", "");
-    place.run(&["log", "file"]).code(3).tells(&["cannot log to file", "cannot open file"]);
+    place
+        .run(&["log", "file"])
+        .code(3)
+        .stderr_contains(&["cannot log to file", "cannot open file"]);
     let wrong = [
         &["--max-size", "1"][..],
         &["--keep", "few"],
@@ -258,9 +263,9 @@ fn what_cannot_be_done_is_told() {
 }
 
 #[test]
-fn a_full_disk_makes_the_service_wait_and_a_request_to_end_tells_what_is_lost() {
+fn full_disk_blocks_the_service_and_sigterm_reports_lost_lines() {
     let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
-    let place = Place::new();
+    let place = TestDir::new();
     let dir = image.mount().join("logs");
     fs::write(image.mount().join("ballast"), vec![1; 20 << 20]).unwrap();
     let mut child = place
@@ -272,19 +277,65 @@ fn a_full_disk_makes_the_service_wait_and_a_request_to_end_tells_what_is_lost() 
     let mut stdin = child.stdin.take().unwrap();
     let lines: Vec<u8> = (0..40 << 13).flat_map(|n| format!("{n:0127}\n").into_bytes()).collect();
     let giving = std::thread::spawn(move || {
-        // Until nobody reads any more.
+        // Fails once the pipe is no longer read.
         stdin.write_all(&lines).unwrap_err();
         lines
     });
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut told = String::new();
-    stderr.read_line(&mut told).unwrap();
-    assert!(told.contains("lines wait in memory") && told.contains("No space left"), "{told}");
+    let mut stderr_text = String::new();
+    stderr.read_line(&mut stderr_text).unwrap();
+    assert!(
+        stderr_text.contains("cannot write to the log, retrying")
+            && stderr_text.contains("No space left"),
+        "{stderr_text}"
+    );
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    stderr.read_to_string(&mut told).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1), "{told}");
-    assert!(told.contains("of the input are lost: cannot write"), "{told}");
+    stderr.read_to_string(&mut stderr_text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{stderr_text}");
+    assert!(stderr_text.contains("of the input: cannot write"), "{stderr_text}");
     let lines = giving.join().unwrap();
     let found = all(&dir);
     assert!(found.len() > 2 << 20 && lines.starts_with(&found), "{}", found.len());
+}
+
+#[test]
+fn full_disk_with_dropped_lines_counts_lost_input() {
+    let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
+    for timestamps in [false, true] {
+        // The disk has less space than the buffered lines take, however fast it is.
+        let place = TestDir::new();
+        let dir = image.mount().join(format!("logs-{timestamps}"));
+        let ballast = image.mount().join("ballast");
+        fs::remove_file(&ballast).ok();
+        let free = rustix::fs::statvfs(image.mount()).unwrap();
+        let bytes = usize::try_from(free.f_bavail * free.f_frsize - (1 << 20)).unwrap();
+        fs::write(&ballast, vec![1; bytes]).unwrap();
+        let mut command = place.command(&[Path::new("log"), &dir]);
+        command.args(["--keep", "all", "--when-full", "drop", "--memory", "2MiB"]);
+        command.args(timestamps.then_some("--timestamps"));
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let count = 12 << 13;
+        let lines: Vec<u8> = (0..count).flat_map(|n| format!("{n:0127}\n").into_bytes()).collect();
+        // All input is consumed, and its end ends the program without a signal.
+        child.stdin.take().unwrap().write_all(&lines).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let stderr_text = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(1), "{stderr_text}");
+        assert!(stderr_text.contains("of the input: cannot write"), "{stderr_text}");
+        let number = |line: &str| -> usize {
+            let digits = line.chars().skip_while(|char| !char.is_ascii_digit());
+            let digits = digits.take_while(|char| char.is_ascii_digit() || *char == ',');
+            digits.filter(|char| *char != ',').collect::<String>().parse().unwrap()
+        };
+        let counted: usize =
+            stderr_text.lines().filter(|line| line.contains(" lines (")).map(number).sum();
+        let found = all(&dir).iter().filter(|byte| **byte == b'\n').count();
+        // The log has a line of its own where lines are missing; a torn line is lost, too.
+        let missing = count - found;
+        assert!(
+            found > 1000 && missing.abs_diff(counted) <= 8,
+            "{found} of {count}: {stderr_text}"
+        );
+        fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -1,16 +1,10 @@
-//! The real program, run as people run it.
+//! Tests of the `haul` program.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helpers of tests, which may fail like them"
+    reason = "helpers of tests, which may panic like tests"
 )]
 
-mod bench;
-mod bench_log;
-mod bench_net;
-mod bench_pacing;
-mod bench_read;
-mod bench_write;
 mod cache;
 mod cache_order;
 mod damage;

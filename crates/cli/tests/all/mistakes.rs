@@ -1,14 +1,14 @@
-//! What people hear when something is wrong.
+//! Messages for invalid arguments and failures to start.
 
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::helper::Place;
+use crate::helper::TestDir;
 
 #[test]
-fn a_wrong_command_line_exits_2() {
-    let place = Place::new();
+fn invalid_command_line_exits_2() {
+    let place = TestDir::new();
     for arguments in [
         &["store", "get", "bucket-without-key"][..],
         &["store", "put", "/key"],
@@ -16,86 +16,131 @@ fn a_wrong_command_line_exits_2() {
         &["store", "ls", "--long", "--json"],
         &["store", "rm", "--yes", "b-1/k"],
         &["serve", "--listen", "9000"],
-        &["serve", "--big-object", "4M"],
+        &["serve", "--big-object", "4X"],
         &["serve", "--drain-time", "30"],
         &["nonsense"],
         &[],
     ] {
-        place.run(arguments).code(2).tells(&["--help"]);
+        place.run(arguments).code(2).stderr_contains(&["--help"]);
     }
-    place.run(&["store", "--big-object", "1GiB", "mb", "b-1"]).code(2).tells(&["16 MiB"]);
+    place.run(&["store", "--big-object", "1GiB", "mb", "b-1"]).code(2).stderr_contains(&["16 MiB"]);
 }
 
 #[test]
-fn a_store_that_is_not_there_is_not_made_by_looking_for_it() {
-    let place = Place::new();
+fn missing_store_is_not_created_by_reading_commands() {
+    let place = TestDir::new();
     fs::create_dir(place.path("empty")).unwrap();
     for dir in ["nowhere", "empty"] {
         for command in [&["ls"][..], &["verify"], &["get", "b-1/k"], &["export", "b-1", "copy"]] {
             let arguments = [&["store", "--data", dir], command].concat();
-            place.run(&arguments).code(3).tells(&["no store in", dir, "--data"]);
+            place.run(&arguments).code(3).stderr_contains(&["no store in", dir, "--data"]);
         }
     }
     assert!(!place.path("nowhere").exists());
 }
 
 #[test]
-fn a_directory_of_others_is_left_alone() {
-    let place = Place::new();
+fn directory_with_other_files_is_not_used_as_a_store() {
+    let place = TestDir::new();
     let file = place.write("photos/cat.jpg", "cat");
     for arguments in
         [&["store", "mb", "b-1", "--data", "photos"][..], &["serve", "--data", "photos"]]
     {
-        place.run(arguments).code(3).tells(&["cannot be used as a store", "photos", "--data"]);
+        place.run(arguments).code(3).stderr_contains(&[
+            "cannot be used as a store",
+            "photos",
+            "--data",
+        ]);
     }
     assert_eq!(fs::read(file).unwrap(), b"cat");
     assert_eq!(fs::read_dir(place.path("photos")).unwrap().count(), 1);
 }
 
 #[test]
-fn a_store_in_use_says_by_whom() {
-    let place = Place::new();
+fn store_in_use_is_reported_with_its_holder() {
+    let place = TestDir::new();
     let serving = place.serve();
     let process = format!("process {}", serving.id());
     let words = ["haul-data is in use by haul serve", &process];
-    place.run(&["store", "ls"]).code(3).tells(&words);
-    place.run(&["store", "import", "b-1", "."]).code(3).tells(&words);
-    place.run(&["serve"]).code(3).tells(&words);
+    place.run(&["store", "ls"]).code(3).stderr_contains(&words);
+    place.run(&["store", "import", "b-1", "."]).code(3).stderr_contains(&words);
+    place.run(&["serve"]).code(3).stderr_contains(&words);
 }
 
 #[test]
-fn an_unknown_bucket_is_told_with_what_to_do() {
-    let place = Place::new();
+fn unknown_bucket_is_reported_with_advice() {
+    let place = TestDir::new();
     place.run(&["store", "mb", "b-1"]).code(0);
     for command in [&["ls", "b-2"][..], &["put", "b-2/k"], &["get", "b-2/k"], &["rm", "b-2/k"]] {
         let arguments = [&["store"], command].concat();
-        place.run(&arguments).code(1).tells(&["no bucket \"b-2\"", "haul store mb"]);
+        place
+            .run(&arguments)
+            .code(1)
+            .stderr_contains(&["bucket \"b-2\" does not exist", "haul store mb"]);
     }
-    place.run(&["store", "mb", "b-1"]).code(1).tells(&["already there"]);
-    place.run(&["store", "mb", "Not_A_Name"]).code(1).tells(&["cannot be the name of a bucket"]);
+    place.run(&["store", "mb", "b-1"]).code(1).stderr_contains(&["already exists"]);
+    place.run(&["store", "mb", "Not_A_Name"]).code(1).stderr_contains(&["invalid bucket name"]);
 }
 
 #[test]
-fn a_public_address_without_keys_is_refused() {
-    let place = Place::new();
-    place.run(&["serve", "--listen", "0.0.0.0:0"]).code(3).tells(&["0.0.0.0", "credentials"]);
+fn public_address_without_keys_is_refused() {
+    let place = TestDir::new();
+    place
+        .run(&["serve", "--listen", "0.0.0.0:0"])
+        .code(3)
+        .stderr_contains(&["0.0.0.0", "credentials"]);
 }
 
 #[test]
-fn an_address_that_is_taken_is_told() {
-    let place = Place::new();
+fn address_in_use_is_reported() {
+    let place = TestDir::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    place.run(&["serve", "--listen", &address, "--admin", "127.0.0.1:0"]).code(3).tells(&[
-        "cannot listen on",
-        &address,
-        "in use",
-    ]);
+    place
+        .run(&["serve", "--listen", &address, "--admin", "127.0.0.1:0"])
+        .code(3)
+        .stderr_contains(&["cannot listen on", &address, "in use"]);
 }
 
 #[test]
-fn keys_that_cannot_be_used_are_told() {
-    let place = Place::new();
+fn failed_start_leaves_no_files() {
+    let place = TestDir::new();
+    place.write("half", "me\n");
+    fs::set_permissions(place.path("half"), fs::Permissions::from_mode(0o600)).unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let free = "127.0.0.1:0";
+    for (arguments, code) in [
+        (&["serve", "--listen", "0.0.0.0:0", "--admin", free][..], 3),
+        (&["serve", "--listen", free, "--admin", "0.0.0.0:0"], 3),
+        (&["serve", "--listen", &taken, "--admin", free], 3),
+        (&["serve", "--listen", free, "--admin", &taken], 3),
+        (&["serve", "--listen", free, "--admin", free, "--credentials", "half"], 3),
+        (&["serve", "--listen", free, "--admin", free, "--credentials", "none"], 3),
+        (&["serve", "--listen", free, "--admin", free, "--big-object", "1GiB"], 2),
+        (&["serve", "--connections", "0"], 2),
+        (&["store", "mb", "b-1", "--big-object", "1GiB"], 2),
+        (&["store", "ls"], 3),
+        (&["store", "stat", "b-1/k"], 3),
+        (&["store", "rm", "b-1/k"], 3),
+        (&["store", "compact"], 3),
+        (&["store", "put", "b-1/k"], 3),
+        (&["files", "none", "--listen", free, "--access-log", "log"], 3),
+        (&["files", ".", "--listen", &taken, "--access-log", "log"], 3),
+        (&["files", ".", "--listen", "0.0.0.0:0", "--access-log", "log"], 3),
+        (&["relay", "--listen", &taken, "--to", free], 3),
+    ] {
+        let ended = place.run(arguments);
+        let left: Vec<_> =
+            fs::read_dir(place.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["half"], "{arguments:?}: {}", ended.stderr());
+        ended.code(code);
+    }
+}
+
+#[test]
+fn unusable_keys_are_reported() {
+    let place = TestDir::new();
     let half = place.command(&["serve"]).env("HAUL_ACCESS_KEY", "me").output().unwrap();
     assert_eq!(half.status.code(), Some(3));
     let stderr = String::from_utf8_lossy(&half.stderr).into_owned();
@@ -104,9 +149,9 @@ fn keys_that_cannot_be_used_are_told() {
     let keys = place.write("keys", "me\nsecret\n");
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o644)).unwrap();
     let serve = ["serve", "--credentials", "keys"];
-    place.run(&serve).code(3).tells(&["everybody", "chmod"]);
+    place.run(&serve).code(3).stderr_contains(&["other users", "chmod"]);
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(&keys, "me\n").unwrap();
-    place.run(&serve).code(3).tells(&["keys", "two lines"]);
-    assert!(!place.path("haul-data").exists(), "refused before a store is made");
+    place.run(&serve).code(3).stderr_contains(&["keys", "two lines"]);
+    assert!(!place.path("haul-data").exists(), "refused before a store is created");
 }

@@ -1,4 +1,4 @@
-//! `haul store` on single objects and on listings.
+//! `haul store`: single objects and listings.
 
 use std::fs;
 use std::io::Read;
@@ -6,15 +6,15 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::helper::{Place, noise};
+use crate::helper::{TestDir, noise};
 
 fn json_of(line: &str) -> Value {
     serde_json::from_str(line).unwrap()
 }
 
 #[test]
-fn an_object_goes_in_and_out_by_file_and_by_pipe() {
-    let place = Place::new();
+fn objects_round_trip_through_files_and_pipes() {
+    let place = TestDir::new();
     place.run(&["store", "mb", "b-1"]).code(0);
     for bytes in [0, 5, (5 << 20) + 3] {
         let content = noise(7, bytes);
@@ -31,8 +31,8 @@ fn an_object_goes_in_and_out_by_file_and_by_pipe() {
 }
 
 #[test]
-fn a_range_is_a_part_of_the_object() {
-    let place = Place::new();
+fn range_selects_a_part_of_the_object() {
+    let place = TestDir::new();
     place.run(&["store", "mb", "b-1"]).code(0);
     place.run_with(&["store", "put", "b-1/k"], b"0123456789").code(0);
     for (range, part) in
@@ -41,13 +41,16 @@ fn a_range_is_a_part_of_the_object() {
         let got = place.run(&["store", "get", "b-1/k", "--range", range]).code(0);
         assert_eq!(got.text(), part, "{range}");
     }
-    place.run(&["store", "get", "b-1/k", "--range", "10-"]).code(2).tells(&["outside", "10 B"]);
+    place
+        .run(&["store", "get", "b-1/k", "--range", "10-"])
+        .code(2)
+        .stderr_contains(&["outside of the object", "10 B"]);
     place.run(&["store", "get", "b-1/k", "--range", "5-4"]).code(2);
 }
 
 #[test]
-fn a_listing_folds_at_slashes() {
-    let place = Place::new();
+fn listing_groups_at_slashes() {
+    let place = TestDir::new();
     place.run(&["store", "mb", "b-1"]).code(0);
     for key in ["a/1", "a/2", "a/b/3", "c"] {
         place.run_with(&["store", "put", &format!("b-1/{key}")], b"x").code(0);
@@ -67,12 +70,15 @@ fn a_listing_folds_at_slashes() {
     assert_eq!(json_of(&ls(&["--json", "b-1"])[0]), json!({"bucket": "b-1", "prefix": "a/"}));
     let bucket = json_of(&ls(&["--json"])[0]);
     assert_eq!((&bucket["objects"], &bucket["bytes"]), (&json!(4), &json!(4)));
-    place.run(&["store", "ls", "b-1/z"]).code(1).tells(&["no key in b-1 begins with \"z\""]);
+    place
+        .run(&["store", "ls", "b-1/z"])
+        .code(1)
+        .stderr_contains(&["no key in b-1 begins with \"z\""]);
 }
 
 #[test]
-fn a_long_listing_is_whole_and_may_be_cut_by_its_reader() {
-    let place = Place::new();
+fn long_listing_is_complete_and_may_be_cut_by_its_reader() {
+    let place = TestDir::new();
     for number in 0..2500 {
         let name = format!("a-rather-long-name-to-fill-pipes-{number:04}");
         place.write(format!("tree/{name}"), "");
@@ -95,8 +101,8 @@ fn a_long_listing_is_whole_and_may_be_cut_by_its_reader() {
 }
 
 #[test]
-fn an_object_is_told_for_people_and_for_programs() {
-    let place = Place::new();
+fn stat_prints_text_and_json() {
+    let place = TestDir::new();
     place.run(&["store", "mb", "b-1"]).code(0);
     place.write("in", "hello");
     place.run(&["store", "put", "b-1/k", "in"]).code(0);
@@ -104,27 +110,30 @@ fn an_object_is_told_for_people_and_for_programs() {
     for line in ["key:      k", "bytes:    5 (5 B)", "etag:     5d41402abc4b2a76b9719d911017c592"] {
         assert!(text.text().contains(line), "{}", text.text());
     }
-    let told = json_of(place.run(&["store", "stat", "--json", "b-1/k"]).code(0).text());
-    assert_eq!(told["bytes"], json!(5));
-    assert!(told["attributes"]["x-amz-meta-mtime"].is_string(), "{told}");
+    let stat = json_of(place.run(&["store", "stat", "--json", "b-1/k"]).code(0).text());
+    assert_eq!(stat["bytes"], json!(5));
+    assert!(stat["attributes"]["x-amz-meta-mtime"].is_string(), "{stat}");
     let bucket = json_of(place.run(&["store", "stat", "--json", "b-1"]).code(0).text());
     assert_eq!(bucket["objects"], json!(1));
-    place.run(&["store", "stat", "b-1/nothing"]).code(1).tells(&["no object \"nothing\""]);
+    place
+        .run(&["store", "stat", "b-1/nothing"])
+        .code(1)
+        .stderr_contains(&["object \"nothing\" does not exist"]);
 }
 
 #[test]
-fn deleting_is_told_and_deleting_many_is_asked() {
-    let place = Place::new();
+fn deleting_many_objects_requires_confirmation() {
+    let place = TestDir::new();
     place.run(&["store", "mb", "b-1"]).code(0);
     for key in ["a/1", "a/2", "b"] {
         place.run_with(&["store", "put", &format!("b-1/{key}")], b"x").code(0);
     }
-    place.run(&["store", "rm", "b-1/nothing", "b-1/b"]).code(1).tells(&["b-1/nothing"]);
+    place.run(&["store", "rm", "b-1/nothing", "b-1/b"]).code(1).stderr_contains(&["b-1/nothing"]);
     assert_eq!(place.run(&["store", "ls", "-r", "b-1"]).code(0).lines(), ["a/1", "a/2"]);
 
-    place.run(&["store", "rm", "b-1"]).code(2).tells(&["is a bucket"]);
-    place.run(&["store", "rm", "-r", "b-1/a/"]).code(2).tells(&["2 objects", "--yes"]);
-    place.run(&["store", "rb", "b-1"]).code(1).tells(&["not empty"]);
+    place.run(&["store", "rm", "b-1"]).code(2).stderr_contains(&["is a bucket"]);
+    place.run(&["store", "rm", "-r", "b-1/a/"]).code(2).stderr_contains(&["2 objects", "--yes"]);
+    place.run(&["store", "rb", "b-1"]).code(1).stderr_contains(&["not empty"]);
     place.run(&["store", "rm", "-r", "--yes", "b-1/a/"]).code(0);
     place.run(&["store", "compact"]).code(0);
     place.run(&["store", "rb", "b-1"]).code(0);

@@ -1,4 +1,4 @@
-//! `haul patch`: records go into a big file, sorted.
+//! `haul patch`: writes records to a file in offset order.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use haul_disk::{Disk, OsDisk};
 use haul_sorted_write::Patch;
 use serde_json::Value;
 
-use crate::helper::{Place, noise};
+use crate::helper::{TestDir, noise};
 
 const FILE_BYTES: usize = 3 << 20;
 
@@ -18,8 +18,8 @@ fn record(offset: usize, bytes: &[u8]) -> Vec<u8> {
     [&(offset as u64).to_le_bytes()[..], &length.to_le_bytes(), bytes].concat()
 }
 
-/// A file, a stream of records for it, and what the file is to be.
-fn example(place: &Place, seed: u64) -> (Vec<u8>, Vec<u8>) {
+/// Creates a file; returns a stream of records, and the expected content.
+fn example(place: &TestDir, seed: u64) -> (Vec<u8>, Vec<u8>) {
     let mut model = noise(seed, FILE_BYTES);
     place.write("big", &model);
     let random = noise(seed + 1, 8000);
@@ -35,24 +35,24 @@ fn example(place: &Place, seed: u64) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn records_are_in_the_file_as_if_written_one_by_one() {
+fn records_are_written_as_if_one_by_one() {
     for arguments in [&["--memory", "1MiB"][..], &["--depth", "4"], &["--atomic"]] {
-        let place = Place::new();
+        let place = TestDir::new();
         let (stream, model) = example(&place, 1);
         let arguments = [&["patch", "big"], arguments].concat();
         let ended = place.run_with(&arguments, &stream).code(0);
         assert_eq!(ended.stderr(), "");
         let lines = ended.lines();
         assert!(lines[0].starts_with("patched big: 2,000 records ("), "{lines:?}");
-        assert!(lines[1].contains("written") && lines[2].contains("way of the head"), "{lines:?}");
+        assert!(lines[1].contains("written") && lines[2].contains("seek distance"), "{lines:?}");
         assert!(fs::read(place.path("big")).unwrap() == model);
         assert!(!place.path("big.haul-patch").exists());
     }
 }
 
 #[test]
-fn a_dry_run_tells_exactly_what_the_real_one_does_and_writes_nothing() {
-    let place = Place::new();
+fn dry_run_reports_the_real_figures_and_writes_nothing() {
+    let place = TestDir::new();
     let (stream, model) = example(&place, 2);
     let before = fs::read(place.path("big")).unwrap();
     let run = |more: &[&str]| -> Value {
@@ -86,8 +86,8 @@ fn a_dry_run_tells_exactly_what_the_real_one_does_and_writes_nothing() {
 }
 
 #[test]
-fn a_list_names_files_and_their_places() {
-    let place = Place::new();
+fn list_names_files_and_offsets() {
+    let place = TestDir::new();
     place.write("big", [0; 10_000]);
     place.write("a", b"hello");
     place.write("with space", [7; 3000]);
@@ -96,68 +96,82 @@ fn a_list_names_files_and_their_places() {
     let big = fs::read(place.path("big")).unwrap();
     assert_eq!(&big[98..108], b"\0\0hehello\0");
     assert_eq!((big[4999], &big[5000..8000], big[8000]), (0, &[7; 3000][..], 0));
-    for (list, told) in [("x a\n", "line 1"), ("1 a\n2 nowhere\n", "line 2"), ("1\n", "line 1")] {
+    for (list, expected) in [("x a\n", "line 1"), ("1 a\n2 nowhere\n", "line 2"), ("1\n", "line 1")]
+    {
         place.write("list", list);
         place
             .run(&["patch", "big", "--list", "list"])
             .code(1)
-            .tells(&[told, "nothing was written"]);
+            .stderr_contains(&[expected, "nothing was written"]);
     }
     assert!(fs::read(place.path("big")).unwrap() == big);
 }
 
 #[test]
-fn a_stream_that_is_cut_leaves_the_records_before_it_or_none() {
-    let place = Place::new();
+fn truncated_stream_writes_the_records_before_it_or_none() {
+    let place = TestDir::new();
     let stream = [record(0, b"one"), record(5, b"two"), record(9, b"three")].concat();
     for cut in [stream.len() - 1, stream.len() - 5, stream.len() - 10] {
         place.write("big", [b'.'; 20]);
         let ended = place.run_with(&["patch", "big"], &stream[..cut]).code(1);
-        ended.tells(&["the input ends within record 3", "the 2 records before are in the file"]);
+        ended.stderr_contains(&[
+            "the input ends within record 3",
+            "the 2 records before it are written",
+        ]);
         assert_eq!(fs::read(place.path("big")).unwrap(), b"one..two............");
         place.write("big", [b'.'; 20]);
         let ended = place.run_with(&["patch", "--atomic", "big"], &stream[..cut]).code(1);
-        ended.tells(&["the input ends within record 3", "big is as it was"]);
+        ended.stderr_contains(&["the input ends within record 3", "big is unchanged"]);
         assert_eq!(fs::read(place.path("big")).unwrap(), [b'.'; 20]);
         assert!(!place.path("big.haul-patch").exists());
     }
 }
 
 #[test]
-fn records_behind_the_end_need_to_be_allowed() {
-    let place = Place::new();
+fn records_beyond_the_end_require_extend() {
+    let place = TestDir::new();
     place.write("big", [b'.'; 20]);
     let stream = [record(18, b"ab"), record(19, b"xy"), record(30, b"z")].concat();
     let ended = place.run_with(&["patch", "big"], &stream).code(1);
-    ended.tells(&["record 2 (2 bytes at offset 19)", "the end of the file, at 20", "--extend"]);
+    ended.stderr_contains(&[
+        "record 2 (2 bytes at offset 19)",
+        "the end of the file at 20",
+        "--extend",
+    ]);
     assert_eq!(fs::read(place.path("big")).unwrap(), b"..................ab");
     place.run_with(&["patch", "--extend", "big"], &stream).code(0);
     let expected = [&b"..................axy"[..], &[0; 9], b"z"].concat();
     assert_eq!(fs::read(place.path("big")).unwrap(), expected);
     let far = record(usize::MAX - 1, b"xyz");
-    place.run_with(&["patch", "--extend", "big"], &far).code(1).tells(&["record 1"]);
+    place.run_with(&["patch", "--extend", "big"], &far).code(1).stderr_contains(&["record 1"]);
 }
 
 #[test]
-fn what_cannot_be_patched_says_why() {
-    let place = Place::new();
-    place.run(&["patch", "nowhere"]).code(3).tells(&["cannot patch nowhere", "No such file"]);
+fn unusable_targets_are_reported() {
+    let place = TestDir::new();
+    place
+        .run(&["patch", "nowhere"])
+        .code(3)
+        .stderr_contains(&["cannot patch nowhere", "No such file"]);
     fs::create_dir(place.path("dir")).unwrap();
-    place.run(&["patch", "dir"]).code(3).tells(&["not a regular file"]);
+    place.run(&["patch", "dir"]).code(3).stderr_contains(&["not a regular file"]);
     place.run(&["patch", "big", "--resume", "--atomic"]).code(2);
     place.run(&["patch", "big", "--memory", "1KiB"]).code(2);
     place.write("big", b"big");
-    place.run(&["patch", "--resume", "big"]).code(0).tells(&["no patch of big to complete"]);
+    place
+        .run(&["patch", "--resume", "big"])
+        .code(0)
+        .stderr_contains(&["no interrupted patch of big"]);
     let file = fs::File::open(place.path("big")).unwrap();
     file.try_lock().unwrap();
-    place.run(&["patch", "big"]).code(3).tells(&["another process has it locked"]);
+    place.run(&["patch", "big"]).code(3).stderr_contains(&["locked by another process"]);
 }
 
 #[test]
-fn an_atomic_patch_that_is_killed_is_completed_or_never_was() {
+fn killed_atomic_patch_is_completed_or_discarded() {
     let mut dropped = 0;
     for n in 0..10 {
-        let place = Place::new();
+        let place = TestDir::new();
         let (stream, model) = example(&place, 100 + n as u64);
         let before = fs::read(place.path("big")).unwrap();
         let mut child = place
@@ -167,8 +181,8 @@ fn an_atomic_patch_that_is_killed_is_completed_or_never_was() {
             .spawn()
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // A part of the records; at last all of them and the end of the input, and the kill comes
-        // at whatever stage it is in then.
+        // A part of the records, finally all of them with the end of the input; the kill comes at
+        // any stage.
         stdin.write_all(&stream[..stream.len() * n.min(8) / 8]).unwrap();
         let kept_open = (n < 8).then_some(stdin);
         child.kill().unwrap();
@@ -178,7 +192,7 @@ fn an_atomic_patch_that_is_killed_is_completed_or_never_was() {
         let ended = place.run(&["patch", "--resume", "--json", "big"]).code(0);
         let found = fs::read(place.path("big")).unwrap();
         assert!(found == before || (n >= 8 && found == model), "{n}");
-        if ended.stderr().contains("dropped a patch that was never complete") {
+        if ended.stderr().contains("discarded an incomplete patch") {
             assert!(was_under_way && found == before, "{n}");
             dropped += 1;
         }
@@ -187,8 +201,8 @@ fn an_atomic_patch_that_is_killed_is_completed_or_never_was() {
     println!("{dropped} dropped");
 }
 
-/// Leaves a patch that was made durable by a run which went no further.
-fn leave_committed(place: &Place) {
+/// Leaves a patch that is durable and not applied.
+fn leave_committed(place: &TestDir) {
     place.write("big", [b'.'; 20]);
     fs::create_dir(place.path("big.haul-patch")).unwrap();
     let log: Arc<dyn Disk> = Arc::new(OsDisk::open(place.path("big.haul-patch")).unwrap());
@@ -199,10 +213,10 @@ fn leave_committed(place: &Place) {
 }
 
 #[test]
-fn a_patch_that_a_crash_interrupted_is_completed_before_anything_else() {
-    let place = Place::new();
+fn interrupted_patch_is_completed_first() {
+    let place = TestDir::new();
     leave_committed(&place);
-    place.run(&["patch", "--dry-run", "big"]).code(3).tells(&["haul patch --resume big"]);
+    place.run(&["patch", "--dry-run", "big"]).code(3).stderr_contains(&["haul patch --resume big"]);
     let ended = place.run(&["patch", "--resume", "--json", "big"]).code(0);
     let report: Value = serde_json::from_str(ended.text()).unwrap();
     assert_eq!((&report["records"], &report["bytes"]), (&2.into(), &9.into()));
@@ -211,12 +225,15 @@ fn a_patch_that_a_crash_interrupted_is_completed_before_anything_else() {
 
     leave_committed(&place);
     let ended = place.run_with(&["patch", "big"], &record(4, b"X")).code(0);
-    ended.tells(&["completed an earlier patch of 2 records"]);
+    ended.stderr_contains(&["completed an interrupted patch of 2 records"]);
     assert_eq!(fs::read(place.path("big")).unwrap(), b"...tXfive...........");
 
     leave_committed(&place);
     place.write("big", b"short");
-    place.run(&["patch", "--resume", "big"]).code(3).tells(&["its file had 20 bytes"]);
+    place
+        .run(&["patch", "--resume", "big"])
+        .code(3)
+        .stderr_contains(&["its file had at least 20 bytes"]);
     assert_eq!(fs::read(place.path("big")).unwrap(), b"short");
     assert!(place.path("big.haul-patch").exists());
 }

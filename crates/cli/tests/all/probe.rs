@@ -1,4 +1,4 @@
-//! `haul probe`: what it tells, and that it leaves nothing behind.
+//! `haul probe`.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,23 +7,23 @@ use haul_disk::probe;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::helper::Place;
+use crate::helper::TestDir;
 
-fn is_empty(place: &Place) -> bool {
+fn is_empty(place: &TestDir) -> bool {
     fs::read_dir(place.path(".")).unwrap().next().is_none()
 }
 
 #[test]
-fn a_probe_tells_what_the_library_found_and_what_follows_from_it() {
-    let place = Place::on_disk();
+fn probe_prints_properties_and_choices() {
+    let place = TestDir::on_disk();
     let ended = place.run(&["probe", "."]).code(0);
     let found = probe(place.path(".")).unwrap().to_string();
     let (_, facts) = found.split_once('\n').unwrap();
     assert!(ended.text().contains(facts), "{}\n{facts}", ended.text());
-    for words in ["what Haul does here", "log files", "durable writes", "reading files"] {
+    for words in ["choices of Haul", "log files", "durable writes", "read order"] {
         assert!(ended.text().contains(words), "{}", ended.text());
     }
-    assert!(!ended.text().contains("a second"), "nothing was measured");
+    assert!(!ended.text().contains("per second"), "nothing was measured");
 
     place.write("file", "of it");
     let json: Value =
@@ -37,10 +37,10 @@ fn a_probe_tells_what_the_library_found_and_what_follows_from_it() {
 }
 
 #[test]
-fn what_is_measured_is_told_to_people_and_to_programs() {
-    let place = Place::on_disk();
+fn measurements_are_printed_as_text_and_json() {
+    let place = TestDir::on_disk();
     let ended = place.run(&["probe", "--measure", "--size", "16MiB", "."]).code(0);
-    for words in ["pwrite + fdatasync", "growing", "not durable", "a second"] {
+    for words in ["pwrite + fdatasync", "growing", "not durable", "per second"] {
         assert!(ended.text().contains(words), "{}", ended.text());
     }
     assert!(is_empty(&place), "left behind");
@@ -55,8 +55,8 @@ fn what_is_measured_is_told_to_people_and_to_programs() {
 }
 
 #[test]
-fn a_measurement_told_to_stop_leaves_nothing_behind() {
-    let place = Place::on_disk();
+fn interrupted_measurement_leaves_no_files() {
+    let place = TestDir::on_disk();
     for signal in [Signal::INT, Signal::KILL] {
         let mut child = place
             .command(&["probe", "--measure", "--size", "1GiB", "."])
@@ -64,7 +64,7 @@ fn a_measurement_told_to_stop_leaves_nothing_behind() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Once the scratch file is open the signals are caught, too.
+        // The handlers are installed before the scratch file is opened.
         let descriptors = format!("/proc/{}/fd", child.id());
         let has_scratch = || {
             fs::read_dir(&descriptors).unwrap().flatten().any(|entry| {
@@ -74,7 +74,7 @@ fn a_measurement_told_to_stop_leaves_nothing_behind() {
             })
         };
         while !has_scratch() {
-            assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
+            assert!(child.try_wait().unwrap().is_none(), "exited too early");
             std::thread::yield_now();
         }
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -85,9 +85,9 @@ fn a_measurement_told_to_stop_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_cannot_be_probed_or_measured_says_why() {
-    let place = Place::on_disk();
-    place.run(&["probe", "nowhere"]).code(1).tells(&["nowhere", "No such file"]);
-    place.run(&["probe", "--size", "1GiB", "."]).code(2).tells(&["--measure"]);
-    place.run(&["probe", "--measure", "--size", "1MiB", "."]).code(2).tells(&["16MiB"]);
+fn failures_are_reported() {
+    let place = TestDir::on_disk();
+    place.run(&["probe", "nowhere"]).code(1).stderr_contains(&["nowhere", "No such file"]);
+    place.run(&["probe", "--size", "1GiB", "."]).code(2).stderr_contains(&["--measure"]);
+    place.run(&["probe", "--measure", "--size", "1MiB", "."]).code(2).stderr_contains(&["16MiB"]);
 }

@@ -1,4 +1,4 @@
-//! `haul relay`: how it starts, what it has open, and how it ends.
+//! `haul relay`: start, descriptors and shutdown.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,25 +10,25 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::helper::{Place, Serving, noise};
+use crate::helper::{Serving, TestDir, noise};
 
-/// A relay to a target, and both ends of connections through it.
+/// A relay to a target, for connections with both ends in the test.
 struct Relay {
     serving: Serving,
     target: TcpListener,
 }
 
 impl Relay {
-    fn start(place: &Place, more: &[&str]) -> Self {
+    fn start(place: &TestDir, more: &[&str]) -> Self {
         Self::started_by(place, more, |command| command)
     }
 
-    fn started_by(place: &Place, more: &[&str], by: impl Fn(Command) -> Command) -> Self {
+    fn started_by(place: &TestDir, more: &[&str], by: impl Fn(Command) -> Command) -> Self {
         let target = TcpListener::bind("127.0.0.1:0").unwrap();
         let to = target.local_addr().unwrap().to_string();
         let mut arguments = vec!["relay", "--listen", "127.0.0.1:0", "--to", &to];
         arguments.extend(more);
-        let serving = Place::start(&mut by(place.command(&arguments)));
+        let serving = TestDir::start(&mut by(place.command(&arguments)));
         Self { serving, target }
     }
 
@@ -41,7 +41,7 @@ impl Relay {
         (TcpStream::connect(self.address()).unwrap(), self.target.accept().unwrap().0)
     }
 
-    /// What the process has open: all of it, and how much of that are pipes' ends.
+    /// Returns the number of open descriptors, and how many of them are pipes.
     fn open(&self) -> (usize, usize) {
         let folder = format!("/proc/{}/fd", self.serving.id());
         let links: Vec<_> = fs::read_dir(folder)
@@ -52,7 +52,7 @@ impl Relay {
         (links.len(), links.iter().filter(is_pipe).count())
     }
 
-    /// Asks it to end, and gives what it did.
+    /// Stops the relay, and returns its statistics.
     fn end(self) -> Value {
         self.serving.signal(Signal::TERM);
         let (code, stdout, stderr) = self.serving.wait();
@@ -61,7 +61,7 @@ impl Relay {
     }
 }
 
-/// Sends so many bytes through, and checks that they are the same there.
+/// Sends `bytes` through the relay, and checks them at the other end.
 fn send((near, far): &mut (TcpStream, TcpStream), bytes: usize) {
     let sent = noise(bytes as u64, bytes);
     let mut got = vec![0; bytes];
@@ -73,21 +73,21 @@ fn send((near, far): &mut (TcpStream, TcpStream), bytes: usize) {
 }
 
 #[test]
-fn its_counts_and_its_health_are_told_on_either_kind_of_address() {
-    let place = Place::new();
+fn health_is_served_on_tcp_and_unix_addresses() {
+    let place = TestDir::new();
     let path = place.path("admin");
     let unix = format!("unix:{}", path.display());
     let ask = "GET /health HTTP/1.0\r\n\r\n";
     for admin in ["127.0.0.1:0", &unix] {
         let relay = Relay::start(&place, &["--admin", admin]);
-        let (_, told) = relay.serving.line.trim_end().split_once(", admin on ").unwrap();
+        let (_, admin) = relay.serving.line.trim_end().split_once(", admin on ").unwrap();
         let mut answer = String::new();
-        if let Some(address) = told.strip_prefix("http://") {
+        if let Some(address) = admin.strip_prefix("http://") {
             let mut client = TcpStream::connect(address).unwrap();
             client.write_all(ask.as_bytes()).unwrap();
             client.read_to_string(&mut answer).unwrap();
         } else {
-            assert_eq!(told, unix);
+            assert_eq!(admin, unix);
             let mut client = UnixStream::connect(&path).unwrap();
             client.write_all(ask.as_bytes()).unwrap();
             client.read_to_string(&mut answer).unwrap();
@@ -97,35 +97,35 @@ fn its_counts_and_its_health_are_told_on_either_kind_of_address() {
 }
 
 #[test]
-fn connections_end_before_it_does_and_what_it_did_is_told() {
-    let place = Place::new();
+fn open_connections_finish_and_statistics_are_printed() {
+    let place = TestDir::new();
     let mut relay = Relay::start(&place, &["--json", "--threads", "1"]);
     let mut pair = relay.pair();
     send(&mut pair, 5);
     relay.serving.signal(Signal::USR1);
-    assert!(relay.serving.said().contains("1 connection in"));
+    assert!(relay.serving.stderr_line().contains("1 connection in"));
     relay.serving.signal(Signal::TERM);
-    while !relay.serving.said().contains("finishing the connections there are") {}
+    while !relay.serving.stderr_line().contains("finishing open connections") {}
     send(&mut pair, 1_000_000);
     drop(pair);
     let (code, stdout, stderr) = relay.serving.wait();
     assert_eq!(code, Some(0), "{stderr}");
-    let told: Value = serde_json::from_str(&stdout).unwrap();
-    let up = &told["up"];
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    let up = &stats["up"];
     let total = up["bytes_copied"].as_u64().unwrap() + up["bytes_spliced"].as_u64().unwrap();
     assert_eq!(
-        (total, &told["accepted"], &told["ended"]["clean"]),
+        (total, &stats["accepted"], &stats["ended"]["clean"]),
         (1_000_005, &1.into(), &1.into())
     );
 }
 
 #[test]
-fn an_idle_connection_has_two_descriptors_and_no_pipe() {
-    let place = Place::new();
+fn idle_connection_has_two_descriptors_and_no_pipe() {
+    let place = TestDir::new();
     let relay = Relay::start(&place, &["--json", "--threads", "1", "--move", "splice"]);
     let mut pairs = vec![relay.pair()];
     send(&mut pairs[0], 200_000);
-    // The pipes there will be, and everything else.
+    // Creates the pipe, and everything else that stays open.
     let before = relay.open();
     for _ in 0..100 {
         let mut pair = relay.pair();
@@ -136,11 +136,11 @@ fn an_idle_connection_has_two_descriptors_and_no_pipe() {
     assert_eq!(after.0 - before.0, 200, "two sockets each");
     assert_eq!(after.1, before.1, "pipes");
     drop(pairs);
-    let told = relay.end();
-    assert_eq!((&told["ended"]["clean"], &told["pipes"]["made"]), (&101.into(), &1.into()));
+    let stats = relay.end();
+    assert_eq!((&stats["ended"]["clean"], &stats["pipes"]["made"]), (&101.into(), &1.into()));
 }
 
-/// Forbids `splice` to itself, as a sandbox does, and becomes the program.
+/// Forbids `splice` to the process, as a sandbox does, and executes the program.
 const SANDBOX: &str = r#"
 import ctypes, os, platform, struct, sys
 nr = {"x86_64": 275, "aarch64": 76}[platform.machine()]
@@ -159,10 +159,10 @@ os.execv(sys.argv[1], sys.argv[1:])
 "#;
 
 #[test]
-fn where_splice_is_forbidden_bytes_are_copied_and_that_is_told() {
-    let place = Place::new();
+fn bytes_are_copied_if_splice_is_forbidden() {
+    let place = TestDir::new();
     if Command::new("python3").arg("--version").output().is_err() {
-        return haul_test_image::skip("there is no python3");
+        return haul_testing::skip("requires python3");
     }
     let in_sandbox = |command: Command| {
         let mut python = Command::new("python3");
@@ -174,20 +174,20 @@ fn where_splice_is_forbidden_bytes_are_copied_and_that_is_told() {
         let mut pair = relay.pair();
         send(&mut pair, 3_000_000);
         drop(pair);
-        let told = relay.end();
-        assert_eq!(told["up"]["bytes_copied"], 3_000_000, "{moving}: {told}");
-        assert_eq!(told["up"]["bytes_spliced"], 0, "{moving}: {told}");
-        let refused = told["splice_refused"].as_u64().unwrap();
-        assert!((1..=2).contains(&refused), "once a direction, {moving}: {told}");
+        let stats = relay.end();
+        assert_eq!(stats["up"]["bytes_copied"], 3_000_000, "{moving}: {stats}");
+        assert_eq!(stats["up"]["bytes_spliced"], 0, "{moving}: {stats}");
+        let refused = stats["splice_refused"].as_u64().unwrap();
+        assert!((1..=2).contains(&refused), "once a direction, {moving}: {stats}");
     }
 }
 
 #[test]
-fn an_address_that_is_taken_is_told() {
-    let place = Place::new();
+fn address_in_use_is_reported() {
+    let place = TestDir::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let holder = TcpListener::bind(taken).unwrap();
     let address = holder.local_addr().unwrap().to_string();
     let arguments = ["relay", "--listen", &address, "--to", "127.0.0.1:9"];
-    place.run(&arguments.map(OsStr::new)).code(3).tells(&["cannot listen on", &address]);
+    place.run(&arguments.map(OsStr::new)).code(3).stderr_contains(&["cannot listen on", &address]);
 }

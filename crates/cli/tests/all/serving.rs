@@ -1,14 +1,14 @@
-//! `haul serve`: how it starts and how it ends.
+//! `haul serve`: start and shutdown.
 
 use std::io::{Read, Write};
 
 use rustix::process::Signal;
 
-use crate::helper::{Place, noise};
+use crate::helper::{TestDir, noise};
 
 #[test]
-fn the_line_tells_both_addresses_when_clients_may_connect() {
-    let place = Place::new();
+fn first_line_has_both_addresses() {
+    let place = TestDir::new();
     let serving = place.serve();
     assert!(serving.line.starts_with("haul is ready: S3 on http://127.0.0.1:"), "{}", serving.line);
     assert_ne!(serving.address("S3"), serving.address("admin"));
@@ -20,8 +20,8 @@ fn the_line_tells_both_addresses_when_clients_may_connect() {
 }
 
 #[test]
-fn both_signals_end_it_well() {
-    let place = Place::new();
+fn both_signals_stop_it_gracefully() {
+    let place = TestDir::new();
     for (signal, key) in [(Signal::TERM, "k1"), (Signal::INT, "k2")] {
         let serving = place.serve();
         serving.request("PUT", "/b-1", b"");
@@ -29,21 +29,21 @@ fn both_signals_end_it_well() {
         serving.signal(signal);
         let (code, stdout, stderr) = serving.wait();
         assert_eq!(code, Some(0), "{stderr}");
-        assert_eq!(stdout, "", "one line is all");
+        assert_eq!(stdout, "", "one line only");
         let listed = place.run(&["store", "ls", "b-1"]).code(0);
         assert!(listed.lines().contains(&key));
-        assert_eq!(listed.stderr(), "", "it was closed properly");
+        assert_eq!(listed.stderr(), "", "clean shutdown");
     }
 }
 
 #[test]
-fn what_is_in_flight_is_finished() {
-    let place = Place::new();
+fn requests_in_flight_are_finished() {
+    let place = TestDir::new();
     let mut serving = place.serve();
     serving.request("PUT", "/b-1", b"");
     let mut put = serving.begin_put("/b-1/k", 5);
     serving.signal(Signal::TERM);
-    assert!(serving.said().contains("finishing the requests in flight"));
+    assert!(serving.stderr_line().contains("finishing requests in flight"));
     put.write_all(b"hello").unwrap();
     let mut answer = String::new();
     put.read_to_string(&mut answer).unwrap();
@@ -53,23 +53,23 @@ fn what_is_in_flight_is_finished() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
-    let place = Place::new();
+fn second_signal_exits_immediately() {
+    let place = TestDir::new();
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let mut serving = place.serve();
         serving.request("PUT", "/b-1", b"");
         let _unfinished = serving.begin_put("/b-1/k", 5);
         serving.signal(Signal::TERM);
-        while !serving.said().contains("finishing the requests in flight") {}
+        while !serving.stderr_line().contains("finishing requests in flight") {}
         serving.signal(signal);
         assert_eq!(serving.wait().0, Some(code));
     }
-    place.run(&["store", "ls", "b-1"]).code(0).tells(&["not closed properly"]);
+    place.run(&["store", "ls", "b-1"]).code(0).stderr_contains(&["unclean shutdown"]);
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_kill() {
-    let place = Place::new();
+fn acknowledged_writes_survive_a_kill() {
+    let place = TestDir::new();
     let serving = place.serve();
     serving.request("PUT", "/b-1", b"");
     for number in 0..50 {
@@ -81,18 +81,18 @@ fn what_was_acknowledged_is_there_after_a_kill() {
     serving.signal(Signal::KILL);
     assert_eq!(serving.wait().0, None);
 
-    let listed = place.run(&["store", "ls", "b-1"]).code(0).tells(&["not closed properly"]);
+    let listed = place.run(&["store", "ls", "b-1"]).code(0).stderr_contains(&["unclean shutdown"]);
     assert_eq!(listed.lines().len(), 51);
     place.run(&["store", "verify"]).code(0);
     assert!(place.run(&["store", "get", "b-1/big"]).code(0).stdout() == big);
     let got = place.run(&["store", "get", "b-1/7"]).code(0);
     assert_eq!(got.stdout(), noise(7, 3000));
-    assert_eq!(got.stderr(), "", "closed properly by the listing");
+    assert_eq!(got.stderr(), "", "shut down cleanly by the listing");
 }
 
 #[test]
-fn an_import_is_served_with_the_time_clients_expect() {
-    let place = Place::new();
+fn imported_object_is_served_with_its_mtime() {
+    let place = TestDir::new();
     place.write("tree/page.html", "<p>");
     place.run(&["store", "import", "b-1", "tree"]).code(0);
     let serving = place.serve();

@@ -1,40 +1,40 @@
-//! `haul sum`, beside the programs whose lists it writes and reads.
+//! `haul sum`, compared with other checksum programs.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
-use haul_test_image::skip;
+use haul_testing::skip;
 
-use crate::helper::{Ended, Place, noise};
+use crate::helper::{Finished, TestDir, noise};
 
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestDir {
+    let place = TestDir::new();
     for (name, bytes) in [("d/a", 0), ("d/b/c", 5000), ("d/b/e", 70_000), ("d/z", 9 << 20)] {
         place.write(name, noise(bytes as u64, bytes));
     }
     place
 }
 
-/// Runs another program in the place, with a list on its standard input; none where it is not there.
-fn other(place: &Place, program: &str, arguments: &[&str]) -> Option<std::process::Output> {
+/// Runs another program in the test directory; `None` if it is not installed.
+fn other(place: &TestDir, program: &str, arguments: &[&str]) -> Option<std::process::Output> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(place.path("")).stdin(Stdio::null());
     match command.output() {
         Ok(output) => Some(output),
         Err(_) => {
-            skip(&format!("no {program} here"));
+            skip(&format!("requires {program}"));
             None
         }
     }
 }
 
-fn sum(place: &Place, arguments: &[&str]) -> Ended {
+fn sum(place: &TestDir, arguments: &[&str]) -> Finished {
     place.run(&[&["sum"], arguments].concat())
 }
 
 #[test]
-fn lists_are_those_of_the_usual_programs_byte_for_byte() {
+fn lists_equal_those_of_other_programs() {
     let place = place();
     for name in [&b"d/new\nline"[..], b"d/back\\slash", b"d/ blanks "] {
         place.write(OsStr::from_bytes(name), "x");
@@ -46,13 +46,13 @@ fn lists_are_those_of_the_usual_programs_byte_for_byte() {
         let ours = sum(&place, &[&["--hash", hash], &files[..]].concat()).code(0);
         let Some(theirs) = other(&place, program, &files) else { continue };
         assert_eq!(ours.stdout(), theirs.stdout, "{program}");
-        // b3sum has no zero bytes, and the form with a tag only of late.
+        // b3sum does not support NUL, and --tag only in recent versions.
         for form in ["--tag", "--zero"].into_iter().filter(|_| program != "b3sum") {
             let ours = sum(&place, &[&["--hash", hash, form], &files[..]].concat()).code(0);
             let theirs = other(&place, program, &[&[form], &files[..]].concat()).unwrap();
             assert_eq!(ours.stdout(), theirs.stdout, "{program} {form}");
         }
-        // And theirs checks ours, of a whole directory.
+        // The other program verifies the list of a directory.
         place.write("list", sum(&place, &["--hash", hash, "d"]).code(0).stdout());
         let checked = other(&place, program, &["-c", "list"]).unwrap();
         let text = String::from_utf8_lossy(&checked.stdout).into_owned();
@@ -61,7 +61,7 @@ fn lists_are_those_of_the_usual_programs_byte_for_byte() {
 }
 
 #[test]
-fn directories_are_told_in_the_order_of_their_paths() {
+fn files_are_listed_in_path_order() {
     let place = place();
     place.write("d/.hidden", "x");
     place.write("other", "abc");
@@ -76,7 +76,7 @@ fn directories_are_told_in_the_order_of_their_paths() {
 }
 
 #[test]
-fn a_check_tells_what_changed_what_is_missing_and_what_was_added() {
+fn check_reports_changed_missing_and_added_files() {
     let place = place();
     place.write("list", sum(&place, &["d"]).code(0).stdout());
     let well = sum(&place, &["--check", "list", "d"]).code(0);
@@ -89,7 +89,7 @@ fn a_check_tells_what_changed_what_is_missing_and_what_was_added() {
     let ended = sum(&place, &["-c", "list", "d", "--quiet"]).code(1);
     let expected = ["d/a: FAILED open or read", "d/b/c: FAILED", "d/new: ADDED"];
     assert_eq!(ended.lines(), expected);
-    ended.tells(&["1 file changed", "1 file missing", "1 file not in the list"]);
+    ended.stderr_contains(&["1 file changed", "1 file missing", "1 file not in the list"]);
     let silent = sum(&place, &["-c", "list", "d", "--status"]).code(1);
     assert_eq!((silent.text(), silent.stderr().as_str()), ("", ""));
     let ended = sum(&place, &["-c", "list", "--quiet", "--ignore-missing"]).code(1);
@@ -97,7 +97,7 @@ fn a_check_tells_what_changed_what_is_missing_and_what_was_added() {
 }
 
 #[test]
-fn lists_of_others_are_checked_whatever_their_form() {
+fn lists_of_other_programs_are_verified() {
     let place = place();
     for (hash, program) in [("sha256", "sha256sum"), ("md5", "md5sum"), ("blake3", "b3sum")] {
         let Some(plain) = other(&place, program, &["d/a", "d/z"]) else { continue };
@@ -105,12 +105,12 @@ fn lists_of_others_are_checked_whatever_their_form() {
         let ended = sum(&place, &["--hash", hash, "--check", "list"]).code(0);
         assert_eq!(ended.lines(), ["d/a: OK", "d/z: OK"], "{program}");
         if program != "b3sum" {
-            // Such a line tells its hash itself.
+            // A tagged line names its hash function.
             place.write("list", other(&place, program, &["--tag", "d/b/c"]).unwrap().stdout);
             assert_eq!(sum(&place, &["--check", "list"]).code(0).text(), "d/b/c: OK\n");
         }
     }
-    // One file under two names, and twice under one.
+    // One file under two names, and one name twice.
     let both = sum(&place, &["d/a"]).code(0).text().to_owned();
     let other_name = both.replace("d/a", "./d/../d/a");
     place.write("list", [both.as_str(), &other_name, &both].concat());
@@ -118,31 +118,92 @@ fn lists_of_others_are_checked_whatever_their_form() {
 }
 
 #[test]
-fn lines_that_are_none_are_told_and_a_list_without_any_is_refused() {
+fn hash_function_of_a_list_is_detected() {
+    let place = place();
+    let files = ["d/gone", "d/b/c", "d/b/e", "d/a"];
+    let hashes = ["blake3", "sha256", "sha512", "sha3-256", "sha3-512", "md5", "xxh3-128"];
+    for hash in hashes {
+        place.write("d/gone", "gone");
+        for form in [&[][..], &["--tag"]] {
+            let list = sum(&place, &[&["--hash", hash], form, &files[..]].concat()).code(0);
+            place.write("list", list.stdout());
+            let checked = sum(&place, &["-c", "list"]).code(0);
+            assert_eq!(checked.lines().len(), 4, "{hash} {form:?}");
+            assert_eq!(checked.text().matches(": OK").count(), 4, "{hash} {form:?}");
+        }
+        let plain = sum(&place, &["--hash", hash, "d/gone", "d/b/c"]).code(0);
+        place.write("list", plain.stdout());
+        // A missing and a changed file do not prevent detection.
+        std::fs::remove_file(place.path("d/gone")).unwrap();
+        let checked = sum(&place, &["-c", "list", "--ignore-missing"]).code(0);
+        assert_eq!(checked.lines(), ["d/b/c: OK"], "{hash}");
+        place.write("d/gone", "changed");
+        let checked = sum(&place, &["-c", "list"]).code(1);
+        assert_eq!(checked.lines(), ["d/gone: FAILED", "d/b/c: OK"], "{hash}");
+    }
+    for (program, arguments) in [
+        ("sha256sum", &[][..]),
+        ("sha512sum", &[]),
+        ("md5sum", &[]),
+        ("b3sum", &[]),
+        ("xxhsum", &["-H2"]),
+        ("sha256sum", &["--tag"]),
+        ("sha512sum", &["--tag"]),
+        ("md5sum", &["--tag"]),
+        ("xxhsum", &["-H2", "--tag"]),
+    ] {
+        let arguments = [arguments, &["d/a", "d/b/c", "d/b/e"]].concat();
+        let Some(list) = other(&place, program, &arguments) else { continue };
+        place.write("list", list.stdout);
+        let checked = sum(&place, &["-c", "list"]).code(0);
+        assert_eq!(checked.lines(), ["d/a: OK", "d/b/c: OK", "d/b/e: OK"], "{program}");
+    }
+}
+
+#[test]
+fn list_without_a_match_names_the_hash_functions_tried() {
+    let place = place();
+    let list = sum(&place, &["--hash", "sha256", "d/b/c", "d/b/e"]).code(0).text().to_owned();
+    let wrong: String =
+        list.lines().map(|line| format!("{}\n", line.replacen(&line[..4], "dead", 1))).collect();
+    place.write("list", &wrong);
+    let ended = sum(&place, &["-c", "list"]).code(1);
+    assert_eq!(ended.lines(), ["d/b/c: FAILED", "d/b/e: FAILED"]);
+    ended.stderr_contains(&["no file matches with blake3, sha256, sha3-256", "--hash"]);
+    // Functions named by the list or the user are not questioned.
+    place.write("SHA256SUMS", &wrong);
+    let named = sum(&place, &["-c", "SHA256SUMS"]).code(1);
+    assert!(!named.stderr().contains("no file matches"), "{}", named.stderr());
+    place.write("list", &list);
+    sum(&place, &["--hash", "blake3", "-c", "list"]).code(1).stderr_contains(&["2 files changed"]);
+}
+
+#[test]
+fn malformed_lines_are_reported_and_empty_lists_refused() {
     let place = place();
     let good = sum(&place, &["d/a"]).code(0).text().to_owned();
     place.write("list", format!("# a comment\nnonsense\n{good}"));
-    sum(&place, &["-c", "list"]).code(0).tells(&["1 line no sum and a name"]);
-    sum(&place, &["-c", "list", "--strict"]).code(1).tells(&["1 line"]);
+    sum(&place, &["-c", "list"]).code(0).stderr_contains(&["1 malformed line"]);
+    sum(&place, &["-c", "list", "--strict"]).code(1).stderr_contains(&["1 malformed line"]);
     place.write("list", "nonsense\n");
-    sum(&place, &["-c", "list"]).code(1).tells(&["no line of list", "--hash"]);
-    sum(&place, &["-c", "none"]).code(1).tells(&["cannot read the list none"]);
+    sum(&place, &["-c", "list"]).code(1).stderr_contains(&["no valid line in list", "--hash"]);
+    sum(&place, &["-c", "none"]).code(1).stderr_contains(&["cannot read the list none"]);
     place.write("list", good.replace("d/a", "d/b"));
     assert_eq!(sum(&place, &["-c", "list"]).code(1).text(), "d/b: FAILED open or read\n");
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_summed() {
+fn unreadable_files_are_reported_and_the_others_hashed() {
     let place = place();
     let ended = sum(&place, &["none", "d/a", "d/b"]).code(1);
     assert_eq!(ended.lines().len(), 3);
-    ended.tells(&["none", "No such file"]);
+    ended.stderr_contains(&["none", "No such file"]);
     Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
-    sum(&place, &["pipe"]).code(1).tells(&["pipe is no file"]);
+    sum(&place, &["pipe"]).code(1).stderr_contains(&["pipe: not a file"]);
 }
 
 #[test]
-fn paths_come_from_a_list_too_and_json_tells_any_name() {
+fn paths_are_read_from_a_list_and_json_supports_any_name() {
     let place = place();
     place.write(OsStr::from_bytes(b"d/\xff\n"), "abc");
     let listed = place.run_with(&["sum", "--files-from", "-", "-0", "--json"], b"d/a\0d/\xff\n\0");
@@ -158,18 +219,18 @@ fn paths_come_from_a_list_too_and_json_tells_any_name() {
 }
 
 #[test]
-fn how_it_is_read_changes_nothing() {
+fn reading_options_do_not_change_the_result() {
     let place = place();
     let plain = sum(&place, &["d"]).code(0).text().to_owned();
     assert_eq!(sum(&place, &["d", "--spare-cache"]).code(0).text(), plain);
     assert_eq!(sum(&place, &["d", "--threads", "7"]).code(0).text(), plain);
-    let told = sum(&place, &["d", "-v"]).code(0);
-    assert_eq!(told.text(), plain);
-    told.tells(&["thread", "not in memory before"]);
+    let ended = sum(&place, &["d", "-v"]).code(0);
+    assert_eq!(ended.text(), plain);
+    ended.stderr_contains(&["thread", "not cached before"]);
 }
 
 #[test]
-fn sums_of_sha_3_are_those_of_openssl() {
+fn sha3_digests_equal_those_of_openssl() {
     let place = place();
     for (hash, tag) in [("sha3-256", "SHA3-256"), ("sha3-512", "SHA3-512")] {
         let algorithm = format!("-{hash}");
@@ -187,13 +248,18 @@ fn sums_of_sha_3_are_those_of_openssl() {
 }
 
 #[test]
-fn a_disk_is_of_the_kind_it_is_told_to_be() {
+fn disk_kind_option_overrides_detection() {
     let place = place();
-    for (kind, told) in [("solid", "Solid (Given)"), ("rotating", "Rotating (Given)")] {
-        let list = sum(&place, &["d", "-v", "--disk-kind", kind]).code(0).tells(&[told]);
+    for (kind, expected) in
+        [("solid", "solid-state (configured)"), ("rotating", "rotational (configured)")]
+    {
+        let list =
+            sum(&place, &["d", "-v", "--disk-kind", kind]).code(0).stderr_contains(&[expected]);
         assert_eq!(list.lines().len(), 4);
         place.write("list", list.stdout());
-        sum(&place, &["-c", "list", "-v", "--disk-kind", kind]).code(0).tells(&[told]);
+        sum(&place, &["-c", "list", "-v", "--disk-kind", kind])
+            .code(0)
+            .stderr_contains(&[expected]);
     }
     sum(&place, &["d", "--disk-kind", "tape"]).code(2);
 }

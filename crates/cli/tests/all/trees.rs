@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::helper::{Place, noise};
+use crate::helper::{TestDir, noise};
 
-/// Bytes and time of every file below `dir`, by relative path.
+/// Returns content and mtime of every file below `dir`, by relative path.
 fn tree(dir: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
     let mut files = BTreeMap::new();
     let mut directories = vec![dir.to_owned()];
@@ -31,7 +31,7 @@ fn tree(dir: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
     files
 }
 
-fn odd_tree(place: &Place) {
+fn odd_tree(place: &TestDir) {
     let sizes = [0, 1, 4095, 4096, 65_536, (4 << 20) - 1, 4 << 20, (5 << 20) + 7];
     for (seed, bytes) in (1..).zip(sizes) {
         place.write(format!("tree/sizes/{bytes}"), noise(seed, bytes));
@@ -49,8 +49,8 @@ fn odd_tree(place: &Place) {
 }
 
 #[test]
-fn a_tree_comes_back_byte_for_byte() {
-    let place = Place::new();
+fn tree_round_trips_with_content_and_mtimes() {
+    let place = TestDir::new();
     odd_tree(&place);
     let original = tree(&place.path("tree"));
 
@@ -71,36 +71,39 @@ fn a_tree_comes_back_byte_for_byte() {
         .collect();
     assert!(keys.iter().eq(original.keys()), "{keys:?}");
 
-    place.run(&["store", "export", "b-1", "copy"]).code(0).tells(&["exported 315 objects"]);
+    place
+        .run(&["store", "export", "b-1", "copy"])
+        .code(0)
+        .stderr_contains(&["exported 315 objects"]);
     assert!(tree(&place.path("copy")) == original, "bytes or times differ");
 
     place.run(&["store", "verify"]).code(0);
 }
 
 #[test]
-fn an_import_goes_on_where_it_was_left() {
-    let place = Place::new();
+fn repeated_import_skips_stored_files() {
+    let place = TestDir::new();
     for number in 0..20 {
         place.write(format!("tree/{number}"), noise(number, 1000));
     }
     let again = ["store", "import", "--skip-existing", "b-1", "tree"];
-    place.run(&again).code(0).tells(&["imported 20 files"]);
-    place.run(&again).code(0).tells(&["imported 0 files", "left alone 20 files"]);
+    place.run(&again).code(0).stderr_contains(&["imported 20 files"]);
+    place.run(&again).code(0).stderr_contains(&["imported 0 files", "skipped 20 files"]);
     place.write("tree/3", "other");
-    place.run(&again).code(0).tells(&["imported 1 file ", "left alone 19 files"]);
+    place.run(&again).code(0).stderr_contains(&["imported 1 file ", "skipped 19 files"]);
     let got = place.run(&["store", "get", "b-1/3"]).code(0);
     assert_eq!(got.stdout(), b"other");
 }
 
 #[test]
-fn what_cannot_be_imported_is_told_and_the_rest_is_stored() {
-    let place = Place::new();
+fn invalid_names_are_reported_and_the_other_files_stored() {
+    let place = TestDir::new();
     place.write("tree/good", "good");
     place.write(Path::new("tree").join(OsStr::from_bytes(b"\xff\xfe")), "no UTF-8");
     let long = "x".repeat(200);
     place.write(format!("tree/{long}/{long}/{long}/{long}/{long}/{long}"), "too long");
-    place.run(&["store", "import", "b-1", "tree"]).code(1).tells(&[
-        "not UTF-8",
+    place.run(&["store", "import", "b-1", "tree"]).code(1).stderr_contains(&[
+        "not valid UTF-8",
         "1205 bytes",
         "imported 1 file ",
         "2 files not imported",
@@ -110,64 +113,73 @@ fn what_cannot_be_imported_is_told_and_the_rest_is_stored() {
 }
 
 #[test]
-fn links_and_special_files_are_left_out_with_a_note() {
-    let place = Place::new();
+fn links_and_special_files_are_skipped_with_a_note() {
+    let place = TestDir::new();
     place.write("outside", "outside");
     place.write("tree/file", "file");
     symlink("../outside", place.path("tree/link")).unwrap();
     mknodat(CWD, place.path("tree/fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
 
-    place.run(&["store", "import", "b-1", "tree"]).code(0).tells(&[
+    place.run(&["store", "import", "b-1", "tree"]).code(0).stderr_contains(&[
         "1 symbolic link",
-        "1 file (sockets",
+        "1 special file (sockets",
         "imported 1 file ",
     ]);
     symlink("tree", place.path("way")).unwrap();
-    place.run(&["store", "import", "b-1", "way"]).code(0).tells(&["1 symbolic link", "1 file "]);
+    place
+        .run(&["store", "import", "b-1", "way"])
+        .code(0)
+        .stderr_contains(&["1 symbolic link", "1 file "]);
 
     place.run(&["store", "import", "--follow", "b-2", "tree"]).code(0);
     assert_eq!(place.run(&["store", "get", "b-2/link"]).code(0).stdout(), b"outside");
 }
 
 #[test]
-fn a_store_is_not_imported_into_itself() {
-    let place = Place::new();
+fn store_is_not_imported_into_itself() {
+    let place = TestDir::new();
     place.write("file", "file");
     place.run(&["store", "mb", "b-1"]).code(0);
-    place.run(&["store", "import", "b-1", "."]).code(0).tells(&["the store itself"]);
+    place.run(&["store", "import", "b-1", "."]).code(0).stderr_contains(&["the store itself"]);
     assert_eq!(place.run(&["store", "ls", "--recursive", "b-1"]).code(0).lines(), ["file"]);
 }
 
 #[test]
-fn a_single_file_and_a_prefix_make_the_key() {
-    let place = Place::new();
+fn key_of_a_single_file_is_prefix_and_name() {
+    let place = TestDir::new();
     place.write("tree/a", "1");
     place.run(&["store", "import", "b-1", "tree/a", "--prefix", "p/q-"]).code(0);
     assert_eq!(place.run(&["store", "ls", "-r", "b-1"]).code(0).lines(), ["p/q-a"]);
 }
 
 #[test]
-fn a_mistyped_path_makes_no_store() {
-    let place = Place::new();
-    place.run(&["store", "import", "b-1", "nowhere"]).code(1).tells(&["nowhere", "No such file"]);
+fn mistyped_path_does_not_create_a_store() {
+    let place = TestDir::new();
+    place
+        .run(&["store", "import", "b-1", "nowhere"])
+        .code(1)
+        .stderr_contains(&["nowhere", "No such file"]);
     assert!(!place.path("haul-data").exists());
 }
 
 #[test]
-fn a_part_of_a_bucket_is_exported_without_its_prefix() {
-    let place = Place::new();
+fn exported_paths_omit_the_prefix() {
+    let place = TestDir::new();
     for name in ["a/b/1", "a/b/2", "a/c/3", "d"] {
         place.write(format!("tree/{name}"), name);
     }
     place.run(&["store", "import", "b-1", "tree"]).code(0);
     place.run(&["store", "export", "b-1/a/", "copy"]).code(0);
     assert!(tree(&place.path("copy")).keys().eq(["b/1", "b/2", "c/3"]));
-    place.run(&["store", "export", "b-1/nothing", "copy"]).code(1).tells(&["begins with"]);
+    place
+        .run(&["store", "export", "b-1/nothing", "copy"])
+        .code(1)
+        .stderr_contains(&["begins with"]);
 }
 
 #[test]
-fn an_export_never_leaves_its_directory() {
-    let place = Place::new();
+fn export_stays_in_its_directory() {
+    let place = TestDir::new();
     place.run(&["store", "mb", "b-1"]).code(0);
     for key in
         ["../up", "a/../../up", "/absolute", "x//y", "x/", "link/stolen", "good", "good/deep"]
@@ -178,25 +190,25 @@ fn an_export_never_leaves_its_directory() {
     fs::create_dir_all(place.path("copy")).unwrap();
     symlink("../outside", place.path("copy/link")).unwrap();
 
-    place.run(&["store", "export", "b-1", "copy"]).code(1).tells(&[
+    place.run(&["store", "export", "b-1", "copy"]).code(1).stderr_contains(&[
         "b-1/../up",
         "b-1/a/../../up",
         "b-1//absolute",
         "b-1/x//y",
         "b-1/x/",
         "b-1/link/stolen",
-        "need a directory of this name",
+        "requires a directory of this name",
         "exported 1 object ",
         "7 objects not exported",
     ]);
     assert!(!place.path("up").exists());
     assert!(fs::read_dir(place.path("outside")).unwrap().next().is_none());
-    assert!(tree(&place.path("copy")).keys().eq(["good/deep"]), "nothing unfinished is left");
+    assert!(tree(&place.path("copy")).keys().eq(["good/deep"]), "no temporary file is left");
 }
 
 #[test]
-fn an_export_replaces_files_but_not_what_links_lead_to() {
-    let place = Place::new();
+fn export_replaces_links_not_their_targets() {
+    let place = TestDir::new();
     place.run(&["store", "mb", "b-1"]).code(0);
     place.run_with(&["store", "put", "b-1/k"], b"new").code(0);
     place.write("precious", "precious");

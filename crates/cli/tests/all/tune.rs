@@ -1,18 +1,17 @@
-//! `haul tune`: what it tells of machines laid out in a directory and of this one, what it sets,
-//! and that all of it can be undone.
+//! `haul tune`, on machines described by copied /proc and /sys files and on this machine.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use haul_test_image::LoopImage;
+use haul_testing::LoopImage;
 use serde_json::Value;
 
-use crate::helper::{Ended, Place};
+use crate::helper::{Finished, TestDir};
 
-/// A machine with 8 GiB available to writers and a spinning disk, below `machine`.
-fn spinning_machine(place: &Place) {
+/// Creates a machine with 8 GiB for dirty data and a rotational disk, below `machine`.
+fn spinning_machine(place: &TestDir) {
     for (name, value) in [
         ("dirty_background_ratio", "10"),
         ("dirty_background_bytes", "0"),
@@ -44,16 +43,16 @@ fn spinning_machine(place: &Place) {
     symlink("../../devices/sda", place.path("machine/sys/dev/block/8:0")).unwrap();
 }
 
-fn tune(place: &Place, arguments: &[&str]) -> Ended {
+fn tune(place: &TestDir, arguments: &[&str]) -> Finished {
     place.run(&[&["tune", "--all", "--system-root", "machine"], arguments].concat())
 }
 
-/// However the lines were broken.
-fn in_one_line(told: &Ended) -> String {
-    told.text().split_whitespace().collect::<Vec<_>>().join(" ")
+/// Joins the wrapped lines of the output.
+fn joined(ended: &Finished) -> String {
+    ended.text().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn setting(place: &Place, path: &str) -> String {
+fn setting(place: &TestDir, path: &str) -> String {
     let path = place.path(format!("machine{path}"));
     fs::read_to_string(path).unwrap().trim().to_owned()
 }
@@ -65,28 +64,28 @@ const BACKGROUND: &str = "/proc/sys/vm/dirty_background_bytes";
 const ALL: [&str; 4] = [BACKGROUND, LIMIT, READAHEAD, SCHEDULER];
 
 #[test]
-fn a_machine_is_told_when_its_writers_wait_and_what_to_do() {
-    let place = Place::new();
+fn stalls_are_explained_with_recommendations() {
+    let place = TestDir::new();
     spinning_machine(&place);
-    let told = tune(&place, &[]).code(0);
-    let text = in_one_line(&told);
+    let ended = tune(&place, &[]).code(0);
+    let text = joined(&ended);
     for words in [
-        "8 GiB of 16 GiB is available to writers",
-        "After 818 MiB of dirty data (10 % of the 8 GiB available) the kernel starts",
-        "after 1.6 GiB (20 % of the 8 GiB available) they wait",
-        "On /srv (ext4 on sda), at 80 MiB to 250 MiB/s (expected of a spinning disk), 1.6 GiB take",
-        "--measure tells",
+        "8 GiB of 16 GiB is available for dirty data",
+        "Background writeback starts at 818 MiB of dirty data (10 % of the 8 GiB available)",
+        "blocked at 1.6 GiB (20 % of the 8 GiB available) until",
+        "On /srv (ext4 on sda), at 80 MiB to 250 MiB/s (typical of a rotational disk), writing 1.6 GiB",
+        "use --measure for a better estimate",
         "--apply sets sda: read_ahead_kb: 128 → 1024",
         "--apply sets sda: scheduler: none → mq-deadline",
         "/etc/udev/rules.d/90-haul.rules",
     ] {
-        assert!(text.contains(words), "{words}\n{}", told.text());
+        assert!(text.contains(words), "{words}\n{}", ended.text());
     }
-    assert!(!text.contains("/ro"), "nobody writes there: {text}");
-    assert!(!text.contains("vm.dirty_bytes:"), "at best it is 7 s: {text}");
+    assert!(!text.contains("/ro"), "it has no writers: {text}");
+    assert!(!text.contains("vm.dirty_bytes:"), "7 s in the best case: {text}");
 
-    let told = tune(&place, &["--rate", "20MiB", "--json"]).code(0);
-    let json: Value = serde_json::from_slice(told.stdout()).unwrap();
+    let ended = tune(&place, &["--rate", "20MiB", "--json"]).code(0);
+    let json: Value = serde_json::from_slice(ended.stdout()).unwrap();
     assert_eq!(json["machine"]["memory"]["available_to_writers_bytes"], 8_u64 << 30);
     assert_eq!(json["machine"]["limits"]["wait_bytes"], (8_u64 << 30) / 4096 * 819);
     assert_eq!(json["file_systems"][0]["point"], "/srv");
@@ -99,15 +98,15 @@ fn a_machine_is_told_when_its_writers_wait_and_what_to_do() {
 }
 
 #[test]
-fn what_is_applied_is_set_told_and_can_be_undone() {
-    let place = Place::new();
+fn applied_settings_are_printed_and_can_be_undone() {
+    let place = TestDir::new();
     spinning_machine(&place);
     let before = ALL.map(|path| setting(&place, path));
     let arguments = ["--rate", "20MiB", "--apply"];
 
     let shown = tune(&place, &[&arguments[..], &["--dry-run"]].concat()).code(0);
-    assert!(shown.text().contains("would be set\n  vm.dirty_background_bytes: 10 % (by ratio) → "));
-    assert_eq!(ALL.map(|path| setting(&place, path)), before, "only shown");
+    assert!(shown.text().contains("would change\n  vm.dirty_background_bytes: 10 % (by ratio) → "));
+    assert_eq!(ALL.map(|path| setting(&place, path)), before, "printed only");
 
     let set = tune(&place, &[&arguments[..], &["--undo-to", "undo"]].concat()).code(0);
     let after = ALL.map(|path| setting(&place, path));
@@ -123,14 +122,14 @@ fn what_is_applied_is_set_told_and_can_be_undone() {
         assert!(script.contains(&line["undo: ".len()..]), "{script}");
     }
 
-    // Now it is good, and there is nothing to set.
+    // The settings are good now: a second run changes nothing.
     let again = tune(&place, &arguments).code(0);
-    assert!(again.text().contains("\nnothing to set\n"), "{}", again.text());
+    assert!(again.text().contains("\nno settings to change\n"), "{}", again.text());
 }
 
 #[test]
-fn programs_are_told_what_was_set() {
-    let place = Place::new();
+fn applied_settings_are_reported_as_json() {
+    let place = TestDir::new();
     spinning_machine(&place);
     let set = tune(&place, &["--rate", "20MiB", "--apply", "--json"]).code(0);
     let json: Value = serde_json::from_slice(set.stdout()).unwrap();
@@ -141,41 +140,46 @@ fn programs_are_told_what_was_set() {
 }
 
 #[test]
-fn a_script_that_undoes_is_never_written_over() {
-    let place = Place::new();
+fn existing_undo_script_is_not_overwritten() {
+    let place = TestDir::new();
     spinning_machine(&place);
     place.write("undo", "older");
     let arguments = ["--apply", "--undo-to", "undo"];
-    tune(&place, &arguments).code(3).tells(&["nothing was changed", "undo", "older settings"]);
+    tune(&place, &arguments).code(3).stderr_contains(&[
+        "nothing was changed",
+        "undo",
+        "older settings",
+    ]);
     assert_eq!(fs::read(place.path("undo")).unwrap(), b"older");
     assert_eq!(setting(&place, READAHEAD), "128");
 }
 
-/// Puts something else of the kernel's in the place of a setting.
-fn replace(place: &Place, path: &str, with: &str) {
+/// Replaces a setting with a link to another file of the kernel.
+fn replace(place: &TestDir, path: &str, with: &str) {
     let path = place.path(format!("machine{path}"));
     fs::remove_file(&path).unwrap();
     symlink(with, path).unwrap();
 }
 
 #[test]
-fn without_the_right_to_set_all_nothing_is_set() {
-    let place = Place::new();
+fn nothing_changes_if_one_setting_is_not_writable() {
+    let place = TestDir::new();
     spinning_machine(&place);
-    // A number nobody may write, not even root.
+    // Not writable even by root.
     replace(&place, LIMIT, "/proc/sys/kernel/ngroups_max");
     let set = tune(&place, &["--rate", "400MiB", "--apply", "--undo-to", "undo"]).code(3);
-    let set = set.tells(&["nothing was changed", "dirty_bytes", "sudo haul tune --apply"]);
-    assert!(set.text().contains("what happens to writers") && !set.text().contains("\nset\n"));
+    let set =
+        set.stderr_contains(&["nothing was changed", "dirty_bytes", "sudo haul tune --apply"]);
+    assert!(set.text().contains("writeback and stalls") && !set.text().contains("\nchanged\n"));
     assert_eq!(setting(&place, SCHEDULER), "[none] mq-deadline bfq");
     assert!(!place.path("undo").exists());
 }
 
 #[test]
-fn a_failure_in_the_middle_tells_what_is_set_and_how_to_undo_it() {
-    let place = Place::new();
+fn partial_failure_lists_changes_and_undo_commands() {
+    let place = TestDir::new();
     spinning_machine(&place);
-    // Everybody may write this, and 1,024 is more than it takes.
+    // Writable by everyone; the maximum is 1000.
     replace(&place, READAHEAD, "/proc/self/oom_score_adj");
     let shell = "echo 300 > /proc/self/oom_score_adj && exec \"$0\" tune --all --system-root machine \
                  --rate 20MiB --apply --undo-to undo";
@@ -189,7 +193,7 @@ fn a_failure_in_the_middle_tells_what_is_set_and_how_to_undo_it() {
     for words in [
         "cannot set sda: read_ahead_kb",
         "Invalid argument",
-        "what was set before stays set",
+        "earlier changes remain",
         "\n  echo 20 > /proc/sys/vm/dirty_ratio\n  echo 10 > /proc/sys/vm/dirty_background_ratio",
     ] {
         assert!(stderr.contains(words), "{words}\n{stderr}");
@@ -197,31 +201,31 @@ fn a_failure_in_the_middle_tells_what_is_set_and_how_to_undo_it() {
     assert!(!stderr.contains("scheduler"), "not tried: {stderr}");
     assert_eq!(setting(&place, LIMIT), "100663296");
     assert_eq!(setting(&place, SCHEDULER), "[none] mq-deadline bfq");
-    assert!(place.path("undo").exists(), "written before anything was set");
+    assert!(place.path("undo").exists(), "written before any change");
 }
 
 #[test]
-fn an_odd_machine_is_told_as_far_as_it_goes() {
-    let place = Place::new();
+fn incomplete_machine_is_examined_as_far_as_possible() {
+    let place = TestDir::new();
     fs::create_dir(place.path("machine")).unwrap();
-    let told = tune(&place, &["--apply"]).code(0);
-    for words in ["cannot be found out", "/proc/meminfo is not there", "nothing to set"] {
-        assert!(told.text().contains(words), "{words}\n{}", told.text());
+    let ended = tune(&place, &["--apply"]).code(0);
+    for words in ["unknown", "/proc/meminfo is missing", "no settings to change"] {
+        assert!(ended.text().contains(words), "{words}\n{}", ended.text());
     }
     spinning_machine(&place);
     place.write("machine/proc/sys/vm/dirty_ratio", "much\u{1b}[2J\n");
     place.write("machine/sys/block/sda/queue/scheduler", [0xff, 0xfe, b'\n']);
-    let told = tune(&place, &[]).code(0);
-    assert!(told.text().contains("dirty_ratio says \"much"), "{}", told.text());
-    assert!(!told.text().contains('\u{1b}'), "nothing speaks to the terminal");
+    let ended = tune(&place, &[]).code(0);
+    assert!(ended.text().contains("dirty_ratio contains \"much"), "{}", ended.text());
+    assert!(!ended.text().contains('\u{1b}'), "control characters are escaped");
 }
 
 #[test]
-fn this_machine_is_told_with_a_measured_rate_and_nothing_is_left_behind() {
-    let place = Place::on_disk();
+fn this_machine_is_measured_and_no_file_is_left() {
+    let place = TestDir::on_disk();
     place.write("file", "of it");
-    let told = place.run(&["tune", "--measure", "--json", "file"]).code(0);
-    let json: Value = serde_json::from_slice(told.stdout()).unwrap();
+    let ended = place.run(&["tune", "--measure", "--json", "file"]).code(0);
+    let json: Value = serde_json::from_slice(ended.stdout()).unwrap();
     assert!(json["machine"]["limits"]["wait_bytes"].as_u64().unwrap() > 0);
     let [file_system] = json["file_systems"].as_array().unwrap().as_slice() else {
         panic!("{json}")
@@ -233,14 +237,14 @@ fn this_machine_is_told_with_a_measured_rate_and_nothing_is_left_behind() {
     assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 1, "left behind");
     place.run(&["tune"]).code(0);
     let memory = place.run(&["tune", "/dev/shm"]).code(0);
-    assert!(memory.text().contains("it is in memory"), "{}", memory.text());
+    assert!(memory.text().contains("file system in memory"), "{}", memory.text());
 }
 
 #[test]
-fn a_real_setting_is_set_and_undone() {
-    // Its own loop device; at this rate there is nothing to say of what all share.
+fn real_setting_is_changed_and_undone() {
+    // On a loop device; at this rate the limits of the machine need no change.
     let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
-    let place = Place::on_disk();
+    let place = TestDir::on_disk();
     let readahead = format!("/sys/block/{}/queue/read_ahead_kb", image.device());
     fs::write(&readahead, "0").unwrap();
     let now = || fs::read_to_string(&readahead).unwrap().trim().to_owned();
@@ -257,18 +261,38 @@ fn a_real_setting_is_set_and_undone() {
 }
 
 #[test]
-fn a_disk_with_little_room_is_not_measured() {
-    let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
-    let place = Place::new();
+fn rate_of_a_loop_device_does_not_set_dirty_limits() {
+    let Some(image) = LoopImage::new("ext4", 300 << 20) else { return };
+    let place = TestDir::new();
     let mount = image.mount().to_str().unwrap();
-    let told = place.run(&["tune", "--measure", mount]).code(1).tells(&["too little to measure"]);
-    assert!(in_one_line(&told).contains("(expected of a file on another file system)"));
+    let arguments = ["tune", "--measure", "--apply", "--dry-run", "--json", mount];
+    let ended = place.run(&arguments).code(0);
+    let json: Value = serde_json::from_slice(ended.stdout()).unwrap();
+    assert_eq!(json["file_systems"][0]["rate"]["known"], "measured");
+    let findings = json["findings"].as_array().unwrap();
+    let sets_limits =
+        |finding: &&Value| finding.to_string().contains("vm/dirty") && finding["about"] != "memory";
+    assert_eq!(findings.iter().filter(sets_limits).count(), 0, "{findings:?}");
+    // On a busy machine it would be refused.
+    assert!(json["applied"]["refused"].is_array(), "{json}");
 }
 
 #[test]
-fn wrong_arguments_are_refused() {
-    let place = Place::new();
-    place.run(&["tune", "nowhere"]).code(3).tells(&["nowhere", "No such file"]);
+fn disk_with_little_space_is_not_measured() {
+    let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
+    let place = TestDir::new();
+    let mount = image.mount().to_str().unwrap();
+    let ended = place
+        .run(&["tune", "--measure", mount])
+        .code(1)
+        .stderr_contains(&["too little to measure"]);
+    assert!(joined(&ended).contains("(typical of a loop device)"));
+}
+
+#[test]
+fn invalid_arguments_are_refused() {
+    let place = TestDir::new();
+    place.run(&["tune", "nowhere"]).code(3).stderr_contains(&["nowhere", "No such file"]);
     for arguments in [
         &["tune", "--all", "."][..],
         &["tune", "--dry-run"],
@@ -276,7 +300,7 @@ fn wrong_arguments_are_refused() {
         &["tune", "--rate", "1MiB", "--measure"],
         &["tune", "--rate", "fast"],
     ] {
-        place.run(arguments).code(2).tells(&["--help"]);
+        place.run(arguments).code(2).stderr_contains(&["--help"]);
     }
     assert!(!place.path("x").exists() && Path::new("/proc").exists());
 }

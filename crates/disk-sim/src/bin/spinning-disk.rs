@@ -1,4 +1,4 @@
-//! `spinning-disk`: a simulated spinning disk as a block device, until it is told to end.
+//! `spinning-disk`: a simulated spinning disk as a block device.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use clap::Parser;
-use haul_disk_sim::{Backing, Mounted, Options, Parameters, SpinningDisk, plot};
-use haul_test_image::run;
+use haul_disk_sim::{Backing, MountedFs, Options, Parameters, SpinningDisk, plot};
+use haul_testing::run;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A simulated spinning disk as a block device, until Ctrl-C or SIGTERM. Needs root and /dev/fuse.
@@ -17,39 +17,39 @@ struct Args {
     /// The drive: travelstar-7k320 (2.5", 12 ms) or deskstar-7k1000.c (3.5", 8.5 ms)
     #[arg(long, default_value = "travelstar-7k320", value_parser = drive)]
     drive: Parameters,
-    /// Bytes, as 500M or 16G; less than the drive has means fewer tracks under the same arm
+    /// Size, such as 500M or 16G; less than the drive's means fewer tracks with the same seek times
     /// [default: the drive's]
     #[arg(long, value_parser = bytes)]
     size: Option<u64>,
-    /// A directory for the sparse file behind the disk
+    /// Directory of the sparse backing file
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     backing: PathBuf,
-    /// Keep the bytes in memory instead
+    /// Keep the content in memory instead
     #[arg(long, conflicts_with = "backing")]
     memory: bool,
-    /// Seconds by the clock for each second of the drive: 0.1 is ten times faster, 0 does not wait
+    /// Real seconds per second of the drive: 0.1 is ten times faster, 0 does not wait
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
-    /// Let the way through the kernel be added to the drive's times, as it is: else it is measured
-    /// at the start, and answers leave as much earlier
+    /// Do not hide the overhead of FUSE and the loop device: by default it is measured at start,
+    /// and replies are sent earlier by it
     #[arg(long)]
     with_transport: bool,
-    /// Writes go straight to the medium
+    /// Disable the volatile write cache
     #[arg(long)]
     no_write_cache: bool,
-    /// The kernel's scheduler for the device; with none, the drive alone orders its requests
+    /// Kernel I/O scheduler of the device; with none, only the drive reorders requests
     #[arg(long, default_value = "none")]
     scheduler: String,
-    /// Make a file system on it: ext4, xfs, btrfs
+    /// Create a file system: ext4, xfs, btrfs
     #[arg(long)]
     fs: Option<String>,
-    /// Mount that file system on this directory
+    /// Mount the file system on this directory
     #[arg(long, value_name = "DIR", requires = "fs")]
     mount: Option<PathBuf>,
-    /// Options of the file system to mount with
+    /// Mount options of the file system
     #[arg(long, value_name = "OPTIONS", default_value = "", requires = "mount")]
     mount_options: String,
-    /// Draw service time against distance as SVG instead, and end
+    /// Write a plot of service time against seek distance as SVG, and exit
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }
@@ -57,7 +57,7 @@ struct Args {
 fn drive(name: &str) -> Result<Parameters, String> {
     let names = || Parameters::all().map(|parameters| parameters.name).join(", ");
     let found = Parameters::all().into_iter().find(|parameters| parameters.name == name);
-    found.ok_or_else(|| format!("there are {}", names()))
+    found.ok_or_else(|| format!("unknown drive {name:?}; known drives: {}", names()))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
@@ -68,8 +68,9 @@ fn bytes(text: &str) -> Result<u64, String> {
         Some(b'T') => (&text[..text.len() - 1], 40),
         _ => (text, 0),
     };
-    let number: u64 = digits.parse().map_err(|error| format!("{error}"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
+    let number: u64 =
+        digits.parse().map_err(|error| format!("{text:?} is not a size such as 500M: {error}"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} exceeds 2^64 bytes"))
 }
 
 fn main() -> ExitCode {
@@ -78,11 +79,11 @@ fn main() -> ExitCode {
         Some(file) => draw(&args.drive, file),
         None => serve(&args),
     }
-    .map_or_else(complain, |()| ExitCode::SUCCESS)
+    .map_or_else(report, |()| ExitCode::SUCCESS)
 }
 
-#[expect(clippy::print_stderr, reason = "it speaks to whoever runs it")]
-fn complain(why: String) -> ExitCode {
+#[expect(clippy::print_stderr, reason = "errors of the program go to stderr")]
+fn report(why: String) -> ExitCode {
     eprintln!("spinning-disk: {why}");
     ExitCode::FAILURE
 }
@@ -93,8 +94,8 @@ fn draw(drive: &Parameters, file: &Path) -> Result<(), String> {
 }
 
 fn serve(args: &Args) -> Result<(), String> {
-    // From here on the signals are kept until somebody asks for them.
-    let (runtime, mut interrupt, mut terminate) = signals()?;
+    // Signals are queued from this point on, so that a signal during the start is not lost.
+    let (runtime, mut interrupt, mut terminate) = install_signal_handlers()?;
     let mut drive = args.drive.clone();
     if args.no_write_cache {
         drive.write_cache_bytes = 0;
@@ -109,16 +110,16 @@ fn serve(args: &Args) -> Result<(), String> {
         scheduler: args.scheduler.clone(),
     })?;
     let mounted = mount(&disk, args)?;
-    tell(&disk, args).map_err(|error| format!("cannot write to the terminal: {error}"))?;
+    print_summary(&disk, args).map_err(|error| format!("cannot write to stdout: {error}"))?;
     runtime.block_on(async {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
     });
-    if let Some((watch, mounted)) = mounted {
-        // The watch unmounts the directory; it does so too if this process is killed.
-        watch.end()?;
+    if let Some((unmounter, mounted)) = mounted {
+        // The child process also unmounts the directory if this process is killed.
+        unmounter.finish()?;
         drop(mounted);
     }
     Ok(())
@@ -126,8 +127,8 @@ fn serve(args: &Args) -> Result<(), String> {
 
 type Signals = (tokio::runtime::Runtime, tokio::signal::unix::Signal, tokio::signal::unix::Signal);
 
-fn signals() -> Result<Signals, String> {
-    let make = || {
+fn install_signal_handlers() -> Result<Signals, String> {
+    let install = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (interrupt, terminate) = {
             let _within = runtime.enter();
@@ -135,21 +136,24 @@ fn signals() -> Result<Signals, String> {
         };
         Ok((runtime, interrupt, terminate))
     };
-    make().map_err(|error: std::io::Error| format!("cannot wait for signals: {error}"))
+    install().map_err(|error: std::io::Error| format!("cannot install signal handlers: {error}"))
 }
 
-/// Makes and mounts what the arguments say.
-fn mount<'a>(disk: &'a SpinningDisk, args: &Args) -> Result<Option<(Watch, Mounted<'a>)>, String> {
+/// Creates the file system given by `--fs`, and mounts it if `--mount` is given.
+fn mount<'a>(
+    disk: &'a SpinningDisk,
+    args: &Args,
+) -> Result<Option<(Unmounter, MountedFs<'a>)>, String> {
     let Some(fs) = &args.fs else { return Ok(None) };
-    disk.make(fs, if fs == "ext4" { &["-q", "-F"] } else { &["-q", "-f"] })?;
+    disk.mkfs(fs, if fs == "ext4" { &["-q", "-F"] } else { &["-q", "-f"] })?;
     let Some(dir) = &args.mount else { return Ok(None) };
     let mounted = disk.mount(fs, &args.mount_options)?;
     mounted.attach(dir)?;
-    let watch = Watch::over(dir)?;
-    Ok(Some((watch, mounted)))
+    let unmounter = Unmounter::start(dir)?;
+    Ok(Some((unmounter, mounted)))
 }
 
-fn tell(disk: &SpinningDisk, args: &Args) -> std::io::Result<()> {
+fn print_summary(disk: &SpinningDisk, args: &Args) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "device {}", disk.device())?;
     writeln!(out, "control {}", disk.control().display())?;
@@ -160,27 +164,27 @@ fn tell(disk: &SpinningDisk, args: &Args) -> std::io::Result<()> {
     out.flush()
 }
 
-/// A small process that unmounts a directory when this one ends, in whatever way: it reads from a
-/// pipe that nobody writes to.
-struct Watch(Child);
+/// A child process that unmounts a directory when this process ends, even if it is killed: the
+/// child waits for the end of a pipe whose only writer is this process.
+struct Unmounter(Child);
 
-impl Watch {
-    fn over(dir: &Path) -> Result<Self, String> {
+impl Unmounter {
+    fn start(dir: &Path) -> Result<Self, String> {
         let script = r#"read -r _; exec umount --lazy "$1""#;
-        let watch = Command::new("sh")
+        let child = Command::new("sh")
             .args(["-c", script, "spinning-disk-watch"])
             .arg(dir)
             .stdin(Stdio::piped())
             .process_group(0)
             .spawn();
-        watch.map(Self).map_err(|error| match run(Command::new("umount").arg(dir)) {
+        child.map(Self).map_err(|error| match run(Command::new("umount").arg(dir)) {
             Ok(_) => format!("cannot start sh: {error}"),
-            Err(why) => format!("cannot start sh: {error}; left behind: {why}"),
+            Err(why) => format!("cannot start sh: {error}; still mounted: {why}"),
         })
     }
 
-    fn end(mut self) -> Result<(), String> {
+    fn finish(mut self) -> Result<(), String> {
         drop(self.0.stdin.take());
-        self.0.wait().map(drop).map_err(|error| format!("the watch does not end: {error}"))
+        self.0.wait().map(drop).map_err(|error| format!("cannot wait for umount: {error}"))
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes of a file, in shared pages: a copy of a disk costs little.
+//! The content of a file, in pages shared between copies, so that copies of a disk are cheap.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ type Page = [u8; PAGE_BYTES];
 
 static ZEROS: LazyLock<Arc<Page>> = LazyLock::new(|| Arc::new([0; PAGE_BYTES]));
 
-/// Bytes; pages that were never written are holes.
+/// The content of a file. Pages that were never written are holes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
     bytes: u64,
@@ -20,7 +20,8 @@ fn small(bytes: u64) -> usize {
     usize::try_from(bytes).expect("a test's file fits in memory")
 }
 
-/// Cuts `bytes` bytes at `offset` at the borders of pages: the page, where in it, where in all.
+/// Splits the range of `bytes` bytes at `offset` at page boundaries. Returns for each piece the
+/// page number, the offset in the page, and the range within the whole range.
 fn pieces(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -38,12 +39,12 @@ impl Content {
         self.bytes
     }
 
-    /// How many pages are not holes.
+    /// Returns the number of pages that are not holes.
     pub(crate) fn pages(&self) -> u64 {
         self.pages.len() as u64
     }
 
-    /// How many more a write would need.
+    /// Returns the number of pages that a write of `bytes` bytes at `offset` would add.
     pub(crate) fn pages_missing(&self, offset: u64, bytes: usize) -> u64 {
         pieces(offset, bytes).filter(|(page, _, _)| !self.pages.contains_key(page)).count() as u64
     }
@@ -60,7 +61,7 @@ impl Content {
         read
     }
 
-    /// A copy of these bytes.
+    /// Returns a copy of the bytes in `range`, up to the end of the file.
     pub(crate) fn range(&self, range: std::ops::Range<u64>) -> Vec<u8> {
         let mut bytes = vec![0; small(range.end.saturating_sub(range.start))];
         let read = self.read(&mut bytes, range.start);
@@ -68,7 +69,7 @@ impl Content {
         bytes
     }
 
-    /// Changes one bit.
+    /// Flips one bit of the byte at `offset`.
     pub(crate) fn flip(&mut self, offset: u64, bit: u8) {
         let byte = self.range(offset..offset + 1);
         if let [byte] = byte[..] {
@@ -100,7 +101,7 @@ impl Content {
         self.bytes = bytes;
     }
 
-    /// Sets pages aside.
+    /// Allocates the pages of a range, filled with zeros, and extends the file if it is shorter.
     pub(crate) fn reserve(&mut self, offset: u64, bytes: u64) {
         let pages = Arc::make_mut(&mut self.pages);
         for (page, _, _) in pieces(offset, small(bytes)) {
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_file() {
+    fn content_behaves_like_a_sparse_file() {
         let mut content = Content::default();
         content.write(b"hello", 4094);
         let mut buffer = [7; 12];

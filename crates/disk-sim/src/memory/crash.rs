@@ -1,34 +1,37 @@
-//! The power is cut at every step of a workload, and at steps of the recovery from it.
+//! Tests with a power cut at every step of a workload, and at steps of the recovery.
 //!
 //! # Source
-//! \[Mohan18\], all crashes of small workloads; \[LevelFault\], names that survive only a sync of
-//! their directory.
+//! \[Mohan18\] on exhaustive crashes of small workloads; \[LevelFault\] on names that survive only
+//! a sync of their directory.
 
 use std::any::Any;
-use std::fmt;
 use std::io::Write;
-use std::thread;
+
+use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 
 use crate::memory::device::Device;
 use crate::memory::disk::MemoryDisk;
 use crate::memory::medium::Medium;
 use crate::memory::step::{Note, Step};
-use crate::random::Random;
 
-/// How much is tried.
+/// Options of [`crash_everywhere`].
 #[derive(Debug, Clone)]
 pub struct Crashes {
-    /// The most hostile device; all kinder ones are tried, too.
+    /// The most hostile kind of device tested; all kinds before it in the order of [`Device`] are
+    /// tested, too.
     pub worst: Device,
-    /// Where that may leave at most so many states, all of them are tried.
+    /// The maximum number of states at a step up to which all of them are tested. If `worst` may
+    /// leave more states, states are drawn.
     pub all_up_to: u64,
-    /// Where there are more, so many are drawn for each kind of device.
+    /// The number of states drawn for each kind of device, if not all are tested.
     pub draws: u64,
-    /// The recovery of one of so many states is crashed, too, ...
+    /// The reciprocal of the share of states whose recovery is crashed, too: 8 means one of eight
+    /// on average.
     pub again_one_in: u64,
-    /// ... at this many of its steps, or at all where it has no more.
+    /// The approximate number of steps at which such a recovery is crashed; a recovery with fewer
+    /// steps is crashed at all of them.
     pub again_steps: u64,
-    /// What decides all that is left to chance.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
@@ -45,52 +48,34 @@ impl Default for Crashes {
     }
 }
 
-/// A machine after a crash, and what was noted before it.
+/// A machine restarted after a crash, and the notes recorded before the crash.
 #[derive(Debug)]
 pub struct Crash {
-    /// The machine that starts again.
+    /// The disk of the restarted machine.
     pub disk: MemoryDisk,
-    /// What the test noted until the crash, first by the workload and then, where the recovery
-    /// was crashed, by the check.
+    /// The notes of the workload, followed by the notes of the check if the recovery was crashed.
     notes: Vec<Note>,
 }
 
 impl Crash {
-    /// What was noted of this type, in order.
+    /// Returns the notes of type `T`, in the order in which they were recorded.
     pub fn notes<T: Any>(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.notes.iter().filter_map(Note::get)
     }
 }
 
-/// The seed of a test: that of the environment, to go through a failure again, or a new one.
-#[must_use]
-pub fn seed() -> u64 {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    seed.unwrap_or_else(|| {
-        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        u64::from(since.subsec_nanos()) ^ since.as_secs()
-    })
-}
-
-/// The command that goes through the running test again.
-#[must_use]
-pub fn replay_command(seed: u64) -> String {
-    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
-    let test = thread::current().name().unwrap_or_default().to_owned();
-    format!("SEED={seed} cargo test -p {package} {test}")
-}
-
-/// Runs a workload once and writes its steps down, then stops the machine before its first step
-/// and after each: kills it, and cuts its power in the ways [`Crashes`] says. `check` starts it
-/// again, looks whether all is there, and goes on with it as it likes; the steps of that are
-/// crashed in the same way. Returns how many states were checked, and prints it.
+/// Runs a workload once and records its steps. Then stops the machine before the first step and
+/// after each step, both by killing the process and by cutting the power, and calls `check` with
+/// each resulting state. `check` recovers, verifies the state, and may continue to work; its own
+/// steps are crashed in the same way. Returns and prints the number of states checked.
 ///
-/// A workload notes on its disk what it was told (see [`MemoryDisk::note`]), and `check` may: each
-/// crash shows what was noted before it. Both may use threads: the states come from the steps
-/// that were written down, which for a workload of one thread the seed decides alone.
+/// The workload, and also `check`, can record acknowledgements as notes on the disk (see
+/// [`MemoryDisk::note`]); each crash contains the notes recorded before it. Both may use threads:
+/// the states are derived from the recorded steps, which for a single-threaded workload depend only
+/// on the seed.
 ///
 /// # Panics
-/// When `check` does; then the state and the command to see it again are printed.
+/// If `check` panics. The state and the command that reproduces it are then printed.
 pub fn crash_everywhere<W>(
     crashes: &Crashes,
     workload: impl FnOnce(&MemoryDisk) -> W,
@@ -98,7 +83,7 @@ pub fn crash_everywhere<W>(
 ) -> u64 {
     let disk = MemoryDisk::default();
     let outcome = {
-        let _told = Told(format!("the workload\n{}", replay_command(crashes.seed)));
+        let _context = PrintOnPanic(format!("the workload\n{}", replay_command(crashes.seed)));
         workload(&disk)
     };
     let check = |crash: &Crash| check(&outcome, crash);
@@ -107,16 +92,16 @@ pub fn crash_everywhere<W>(
     let (mut medium, mut notes) = (Medium::default(), Vec::new());
     run.crash_at(&medium, &notes, "before the first step");
     for (number, step) in steps.iter().enumerate() {
-        take(&mut medium, &mut notes, step);
-        let place = format!("after step {} of {}, {step:?}", number + 1, steps.len());
-        run.crash_at(&medium, &notes, &place);
+        apply_step(&mut medium, &mut notes, step);
+        let moment = format!("after step {} of {}, {step:?}", number + 1, steps.len());
+        run.crash_at(&medium, &notes, &moment);
     }
-    tell_count(&format!("{} crash states", run.states), crashes.seed);
+    print_count(&format!("{} crash states", run.states), crashes.seed);
     run.states
 }
 
-/// Runs `once`, which crashes some workload, with one seed after the other until at least so many
-/// states were checked.
+/// Calls `once`, which crashes a workload and returns the number of states, with consecutive seeds
+/// until at least `least` states were checked.
 pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes) -> u64) {
     let (mut states, mut crashes) = (0, crashes.clone());
     while states < least {
@@ -125,17 +110,18 @@ pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes)
     }
 }
 
-/// Says what a test counted, such as "N crash states", past the test harness, which keeps what is
-/// printed to itself. The name of the engine goes before it, the command to see it again behind.
-pub fn tell_count(counted: &str, seed: u64) {
+/// Prints a count of a test, such as "N crash states", preceded by the name of the tested engine
+/// and followed by the command that reproduces the test. The line bypasses the output capture of
+/// the test harness.
+pub fn print_count(counted: &str, seed: u64) {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let engine = package.trim_start_matches("haul-");
     let line = format!("\n{engine}: {counted} ({})\n", replay_command(seed));
     drop(std::io::stdout().write_all(line.as_bytes()));
 }
 
-fn take(medium: &mut Medium, notes: &mut Vec<Note>, step: &Step) {
-    medium.take(step);
+fn apply_step(medium: &mut Medium, notes: &mut Vec<Note>, step: &Step) {
+    medium.apply_step(step);
     if let Step::Note(note) = step {
         notes.push(note.clone());
     }
@@ -154,17 +140,18 @@ impl Run<'_> {
         Device::ALL.into_iter().filter(move |device| *device <= worst)
     }
 
-    /// The machine stops here: is killed, and loses its power in many ways.
-    fn crash_at(&mut self, medium: &Medium, notes: &[Note], place: &str) {
+    /// Crashes the machine in the state of `medium`: kills the process, and cuts the power with
+    /// various outcomes.
+    fn crash_at(&mut self, medium: &Medium, notes: &[Note], moment: &str) {
         if !medium.pending.is_empty() {
-            self.start(medium, notes, &format!("a kill {place}"));
+            self.start(medium, notes, &format!("a kill {moment}"));
         }
         let worst = medium.states(self.crashes.worst);
         let count = worst.count();
         if count <= self.crashes.all_up_to {
             for n in 0..count {
-                let what = format!("a power cut {place}: state {n} of {count}");
-                self.start(&worst.nth(n), notes, &what);
+                let description = format!("a power cut {moment}: state {n} of {count}");
+                self.start(&worst.nth(n), notes, &description);
             }
             return;
         }
@@ -172,26 +159,29 @@ impl Run<'_> {
             let states = medium.states(device);
             for n in 0..self.crashes.draws.min(states.count()) {
                 let left = states.draw(&mut Random(self.random.number()));
-                let what = format!("a power cut {place}: draw {n} of {device:?}");
-                self.start(&left, notes, &what);
+                let description = format!("a power cut {moment}: draw {n} of {device:?}");
+                self.start(&left, notes, &description);
             }
         }
     }
 
-    /// The machine starts again, and perhaps stops once more.
-    fn start(&mut self, left: &Medium, notes: &[Note], what: &str) {
-        let _told = Told(format!("{what}\n{}", replay_command(self.crashes.seed)));
+    /// Restarts the machine on the state `left`, checks it, and for some states crashes the
+    /// recovery, too.
+    fn start(&mut self, left: &Medium, notes: &[Note], description: &str) {
+        let _context =
+            PrintOnPanic(format!("{description}\n{}", replay_command(self.crashes.seed)));
         let steps = self.check(left, notes);
         if self.random.below(self.crashes.again_one_in) != 0 {
             return;
         }
         let (mut medium, mut notes) = (left.clone(), notes.to_vec());
         for (number, step) in steps.iter().enumerate() {
-            take(&mut medium, &mut notes, step);
+            apply_step(&mut medium, &mut notes, step);
             if self.random.below(steps.len() as u64) >= self.crashes.again_steps {
                 continue;
             }
-            let _told = Told(format!("a second crash after step {} of {what}", number + 1));
+            let _context =
+                PrintOnPanic(format!("a second crash after step {} of {description}", number + 1));
             let device = self.random.below(Device::ALL.len() as u64 + 1);
             let device = usize::try_from(device).ok().and_then(|kind| self.devices().nth(kind));
             let left = match device {
@@ -207,23 +197,5 @@ impl Run<'_> {
         (self.check)(&crash);
         self.states += 1;
         crash.disk.steps()
-    }
-}
-
-/// Says where it was when a check fails.
-struct Told(String);
-
-impl Drop for Told {
-    #[expect(clippy::print_stderr, reason = "it belongs to the message of the panic")]
-    fn drop(&mut self) {
-        if thread::panicking() {
-            eprintln!("in {self}");
-        }
-    }
-}
-
-impl fmt::Display for Told {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }

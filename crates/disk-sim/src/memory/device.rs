@@ -1,44 +1,44 @@
-//! Which states a power cut may leave, on which kind of device.
+//! The states that a power cut may leave on different kinds of devices.
 //!
 //! # Source
-//! \[Pillai14\], which file systems keep which order; \[SqliteCrash\], kinds of devices.
+//! \[Pillai14\] on the order that file systems preserve; \[SqliteCrash\] on kinds of devices.
 
-use crate::memory::medium::{Atom, Fate, LOST, Medium, Part, SURVIVES, end_of};
-use crate::memory::step::Step;
-use crate::random::Random;
+use haul_testing::Random;
 
-/// What tears at no smaller place.
-const SECTOR_BYTES: u64 = 512;
+use crate::memory::atoms::{Atom, Part, atoms};
+use crate::memory::medium::Medium;
+use crate::memory::survival::{Fate, LOST, SURVIVES};
 
-/// A device with a file system on it, from kind to hostile. What was synced is whole on each; the
-/// kinds say what else may be there after a power cut. Each may leave what the kinder ones may.
+/// A kind of device with a file system, ordered from kind to hostile. Synced data is intact on each
+/// kind; the kinds differ in the unsynced data found after a power cut. Each kind may leave all
+/// states that the kinds before it may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Device {
-    /// Writes and names arrive one after the other, each whole: what is left is a front part of
-    /// what was done. A controller with a battery below ext4 with `data=journal`.
+    /// Writes and names become durable in order, each as a whole: a prefix of the steps survives.
+    /// An example is a battery-backed controller below ext4 with `data=journal`.
     InOrder,
-    /// Of what was written, any whole writes are there; a name only with all that was written and
-    /// named before it. A drive with power-loss protection, whose queue writes in any order,
-    /// below a journal that waits for it (`data=ordered` without delayed allocation).
+    /// Any subset of the writes survives, each write as a whole. A name survives only with all
+    /// earlier writes and names. An example is a drive with power-loss protection that reorders its
+    /// queue, below a journal that waits for it (`data=ordered` without delayed allocation).
     WholeWrites,
-    /// The same, and writes tear between sectors of 512 bytes. A drive without power-loss
-    /// protection in the same place.
+    /// The rules of `WholeWrites` apply, but writes may also tear between sectors of 512 bytes. An
+    /// example is a drive without power-loss protection below the same journal.
     Torn,
-    /// The same, and names do not wait for bytes: a name may be there, and what was written
-    /// before it, to this file or to any other, not. Names keep their order, as in a journal. ext4
-    /// with delayed allocation and xfs, as they come.
+    /// The rules of `Torn` apply, but names do not wait for data: a name may survive without
+    /// earlier writes to its file or to any other file. Names keep their order, as in a journal.
+    /// Examples are ext4 with delayed allocation and xfs, both by default.
     NamesFirst,
-    /// The same, and nothing keeps any order: any names may be there, and a file may be as long
-    /// as it was made, with zeros instead of the bytes. xfs of old, file systems without a journal
-    /// on blocks that were never used.
+    /// The rules of `NamesFirst` apply, but nothing is ordered: any subset of the names may
+    /// survive, and a file may have its new length with zeros instead of the bytes. Examples are
+    /// old versions of xfs, and file systems without a journal on unused blocks.
     LengthsFirst,
-    /// The same, and instead of zeros there may be what was in those blocks before: bytes of
-    /// another file. ext2, FAT, ext4 with `data=writeback`.
+    /// The rules of `LengthsFirst` apply, but the previous content of the blocks, bytes of another
+    /// file, may appear instead of zeros. Examples are ext2, FAT, and ext4 with `data=writeback`.
     StaleBlocks,
 }
 
 impl Device {
-    /// All of them, from kind to hostile.
+    /// All kinds of devices, from kind to hostile.
     pub const ALL: [Self; 6] = [
         Self::InOrder,
         Self::WholeWrites,
@@ -49,91 +49,35 @@ impl Device {
     ];
 }
 
-/// Which of the unsynced sectors and names survive, one by one: a plain choice, for a test that
-/// is not about kinds of devices.
-#[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "the field is the seed of the choice")]
-pub enum Survival {
-    /// None.
-    Nothing,
-    /// All.
-    Everything,
-    /// Each with one chance in two.
-    Half { seed: u64 },
-    /// Nearly all.
-    Most { seed: u64 },
-}
-
-impl Survival {
-    pub(crate) fn fates(self) -> impl FnMut() -> Fate {
-        let (seed, of_16) = match self {
-            Self::Nothing => (0, 0),
-            Self::Everything => (0, 16),
-            Self::Half { seed } => (seed, 8),
-            Self::Most { seed } => (seed, 15),
-        };
-        let mut random = Random(seed);
-        move || if random.below(16) < of_16 { SURVIVES } else { LOST }
-    }
-}
-
-/// The pending steps in the pieces that survive apart from each other.
-fn atoms(pending: &[Step], is_torn: bool, lengths: Option<&[u64]>) -> Vec<Atom> {
-    let mut atoms = Vec::new();
-    let mut lengths = lengths.map(<[u64]>::to_vec);
-    for (number, step) in pending.iter().enumerate() {
-        let mut add = |part| atoms.push(Atom { step: number, part });
-        if let (Some(lengths), Some(file)) = (&mut lengths, step.file()) {
-            if end_of(step) > lengths[file] {
-                add(Part::Length);
-            }
-            lengths[file] = match step {
-                Step::Resize { bytes, .. } => *bytes,
-                _ => lengths[file].max(end_of(step)),
-            };
-        }
-        match step {
-            Step::Write { offset, bytes, .. } if is_torn => {
-                let mut from = 0;
-                while from < bytes.0.len() {
-                    let in_sector = (offset + from as u64) % SECTOR_BYTES;
-                    let step = usize::try_from(SECTOR_BYTES - in_sector).unwrap_or(usize::MAX);
-                    let to = from.saturating_add(step).min(bytes.0.len());
-                    add(Part::Bytes(from..to));
-                    from = to;
-                }
-            }
-            _ => add(Part::Whole),
-        }
-    }
-    atoms
-}
-
-/// The pending steps in sectors and names.
-pub(crate) fn torn_atoms(pending: &[Step]) -> Vec<Atom> {
-    atoms(pending, true, None)
-}
-
-/// What may become of an atom, once it is decided how many names survive.
+/// The possible fates of an atom, given which prefix of the ordered steps survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum May {
-    Only(Fate),
-    /// Any fate below this.
-    Any(Fate),
+enum PossibleFates {
+    Fixed(Fate),
+    /// The atom may have any fate below this number.
+    Below(Fate),
 }
 
-/// All that a power cut may leave of a [`Medium`] on one kind of device.
+/// The states that a power cut may leave of a [`Medium`] on one kind of device. They can be
+/// counted, numbered and drawn.
 #[derive(Debug)]
 pub struct States<'a> {
     medium: &'a Medium,
     device: Device,
     atoms: Vec<Atom>,
-    /// Which of the atoms are names.
+    /// The indexes of the atoms that are changes of names.
     names: Vec<usize>,
 }
 
+impl Medium {
+    /// Returns the states that a power cut may leave on this kind of device.
+    #[must_use]
+    pub fn states(&self, device: Device) -> States<'_> {
+        States::new(self, device)
+    }
+}
+
 impl<'a> States<'a> {
-    pub(crate) fn new(medium: &'a Medium, device: Device) -> Self {
+    fn new(medium: &'a Medium, device: Device) -> Self {
         let lengths: Vec<u64> = medium.files.iter().map(|file| file.bytes()).collect();
         let lengths = (device >= Device::LengthsFirst).then_some(&lengths[..]);
         let atoms = atoms(&medium.pending, device >= Device::Torn, lengths);
@@ -142,7 +86,7 @@ impl<'a> States<'a> {
         Self { medium, device, atoms, names }
     }
 
-    /// How many ways there are to cut what keeps its order.
+    /// Returns the number of prefixes of the ordered steps that may survive.
     fn cuts(&self) -> usize {
         match self.device {
             Device::InOrder => self.atoms.len() + 1,
@@ -151,14 +95,15 @@ impl<'a> States<'a> {
         }
     }
 
-    /// What may become of each atom at one of these cuts.
-    fn may(&self, cut: usize) -> Vec<May> {
+    /// Returns the possible fates of each atom if the prefix with the number `cut` survives.
+    fn possible_fates(&self, cut: usize) -> Vec<PossibleFates> {
         let any = |at: usize| match self.atoms[at].part {
-            Part::Length if self.device >= Device::StaleBlocks => May::Any(3),
-            _ => May::Any(2),
+            Part::Length if self.device >= Device::StaleBlocks => PossibleFates::Below(3),
+            _ => PossibleFates::Below(2),
         };
-        let by = |survives| May::Only(if survives { SURVIVES } else { LOST });
-        // The first name that is lost, and where the last that survives is.
+        let by = |survives| PossibleFates::Fixed(if survives { SURVIVES } else { LOST });
+        // `first_lost` is the atom of the first lost name, `last` the atom of the last surviving
+        // name.
         let first_lost = self.names.get(cut).copied().unwrap_or(self.atoms.len());
         let last = cut.checked_sub(1).map_or(0, |last| self.names.get(last).copied().unwrap_or(0));
         let is_name = |at: usize| self.names.binary_search(&at).is_ok();
@@ -172,45 +117,47 @@ impl<'a> States<'a> {
         (0..self.atoms.len()).map(of).collect()
     }
 
-    /// How many there are; `u64::MAX` stands for more than can be counted.
+    /// Returns the number of states; `u64::MAX` if the number overflows.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let of_cut = |cut| self.may(cut).into_iter().fold(1, ways_of);
-        // Each free atom doubles it, so that there is no need to look at all of them.
+        let of_cut = |cut| self.possible_fates(cut).into_iter().fold(1, ways_of);
+        // Each independent atom doubles the number of states, so that more than 64 of them overflow
+        // it.
         if self.device != Device::InOrder && self.atoms.len() - self.names.len() > 64 {
             return u64::MAX;
         }
         (0..self.cuts()).map(of_cut).fold(0, u64::saturating_add)
     }
 
-    /// One of them, by its number below [`States::count`].
+    /// Returns the state with the number `n`, which must be below [`States::count`].
     ///
     /// # Panics
-    /// When there are not so many.
+    /// If `n` is not below [`States::count`].
     #[must_use]
     pub fn nth(&self, n: u64) -> Medium {
         let mut rest = n;
         for cut in 0..self.cuts() {
-            let may = self.may(cut);
-            let ways = may.iter().fold(1, |ways, may| ways_of(ways, *may));
+            let possible = self.possible_fates(cut);
+            let ways = possible.iter().fold(1, |ways, fates| ways_of(ways, *fates));
             if rest >= ways {
                 rest -= ways;
                 continue;
             }
-            return self.medium.left(&self.atoms, |at| match may[at] {
-                May::Only(fate) => fate,
-                May::Any(fates) => {
+            return self.medium.with_fates(&self.atoms, |at| match possible[at] {
+                PossibleFates::Fixed(fate) => fate,
+                PossibleFates::Below(fates) => {
                     let fate = rest % u64::from(fates);
                     rest /= u64::from(fates);
                     u8::try_from(fate).unwrap_or(SURVIVES)
                 }
             });
         }
-        unreachable!("there are not {n} states")
+        unreachable!("fewer than {n} states")
     }
 
-    /// One of them by chance: of few unsynced atoms any, of many such as tell most, where nearly
-    /// all, nearly none, one, a run of neighbours or a whole step is lost or kept.
+    /// Draws a random state. With few unsynced atoms, any state may be drawn. With many, the drawn
+    /// states have the patterns most likely to reveal bugs: nearly all atoms, nearly none, one, a
+    /// run of neighbours or a whole step is lost or survives.
     #[must_use]
     pub fn draw(&self, random: &mut Random) -> Medium {
         let cuts = self.cuts() as u64;
@@ -219,40 +166,40 @@ impl<'a> States<'a> {
             1 => cuts - 1,
             _ => random.below(cuts),
         };
-        let may = self.may(usize::try_from(cut).unwrap_or(0));
+        let possible = self.possible_fates(usize::try_from(cut).unwrap_or(0));
         let mut pattern = Pattern::draw(random, self.atoms.len() as u64);
-        self.medium.left(&self.atoms, |at| match may[at] {
-            May::Only(fate) => fate,
-            May::Any(fates) if pattern.keeps(at as u64, self.atoms[at].step as u64) => {
+        self.medium.with_fates(&self.atoms, |at| match possible[at] {
+            PossibleFates::Fixed(fate) => fate,
+            PossibleFates::Below(fates) if pattern.keeps(at as u64, self.atoms[at].step as u64) => {
                 SURVIVES + u8::try_from(pattern.random.below(u64::from(fates) - 1)).unwrap_or(0)
             }
-            May::Any(_) => LOST,
+            PossibleFates::Below(_) => LOST,
         })
     }
 }
 
-fn ways_of(ways: u64, may: May) -> u64 {
-    match may {
-        May::Only(_) => ways,
-        May::Any(fates) => ways.saturating_mul(u64::from(fates)),
+fn ways_of(ways: u64, fates: PossibleFates) -> u64 {
+    match fates {
+        PossibleFates::Fixed(_) => ways,
+        PossibleFates::Below(fates) => ways.saturating_mul(u64::from(fates)),
     }
 }
 
-/// Which of many atoms are kept.
+/// A random pattern of surviving atoms.
 #[derive(Debug)]
 struct Pattern {
     random: Random,
     kind: Kind,
-    /// The other way round.
-    is_turned: bool,
+    /// `true` if the atoms selected by `kind` are lost instead of surviving.
+    is_inverted: bool,
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// So many of 16.
-    Share(u64),
+    /// Each atom is selected with this probability, in sixteenths.
+    Fraction(u64),
     Run(std::ops::Range<u64>),
-    /// Whole steps, by this seed.
+    /// Whole steps are selected, each with probability 1/2 by a hash of this seed and the step.
     Steps(u64),
 }
 
@@ -260,33 +207,36 @@ impl Pattern {
     fn draw(random: &mut Random, atoms: u64) -> Self {
         let atoms = atoms.max(1);
         let kind = match random.below(8) {
-            0 => Kind::Share(0),
-            1 => Kind::Share(1),
-            2 | 3 => Kind::Share(8),
+            0 => Kind::Fraction(0),
+            1 => Kind::Fraction(1),
+            2 | 3 => Kind::Fraction(8),
             4 => Kind::Run(0..random.below(atoms) + 1),
             5 => Kind::Steps(random.number()),
             n => {
-                // A page is often what is lost, and is 8 sectors.
+                // A run of up to 16 sectors includes the typical loss of a page, which is 8
+                // sectors.
                 let from = random.below(atoms);
                 let longest = if n == 6 { 16 } else { atoms };
                 Kind::Run(from..from + 1 + random.below(longest))
             }
         };
-        Self { random: Random(random.number()), kind, is_turned: random.below(2) == 0 }
+        Self { random: Random(random.number()), kind, is_inverted: random.below(2) == 0 }
     }
 
     fn keeps(&mut self, at: u64, step: u64) -> bool {
         let keeps = match &self.kind {
-            Kind::Share(of_16) => self.random.below(16) < *of_16,
+            Kind::Fraction(of_16) => self.random.below(16) < *of_16,
             Kind::Run(run) => run.contains(&at),
             Kind::Steps(seed) => Random(seed ^ (step << 32)).below(2) == 0,
         };
-        keeps != self.is_turned
+        keeps != self.is_inverted
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::memory::step::Step;
+
     use super::*;
 
     fn write(file: usize, offset: u64, bytes: usize) -> Step {
@@ -299,7 +249,7 @@ mod tests {
 
     fn medium(steps: &[Step]) -> Medium {
         let mut medium = Medium::default();
-        steps.iter().for_each(|step| medium.take(step));
+        steps.iter().for_each(|step| medium.apply_step(step));
         medium
     }
 
@@ -308,31 +258,32 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_device_has_its_states() {
+    fn number_of_states_depends_on_the_device() {
         let sync = Step::Sync { file: 0 };
         let dir = Step::SyncDir { dir: String::new() };
         assert_eq!(counts(&[]), [1; 6]);
         assert_eq!(counts(&[create("a", 0)]), [2; 6]);
         let named = [create("a", 0), dir.clone()];
         let and = |steps: &[Step]| counts(&[&named, steps].concat());
-        assert_eq!(and(&[]), [1; 6], "what was synced is there");
-        // One sector; where lengths go alone, also none with zeros or stale bytes.
+        assert_eq!(and(&[]), [1; 6], "synced data is intact");
+        // One sector survives or not; with independent lengths, the file may also have zeros or
+        // stale bytes.
         assert_eq!(and(&[write(0, 0, 512)]), [2, 2, 2, 2, 4, 6]);
         assert_eq!(and(&[write(0, 0, 512), sync.clone()]), [1; 6]);
-        // Two sectors and a bit of a third.
+        // The write covers parts of three sectors.
         assert_eq!(and(&[write(0, 100, 1000)]), [2, 2, 8, 8, 16, 24]);
-        // Behind what is there already, no length.
+        // A write that does not extend the file has no atom for a length.
         assert_eq!(and(&[write(0, 0, 512), sync.clone(), write(0, 0, 512)]), [2; 6]);
-        // A name between two writes: lost, with any of both; there, with the first for certain
-        // where names wait for bytes.
+        // A name between two writes: if it is lost, any of the writes may survive; if it survives,
+        // so does the first write on devices whose names wait for bytes.
         let between = [write(0, 0, 512), create("b", 1), write(0, 512, 512)];
         assert_eq!(and(&between), [4, 4 + 2, 4 + 2, 2 * 4, 2 * 16, 2 * 36]);
-        // Names in order, or in any.
+        // Names survive in order, or on the last two kinds in any combination.
         assert_eq!(and(&[create("b", 1), create("c", 2)]), [3, 3, 3, 3, 4, 4]);
     }
 
     #[test]
-    fn of_the_states_any_may_be_drawn_and_nothing_else() {
+    fn draw_reaches_all_states_and_no_others() {
         let name = |n: u64| format!("{n}");
         let steps = [
             create("a", 0),
@@ -360,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_device_leaves_what_the_kinder_ones_do() {
+    fn hostile_device_leaves_all_states_of_kinder_ones() {
         let steps =
             [create("a", 0), write(0, 0, 700), create("b", 1), write(1, 0, 512), create("c", 2)];
         let medium = medium(&steps);

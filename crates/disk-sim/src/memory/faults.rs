@@ -1,4 +1,4 @@
-//! Which calls fail, wait or take long, and what was asked so far.
+//! Fault injection: calls that fail, block or are slow. The calls are also counted.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,7 +8,7 @@ use haul_disk::{Error, Op, Open, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 
-/// The calls that are counted and may fail.
+/// The kinds of calls that are counted and can fail.
 pub const CALLS: [Op; 11] = [
     Op::Read,
     Op::Write,
@@ -23,11 +23,11 @@ pub const CALLS: [Op; 11] = [
     Op::List,
 ];
 
-/// The calls that [`haul_disk::OsDisk`] repeats when a signal interrupts them. A disk below the
-/// traits that did not would break their promise, so the same is done here.
-const REPEATED: [Op; 6] = [Op::Read, Op::Write, Op::Open, Op::Create, Op::Allocate, Op::Resize];
+/// The kinds of calls that [`haul_disk::OsDisk`] retries after `EINTR`. Simulated disks do the
+/// same, since the traits promise it.
+const RETRIED: [Op; 6] = [Op::Read, Op::Write, Op::Open, Op::Create, Op::Allocate, Op::Resize];
 
-/// What is done to the calls of a disk, and what they were. Its clones are the same.
+/// The injected faults and the counters of calls of a disk. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(Arc<Inner>);
 
@@ -40,7 +40,8 @@ struct Inner {
 #[derive(Debug)]
 struct Fault {
     op: Op,
-    /// Of the calls of this kind, counted from 1 since the disk was made.
+    /// The numbers of the calls of kind `op` that fail; the first call since the disk was created
+    /// has the number 1.
     calls: std::ops::Range<u64>,
     errno: Errno,
 }
@@ -50,12 +51,12 @@ struct State {
     calls: [u64; CALLS.len()],
     written_bytes: u64,
     fault: Option<Fault>,
-    met: Option<String>,
-    forbidden: Option<String>,
+    faulted_thread: Option<String>,
+    denied: Option<String>,
     slow: Vec<(Op, Duration)>,
     transfer_max: Option<usize>,
-    seen: Option<Vec<(Op, String)>>,
-    shut: Option<Op>,
+    recorded: Option<Vec<(Op, String)>>,
+    blocked: Option<Op>,
     waiting: usize,
 }
 
@@ -75,16 +76,16 @@ impl Faults {
         self.0.state.lock()
     }
 
-    /// Lets `count` calls of a kind fail, beginning with the `n`-th from now on, counted from 1.
-    /// What failed before does no more.
+    /// Makes `count` calls of the kind `op` fail, beginning with the `n`-th call from now on; the
+    /// next call is the first. Replaces any earlier fault.
     ///
-    /// An interruption (`EINTR`) comes through only from the calls that [`haul_disk::OsDisk`] does
-    /// not repeat: syncs, renames and removals. Any other call is counted once more and goes on.
+    /// Only the calls that [`haul_disk::OsDisk`] does not retry return `EINTR`: syncs, renames,
+    /// removals and listings. A retried call is counted twice and succeeds.
     ///
-    /// Of a write past the page cache that fails with `EIO` the first half arrives, as on a medium
-    /// that gives up in the middle; any other that fails did nothing, since the kernel would tell
-    /// how much it took. What a failed sync leaves says
-    /// [`crate::MemoryDisk::after_a_failed_sync`].
+    /// A direct write that fails with `EIO` writes its first half, as on a device that fails in the
+    /// middle of a write. Any other failed write has no effect, since after a partial write the
+    /// kernel would report a short write instead of an error.
+    /// [`crate::MemoryDisk::after_a_failed_sync`] sets the effect of a failed sync.
     pub fn fail(&self, op: Op, n: u64, count: u64, errno: Errno) {
         let mut state = self.state();
         let first = *state.count(op) + n;
@@ -92,116 +93,117 @@ impl Faults {
         state.fault = Some(Fault { op, calls, errno });
     }
 
-    /// Lets the `n`-th call of a kind from now on fail, counted from 1.
+    /// Makes the `n`-th call of the kind `op` from now on fail; the next call is the first.
     pub fn fail_once(&self, op: Op, n: u64, errno: Errno) {
         self.fail(op, n, 1, errno);
     }
 
-    /// Lets all calls of a kind fail from now on.
+    /// Makes all calls of the kind `op` fail from now on.
     pub fn fail_always(&self, op: Op, errno: Errno) {
         self.fail(op, 1, u64::MAX, errno);
     }
 
-    /// Lets all calls succeed again.
+    /// Removes the fault set by `fail`, `fail_once` or `fail_always`.
     pub fn heal(&self) {
         self.state().fault = None;
     }
 
-    /// The name of the thread that the last fault met.
+    /// Returns the name of the thread in which a call failed last; `None` if no call has failed.
     #[must_use]
-    pub fn met(&self) -> Option<String> {
-        self.state().met.clone()
+    pub fn faulted_thread(&self) -> Option<String> {
+        self.state().faulted_thread.clone()
     }
 
-    /// Lets no file of this name be made.
-    pub fn forbid(&self, name: &str) {
-        self.state().forbidden = Some(name.to_owned());
+    /// Makes the creation of the file or directory `name` fail with `EIO`.
+    pub fn deny_create(&self, name: &str) {
+        self.state().denied = Some(name.to_owned());
     }
 
-    /// Lets calls of a kind take longer, as on a busy device.
+    /// Delays each call of the kind `op` by the time `by`, as on a busy device.
     pub fn slow_down(&self, op: Op, by: Duration) {
         self.state().slow.push((op, by));
     }
 
-    /// Reads and writes at most so many bytes at a time.
+    /// Limits each read and write to `bytes` bytes per call (short transfers).
     pub fn transfer_at_most(&self, bytes: usize) {
         self.state().transfer_max = Some(bytes);
     }
 
-    /// Lets calls of a kind wait until [`Faults::open_gate`].
-    pub fn shut(&self, op: Op) {
-        self.state().shut = Some(op);
+    /// Blocks calls of the kind `op` until [`Faults::unblock`]. Replaces any other blocked kind.
+    pub fn block(&self, op: Op) {
+        self.state().blocked = Some(op);
     }
 
-    /// Lets those who wait go on.
-    pub fn open_gate(&self) {
-        self.state().shut = None;
+    /// Resumes the blocked calls, and blocks no further ones.
+    pub fn unblock(&self) {
+        self.state().blocked = None;
         self.0.changed.notify_all();
     }
 
-    /// Waits until somebody stands before the gate.
-    pub fn somebody_waits(&self) {
+    /// Waits until at least one call is blocked.
+    pub fn wait_until_blocked(&self) {
         let mut state = self.state();
         self.0.changed.wait_while(&mut state, |state| state.waiting == 0);
     }
 
-    /// Runs `body` while a sync is under way that ends only behind it. `begin` causes that sync.
+    /// Calls `begin`, which must start a sync in another thread, waits until this sync is blocked,
+    /// runs `body`, and resumes the sync.
     pub fn during_a_sync<B, T>(
         &self,
         begin: impl FnOnce() -> B,
         body: impl FnOnce() -> T,
     ) -> (B, T) {
-        self.shut(Op::Sync);
+        self.block(Op::Sync);
         let begun = begin();
-        self.somebody_waits();
+        self.wait_until_blocked();
         let result = body();
-        self.open_gate();
+        self.unblock();
         (begun, result)
     }
 
-    /// How many calls of a kind there were.
+    /// Returns the number of calls of the kind `op` since the disk was created.
     #[must_use]
     pub fn calls(&self, op: Op) -> u64 {
         *self.state().count(op)
     }
 
-    /// Waits until there were so many.
+    /// Waits until the number of calls of the kind `op` reaches `calls`.
     pub fn wait_for_calls(&self, op: Op, calls: u64) {
         let mut state = self.state();
         self.0.changed.wait_while(&mut state, |state| *state.count(op) < calls);
     }
 
-    /// How many bytes were written.
+    /// Returns the number of bytes written since the disk was created.
     #[must_use]
     pub fn written_bytes(&self) -> u64 {
         self.state().written_bytes
     }
 
-    /// Remembers from now on who asks for what.
-    pub fn watch(&self) {
-        self.state().seen = Some(Vec::new());
+    /// Starts recording calls with the names of their threads; drops an earlier record.
+    pub fn record_calls(&self) {
+        self.state().recorded = Some(Vec::new());
     }
 
-    /// Who asked for what since.
+    /// Returns the recorded calls in order, each with the name of its thread.
     #[must_use]
-    pub fn seen(&self) -> Vec<(Op, String)> {
-        self.state().seen.clone().unwrap_or_default()
+    pub fn recorded_calls(&self) -> Vec<(Op, String)> {
+        self.state().recorded.clone().unwrap_or_default()
     }
 
-    /// Counts a call and lets it pass, wait or fail.
+    /// Counts a call; blocks, delays or fails it as the faults require.
     pub(crate) fn pass(&self, op: Op, name: &str) -> Result<()> {
         let mut state = self.state();
-        if state.shut == Some(op) {
+        if state.blocked == Some(op) {
             state.waiting += 1;
             self.0.changed.notify_all();
-            self.0.changed.wait_while(&mut state, |state| state.shut == Some(op));
+            self.0.changed.wait_while(&mut state, |state| state.blocked == Some(op));
             state.waiting -= 1;
         }
         *state.count(op) += 1;
         let number = *state.count(op);
         self.0.changed.notify_all();
-        if let Some(seen) = &mut state.seen {
-            seen.push((op, thread_name()));
+        if let Some(recorded) = &mut state.recorded {
+            recorded.push((op, thread_name()));
         }
         let outcome = state.outcome(op, number, name);
         let slow = state.slow.iter().find(|slow| slow.0 == op).map(|slow| slow.1);
@@ -210,7 +212,7 @@ impl Faults {
         outcome
     }
 
-    /// How many of so many bytes are read or written at once.
+    /// Returns the length of the next transfer of up to `bytes` bytes.
     pub(crate) fn transfer(&self, bytes: usize) -> usize {
         bytes.min(self.state().transfer_max.unwrap_or(bytes))
     }
@@ -224,14 +226,14 @@ impl State {
     fn outcome(&mut self, op: Op, number: u64, name: &str) -> Result<()> {
         let is_met = |fault: &&Fault| fault.op == op && fault.calls.contains(&number);
         if let Some(errno) = self.fault.as_ref().filter(is_met).map(|fault| fault.errno) {
-            self.met = Some(thread_name());
-            if errno == Errno::INTR && REPEATED.contains(&op) {
+            self.faulted_thread = Some(thread_name());
+            if errno == Errno::INTR && RETRIED.contains(&op) {
                 *self.count(op) += 1;
                 return Ok(());
             }
             return Err(injected(op, name, errno));
         }
-        if op == Op::Create && self.forbidden.as_deref() == Some(name) {
+        if op == Op::Create && self.denied.as_deref() == Some(name) {
             return Err(injected(op, name, Errno::IO));
         }
         Ok(())
@@ -239,10 +241,10 @@ impl State {
 }
 
 fn injected(op: Op, name: &str, errno: Errno) -> Error {
-    Error::new(op, format!("{name} (a fault was injected)"), errno)
+    Error::new(op, format!("{name} (injected fault)"), errno)
 }
 
-/// Whether some of what was to be written arrived all the same.
-pub(crate) fn half_arrives(how: Open, error: &Error) -> bool {
-    how.direct && error.source.raw_os_error() == Some(Errno::IO.raw_os_error())
+/// `true` if a write that failed with `error` has to write its first half.
+pub(crate) fn is_half_written(options: Open, error: &Error) -> bool {
+    options.direct && error.source.raw_os_error() == Some(Errno::IO.raw_os_error())
 }

@@ -1,48 +1,25 @@
-//! What is on the medium, and what is on its way there.
+//! The medium of a disk in memory.
 
 use std::ops::{Deref, DerefMut, Range};
 
+use crate::memory::atoms::{Atom, Part, torn_atoms};
 use crate::memory::content::Content;
-use crate::memory::device::{Device, States, Survival, torn_atoms};
 use crate::memory::step::{Names, Node, Step, parent};
+use crate::memory::survival::{Fate, LOST, STALE, Survival};
 
-/// Some of a pending step, which survives a power cut or does not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Atom {
-    /// Which of the pending steps.
-    pub(crate) step: usize,
-    pub(crate) part: Part,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// All of it.
-    Whole,
-    /// Of a write, these bytes.
-    Bytes(Range<usize>),
-    /// Of what makes a file longer, the length alone.
-    Length,
-}
-
-/// What becomes of an atom: it is lost, it survives, or, where a length survives without its
-/// bytes, what was in those blocks before is there instead of zeros.
-pub(crate) type Fate = u8;
-pub(crate) const LOST: Fate = 0;
-pub(crate) const SURVIVES: Fate = 1;
-const STALE: Fate = 2;
-
-/// The state of the medium, and what is on its way there.
+/// The durable state of a disk, and the pending (unsynced) steps.
 #[derive(Debug, Clone, Default)]
 pub struct Medium {
     pub(crate) names: Names,
     pub(crate) files: Vec<Content>,
-    /// In the order of writing.
+    /// The unsynced steps, in the order of their execution.
     pub(crate) pending: Vec<Step>,
 }
 
 impl Medium {
-    /// Goes on by one step.
-    pub fn take(&mut self, step: &Step) {
+    /// Applies one step: a change becomes pending, a sync makes the pending changes of its file or
+    /// directory durable.
+    pub fn apply_step(&mut self, step: &Step) {
         match step {
             Step::Create { file, .. } => {
                 let files = self.files.len().max(file + 1);
@@ -56,54 +33,50 @@ impl Medium {
             | Step::Reserve { .. }
             | Step::Resize { .. } => self.pending.push(step.clone()),
             Step::SyncDir { dir } => {
-                let is_here = |step: &mut Step| step.name().is_some_and(|name| parent(name) == dir);
-                for step in self.pending.extract_if(.., is_here) {
+                let is_in_dir =
+                    |step: &mut Step| step.name().is_some_and(|name| parent(name) == dir);
+                for step in self.pending.extract_if(.., is_in_dir) {
                     step.apply_to(&mut self.names);
                 }
             }
             Step::Sync { file } => {
-                let is_of = |step: &mut Step| step.file() == Some(*file);
-                for step in self.pending.extract_if(.., is_of) {
+                let is_of_file = |step: &mut Step| step.file() == Some(*file);
+                for step in self.pending.extract_if(.., is_of_file) {
                     apply_bytes(&mut self.files[*file], &step);
                 }
             }
-            Step::FailedSync { file, survival } => self.settle(*file, *survival),
+            Step::FailedSync { file, survival } => self.fail_sync(*file, *survival),
             Step::Rot { file, offset, bit } => self.files[*file].flip(*offset, *bit),
             Step::Note(_) => {}
         }
     }
 
-    /// Nothing of what was written to a file is on its way any more; this much arrived.
-    fn settle(&mut self, file: usize, survival: Survival) {
-        let is_of = |step: &mut Step| step.file() == Some(file);
-        let steps: Vec<Step> = self.pending.extract_if(.., is_of).collect();
+    /// Removes all pending steps of a file; the part of them that survives becomes durable.
+    fn fail_sync(&mut self, file: usize, survival: Survival) {
+        let is_of_file = |step: &mut Step| step.file() == Some(file);
+        let steps: Vec<Step> = self.pending.extract_if(.., is_of_file).collect();
         let mut fates = survival.fates();
         for atom in torn_atoms(&steps) {
             self.apply(&steps[atom.step], &atom.part, fates());
         }
     }
 
-    /// What a power cut leaves where any sector and any name may be lost: see [`Survival`].
+    /// Returns the state after a power cut in which each unsynced sector and each unsynced name may
+    /// be lost, as `survival` decides.
     #[must_use]
     pub fn cut(&self, survival: Survival) -> Self {
         let mut fates = survival.fates();
-        self.left(&torn_atoms(&self.pending), |_| fates())
+        self.with_fates(&torn_atoms(&self.pending), |_| fates())
     }
 
-    /// All that a power cut may leave of a device of some kind.
-    #[must_use]
-    pub fn states(&self, device: Device) -> States<'_> {
-        States::new(self, device)
-    }
-
-    /// What is left when each atom has this fate.
-    pub(crate) fn left(&self, atoms: &[Atom], mut fate: impl FnMut(usize) -> Fate) -> Self {
+    /// Returns the state in which each atom has the fate that `fate` returns for its index.
+    pub(crate) fn with_fates(&self, atoms: &[Atom], mut fate: impl FnMut(usize) -> Fate) -> Self {
         let (names, files) = (self.names.clone(), self.files.clone());
         let mut left = Self { names, files, pending: Vec::new() };
         for (number, atom) in atoms.iter().enumerate() {
             left.apply(&self.pending[atom.step], &atom.part, fate(number));
         }
-        // With a directory goes what is in it.
+        // The files of a lost directory are lost, too.
         let all = left.names.clone();
         left.names
             .retain(|name, _| parent(name).is_empty() || all.get(parent(name)) == Some(&Node::Dir));
@@ -122,14 +95,14 @@ impl Medium {
         }
     }
 
-    /// A file has the length a write gives it, without its bytes.
+    /// Extends a file to the length that a step gives it, without writing the bytes of the step.
     fn lengthen(&mut self, step: &Step, file: usize, is_stale: bool) {
-        let (from, to) = (self.files[file].bytes(), end_of(step));
+        let (from, to) = (self.files[file].bytes(), step.end());
         if to <= from {
             return;
         }
         self.files[file].resize(to);
-        // What was in the blocks: where there is another file, what it has at the same place.
+        // The stale content is that of another file at the same offset, if there is one.
         let donor = (0..file).rev().chain(file + 1..self.files.len());
         let donor = donor.map(|number| &self.files[number]).find(|other| other.bytes() > from);
         if let Some(donor) = donor.filter(|_| is_stale) {
@@ -138,13 +111,14 @@ impl Medium {
         }
     }
 
-    /// What programs see: all that is pending, too.
+    /// Returns the state that programs see, with the pending steps applied.
     pub(crate) fn visible(&self) -> (Names, Vec<Content>) {
         let whole = self.cut(Survival::Everything);
         (whole.names, whole.files)
     }
 
-    /// What programs see of one file, once the page cache has forgotten it.
+    /// Returns the content of one file that programs see if the page cache has dropped its clean
+    /// pages.
     pub(crate) fn visible_file(&self, file: usize) -> Content {
         let mut content = self.files[file].clone();
         for step in self.pending.iter().filter(|step| step.file() == Some(file)) {
@@ -153,35 +127,26 @@ impl Medium {
         content
     }
 
-    /// The synced bytes of a file, to be changed behind everybody's back.
+    /// Returns the durable bytes of a file. A test can change them; no step is recorded.
     ///
     /// # Panics
-    /// When no synced name is this one.
+    /// If `name` is not the durable name of a file.
     pub fn file(&mut self, name: &str) -> FileBytes<'_> {
         let Some(Node::File(file)) = self.names.get(name).copied() else {
-            unreachable!("there is no file {name}");
+            unreachable!("no file {name}");
         };
         let content = &mut self.files[file];
         FileBytes { bytes: content.range(0..content.bytes()), content, is_changed: false }
     }
 
-    /// The files whose names are synced.
+    /// Returns the durable names of files.
     pub fn file_names(&self) -> impl Iterator<Item = &str> {
         let files = self.names.iter().filter(|(_, node)| matches!(node, Node::File(_)));
         files.map(|(name, _)| name.as_str())
     }
 }
 
-/// Where what a step writes or sets aside ends.
-pub(crate) fn end_of(step: &Step) -> u64 {
-    match step {
-        Step::Write { offset, bytes, .. } => offset + bytes.0.len() as u64,
-        Step::Reserve { offset, bytes, .. } => offset + bytes,
-        _ => 0,
-    }
-}
-
-/// Does a step to the bytes of its file.
+/// Applies a step to the content of its file.
 pub(crate) fn apply_bytes(file: &mut Content, step: &Step) {
     match step {
         Step::Write { offset, bytes, .. } => file.write(&bytes.0, *offset),
@@ -197,7 +162,7 @@ fn apply_part(file: &mut Content, step: &Step, range: &Range<usize>) {
     }
 }
 
-/// The bytes of a file, which are put back when this is dropped.
+/// The durable bytes of a file, which are written to the medium on drop if they were changed.
 #[derive(Debug)]
 pub struct FileBytes<'a> {
     content: &'a mut Content,

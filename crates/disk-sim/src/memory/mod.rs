@@ -1,34 +1,42 @@
-//! A disk in memory that loses power and fails when it is told to, for tests.
+//! A disk in memory with power cuts and injected faults, for tests.
 //!
-//! [`MemoryDisk`] is a [`haul_disk::Disk`]. It writes down every step that changes something.
-//! [`Medium`] takes the steps one by one: it knows what is synced and, in order, what is not.
-//! What a power cut may leave of that, [`Device`] says for several kinds of devices, and
-//! [`Medium::states`] counts, numbers and draws. [`crash_everywhere`] puts all this to work.
+//! [`MemoryDisk`] is a [`haul_disk::Disk`] that records every step that changes it. [`Medium`]
+//! applies the steps one by one: it holds the durable state and the pending (unsynced) steps, in
+//! order. For several kinds of devices, [`Device`] defines which states a power cut may leave, and
+//! [`Medium::states`] counts, numbers and draws these states. [`crash_everywhere`] applies all this
+//! to a workload.
 //!
-//! What is below the names is modelled so:
+//! The model of the disk has the following properties:
 //!
-//! - A sync of a file puts its bytes and its length on the medium, whole; a sync of a directory
-//!   the names made, changed and removed in it. A rename counts for the directory it goes to.
-//! - What was not synced survives as the device has it, in sectors of 512 bytes at the smallest.
-//! - After a failed sync the pages are clean: the next sync says nothing about them. The page
-//!   cache forgets them when the file is next opened for reading alone.
-//! - A direct file refuses what is not aligned. There are no links, no times, and nobody is
-//!   forbidden anything.
+//! - A sync of a file makes its bytes and its length durable. A sync of a directory makes the names
+//!   created, changed and removed in it durable; a rename belongs to the directory of the new name.
+//! - At a power cut, the kind of device decides which unsynced data survives. The smallest unit of
+//!   survival is a sector of 512 bytes.
+//! - After a failed sync the pages are clean, so the next sync does not report them. The page cache
+//!   drops them when the file is next opened read-only.
+//! - A lock lasts until it is dropped or the machine stops.
+//! - A file opened for direct I/O refuses unaligned access. There are no links, timestamps or
+//!   permissions.
 
+mod atoms;
 mod content;
 mod crash;
 mod device;
 mod disk;
 mod faults;
-mod faulty;
+mod faulty_disk;
 mod file;
+mod locks;
 mod medium;
+mod state;
 mod step;
+mod survival;
 
-pub use crash::{Crash, Crashes, crash_everywhere, crash_until, replay_command, seed, tell_count};
-pub use device::{Device, States, Survival};
+pub use crash::{Crash, Crashes, crash_everywhere, crash_until, print_count};
+pub use device::{Device, States};
 pub use disk::MemoryDisk;
 pub use faults::{CALLS, Faults};
-pub use faulty::FaultyDisk;
+pub use faulty_disk::FaultyDisk;
 pub use medium::{FileBytes, Medium};
 pub use step::{Bytes, Note, Step};
+pub use survival::Survival;

@@ -1,44 +1,45 @@
-//! What can be done to a disk, one step at a time.
+//! The recorded changes and syncs of a disk in memory.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::memory::Survival;
+use crate::memory::survival::Survival;
 
-/// Something done to a disk. Files are numbered in the order of their creation.
+/// A change or a sync of a disk, recorded in order. Files are numbered in the order of their
+/// creation.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the fields are the arguments of the call")]
 pub enum Step {
-    /// A directory was made.
+    /// A directory was created.
     CreateDir { name: String },
-    /// A file was made.
+    /// A file was created.
     Create { name: String, file: usize },
-    /// A file got another name.
+    /// A file was renamed.
     Rename { from: String, to: String, file: usize },
-    /// A name was removed.
+    /// A file was removed.
     Remove { name: String },
-    /// The names in a directory were synced.
+    /// A directory was synced.
     SyncDir { dir: String },
     /// Bytes were written.
     Write { file: usize, offset: u64, bytes: Bytes },
-    /// Blocks were set aside.
+    /// Blocks were allocated for a range of a file.
     Reserve { file: usize, offset: u64, bytes: u64 },
-    /// The length was changed.
+    /// A file was resized.
     Resize { file: usize, bytes: u64 },
     /// A file was synced.
     Sync { file: usize },
-    /// The sync of a file failed: this much of what was unsynced is on the medium, the rest never
-    /// will be.
+    /// The sync of a file failed: the part of the unsynced data that `survival` selects is durable,
+    /// the rest is lost.
     FailedSync { file: usize, survival: Survival },
-    /// A bit changed on the medium.
+    /// A bit of a file flipped on the medium.
     Rot { file: usize, offset: u64, bit: u8 },
-    /// Nothing was done: the test was told something.
+    /// The test recorded a note; the disk did not change.
     Note(Note),
 }
 
-/// Bytes that many disks share, and that do not fill the page of whoever prints a step.
+/// Shared bytes, whose `Debug` text contains only their number.
 #[derive(Clone)]
 pub struct Bytes(pub Arc<[u8]>);
 
@@ -48,7 +49,7 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// Something a test wants to know again when it looks at the steps, such as what was acknowledged.
+/// A value that a test inserts into the sequence of steps, such as an acknowledgement.
 #[derive(Clone)]
 pub struct Note(Arc<dyn Any + Send + Sync>);
 
@@ -57,7 +58,7 @@ impl Note {
         Self(Arc::new(note))
     }
 
-    /// What was noted, if it is of this type.
+    /// Returns the value if it has the type `T`.
     #[must_use]
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.downcast_ref()
@@ -70,7 +71,7 @@ impl fmt::Debug for Note {
     }
 }
 
-/// What a name stands for.
+/// The object to which a name refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Node {
     Dir,
@@ -79,13 +80,13 @@ pub(crate) enum Node {
 
 pub(crate) type Names = BTreeMap<String, Node>;
 
-/// The directory a name is in.
+/// Returns the parent directory of a name; "" is the root.
 pub(crate) fn parent(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(dir, _)| dir)
 }
 
 impl Step {
-    /// The name it makes, changes or removes.
+    /// Returns the name that the step creates, changes or removes; of a rename, the new name.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::CreateDir { name } | Self::Create { name, .. } | Self::Remove { name } => {
@@ -96,7 +97,7 @@ impl Step {
         }
     }
 
-    /// The file whose bytes or length it changes.
+    /// Returns the file whose bytes or length the step changes.
     pub(crate) fn file(&self) -> Option<usize> {
         match self {
             Self::Write { file, .. } | Self::Reserve { file, .. } | Self::Resize { file, .. } => {
@@ -106,7 +107,16 @@ impl Step {
         }
     }
 
-    /// Does it to names.
+    /// Returns the end offset of a write or allocation; 0 for other steps.
+    pub(crate) fn end(&self) -> u64 {
+        match self {
+            Self::Write { offset, bytes, .. } => offset + bytes.0.len() as u64,
+            Self::Reserve { offset, bytes, .. } => offset + bytes,
+            _ => 0,
+        }
+    }
+
+    /// Applies the step to the names, if it changes any.
     pub(crate) fn apply_to(&self, names: &mut Names) {
         match self {
             Self::CreateDir { name } => {

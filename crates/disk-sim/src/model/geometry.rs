@@ -1,8 +1,8 @@
-//! Where a sector is: zone, cylinder, head, and at which moment of a revolution it passes.
+//! The geometry of a drive: the zone, cylinder, head and angle of each sector.
 
 use crate::model::parameters::{Nanos, Parameters, SECTOR_BYTES};
 
-/// Tracks of equal length, side by side.
+/// A zone: adjacent cylinders whose tracks have the same number of sectors.
 #[derive(Debug, Clone, Copy)]
 struct Zone {
     first_sector: u64,
@@ -10,19 +10,19 @@ struct Zone {
     sectors_per_track: u64,
 }
 
-/// A place on the medium.
+/// The location of a sector on a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) cylinder: u64,
     pub(crate) head: u64,
-    /// Counted from the beginning of the track.
+    /// The index of the sector in its track.
     pub(crate) sector: u64,
     pub(crate) sectors_per_track: u64,
 }
 
-/// The tracks of a drive. Sectors are numbered along a track, then through the heads of a
-/// cylinder, then inwards; each track begins a little later than the one before it, so that reading on needs no
-/// whole revolution.
+/// The tracks of a drive. Sectors are numbered along a track, then through the heads of a cylinder,
+/// then inwards through the cylinders. Each track is skewed against the track before it, so that a
+/// sequential read does not miss a revolution at the change of tracks.
 #[derive(Debug, Clone)]
 pub(crate) struct Geometry {
     zones: Vec<Zone>,
@@ -34,15 +34,15 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// A drive of `sectors` at least. One smaller than the real drive has fewer cylinders, and the
-    /// arm still moves over all of its stroke.
+    /// Creates the geometry of a drive of at least `sectors` sectors. A drive smaller than the real
+    /// one has fewer cylinders, but its arm has the same full-stroke seek time.
     pub(crate) fn new(parameters: &Parameters, sectors: u64) -> Self {
         let heads = u64::from(parameters.heads);
         let tracks: Vec<_> = zone_rates(parameters)
             .map(|bytes_per_s| sectors_per_track(parameters, bytes_per_s))
             .collect();
-        let of_one_cylinder_each = heads * tracks.iter().sum::<u64>();
-        let cylinders_each = sectors.div_ceil(of_one_cylinder_each).max(1);
+        let sectors_per_round = heads * tracks.iter().sum::<u64>();
+        let cylinders_each = sectors.div_ceil(sectors_per_round).max(1);
         let mut zones = Vec::with_capacity(tracks.len());
         let (mut first_sector, mut first_cylinder) = (0, 0);
         for sectors_per_track in tracks {
@@ -60,17 +60,17 @@ impl Geometry {
         }
     }
 
-    /// How many places the arm has.
+    /// Returns the number of cylinders.
     pub(crate) fn cylinders(&self) -> u64 {
         self.cylinders
     }
 
-    /// Where a sector is.
-    pub(crate) fn place(&self, sector: u64) -> Place {
+    /// Returns the location of a sector.
+    pub(crate) fn locate(&self, sector: u64) -> Location {
         let zone = self.zones[self.zones.partition_point(|zone| zone.first_sector <= sector) - 1];
         let within = sector - zone.first_sector;
         let track = within / zone.sectors_per_track;
-        Place {
+        Location {
             cylinder: zone.first_cylinder + track / self.heads,
             head: track % self.heads,
             sector: within % zone.sectors_per_track,
@@ -78,88 +78,94 @@ impl Geometry {
         }
     }
 
-    /// How long after the platter's mark the sector begins to pass.
-    fn passes_at_ns(&self, place: &Place) -> Nanos {
-        let of_a_cylinder = (self.heads - 1) * self.head_skew_ns + self.cylinder_skew_ns;
-        let skew = place.cylinder * of_a_cylinder + place.head * self.head_skew_ns;
-        (skew + self.along_ns(place, place.sector)) % self.revolution_ns
+    /// Returns the time after the index mark at which the start of the sector passes the head.
+    fn passes_at_ns(&self, location: &Location) -> Nanos {
+        let per_cylinder = (self.heads - 1) * self.head_skew_ns + self.cylinder_skew_ns;
+        let skew = location.cylinder * per_cylinder + location.head * self.head_skew_ns;
+        (skew + self.along_ns(location, location.sector)) % self.revolution_ns
     }
 
-    /// From the beginning of the track to that of a sector.
-    fn along_ns(&self, place: &Place, sector: u64) -> Nanos {
-        self.revolution_ns * sector / place.sectors_per_track
+    /// Returns the time after the start of the track at which the start of the sector passes the
+    /// head.
+    fn along_ns(&self, location: &Location, sector: u64) -> Nanos {
+        self.revolution_ns * sector / location.sectors_per_track
     }
 
-    /// How long a head that is on the track at `now` waits for the place to come around.
-    pub(crate) fn rotation_ns(&self, now: Nanos, place: &Place) -> Nanos {
+    /// Returns the rotational latency until the sector at `location` passes a head that is on its
+    /// track at `now`.
+    pub(crate) fn rotation_ns(&self, now: Nanos, location: &Location) -> Nanos {
         let angle = now % self.revolution_ns;
-        (self.passes_at_ns(place) + self.revolution_ns - angle) % self.revolution_ns
+        (self.passes_at_ns(location) + self.revolution_ns - angle) % self.revolution_ns
     }
 
-    /// How long a run takes to pass, from the beginning of its first sector to the end of its last.
+    /// Returns the time in which a run of sectors passes the head, changes of tracks included.
     pub(crate) fn transfer_ns(&self, sector: u64, sectors: u64) -> Nanos {
         let (mut at, mut left, mut time) = (sector, sectors, 0);
         while left > 0 {
-            let place = self.place(at);
-            let here = left.min(place.sectors_per_track - place.sector);
-            let end = place.sector + here;
-            time += self.along_ns(&place, end) - self.along_ns(&place, place.sector);
+            let location = self.locate(at);
+            let here = left.min(location.sectors_per_track - location.sector);
+            let end = location.sector + here;
+            time += self.along_ns(&location, end) - self.along_ns(&location, location.sector);
             (at, left) = (at + here, left - here);
             if left > 0 {
-                time += self.skew_after_ns(&place);
+                time += self.skew_after_ns(&location);
             }
         }
         time
     }
 
-    /// How many sectors of a run pass whole within `time_ns`, of `sectors_max`.
+    /// Returns the number of sectors from `sector` on that pass the head completely within
+    /// `time_ns`, at most `sectors_max`.
     pub(crate) fn sectors_within(&self, sector: u64, time_ns: Nanos, sectors_max: u64) -> u64 {
         let (mut at, mut left, mut time) = (sector, sectors_max, time_ns);
         while left > 0 {
-            let place = self.place(at);
-            let here = left.min(place.sectors_per_track - place.sector);
-            let began = self.along_ns(&place, place.sector);
-            let whole = self.along_ns(&place, place.sector + here) - began;
+            let location = self.locate(at);
+            let here = left.min(location.sectors_per_track - location.sector);
+            let began = self.along_ns(&location, location.sector);
+            let whole = self.along_ns(&location, location.sector + here) - began;
             if time < whole {
-                let passes = |n: u64| self.along_ns(&place, place.sector + n) - began <= time;
-                let guess = time * place.sectors_per_track / self.revolution_ns;
+                let passes = |n: u64| self.along_ns(&location, location.sector + n) - began <= time;
+                let guess = time * location.sectors_per_track / self.revolution_ns;
                 let most = (guess + 1).min(here);
                 return at - sector + if passes(most) { most } else { most.saturating_sub(1) };
             }
             (at, left) = (at + here, left - here);
-            time = time.saturating_sub(whole + self.skew_after_ns(&place));
+            time = time.saturating_sub(whole + self.skew_after_ns(&location));
         }
         at - sector
     }
 
-    fn skew_after_ns(&self, place: &Place) -> Nanos {
-        let is_last = place.head + 1 == self.heads;
+    fn skew_after_ns(&self, location: &Location) -> Nanos {
+        let is_last = location.head + 1 == self.heads;
         if is_last { self.cylinder_skew_ns } else { self.head_skew_ns }
     }
 }
 
-/// The rates of the zones, from the outermost inwards, in even steps.
+/// Returns the transfer rates of the zones in bytes per second, from the outermost inwards; they
+/// decrease in equal steps.
 fn zone_rates(parameters: &Parameters) -> impl Iterator<Item = u64> {
     let (outer, inner) = (parameters.outer_bytes_per_s, parameters.inner_bytes_per_s);
     let steps = u64::from(parameters.zones.max(2) - 1);
     (0..=steps).map(move |zone| outer - (outer - inner) * zone / steps)
 }
 
-/// How many sectors a track must hold so that reading on, skews included, has the rate.
+/// Returns the number of sectors that a track must have for sequential reads to reach
+/// `bytes_per_s`, skews included.
 fn sectors_per_track(parameters: &Parameters, bytes_per_s: u64) -> u64 {
     let heads = u64::from(parameters.heads);
-    let of_a_cylinder_ns = heads * parameters.revolution_ns
+    let per_cylinder_ns = heads * parameters.revolution_ns
         + (heads - 1) * parameters.head_skew_ns
         + parameters.cylinder_skew_ns;
-    let bytes = u128::from(bytes_per_s) * u128::from(of_a_cylinder_ns) / 1_000_000_000;
+    let bytes = u128::from(bytes_per_s) * u128::from(per_cylinder_ns) / 1_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX) / heads / SECTOR_BYTES
 }
 
 #[cfg(test)]
 mod tests {
+    use haul_testing::Random;
+
     use super::*;
     use crate::model::parameters::MS;
-    use crate::random::Random;
 
     const GIB: u64 = (1 << 30) / SECTOR_BYTES;
 
@@ -168,27 +174,27 @@ mod tests {
     }
 
     #[test]
-    fn sectors_follow_each_other_along_tracks_heads_and_cylinders() {
+    fn sectors_are_numbered_along_tracks_heads_and_cylinders() {
         let geometry = geometry();
-        let mut before = geometry.place(0);
+        let mut before = geometry.locate(0);
         assert_eq!((before.cylinder, before.head, before.sector), (0, 0, 0));
         for sector in 1..200_000 {
-            let place = geometry.place(sector);
-            let is_next = if place.sector > 0 {
-                (place.cylinder, place.head) == (before.cylinder, before.head)
-                    && place.sector == before.sector + 1
-            } else if place.head > 0 {
-                place.cylinder == before.cylinder && place.head == before.head + 1
+            let location = geometry.locate(sector);
+            let is_next = if location.sector > 0 {
+                (location.cylinder, location.head) == (before.cylinder, before.head)
+                    && location.sector == before.sector + 1
+            } else if location.head > 0 {
+                location.cylinder == before.cylinder && location.head == before.head + 1
             } else {
-                place.cylinder == before.cylinder + 1 && before.head == 3
+                location.cylinder == before.cylinder + 1 && before.head == 3
             };
-            assert!(is_next, "{before:?}, then {place:?}");
-            before = place;
+            assert!(is_next, "{before:?}, then {location:?}");
+            before = location;
         }
-        let last = geometry.place(GIB - 1);
+        let last = geometry.locate(GIB - 1);
         assert!(last.cylinder < geometry.cylinders());
-        let part = last.sectors_per_track as f64 / geometry.place(0).sectors_per_track as f64;
-        assert!((part - 0.5).abs() < 0.01, "half as many sectors, inside: {part}");
+        let part = last.sectors_per_track as f64 / geometry.locate(0).sectors_per_track as f64;
+        assert!((part - 0.5).abs() < 0.01, "half as many sectors on the innermost tracks: {part}");
     }
 
     #[test]
@@ -207,36 +213,36 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_passed_comes_again_after_one_revolution() {
+    fn missed_sector_returns_after_one_revolution() {
         let geometry = geometry();
         let mut random = Random(1);
         for _ in 0..1000 {
-            let (place, now) = (geometry.place(random.below(GIB)), random.below(1 << 40));
-            let wait = geometry.rotation_ns(now, &place);
+            let (location, now) = (geometry.locate(random.below(GIB)), random.below(1 << 40));
+            let wait = geometry.rotation_ns(now, &location);
             assert!(wait < geometry.revolution_ns);
-            assert_eq!(geometry.rotation_ns(now + wait, &place), 0, "there it is");
-            let again = geometry.rotation_ns(now + wait + 1, &place);
+            assert_eq!(geometry.rotation_ns(now + wait, &location), 0, "on arrival");
+            let again = geometry.rotation_ns(now + wait + 1, &location);
             assert_eq!(again, geometry.revolution_ns - 1, "just missed");
-            assert_eq!(geometry.rotation_ns(now + geometry.revolution_ns, &place), wait);
+            assert_eq!(geometry.rotation_ns(now + geometry.revolution_ns, &location), wait);
         }
     }
 
     #[test]
-    fn reading_on_over_the_end_of_a_track_waits_for_the_skew_alone() {
+    fn sequential_read_across_tracks_costs_only_the_skew() {
         let geometry = geometry();
-        let per_track = geometry.place(0).sectors_per_track;
+        let per_track = geometry.locate(0).sectors_per_track;
         for (track, skew) in [(1, geometry.head_skew_ns), (4, geometry.cylinder_skew_ns)] {
             let (last, next) = (track * per_track - 1, track * per_track);
-            let start = geometry.rotation_ns(0, &geometry.place(last));
+            let start = geometry.rotation_ns(0, &geometry.locate(last));
             let end = start + geometry.transfer_ns(last, 1);
-            assert!(geometry.rotation_ns(end, &geometry.place(next)).abs_diff(skew) <= 1);
+            assert!(geometry.rotation_ns(end, &geometry.locate(next)).abs_diff(skew) <= 1);
             let through = geometry.transfer_ns(last, 2) - geometry.transfer_ns(next, 1);
             assert_eq!(through, geometry.transfer_ns(last, 1) + skew);
         }
     }
 
     #[test]
-    fn what_passes_within_a_time_is_what_takes_no_longer() {
+    fn sectors_within_a_time_is_the_inverse_of_transfer_time() {
         let geometry = geometry();
         let mut random = Random(2);
         for _ in 0..2000 {

@@ -1,6 +1,6 @@
-//! The drive as a pure machine: it is told requests and times, and answers with times.
+//! The model of a hard disk drive: a state machine, without clock and I/O, that turns requests with
+//! arrival times into completion times.
 
-mod dirty;
 mod geometry;
 mod parameters;
 mod seek;
@@ -8,91 +8,92 @@ mod segments;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod write_cache;
 
 pub use parameters::{MS, Nanos, Parameters, SECTOR_BYTES};
 
-use crate::counters::{Counters, Parts};
-use dirty::Dirty;
-use geometry::{Geometry, Place};
+use crate::counters::{Counters, ServiceTime};
+use geometry::{Geometry, Location};
 use seek::SeekCurve;
 use segments::{Lookup, Segments};
+use write_cache::WriteCache;
 
-/// The longest run written to the medium at once while the write cache is emptied.
+/// The maximum number of sectors written at once when the write cache is written to the medium.
 const DESTAGE_SECTORS_MAX: u64 = 2048;
 
-/// How many runs are looked at to choose the next to be written.
+/// The number of dirty runs among which the drive chooses the next one to destage.
 const DESTAGE_CHOICE: usize = 32;
 
-/// What a drive is asked.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// To read sectors.
+    /// Reads sectors.
     Read,
-    /// To write sectors.
+    /// Writes sectors.
     Write,
-    /// To put every acknowledged write on the medium.
+    /// Makes all acknowledged writes durable (cache flush).
     Sync,
 }
 
-/// One request.
+/// A request to a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked.
+    /// The kind of the request.
     pub kind: Kind,
     /// The first sector; 0 for a sync.
     pub sector: u64,
-    /// How many; 0 for a sync.
+    /// The number of sectors; 0 for a sync.
     pub sectors: u64,
-    /// When it arrived.
+    /// The arrival time, in virtual time.
     pub arrived_ns: Nanos,
 }
 
-/// A drive in motion: where the arm is, what the caches hold, until when it is busy.
+/// The state of a drive: head position, caches, and times until which it is busy.
 #[derive(Debug, Clone)]
 pub struct Drive {
     parameters: Parameters,
     geometry: Geometry,
     seek: SeekCurve,
     segments: Segments,
-    dirty: Dirty,
-    /// Where the head is, unless it is reading on.
+    write_cache: WriteCache,
+    /// The last sector that has passed under the head, unless the head is reading ahead.
     at_sector: u64,
-    /// Requests are taken one after the other; this one ended then.
+    /// The completion time of the last request. The drive serves requests one at a time.
     free_ns: Nanos,
-    /// The arm is busy until then, maybe in the background.
+    /// The time until which the arm is busy, possibly with a background write.
     arm_free_ns: Nanos,
-    /// Since when the write cache has been getting too full.
-    pressed_since_ns: Option<Nanos>,
+    /// The time since which the write cache has been more than half full.
+    over_half_since_ns: Option<Nanos>,
     counters: Counters,
 }
 
-/// An access to the medium: what it costs and when it is done.
+/// The time components and the completion time of an access to the medium.
 #[derive(Debug, Clone, Copy)]
 struct Access {
-    parts: Parts,
+    parts: ServiceTime,
     done_ns: Nanos,
 }
 
-/// What serving a request comes to.
+/// The time components, the completion time and the method of serving a request.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
-    parts: Parts,
+    parts: ServiceTime,
     done_ns: Nanos,
-    how: How,
+    method: Method,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
-    /// Without the arm.
-    FromMemory,
-    /// By going to a run of sectors, this one up to the end of the request.
-    FromSector(u64),
-    /// By emptying the write cache first.
-    AfterDestage,
+enum Method {
+    /// The drive reads from or writes to a cache, without the arm.
+    Cache,
+    /// The drive accesses the medium from this sector to the end of the request.
+    Media(u64),
+    /// The drive destages the whole write cache.
+    Destage,
 }
 
 impl Drive {
-    /// A drive of `bytes`, at rest at time 0. The caches are as the parameters say.
+    /// Creates a drive of `bytes` bytes, idle at time 0.
     #[must_use]
     pub fn new(parameters: Parameters, bytes: u64) -> Self {
         let sectors = bytes / SECTOR_BYTES;
@@ -105,43 +106,46 @@ impl Drive {
             geometry,
             seek,
             segments,
-            dirty: Dirty::default(),
+            write_cache: WriteCache::default(),
             at_sector: 0,
             free_ns: 0,
             arm_free_ns: 0,
-            pressed_since_ns: None,
+            over_half_since_ns: None,
             counters: Counters::default(),
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counters since the creation of the drive.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The least time in which an arm that goes upward once can pass over all of the runs (sector,
-    /// sectors), which are given in ascending order: by the shortest way from each track to the
-    /// next, and on each no longer than the platter needs to bring all of them by. Caches are left
-    /// out. It is a bound, not a forecast: how the platter stands on arrival is always the best.
+    /// Returns a lower bound of the time in which one sweep of the arm can access all of the runs
+    /// (sector, sectors), given in ascending order. The bound ignores caches. It assumes the
+    /// shortest seek from each track to the next, arrival at the best rotational position, and a
+    /// stay on each track only for the rotation past its runs.
     #[must_use]
     pub fn sweep_ns(&self, runs: impl IntoIterator<Item = (u64, u64)>) -> Nanos {
         let Parameters { revolution_ns, head_skew_ns, .. } = self.parameters;
         sweep::sweep_ns(&self.geometry, &self.seek, revolution_ns, head_skew_ns, runs)
     }
 
-    /// When the last request was done.
+    /// Returns the completion time of the last request.
     #[must_use]
     pub fn free_ns(&self) -> Nanos {
         self.free_ns
     }
 
-    /// Which of the waiting requests, oldest first, is served next: of the first 32 the oldest that
-    /// needs no waiting for the medium, else the one whose first sector passes soonest; but the
-    /// oldest of all if it has waited too long, and nothing overtakes a sync.
+    /// Returns the index of the waiting request to serve next; `waiting` is sorted by age, the
+    /// oldest first. Of the first [`Parameters::queue_depth`] requests, the drive chooses the
+    /// oldest one that the cache can serve, else the one whose first sector the head reaches
+    /// soonest. The oldest of all is chosen if it has waited longer than
+    /// [`Parameters::patience_ns`]. No request overtakes a sync.
     ///
     /// # Source
-    /// \[Jacobson91\]: the shortest access time first. Here age counts at the end of patience only.
+    /// \[Jacobson91\]: shortest access time first. The age of a request matters only when it
+    /// exceeds the patience.
     #[must_use]
     pub fn choose(&self, waiting: &[Request]) -> Option<usize> {
         let oldest = waiting.first()?;
@@ -154,27 +158,29 @@ impl Drive {
         before_sync.min_by_key(|(_, request)| self.reached_ns(request)).map(|(index, _)| index)
     }
 
-    /// When the head is where the request begins; 0 if memory has it all.
+    /// Returns the time at which the head reaches the first sector of the request; 0 if the cache
+    /// has all of its sectors.
     fn reached_ns(&self, request: &Request) -> Nanos {
         let plan = self.plan(request);
-        if plan.how == How::FromMemory && plan.parts.transfer_ns == 0 {
+        if plan.method == Method::Cache && plan.parts.transfer_ns == 0 {
             return 0;
         }
-        // Not when it is done: a short request would lure the head away from where it reads.
+        // The completion time is not used, since it would favour short requests, which divert the
+        // head from a sequential stream.
         let transfer_ns = self.geometry.transfer_ns(request.sector, request.sectors);
         plan.done_ns.saturating_sub(transfer_ns)
     }
 
-    /// Serves a request, and counts it: when it is done.
+    /// Serves a request and counts it; returns its completion time.
     pub fn serve(&mut self, request: &Request) -> Nanos {
         let start = self.free_ns.max(request.arrived_ns);
         let begin = start.max(request.arrived_ns + self.parameters.overhead_ns);
         self.destage_in_background(if request.kind == Kind::Read { start } else { begin });
         let mut plan = self.plan(request);
-        match (request.kind, plan.how) {
-            (Kind::Read, How::FromMemory) => self.read_from_memory(request, &plan),
+        match (request.kind, plan.method) {
+            (Kind::Read, Method::Cache) => self.read_from_cache(request, &plan),
             (Kind::Read, _) => self.read_from_medium(request, &plan),
-            (Kind::Write, How::FromSector(_)) => self.write_through(request, &plan),
+            (Kind::Write, Method::Media(_)) => self.write_through(request, &plan),
             (Kind::Write, _) => {
                 self.make_room(request.sectors, &mut plan);
                 self.take_into_cache(request, plan.done_ns);
@@ -187,66 +193,67 @@ impl Drive {
         plan.done_ns
     }
 
-    /// The power is gone: both caches are empty.
+    /// Empties the read cache and the write cache, as a power cut does.
     pub fn lose_caches(&mut self) {
         self.segments.clear();
-        self.dirty.clear();
-        self.pressed_since_ns = None;
+        self.write_cache.clear();
+        self.over_half_since_ns = None;
         self.counters.power_cuts += 1;
     }
 
     fn plan(&self, request: &Request) -> Plan {
         let start = self.free_ns.max(request.arrived_ns);
         let begin = start.max(request.arrived_ns + self.parameters.overhead_ns);
-        let mut parts = Parts { overhead_ns: begin - start, ..Parts::default() };
+        let mut parts = ServiceTime { overhead_ns: begin - start, ..ServiceTime::default() };
         let (sector, end) = (request.sector, request.sector + request.sectors);
         let interface_ns = self.parameters.interface_ns(request.sectors);
-        let from_memory = |moment: Nanos, parts: &mut Parts| {
+        let from_cache = |moment: Nanos, parts: &mut ServiceTime| {
             parts.transfer_ns += moment.saturating_sub(begin + interface_ns);
             parts.interface_ns += interface_ns;
             let done_ns = begin + parts.total_ns() - parts.overhead_ns;
-            Plan { parts: *parts, done_ns, how: How::FromMemory }
+            Plan { parts: *parts, done_ns, method: Method::Cache }
         };
         match request.kind {
-            Kind::Sync => Plan { parts, done_ns: begin, how: How::AfterDestage },
-            Kind::Write if self.parameters.write_cache_bytes > 0 => from_memory(begin, &mut parts),
+            Kind::Sync => Plan { parts, done_ns: begin, method: Method::Destage },
+            Kind::Write if self.parameters.write_cache_bytes > 0 => from_cache(begin, &mut parts),
             Kind::Write => self.plan_medium(begin, parts, sector, end, interface_ns),
-            Kind::Read if self.dirty.covers(sector, end) => from_memory(begin, &mut parts),
-            Kind::Read => match self.segments.look_up(&self.geometry, begin, sector, end) {
-                Lookup::Hit => from_memory(begin, &mut parts),
+            Kind::Read if self.write_cache.covers(sector, end) => from_cache(begin, &mut parts),
+            Kind::Read => match self.segments.lookup(&self.geometry, begin, sector, end) {
+                Lookup::Hit => from_cache(begin, &mut parts),
                 Lookup::From(first) => self.plan_medium(begin, parts, first, end, interface_ns),
                 Lookup::Miss => self.plan_medium(begin, parts, sector, end, interface_ns),
                 Lookup::Passes(moment) => {
-                    let there = self.plan_medium(begin, parts, sector, end, interface_ns);
-                    let here = from_memory(moment, &mut parts);
-                    if here.done_ns <= there.done_ns { here } else { there }
+                    let access = self.plan_medium(begin, parts, sector, end, interface_ns);
+                    let passing = from_cache(moment, &mut parts);
+                    if passing.done_ns <= access.done_ns { passing } else { access }
                 }
             },
         }
     }
 
-    /// Plans to go to the medium; the cable carries what has passed while the rest passes.
+    /// Plans an access to the medium. The interface transfers sectors while later sectors are read.
     fn plan_medium(
         &self,
         begin: Nanos,
-        mut parts: Parts,
+        mut parts: ServiceTime,
         sector: u64,
         end: u64,
         interface_ns: Nanos,
     ) -> Plan {
-        let go = begin.max(self.arm_free_ns);
-        parts.waiting_ns += go - begin;
-        let access = self.access(go, sector, end);
+        let start = begin.max(self.arm_free_ns);
+        parts.waiting_ns += start - begin;
+        let access = self.access(start, sector, end);
         parts.add(&access.parts);
         let carried_ns = begin + interface_ns;
         parts.interface_ns += carried_ns.saturating_sub(access.done_ns);
         let done_ns = access.done_ns.max(carried_ns);
-        Plan { parts, done_ns, how: How::FromSector(sector) }
+        Plan { parts, done_ns, method: Method::Media(sector) }
     }
 
-    /// The arm goes to a run at `now`, waits for it to come around, and lets it pass.
+    /// Computes an access to the sectors from `sector` to `end` at `now`: seek, rotation and
+    /// transfer.
     fn access(&self, now: Nanos, sector: u64, end: u64) -> Access {
-        let (from, to) = (self.head_at(now), self.geometry.place(sector));
+        let (from, to) = (self.head_at(now), self.geometry.locate(sector));
         let seek_ns = match from.cylinder.abs_diff(to.cylinder) {
             0 if from.head == to.head => 0,
             0 => self.parameters.head_skew_ns,
@@ -254,24 +261,24 @@ impl Drive {
         };
         let rotation_ns = self.geometry.rotation_ns(now + seek_ns, &to);
         let transfer_ns = self.geometry.transfer_ns(sector, end - sector);
-        let parts = Parts { seek_ns, rotation_ns, transfer_ns, ..Parts::default() };
+        let parts = ServiceTime { seek_ns, rotation_ns, transfer_ns, ..ServiceTime::default() };
         Access { parts, done_ns: now + parts.total_ns() }
     }
 
-    /// The sector the head has passed last.
+    /// Returns the last sector that has passed under the head at `now`.
     fn head_sector(&self, now: Nanos) -> u64 {
-        let reads_on = self.segments.stream_at(&self.geometry, now);
-        reads_on.map_or(self.at_sector, |up_to| up_to.saturating_sub(1))
+        let read_ahead = self.segments.stream_at(&self.geometry, now);
+        read_ahead.map_or(self.at_sector, |up_to| up_to.saturating_sub(1))
     }
 
-    fn head_at(&self, now: Nanos) -> Place {
-        self.geometry.place(self.head_sector(now))
+    fn head_at(&self, now: Nanos) -> Location {
+        self.geometry.locate(self.head_sector(now))
     }
 
-    /// The arm moves at `now`: counts how far, and ends read-ahead.
+    /// Moves the arm at `now` to the run: counts the seek and its distance, and ends read-ahead.
     fn leave_for(&mut self, now: Nanos, sector: u64, end: u64) {
         let (here, from) = (self.head_sector(now), self.head_at(now));
-        let cylinders = from.cylinder.abs_diff(self.geometry.place(sector).cylinder);
+        let cylinders = from.cylinder.abs_diff(self.geometry.locate(sector).cylinder);
         self.counters.seeks += u64::from(cylinders > 0);
         self.counters.seek_cylinders += cylinders;
         self.counters.seek_sectors += (here + 1).abs_diff(sector);
@@ -279,14 +286,14 @@ impl Drive {
         self.at_sector = end - 1;
     }
 
-    fn read_from_memory(&mut self, request: &Request, plan: &Plan) {
+    fn read_from_cache(&mut self, request: &Request, plan: &Plan) {
         let end = request.sector + request.sectors;
         let begin = plan.done_ns - plan.parts.transfer_ns - plan.parts.interface_ns;
         self.segments.touch(&self.geometry, begin, request.sector, end);
     }
 
     fn read_from_medium(&mut self, request: &Request, plan: &Plan) {
-        let How::FromSector(first) = plan.how else { return };
+        let Method::Media(first) = plan.method else { return };
         let end = request.sector + request.sectors;
         let passed_ns = plan.done_ns - plan.parts.interface_ns;
         let left_ns = passed_ns - plan.parts.arm_ns();
@@ -300,43 +307,45 @@ impl Drive {
         let end = request.sector + request.sectors;
         let passed_ns = plan.done_ns - plan.parts.interface_ns;
         self.leave_for(passed_ns - plan.parts.arm_ns(), request.sector, end);
-        self.segments.forget(&self.geometry, passed_ns, request.sector, end);
+        self.segments.invalidate(&self.geometry, passed_ns, request.sector, end);
         self.arm_free_ns = passed_ns;
         self.counters.media_writes += 1;
     }
 
     fn take_into_cache(&mut self, request: &Request, now: Nanos) {
         let end = request.sector + request.sectors;
-        self.segments.forget(&self.geometry, now, request.sector, end);
-        self.dirty.add(request.sector, end);
-        if self.dirty.sectors() > self.parameters.write_cache_sectors() / 2 {
-            self.pressed_since_ns.get_or_insert(now);
+        self.segments.invalidate(&self.geometry, now, request.sector, end);
+        self.write_cache.add(request.sector, end);
+        if self.write_cache.sectors() > self.parameters.write_cache_sectors() / 2 {
+            self.over_half_since_ns.get_or_insert(now);
         }
     }
 
-    /// Empties the write cache until so many sectors have room; the request waits for that.
+    /// Destages the write cache until it has room for `sectors` more (all of it if `u64::MAX`, for
+    /// a sync); adds the time to the plan of the request that waits for it.
     fn make_room(&mut self, sectors: u64, plan: &mut Plan) {
         let limit = self.parameters.write_cache_sectors();
         let has_room = |dirty: u64| dirty == 0 || dirty.saturating_add(sectors) <= limit;
-        // What was begun in the background ends first, for a sync.
-        if sectors == u64::MAX || !has_room(self.dirty.sectors()) {
+        // A background write that has begun completes first, even if the request is a sync.
+        if sectors == u64::MAX || !has_room(self.write_cache.sectors()) {
             let waiting_ns = self.arm_free_ns.saturating_sub(plan.done_ns);
             plan.parts.waiting_ns += waiting_ns;
             plan.done_ns += waiting_ns;
         }
-        while !has_room(self.dirty.sectors()) {
+        while !has_room(self.write_cache.sectors()) {
             let Some(access) = self.destage_one(plan.done_ns) else { return };
             plan.parts.add(&access.parts);
             plan.done_ns = access.done_ns;
         }
     }
 
-    /// What the drive did by itself until `now`: it empties its write cache when that has
-    /// become half full, down to a quarter, or when nobody has asked for anything for a while.
+    /// Executes the background writes that begin until `now`. The drive destages the write cache
+    /// once it is more than half full, until it is at most a quarter full, and also when it has
+    /// been idle for [`Parameters::idle_before_destage_ns`].
     fn destage_in_background(&mut self, now: Nanos) {
         loop {
             let is_idle_ns = self.free_ns + self.parameters.idle_before_destage_ns;
-            let may_ns = self.pressed_since_ns.map_or(is_idle_ns, |since| since.min(is_idle_ns));
+            let may_ns = self.over_half_since_ns.map_or(is_idle_ns, |since| since.min(is_idle_ns));
             let begin = may_ns.max(self.arm_free_ns);
             if begin > now {
                 return;
@@ -346,29 +355,30 @@ impl Drive {
         }
     }
 
-    /// Writes the run that is reached soonest of the next ones upwards; where the arm was is gone.
+    /// Destages the run that the head reaches soonest, chosen among the next [`DESTAGE_CHOICE`]
+    /// dirty runs above the head.
     ///
     /// # Source
-    /// \[Jacobson91\]: nearest by access time within a window. The window goes upwards and around,
-    /// so that no run is left for ever.
+    /// \[Jacobson91\]: the run with the shortest access time within a window. The window moves in
+    /// ascending order and wraps around, so that no run starves.
     fn destage_one(&mut self, now: Nanos) -> Option<Access> {
-        let next = self.dirty.upwards(self.head_sector(now) + 1).take(DESTAGE_CHOICE);
+        let next = self.write_cache.ascending_from(self.head_sector(now) + 1).take(DESTAGE_CHOICE);
         let reached = |run: &(u64, u64)| self.access(now, run.0, run.0 + 1).done_ns;
         let (sector, _) = next.min_by_key(reached)?;
-        let (sector, end) = self.dirty.take(sector, DESTAGE_SECTORS_MAX)?;
+        let (sector, end) = self.write_cache.take(sector, DESTAGE_SECTORS_MAX)?;
         let access = self.access(now, sector, end);
         self.leave_for(now, sector, end);
         self.arm_free_ns = access.done_ns;
         self.counters.media_writes += 1;
-        if self.dirty.sectors() <= self.parameters.write_cache_sectors() / 4 {
-            self.pressed_since_ns = None;
+        if self.write_cache.sectors() <= self.parameters.write_cache_sectors() / 4 {
+            self.over_half_since_ns = None;
         }
         Some(access)
     }
 
     fn count(&mut self, request: &Request, plan: &Plan) {
         let bytes = request.sectors * SECTOR_BYTES;
-        let from_memory = u64::from(plan.how == How::FromMemory);
+        let from_cache = u64::from(plan.method == Method::Cache);
         let counters = &mut self.counters;
         counters.requests += 1;
         counters.service.add(&plan.parts);
@@ -376,12 +386,12 @@ impl Drive {
             Kind::Read => {
                 counters.reads += 1;
                 counters.bytes_read += bytes;
-                counters.cache_hits += from_memory;
+                counters.cache_hits += from_cache;
             }
             Kind::Write => {
                 counters.writes += 1;
                 counters.bytes_written += bytes;
-                counters.cached_writes += from_memory;
+                counters.cached_writes += from_cache;
             }
             Kind::Sync => counters.syncs += 1,
         }

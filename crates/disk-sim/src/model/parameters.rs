@@ -1,64 +1,67 @@
-//! What a drive is like: numbers from data sheets, and what had to be assumed beside them.
+//! Parameters of drives: figures from data sheets, and assumptions.
 
-/// Nanoseconds: all times of the model.
+/// Nanoseconds, the unit of all times of the model.
 pub type Nanos = u64;
 
 /// One millisecond.
 pub const MS: Nanos = 1_000_000;
 
-/// The bytes of a sector.
+/// The size of a sector in bytes.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// A drive. Each set says which of its numbers are published and which assumed.
+/// The parameters of a drive. The documentation of each set lists the figures that are published
+/// and those that are assumed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
-    /// The name the program knows it by.
+    /// The name of the drive on the command line of `spinning-disk`.
     pub name: &'static str,
-    /// Bytes of the real drive.
+    /// The capacity of the real drive in bytes.
     pub capacity_bytes: u64,
-    /// Time of one revolution.
+    /// The time of one revolution.
     pub revolution_ns: Nanos,
-    /// Time of a seek to the next track, settling included.
+    /// The time of a seek to the next track, settling included.
     pub seek_track_ns: Nanos,
-    /// Mean time of a seek between two places chosen evenly.
+    /// The mean time of a seek between uniformly random locations.
     pub seek_average_ns: Nanos,
-    /// Time of a seek over all tracks: no seek takes longer.
+    /// The time of a full-stroke seek, the maximum.
     pub seek_full_ns: Nanos,
-    /// Surfaces, each with a head.
+    /// The number of surfaces, each of which has a head.
     pub heads: u32,
-    /// Zones: regions in which all tracks hold the same number of sectors.
+    /// The number of zones; all tracks of a zone have the same number of sectors.
     pub zones: u32,
-    /// What the outermost zone reads in a second, for as long as one likes.
+    /// The sustained read rate of the outermost zone in bytes per second.
     pub outer_bytes_per_s: u64,
-    /// The same for the innermost zone.
+    /// The sustained read rate of the innermost zone in bytes per second.
     pub inner_bytes_per_s: u64,
-    /// From the end of a track to the beginning of the next one under another head.
+    /// The skew between the end of a track and the start of the next track of the same cylinder,
+    /// under another head.
     pub head_skew_ns: Nanos,
-    /// The same where the arm must move too.
+    /// The skew between the last track of a cylinder and the first track of the next cylinder.
     pub cylinder_skew_ns: Nanos,
-    /// What the drive's processor needs before it moves anything.
+    /// The command overhead between the arrival of a request and its service.
     pub overhead_ns: Nanos,
-    /// What the cable carries in a second.
+    /// The transfer rate of the interface in bytes per second.
     pub interface_bytes_per_s: u64,
-    /// Read-ahead: how many sequences of sectors are kept.
+    /// The number of segments of the read cache.
     pub segments: usize,
-    /// And how long each may grow.
+    /// The maximum size of a segment in bytes.
     pub segment_bytes: u64,
-    /// How many bytes the volatile write cache holds; 0 where writes go straight to the medium.
+    /// The size of the volatile write cache in bytes; 0 for a drive that writes through.
     pub write_cache_bytes: u64,
-    /// How many requests the drive looks at to choose the next one.
+    /// The maximum number of queued requests among which the drive chooses the next one.
     pub queue_depth: usize,
-    /// A request that waited longer goes first, however far it is.
+    /// The time after which a waiting request is served next, wherever it is on the disk.
     pub patience_ns: Nanos,
-    /// How long nothing must be asked before the write cache is emptied in the background.
+    /// The idle time before the write cache is destaged in the background.
     pub idle_before_destage_ns: Nanos,
 }
 
 impl Parameters {
     /// Hitachi Travelstar 7K320: 2.5 inch, 7200 revolutions a minute, 320 GB.
     ///
-    /// Published: revolution, seeks (track 1.0, average 12, full 20.0 ms, reads, typical), that
-    /// settling is within them. Assumed: the rates of the zones, heads, skews, overhead, segments.
+    /// The revolution and the typical seek times of reads are published: 1.0 ms to the next track,
+    /// 12 ms on average, 20.0 ms over the full stroke, settling included. The rates of the zones,
+    /// the heads, the skews, the overhead and the segments are assumed.
     ///
     /// # Source
     /// \[Travelstar7K320\]
@@ -90,8 +93,9 @@ impl Parameters {
 
     /// Hitachi Deskstar 7K1000.C: 3.5 inch, 7200 revolutions a minute, 1 TB on two disks.
     ///
-    /// Published: revolution, average seek (8.5 ms, reads, typical). Assumed: a track seek of
-    /// 0.9 ms, hence 15.2 ms over all tracks, and the rest as for the other set.
+    /// The revolution and the typical average seek time of reads (8.5 ms) are published. A seek of
+    /// 0.9 ms to the next track is assumed, from which 15.2 ms over the full stroke follow; the
+    /// remaining parameters are assumed as for [`Self::travelstar_7k320`].
     ///
     /// # Source
     /// \[Deskstar7K1000\]
@@ -113,19 +117,19 @@ impl Parameters {
         }
     }
 
-    /// The sets there are.
+    /// Returns the parameter sets of all drives.
     #[must_use]
     pub fn all() -> [Self; 2] {
         [Self::travelstar_7k320(), Self::deskstar_7k1000c()]
     }
 
-    /// How long the cable needs for so many sectors.
+    /// Returns the time in which the interface transfers `sectors` sectors.
     #[must_use]
     pub(crate) fn interface_ns(&self, sectors: u64) -> Nanos {
         (sectors * SECTOR_BYTES).saturating_mul(1_000 * MS) / self.interface_bytes_per_s
     }
 
-    /// How many sectors the write cache holds.
+    /// Returns the size of the write cache in sectors.
     #[must_use]
     pub(crate) fn write_cache_sectors(&self) -> u64 {
         self.write_cache_bytes / SECTOR_BYTES

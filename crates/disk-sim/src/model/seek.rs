@@ -1,16 +1,18 @@
-//! How long the arm needs.
+//! The seek time as a function of the distance.
 
 use crate::model::parameters::{Nanos, Parameters};
 
-/// Time against distance: `a + b √x` with `x` the part of the stroke beyond the next track, but
-/// never more than the full stroke takes; nothing where the arm need not move.
+/// The seek time as a function of the distance: `a + b √x`, at most the full-stroke time. `x` is
+/// the distance beyond the next track, as a fraction of the stroke. Without a seek the time is 0.
 ///
-/// `a` is the published time to the next track, however few tracks there are. Over two places
-/// chosen evenly the mean of `√x` is 8/15, so `b` follows from the published average.
+/// `a` is the published track-to-track time, which does not depend on the number of tracks. The
+/// mean of `√x` over pairs of uniformly random locations is 8/15, so `b` follows from the published
+/// average.
 ///
 /// # Source
-/// \[Ruemmler94\] has the root for short distances and a straight line for long ones; a root alone,
-/// cut at the full stroke, is within a tenth of the sheets here, and needs no number they lack.
+/// \[Ruemmler94\] uses a square root for short distances and a line for long ones. A square root
+/// with the full-stroke time as its maximum is within a tenth of the data sheets used, and needs no
+/// unpublished figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeekCurve {
     track_ns: f64,
@@ -20,7 +22,7 @@ pub(crate) struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// The curve of a drive whose arm has `cylinders` places.
+    /// Creates the curve of a drive with `cylinders` cylinders.
     pub(crate) fn new(parameters: &Parameters, cylinders: u64) -> Self {
         let ns = |time: Nanos| time as f64;
         let track_ns = ns(parameters.seek_track_ns);
@@ -32,7 +34,7 @@ impl SeekCurve {
         }
     }
 
-    /// The time to move by so many cylinders.
+    /// Returns the time of a seek over `cylinders` cylinders.
     #[expect(clippy::cast_possible_truncation, reason = "a seek takes milliseconds")]
     pub(crate) fn time_ns(&self, cylinders: u64) -> Nanos {
         if cylinders == 0 {
@@ -48,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_farther_seek_is_never_faster_and_none_is_slower_than_the_full_stroke() {
+    fn seek_time_grows_with_distance_up_to_the_full_stroke() {
         for parameters in Parameters::all() {
             let curve = SeekCurve::new(&parameters, 100_000);
             assert_eq!(curve.time_ns(0), 0);
@@ -60,10 +62,11 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_over_all_pairs_is_the_published_average() {
+    fn mean_seek_time_is_the_published_average() {
         for parameters in Parameters::all() {
             let curve = SeekCurve::new(&parameters, 1000);
-            // Of two places chosen evenly, a distance d is as frequent as there are such pairs.
+            // Of two uniformly random locations, each distance is as frequent as there are pairs of
+            // locations with this distance.
             let pairs = |distance: u64| 2 * (1000 - distance);
             let sum: u64 = (1..1000).map(|d| pairs(d) * curve.time_ns(d)).sum();
             let mean = sum / (1000 * 999);

@@ -1,41 +1,41 @@
-//! The read cache: a few sequences of sectors, and the one that is growing by read-ahead.
+//! The read cache: segments of sectors, of which at most one grows by read-ahead.
 
 use crate::model::geometry::Geometry;
 use crate::model::parameters::Nanos;
 
-/// A sequence of sectors in the drive's memory.
+/// A cached run of sectors, from `start` up to but excluding `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     start: u64,
     end: u64,
-    /// When it was used last, as a count of uses.
+    /// The value of the counter `uses` at the last use of the segment.
     used: u64,
 }
 
-/// The head reading on after the last request: it has read up to `from` at `since`.
+/// The read-ahead that follows a read: at the time `since`, the head had read up to `from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stream {
     segment: usize,
     from: u64,
     since: Nanos,
-    /// Read-ahead goes no further than this, until somebody reads on.
+    /// The sector at which read-ahead ends, unless a later read of the sequence extends it.
     limit: u64,
 }
 
-/// How the cache can serve a read.
+/// The result of looking up a run of sectors in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// All of it is there.
+    /// All sectors are cached.
     Hit,
-    /// The head is on its way there: the last sector will have passed at this time.
+    /// The head is reading ahead towards the sectors; the last one has passed at this time.
     Passes(Nanos),
-    /// The first sectors are there; the rest must be read.
+    /// The first sectors are cached; the sectors from this one on must be read.
     From(u64),
-    /// Nothing is there.
+    /// No sector is cached.
     Miss,
 }
 
-/// All segments.
+/// The segments of the read cache, and the read-ahead in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
     segments: Vec<Segment>,
@@ -52,15 +52,16 @@ impl Segments {
         Self { segments, stream: None, count_max, sectors_max, sectors_of_drive, uses: 0 }
     }
 
-    /// Where the head has read up to at `now`, if it is reading on.
+    /// Returns the sector up to which the head has read ahead at `now`; `None` if there is no
+    /// read-ahead.
     pub(crate) fn stream_at(&self, geometry: &Geometry, now: Nanos) -> Option<u64> {
         let Stream { from, since, limit, .. } = self.stream?;
         let elapsed = now.saturating_sub(since);
         Some(from + geometry.sectors_within(from, elapsed, limit.saturating_sub(from)))
     }
 
-    /// Looks for a run of sectors at `now`.
-    pub(crate) fn look_up(&self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) -> Lookup {
+    /// Looks up a run of sectors at `now`.
+    pub(crate) fn lookup(&self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) -> Lookup {
         let mut best = Lookup::Miss;
         for (index, segment) in self.segments.iter().enumerate() {
             let stream = self.stream.filter(|stream| stream.segment == index);
@@ -74,9 +75,10 @@ impl Segments {
             if end <= has_up_to {
                 return Lookup::Hit;
             }
-            // Still turning, the head needs only go on; once it has stopped, the place is past.
-            let goes_on = |s: &Stream| has_up_to < s.limit && sector <= s.limit;
-            if let Some(stream) = stream.filter(goes_on) {
+            // During read-ahead the head reaches the sectors without a seek. Once read-ahead has
+            // stopped at its limit, they have passed the head.
+            let is_reading_ahead = |s: &Stream| has_up_to < s.limit && sector <= s.limit;
+            if let Some(stream) = stream.filter(is_reading_ahead) {
                 let passes = stream.since + geometry.transfer_ns(stream.from, end - stream.from);
                 best = Lookup::Passes(passes);
             } else if sector < has_up_to && best == Lookup::Miss {
@@ -86,9 +88,9 @@ impl Segments {
         best
     }
 
-    /// Something up to `end` is read from the cache: it stays longer, and the head reads on
-    /// farther. If at `now` it has stopped, it goes on when the place comes around again, unless
-    /// there is little room yet.
+    /// Records a read up to `end` from the cache: the segment counts as used, and its read-ahead is
+    /// extended. If read-ahead has stopped at its limit, it resumes when the next sector passes the
+    /// head again; if the segment has little room, it remains stopped.
     pub(crate) fn touch(&mut self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) {
         let has_up_to = self.stream_at(geometry, now);
         let farthest = (end + self.sectors_max / 2).min(self.sectors_of_drive);
@@ -105,7 +107,7 @@ impl Segments {
                 if farthest < up_to + self.sectors_max / 4 {
                     continue;
                 }
-                let wait_ns = geometry.rotation_ns(now, &geometry.place(up_to));
+                let wait_ns = geometry.rotation_ns(now, &geometry.locate(up_to));
                 (stream.from, stream.since) = (up_to, now + wait_ns);
             }
             stream.limit = stream.limit.max(farthest);
@@ -114,7 +116,7 @@ impl Segments {
         }
     }
 
-    /// The head leaves at `now`: what it has read so far stays, and no more comes.
+    /// Ends read-ahead at `now`; the sectors read so far stay cached.
     pub(crate) fn stop(&mut self, geometry: &Geometry, now: Nanos) {
         let Some(has_up_to) = self.stream_at(geometry, now) else { return };
         if let Some(Stream { segment, .. }) = self.stream.take() {
@@ -123,7 +125,8 @@ impl Segments {
         }
     }
 
-    /// A run was read from the medium until `now`, and the head reads on from there.
+    /// Records a read of a run from the medium that completes at `now`; read-ahead starts at the
+    /// end of the run.
     pub(crate) fn read(&mut self, now: Nanos, sector: u64, end: u64) {
         self.uses += 1;
         let limit = (end + self.sectors_max / 2).min(self.sectors_of_drive);
@@ -152,15 +155,16 @@ impl Segments {
         index
     }
 
-    /// A run is written: no old copy of it may be read.
-    pub(crate) fn forget(&mut self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) {
-        let reading_on = self.stream.filter(|stream| sector < stream.limit);
-        if reading_on.is_some_and(|stream| self.segments[stream.segment].start < end) {
+    /// Removes a written run from the cache.
+    pub(crate) fn invalidate(&mut self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) {
+        let read_ahead = self.stream.filter(|stream| sector < stream.limit);
+        if read_ahead.is_some_and(|stream| self.segments[stream.segment].start < end) {
             self.stop(geometry, now);
         }
         for segment in &mut self.segments {
             if segment.start < end && sector < segment.end {
-                // The longer of what is left on both sides.
+                // A segment is contiguous, so only the longer of the two remaining parts stays
+                // cached.
                 let (before, after) =
                     (sector.saturating_sub(segment.start), segment.end.saturating_sub(end));
                 if before >= after {
@@ -173,7 +177,7 @@ impl Segments {
         }
     }
 
-    /// Nothing is left: the power is gone.
+    /// Empties the cache, as a power cut does.
     pub(crate) fn clear(&mut self) {
         (self.segments, self.stream) = (Vec::new(), None);
     }

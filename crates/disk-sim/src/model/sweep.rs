@@ -1,36 +1,34 @@
-//! The least time one sweep of the arm can take. Pure.
+//! A lower bound of the time of one sweep of the arm over a set of runs.
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, Location};
 use super::parameters::Nanos;
 use super::seek::SeekCurve;
 
-/// What a sweep passes on one track: from its first sector to its last, and the longest stretch
-/// between that need not be passed.
+/// The accesses of a sweep on one track: the location of the first sector, the end of the last one,
+/// and the longest gap between two accesses, in sectors.
 #[derive(Debug, Clone, Copy)]
 struct Track {
-    place: Place,
+    location: Location,
     end: u64,
     gap_max: u64,
 }
 
 impl Track {
-    fn is_that_of(&self, place: &Place) -> bool {
-        (self.place.cylinder, self.place.head) == (place.cylinder, place.head)
+    fn contains(&self, location: &Location) -> bool {
+        (self.location.cylinder, self.location.head) == (location.cylinder, location.head)
     }
 
-    /// The turn of the platter that has all of it under the head, wherever it begins: a whole one
-    /// without the longest stretch nobody asked for.
-    fn turn_ns(&self, revolution_ns: Nanos) -> Nanos {
-        let around = self.place.sectors_per_track - self.end + self.place.sector;
-        let turned = self.place.sectors_per_track - self.gap_max.max(around);
-        revolution_ns * turned / self.place.sectors_per_track
+    /// Returns the time of the shortest rotation in which all accesses pass, from the best angle: a
+    /// revolution without the longest gap.
+    fn rotation_ns(&self, revolution_ns: Nanos) -> Nanos {
+        let around = self.location.sectors_per_track - self.end + self.location.sector;
+        let passed = self.location.sectors_per_track - self.gap_max.max(around);
+        revolution_ns * passed / self.location.sectors_per_track
     }
 }
 
-/// The least time in which the arm can go over all of the runs (sector, sectors), given in ascending
-/// order, once: it comes to each track that holds some of them by the shortest way from the one
-/// before, finds the best place just under the head, and stays for as much of a turn as has all of
-/// them. No arm is that lucky; none that goes from one end to the other is faster.
+/// Returns a lower bound of the time in which the arm accesses all of the runs (sector, sectors) in
+/// one sweep; see [`super::Drive::sweep_ns`].
 pub(super) fn sweep_ns(
     geometry: &Geometry,
     seek: &SeekCurve,
@@ -42,27 +40,27 @@ pub(super) fn sweep_ns(
     let mut track: Option<Track> = None;
     for (mut sector, mut left) in runs {
         while left > 0 {
-            let place = geometry.place(sector);
-            let here = left.min(place.sectors_per_track - place.sector);
-            let end = place.sector + here;
+            let location = geometry.locate(sector);
+            let here = left.min(location.sectors_per_track - location.sector);
+            let end = location.sector + here;
             match &mut track {
-                Some(same) if same.is_that_of(&place) => {
-                    same.gap_max = same.gap_max.max(place.sector.saturating_sub(same.end));
+                Some(same) if same.contains(&location) => {
+                    same.gap_max = same.gap_max.max(location.sector.saturating_sub(same.end));
                     same.end = same.end.max(end);
                 }
                 other => {
                     if let Some(before) = other {
-                        time_ns += before.turn_ns(revolution_ns);
-                        time_ns += match before.place.cylinder.abs_diff(place.cylinder) {
+                        time_ns += before.rotation_ns(revolution_ns);
+                        time_ns += match before.location.cylinder.abs_diff(location.cylinder) {
                             0 => head_switch_ns,
                             cylinders => seek.time_ns(cylinders),
                         };
                     }
-                    *other = Some(Track { place, end, gap_max: 0 });
+                    *other = Some(Track { location, end, gap_max: 0 });
                 }
             }
             (sector, left) = (sector + here, left - here);
         }
     }
-    time_ns + track.map_or(0, |last| last.turn_ns(revolution_ns))
+    time_ns + track.map_or(0, |last| last.rotation_ns(revolution_ns))
 }

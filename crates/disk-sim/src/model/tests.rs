@@ -1,7 +1,8 @@
-//! The model held against the data sheets and against itself.
+//! Tests that compare the model with data sheets and check its consistency.
+
+use haul_testing::Random;
 
 use super::*;
-use crate::random::Random;
 
 const GIB: u64 = 1 << 30;
 const PAGE: u64 = 8;
@@ -16,7 +17,8 @@ fn at(kind: Kind, sector: u64, sectors: u64, arrived_ns: Nanos) -> Request {
     Request { kind, sector, sectors, arrived_ns }
 }
 
-/// Serves requests of a generator with so many always waiting; the seconds it took.
+/// Serves generated requests, of which `depth` are always waiting; returns the virtual time in
+/// seconds.
 fn serve_at_depth(
     drive: &mut Drive,
     depth: usize,
@@ -38,7 +40,7 @@ fn serve_at_depth(
 }
 
 #[test]
-fn random_reads_take_what_the_sheets_say() {
+fn random_read_rate_matches_the_data_sheets() {
     for (parameters, at_depth_1) in Parameters::all().into_iter().zip([62.0, 79.0]) {
         let mut rates = Vec::new();
         for depth in [1, 2, 4, 8, 16, 32] {
@@ -80,7 +82,7 @@ fn sequential_reads_have_the_rate_of_their_zone() {
 }
 
 #[test]
-fn sequential_writes_have_the_rate_of_their_zone_when_cached_and_far_less_when_not() {
+fn sequential_writes_reach_the_zone_rate_only_with_write_cache() {
     for mut parameters in Parameters::all() {
         let mut rate = |cache_bytes| {
             parameters.write_cache_bytes = cache_bytes;
@@ -104,15 +106,15 @@ fn sequential_writes_have_the_rate_of_their_zone_when_cached_and_far_less_when_n
 fn sorted_small_reads_are_far_faster_than_random_ones() {
     for parameters in Parameters::all() {
         let mut random = Random(3);
-        let mut places: Vec<_> = (0..4000).map(|_| random.below(SECTORS / 32 / PAGE)).collect();
-        let seconds = |places: &[u64]| {
-            let (mut drive, mut next) = (drive(&parameters), places.iter());
+        let mut pages: Vec<_> = (0..4000).map(|_| random.below(SECTORS / 32 / PAGE)).collect();
+        let seconds = |pages: &[u64]| {
+            let (mut drive, mut next) = (drive(&parameters), pages.iter());
             let next = || (Kind::Read, next.next().unwrap() * PAGE, PAGE);
-            serve_at_depth(&mut drive, 1, places.len(), next)
+            serve_at_depth(&mut drive, 1, pages.len(), next)
         };
-        let unsorted = seconds(&places);
-        places.sort_unstable();
-        let sorted = seconds(&places);
+        let unsorted = seconds(&pages);
+        pages.sort_unstable();
+        let sorted = seconds(&pages);
         println!(
             "{}: {:.0} sorted, {:.0} unsorted a second",
             parameters.name,
@@ -124,28 +126,28 @@ fn sorted_small_reads_are_far_faster_than_random_ones() {
 }
 
 #[test]
-fn what_was_just_read_comes_from_memory_and_what_was_written_since_is_not_old() {
+fn cached_reads_are_fast_and_writes_invalidate_them() {
     let mut drive = drive(&Parameters::travelstar_7k320());
     let mut read = |sector, sectors| {
         let began = drive.free_ns();
         drive.serve(&at(Kind::Read, sector, sectors, began)) - began
     };
     assert!(read(100_000, 8) > MS, "from the medium");
-    assert!(read(100_000, 8) < MS, "from memory");
+    assert!(read(100_000, 8) < MS, "from the cache");
     assert!(read(100_008, 8) < MS, "read ahead");
-    assert!(read(5_000_000, 8) > MS, "elsewhere");
-    assert!(read(100_000, 16) < MS, "still in memory");
+    assert!(read(5_000_000, 8) > MS, "another location");
+    assert!(read(100_000, 16) < MS, "still cached");
     assert_eq!(drive.counters().cache_hits, 3);
 
     drive.parameters.write_cache_bytes = 0;
     drive.serve(&at(Kind::Write, 100_000, 8, drive.free_ns()));
     let began = drive.free_ns();
     let done = drive.serve(&at(Kind::Read, 100_000, 8, began));
-    assert!(done - began > MS, "what was written to the medium is not read from the segment");
+    assert!(done - began > MS, "a written run is not read from the segment");
 }
 
 #[test]
-fn what_comes_from_memory_comes_in_the_order_it_was_asked_for() {
+fn cached_reads_are_served_in_arrival_order() {
     let mut drive = drive(&Parameters::travelstar_7k320());
     let read = drive.serve(&at(Kind::Read, 100_000, 8, 0));
     let passed_ns = read + 30 * MS;
@@ -158,9 +160,9 @@ fn what_comes_from_memory_comes_in_the_order_it_was_asked_for() {
 }
 
 #[test]
-fn a_short_request_does_not_lure_the_head_away_from_a_long_one_it_is_reading() {
+fn short_request_does_not_interrupt_a_sequential_stream() {
     for parameters in Parameters::all() {
-        // As the kernel cuts reads of 1 MiB, both parts waiting.
+        // The kernel splits each read of 1 MiB into two requests, which wait together.
         let (mut drive, mut sector) = (drive(&parameters), 2048);
         drive.serve(&at(Kind::Read, 0, 2048, 0));
         for _ in 0..200 {
@@ -176,7 +178,7 @@ fn a_short_request_does_not_lure_the_head_away_from_a_long_one_it_is_reading() {
 }
 
 #[test]
-fn no_request_waits_for_ever_while_nearer_ones_keep_coming() {
+fn distant_request_does_not_starve() {
     for parameters in Parameters::all() {
         let (mut drive, mut random) = (drive(&parameters), Random(5));
         let mut waiting = vec![at(Kind::Read, SECTORS - PAGE, PAGE, 0)];
@@ -196,7 +198,7 @@ fn no_request_waits_for_ever_while_nearer_ones_keep_coming() {
 }
 
 #[test]
-fn nothing_overtakes_a_sync_and_it_leaves_nothing_to_write() {
+fn sync_is_not_overtaken_and_empties_the_write_cache() {
     let mut drive = drive(&Parameters::travelstar_7k320());
     let waiting = [at(Kind::Sync, 0, 0, 0), at(Kind::Read, 0, 8, 0), at(Kind::Write, 8, 8, 0)];
     assert_eq!(drive.choose(&waiting), Some(0));
@@ -212,18 +214,18 @@ fn nothing_overtakes_a_sync_and_it_leaves_nothing_to_write() {
     assert_eq!(drive.counters().media_writes, 100);
     assert!(took > 20 * MS, "{took} ns");
     let again = drive.serve(&at(Kind::Sync, 0, 0, drive.free_ns())) - began - took;
-    assert_eq!(again, drive.parameters.overhead_ns, "there was nothing left to do");
+    assert_eq!(again, drive.parameters.overhead_ns, "the cache was empty");
 }
 
 #[test]
-fn an_idle_drive_empties_its_write_cache_by_itself() {
+fn idle_drive_destages_its_write_cache() {
     let mut drive = drive(&Parameters::travelstar_7k320());
     let done = drive.serve(&at(Kind::Write, 5_000_000, PAGE, 0));
     drive.serve(&at(Kind::Read, 0, PAGE, done + 1000 * MS));
     assert_eq!(drive.counters().media_writes, 1);
     assert!(drive.counters().background.total_ns() > MS);
     let began = drive.free_ns();
-    assert!(drive.serve(&at(Kind::Sync, 0, 0, began)) - began < MS, "nothing left to do");
+    assert!(drive.serve(&at(Kind::Sync, 0, 0, began)) - began < MS, "the cache was empty");
 }
 
 fn one_of(random: &mut Random, of: &[u64]) -> u64 {
@@ -231,7 +233,7 @@ fn one_of(random: &mut Random, of: &[u64]) -> u64 {
 }
 
 #[test]
-fn time_never_runs_backwards_and_the_counters_add_up() {
+fn times_are_monotonic_and_counters_add_up() {
     for seed in 0..40 {
         let mut random = Random(seed);
         let mut parameters = Parameters::all()[usize::from(random.below(2) == 0)].clone();
@@ -266,7 +268,7 @@ fn time_never_runs_backwards_and_the_counters_add_up() {
 }
 
 #[test]
-fn a_short_pause_of_the_reader_does_not_slow_sequential_reads() {
+fn short_pauses_do_not_slow_sequential_reads() {
     for parameters in Parameters::all() {
         for gap_ns in [0, MS / 2, 1_400_000, 3 * MS] {
             let (mut drive, mut now, mut sector) = (drive(&parameters), 0, 0);
@@ -285,9 +287,9 @@ fn a_short_pause_of_the_reader_does_not_slow_sequential_reads() {
 }
 
 #[test]
-fn no_sweep_is_faster_than_the_bound_and_one_without_gaps_comes_near_it() {
+fn sweep_bound_is_a_lower_bound_and_tight_without_gaps() {
     for parameters in Parameters::all() {
-        // The bound knows no caches.
+        // The bound ignores caches, so the drive has none.
         let parameters = Parameters { segments: 0, write_cache_bytes: 0, ..parameters };
         for (runs, length, slack) in [(1, 40_000, 1.05), (300, PAGE, 9.0), (20_000, PAGE, 99.0)] {
             let mut random = Random(runs);
@@ -310,19 +312,19 @@ fn no_sweep_is_faster_than_the_bound_and_one_without_gaps_comes_near_it() {
 }
 
 #[test]
-fn a_sweep_turns_no_more_than_what_it_passes_and_moves_the_arm_between() {
+fn sweep_bound_adds_rotations_and_seeks() {
     let drive = drive(&Parameters::travelstar_7k320());
-    let per_track = drive.geometry.place(0).sectors_per_track;
+    let per_track = drive.geometry.locate(0).sectors_per_track;
     let Parameters { revolution_ns, head_skew_ns, seek_track_ns, .. } = drive.parameters;
     let part = |sectors: u64| revolution_ns * sectors / per_track;
     for (runs, expected) in [
         (&[][..], 0),
         (&[(0, per_track)], revolution_ns),
         (&[(10, 8)], part(8)),
-        // Two places: the turn from the one to the other, whichever way is shorter.
+        // Two accesses on a track take the shorter rotation from one to the other.
         (&[(10, 8), (30, 8)], part(28)),
         (&[(0, 8), (per_track - 8, 8)], part(16)),
-        // Two tracks of a cylinder, and one of the next.
+        // Two accesses are on two tracks of a cylinder, or on tracks of two adjacent cylinders.
         (&[(10, 8), (per_track + 10, 8)], 2 * part(8) + head_skew_ns),
         (&[(10, 8), (4 * per_track, 8)], 2 * part(8) + seek_track_ns),
         (&[(per_track - 8, 16)], 2 * part(8) + head_skew_ns),

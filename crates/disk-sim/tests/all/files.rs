@@ -1,14 +1,14 @@
-//! File systems on the disk.
+//! File systems on the spinning disk.
 
 use std::fs::File;
 use std::process::Command;
 
 use haul_disk_sim::SpinningDisk;
-use haul_test_image::run;
+use haul_testing::run;
 
 use crate::disk;
 
-/// How each file system is made, and checked without repairing anything.
+/// File systems: name, options of mkfs, a read-only check, and the size of the disk.
 pub(crate) const KINDS: [(&str, &[&str], &[&str], u64); 2] = [
     ("ext4", &["-q", "-F"], &["e2fsck", "-f", "-n"], 256 << 20),
     ("xfs", &["-q", "-f"], &["xfs_repair", "-n"], 400 << 20),
@@ -20,10 +20,10 @@ pub(crate) fn check(disk: &SpinningDisk, program: &[&str]) {
 }
 
 #[test]
-fn files_on_it_are_there_after_mounting_again_and_the_file_system_is_clean() {
+fn files_survive_remount_and_file_system_is_clean() {
     for (fs, mkfs, fsck, bytes) in KINDS {
         let Some(disk) = disk(bytes) else { return };
-        disk.make(fs, mkfs).unwrap();
+        disk.mkfs(fs, mkfs).unwrap();
         let content = |number: usize| format!("file {number}\n").repeat(1 + number * 300);
         let mounted = disk.mount(fs, "").unwrap();
         for number in 0..50 {
@@ -46,31 +46,32 @@ fn files_on_it_are_there_after_mounting_again_and_the_file_system_is_clean() {
 }
 
 #[test]
-fn the_kernel_believes_in_a_spinning_disk_and_sends_many_requests_at_once() {
+fn kernel_sees_a_rotational_disk_with_direct_io() {
     let Some(disk) = disk(64 << 20) else { return };
     let name = disk.device().trim_start_matches("/dev/");
-    let tell = |path: &str| std::fs::read_to_string(format!("/sys/block/{name}/{path}")).unwrap();
-    assert_eq!(tell("queue/rotational").trim(), "1");
-    assert!(tell("queue/scheduler").contains("[none]"));
-    assert_eq!(tell("queue/write_cache").trim(), "write back");
-    assert_eq!(tell("loop/dio").trim(), "1");
-    assert_eq!(tell("queue/discard_max_bytes").trim(), "0");
+    let attribute =
+        |path: &str| std::fs::read_to_string(format!("/sys/block/{name}/{path}")).unwrap();
+    assert_eq!(attribute("queue/rotational").trim(), "1");
+    assert!(attribute("queue/scheduler").contains("[none]"));
+    assert_eq!(attribute("queue/write_cache").trim(), "write back");
+    assert_eq!(attribute("loop/dio").trim(), "1");
+    assert_eq!(attribute("queue/discard_max_bytes").trim(), "0");
 }
 
 #[test]
-fn nothing_is_left_behind() {
+fn dropping_a_disk_detaches_its_device() {
     let Some(disk) = disk(64 << 20) else { return };
     let name = disk.device().trim_start_matches("/dev/").to_owned();
     let backing = format!("/sys/block/{name}/loop/backing_file");
     let before = std::fs::read_to_string(&backing).unwrap();
     assert!(before.starts_with("/spinning-disk-"), "{before}");
     drop(disk);
-    // Others may take the device as soon as it is free: what counts is whose file it reads.
+    // Another process may reuse the device at once, so its backing file is compared.
     assert_ne!(std::fs::read_to_string(&backing).unwrap_or_default(), before);
 }
 
 #[test]
-fn what_it_counted_can_be_read_from_its_directory() {
+fn counters_are_readable_from_the_control_directory() {
     let Some(disk) = disk(64 << 20) else { return };
     std::fs::read(disk.device()).unwrap();
     let text = std::fs::read_to_string(disk.control().join("counters.json")).unwrap();

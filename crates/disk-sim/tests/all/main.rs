@@ -1,4 +1,4 @@
-//! The spinning disk as the kernel sees it, the disk in memory as an engine does.
+//! Tests of the spinning disk under a real kernel, and of the disk in memory.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod files;
@@ -9,7 +9,7 @@ mod timing;
 
 use haul_disk_sim::{Options, Parameters, SpinningDisk};
 
-/// A disk that waits for nobody, or `None` after saying why there is none.
+/// Starts a disk at time scale 0, or skips the test.
 fn disk(bytes: u64) -> Option<SpinningDisk> {
     let mut options = Options::new(Parameters::travelstar_7k320(), bytes);
     options.time_scale = 0.0;
@@ -17,5 +17,5 @@ fn disk(bytes: u64) -> Option<SpinningDisk> {
 }
 
 fn start(options: &Options) -> Option<SpinningDisk> {
-    SpinningDisk::start(options).map_err(|why| haul_test_image::skip(&why)).ok()
+    SpinningDisk::start(options).map_err(|why| haul_testing::skip(&why)).ok()
 }

@@ -1,19 +1,20 @@
-//! The disk in memory, asked as an engine asks it.
+//! Tests of the disk in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_disk::{Disk, Durability, Error, File, Op, Open, OsDisk, read_full, write_full};
-use haul_disk_sim::{
-    Crashes, Device, FaultyDisk, Medium, MemoryDisk, Random, Survival, crash_everywhere,
+use haul_disk::{
+    Disk, Durability, Error, File, Locked, Op, Open, OsDisk, Subdir, read_full, write_full,
 };
+use haul_disk_sim::{Crashes, Device, FaultyDisk, Medium, MemoryDisk, Survival, crash_everywhere};
+use haul_testing::Random;
 use rustix::io::Errno;
 
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
 
-/// A disk with one file, whose name is synced.
+/// Creates a disk with one file, whose name is durable.
 fn with_file() -> (MemoryDisk, Arc<dyn File>) {
     let disk = MemoryDisk::default();
     let file = disk.create("file", Open::default()).unwrap();
@@ -21,8 +22,8 @@ fn with_file() -> (MemoryDisk, Arc<dyn File>) {
     (disk, file)
 }
 
-fn text(disk: &MemoryDisk, how: Open) -> Vec<u8> {
-    let file = disk.open("file", how).unwrap();
+fn text(disk: &MemoryDisk, options: Open) -> Vec<u8> {
+    let file = disk.open("file", options).unwrap();
     let mut bytes = vec![0; 1 << 16];
     let read = read_full(&*file, &mut bytes, 0).unwrap();
     bytes.truncate(read);
@@ -34,7 +35,7 @@ fn errno(error: &Error) -> Option<i32> {
 }
 
 #[test]
-fn what_was_synced_is_whole_after_every_power_cut() {
+fn synced_data_is_intact_after_every_power_cut() {
     let (disk, file) = with_file();
     write_full(&*file, &[1; 2000], 100).unwrap();
     file.sync(Durability::Data).unwrap();
@@ -51,7 +52,7 @@ fn what_was_synced_is_whole_after_every_power_cut() {
 }
 
 #[test]
-fn sectors_tear_only_where_the_device_tears_them() {
+fn sectors_tear_only_on_tearing_devices() {
     let (disk, file) = with_file();
     write_full(&*file, &[1; 4096], 0).unwrap();
     file.sync(Durability::Data).unwrap();
@@ -73,7 +74,7 @@ fn sectors_tear_only_where_the_device_tears_them() {
 }
 
 #[test]
-fn names_survive_only_after_the_sync_of_their_own_directory() {
+fn names_survive_only_after_sync_of_their_directory() {
     let disk = MemoryDisk::default();
     disk.create_dir("a").unwrap();
     disk.create_dir("b").unwrap();
@@ -95,7 +96,7 @@ fn names_survive_only_after_the_sync_of_their_own_directory() {
 }
 
 #[test]
-fn a_length_may_come_without_its_bytes_where_the_device_is_hostile() {
+fn length_may_survive_without_bytes_on_hostile_devices() {
     let (disk, file) = with_file();
     let other = disk.create("other", Open::default()).unwrap();
     disk.sync_dir("").unwrap();
@@ -114,11 +115,11 @@ fn a_length_may_come_without_its_bytes_where_the_device_is_hostile() {
     };
     assert_eq!(found(Device::NamesFirst), [None, Some(1)]);
     assert_eq!(found(Device::LengthsFirst), [None, Some(0), Some(1)]);
-    assert_eq!(found(Device::StaleBlocks), [None, Some(0), Some(1), Some(9)], "what was there");
+    assert_eq!(found(Device::StaleBlocks), [None, Some(0), Some(1), Some(9)], "stale blocks");
 }
 
 #[test]
-fn after_a_failed_sync_the_pages_are_clean_and_the_next_sync_proves_nothing() {
+fn pages_are_clean_after_a_failed_sync() {
     for (survival, left) in
         [(Survival::Nothing, 0), (Survival::Everything, 700), (Survival::Half { seed: 6 }, 512)]
     {
@@ -131,34 +132,34 @@ fn after_a_failed_sync_the_pages_are_clean_and_the_next_sync_proves_nothing() {
         file.sync(Durability::Data).unwrap();
         let after = MemoryDisk::on(&disk.medium().cut(Survival::Everything));
         assert_eq!(text(&after, READ).len(), left, "{survival:?}");
-        assert_eq!(text(&disk, READ).len(), left, "once the page cache has forgotten it");
+        assert_eq!(text(&disk, READ).len(), left, "after the page cache has dropped it");
     }
 }
 
 #[test]
-fn an_interruption_reaches_the_caller_only_where_the_kernels_disk_does_not_repeat() {
+fn eintr_is_returned_only_by_calls_not_retried() {
     let (disk, file) = with_file();
     let interrupted = |op: Op| disk.fail_once(op, 1, Errno::INTR);
-    let is_told = |outcome: haul_disk::Result<()>| outcome.is_err_and(|e| errno(&e) == Some(4));
+    let is_returned = |outcome: haul_disk::Result<()>| outcome.is_err_and(|e| errno(&e) == Some(4));
     interrupted(Op::Write);
     let before = disk.calls(Op::Write);
     write_full(&*file, &[1; 100], 0).unwrap();
-    assert_eq!(disk.calls(Op::Write) - before, 2, "it was asked twice");
+    assert_eq!(disk.calls(Op::Write) - before, 2, "retried once");
     interrupted(Op::Read);
     assert_eq!(text(&disk, READ), [1; 100]);
     interrupted(Op::Create);
     drop(disk.create("another", Open::default()).unwrap());
     interrupted(Op::Sync);
-    assert!(is_told(file.sync(Durability::Data)), "a sync that was interrupted is final");
+    assert!(is_returned(file.sync(Durability::Data)), "an interrupted sync is final");
     interrupted(Op::SyncDir);
-    assert!(is_told(disk.sync_dir("")));
+    assert!(is_returned(disk.sync_dir("")));
     interrupted(Op::Rename);
-    assert!(is_told(disk.rename("another", "other")));
+    assert!(is_returned(disk.rename("another", "other")));
     assert_eq!(disk.list("").unwrap(), ["another", "file"]);
 }
 
 #[test]
-fn a_write_past_the_page_cache_may_fail_in_the_middle_and_any_other_does_nothing() {
+fn failed_direct_write_is_partial_and_others_have_no_effect() {
     let (disk, file) = with_file();
     let direct = disk.open("file", Open { direct: true, ..Open::default() }).unwrap();
     disk.fail_once(Op::Write, 2, Errno::IO);
@@ -180,12 +181,12 @@ fn a_write_past_the_page_cache_may_fail_in_the_middle_and_any_other_does_nothing
 }
 
 #[test]
-fn short_transfers_slow_calls_gates_and_rot_are_met() {
+fn short_transfers_delays_blocking_and_bit_rot_take_effect() {
     let (disk, file) = with_file();
     disk.transfer_at_most(64);
     assert_eq!(file.write_some(&[1; 100], 0).unwrap(), 64);
     write_full(&*file, &[1; 100], 0).unwrap();
-    assert_eq!(text(&disk, READ), [1; 100], "whoever goes on gets all");
+    assert_eq!(text(&disk, READ), [1; 100], "a caller that continues reads all");
     assert_eq!(disk.written_bytes(), 164);
     disk.slow_down(Op::Sync, Duration::from_millis(20));
     let begun = Instant::now();
@@ -194,7 +195,7 @@ fn short_transfers_slow_calls_gates_and_rot_are_met() {
     disk.rot("file", 70, 3);
     assert_eq!(text(&disk, READ)[70], 1 ^ 8);
     let after = MemoryDisk::on(&disk.medium().cut(Survival::Nothing));
-    assert_eq!(text(&after, READ)[70], 1 ^ 8, "it is on the medium");
+    assert_eq!(text(&after, READ)[70], 1 ^ 8, "the flipped bit is durable");
     let synced = AtomicU64::new(0);
     thread::scope(|scope| {
         let begin = || {
@@ -209,27 +210,28 @@ fn short_transfers_slow_calls_gates_and_rot_are_met() {
 }
 
 #[test]
-fn the_kernels_disk_has_the_same_faults() {
+fn faulty_disk_injects_the_same_faults() {
     let dir = tempfile::tempdir().unwrap();
     let disk = FaultyDisk::new(Arc::new(OsDisk::open(dir.path()).unwrap()));
-    disk.watch();
+    disk.record_calls();
     let file = disk.create("file", Open::default()).unwrap();
     disk.fail_once(Op::Write, 2, Errno::IO);
     assert_eq!(file.write_some(&[1; 100], 0).unwrap(), 100);
     assert!(file.write_some(&[1; 100], 100).is_err());
     assert_eq!(file.bytes().unwrap(), 100);
-    disk.forbid("forbidden");
-    assert!(disk.create("forbidden", Open::default()).is_err());
-    let asked: Vec<Op> = disk.seen().into_iter().map(|(op, _)| op).collect();
-    assert_eq!(asked, [Op::Create, Op::Write, Op::Write, Op::Create]);
-    assert_eq!(disk.met(), thread::current().name().map(str::to_owned));
+    disk.deny_create("denied");
+    assert!(disk.create("denied", Open::default()).is_err());
+    let calls: Vec<Op> = disk.recorded_calls().into_iter().map(|(op, _)| op).collect();
+    assert_eq!(calls, [Op::Create, Op::Write, Op::Write, Op::Create]);
+    assert_eq!(disk.faulted_thread(), thread::current().name().map(str::to_owned));
 }
 
-/// Something that remembers a number: in a file of its own, which takes the place of the last.
-fn remember(disk: &MemoryDisk, number: u8, is_careful: bool) {
+/// Stores a number in a new file, which replaces the last one. Without a sync, a power cut may leave
+/// any mixture of written, zeroed and stale blocks under the new name.
+fn store_number(disk: &MemoryDisk, number: u8, with_sync: bool) {
     let file = disk.create("new", Open::default()).unwrap();
     write_full(&*file, &[number; 1000], 0).unwrap();
-    if is_careful {
+    if with_sync {
         file.sync(Durability::Data).unwrap();
     }
     disk.rename("new", "file").unwrap();
@@ -245,32 +247,55 @@ fn recover(disk: &MemoryDisk) -> Option<u8> {
     let names = disk.list("").unwrap();
     names.contains(&"file".to_owned()).then(|| {
         let bytes = text(disk, READ);
-        assert!(bytes.len() == 1000 && bytes.iter().all(|byte| *byte == bytes[0]), "torn");
+        assert!(bytes.len() == 1000 && bytes.iter().all(|byte| *byte == bytes[0]), "lost: torn");
         bytes[0]
     })
 }
 
-fn crash_remembering(is_careful: bool) -> u64 {
+fn crash_storing(with_sync: bool) -> u64 {
     let crashes = Crashes { again_one_in: 2, ..Crashes::default() };
-    let workload = |disk: &MemoryDisk| (1..4).for_each(|n| remember(disk, n, is_careful));
+    let workload = |disk: &MemoryDisk| (1..4).for_each(|n| store_number(disk, n, with_sync));
     crash_everywhere(&crashes, workload, |(), crash| {
         let noted = crash.notes::<u8>().last().copied();
         let found = recover(&crash.disk);
         let (noted, is) = (noted.unwrap_or(0), found.unwrap_or(0));
-        assert!((noted..=noted + 1).contains(&is), "{noted} was noted, {is} is there");
-        // What was found stays, and it goes on.
+        assert!((noted..=noted + 1).contains(&is), "lost: {noted} was acknowledged, found {is}");
+        // The recovered number is durable, and storing continues.
         crash.disk.note(found.unwrap_or(0));
-        remember(&crash.disk, found.unwrap_or(0) + 1, is_careful);
+        store_number(&crash.disk, found.unwrap_or(0) + 1, with_sync);
     })
 }
 
 #[test]
-fn crashing_everywhere_finds_nothing_in_what_is_careful() {
-    assert!(crash_remembering(true) > 300);
+fn crash_everywhere_passes_with_sync() {
+    assert!(crash_storing(true) > 300);
 }
 
 #[test]
-#[should_panic(expected = "torn")]
-fn crashing_everywhere_finds_a_sync_that_is_missing() {
-    crash_remembering(false);
+#[should_panic(expected = "lost: ")]
+fn crash_everywhere_detects_a_missing_sync() {
+    crash_storing(false);
+}
+
+#[test]
+fn lock_lasts_until_it_is_dropped_or_the_machine_stops() {
+    let (disk, _file) = with_file();
+    disk.create_dir("below").unwrap();
+    let below = Subdir::new(Arc::new(disk.clone()), "below");
+    let faulty = FaultyDisk::new(Arc::new(disk.clone()));
+    let steps = disk.steps().len();
+    let is_acquired = |locked: Locked| matches!(locked, Locked::Acquired(_));
+    let held = (disk.lock("", "a").unwrap(), disk.lock("file", "b").unwrap());
+    assert!(is_acquired(below.lock("", "c").unwrap()), "another directory");
+    for (other, name, holder) in [(&disk as &dyn Disk, "", "a"), (&faulty, "file", "b")] {
+        let Locked::HeldBy(found) = other.lock(name, "d").unwrap() else { panic!("locked twice") };
+        assert_eq!(found, holder);
+    }
+    assert!(is_acquired(MemoryDisk::on(&disk.medium()).lock("", "d").unwrap()), "after a stop");
+    assert!(disk.lock("missing", "d").unwrap_err().is_not_found());
+    drop(held);
+    assert!(
+        is_acquired(disk.lock("", "d").unwrap()) && is_acquired(disk.lock("file", "d").unwrap())
+    );
+    assert_eq!(disk.steps().len(), steps, "a lock changes nothing on the disk");
 }

@@ -1,4 +1,4 @@
-//! Power cuts, with a real kernel above.
+//! Power cuts under a real kernel.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use haul_disk_sim::{Mounted, SpinningDisk};
-use haul_test_image::run;
+use haul_disk_sim::{MountedFs, SpinningDisk};
+use haul_testing::run;
 
 use crate::disk;
 use crate::files::{KINDS, check};
@@ -16,7 +16,7 @@ fn content(number: usize) -> Vec<u8> {
     format!("file {number}\n").repeat(1 + number * 37 % 3000).into_bytes()
 }
 
-/// Writes files until the disk fails, each synced with its name before it is acknowledged.
+/// Writes files until the disk fails; each is synced with its name before it is acknowledged.
 fn write_and_acknowledge(dir: &Path, acknowledged: &Sender<usize>) -> std::io::Result<()> {
     let names = File::open(dir)?;
     for number in 0.. {
@@ -24,36 +24,36 @@ fn write_and_acknowledge(dir: &Path, acknowledged: &Sender<usize>) -> std::io::R
         file.write_all(&content(number))?;
         file.sync_all()?;
         names.sync_all()?;
-        // Whoever listened may have heard enough.
+        // The receiver may be gone.
         acknowledged.send(number).ok();
         std::fs::write(dir.join(format!("{number}-unsynced")), content(number))?;
     }
     Ok(())
 }
 
-/// Lets the writer work, cuts the power under it, and returns how many files it had been promised.
-fn cut_under_a_writer(disk: &SpinningDisk, mounted: &Mounted<'_>, seed: u64) -> usize {
+/// Cuts the power under a writer, and returns the number of files it had acknowledged.
+fn cut_under_a_writer(disk: &SpinningDisk, mounted: &MountedFs<'_>, seed: u64) -> usize {
     let (sender, receiver): (_, Receiver<usize>) = channel();
-    let (dir, heard) = (mounted.path(), 20 + 3 * usize::try_from(seed).unwrap_or(0));
+    let (dir, acknowledged_min) = (mounted.path(), 20 + 3 * usize::try_from(seed).unwrap_or(0));
     std::thread::scope(|scope| {
         let writer = scope.spawn(move || write_and_acknowledge(&dir, &sender));
-        for _ in 0..heard {
+        for _ in 0..acknowledged_min {
             receiver.recv().expect("the disk works until the power is cut");
         }
         disk.power_cut(seed).expect("the power can be cut");
         let outcome = writer.join().expect("the writer does not panic");
         assert!(outcome.is_err(), "nothing works without power");
     });
-    heard + receiver.try_iter().count()
+    acknowledged_min + receiver.try_iter().count()
 }
 
 #[test]
-fn what_was_synced_before_a_power_cut_is_whole_after_it() {
+fn synced_files_are_intact_after_a_power_cut() {
     for (fs, mkfs, fsck, bytes) in KINDS {
         for seed in 0..4 {
             println!("SEED={seed} on {fs}");
             let Some(disk) = disk(bytes) else { return };
-            disk.make(fs, mkfs).unwrap();
+            disk.mkfs(fs, mkfs).unwrap();
             let mounted = disk.mount(fs, "").unwrap();
             let count = cut_under_a_writer(&disk, &mounted, seed);
             let refused = disk.power_on().unwrap_err();
@@ -74,7 +74,7 @@ fn what_was_synced_before_a_power_cut_is_whole_after_it() {
     }
 }
 
-/// The sectors of a range of the device, past all caches.
+/// Reads the first sectors of the device, bypassing all caches.
 fn sectors(disk: &SpinningDisk, dir: &Path) -> Vec<Vec<u8>> {
     let (from, copy) = (format!("if={}", disk.device()), dir.join("copy"));
     let to = format!("of={}", copy.display());
@@ -92,7 +92,7 @@ fn fill(disk: &SpinningDisk, dir: &Path, filling: u8, dd: &[&str]) {
 }
 
 #[test]
-fn unsynced_sectors_are_old_or_new_and_the_seed_says_which() {
+fn unsynced_sectors_are_old_or_new_by_seed() {
     let dir = tempfile::tempdir().unwrap();
     let mut outcomes = Vec::new();
     for seed in [1, 1, 2] {
@@ -113,7 +113,7 @@ fn unsynced_sectors_are_old_or_new_and_the_seed_says_which() {
 }
 
 #[test]
-fn without_power_every_request_fails_until_it_is_back() {
+fn requests_fail_until_power_on() {
     let Some(disk) = disk(64 << 20) else { return };
     let control = disk.control().join("control");
     let read = || {
@@ -126,7 +126,7 @@ fn without_power_every_request_fails_until_it_is_back() {
         ]))
     };
     read().unwrap();
-    assert!(std::fs::write(&control, "cut nothing").is_err(), "not an order");
+    assert!(std::fs::write(&control, "cut nothing").is_err(), "not a command");
     std::fs::write(&control, "cut 5\n").unwrap();
     assert!(read().unwrap_err().contains("Input/output error"));
     std::fs::write(&control, "on\n").unwrap();
@@ -135,7 +135,7 @@ fn without_power_every_request_fails_until_it_is_back() {
 }
 
 #[test]
-fn the_power_goes_by_itself_with_the_request_it_was_told() {
+fn scheduled_power_cut_happens_at_its_request() {
     let dir = tempfile::tempdir().unwrap();
     let Some(disk) = disk(64 << 20) else { return };
     fill(&disk, dir.path(), 1, &["conv=fsync"]);

@@ -1,11 +1,11 @@
-//! Times, held against the data sheets: fio asks, the drive's own clock tells.
+//! Rates of fio compared with data sheets, by the drive's virtual time.
 //!
-//! Virtual times are what is compared; by the clock there is also what this machine adds.
+//! Real time also includes the overhead of the machine.
 
 use std::process::Command;
 
 use haul_disk_sim::{Options, Parameters, SpinningDisk};
-use haul_test_image::{run, skip};
+use haul_testing::{run, skip};
 use serde_json::Value;
 
 use crate::start;
@@ -18,16 +18,16 @@ fn started(parameters: &Parameters, time_scale: f64) -> Option<SpinningDisk> {
     start(&options)
 }
 
-/// Lets fio read; what it tells of its reads, or why it is not there.
+/// Runs fio; returns its read statistics, or the reason if it cannot run.
 fn fio(disk: &SpinningDisk, job: &[&str]) -> Result<Value, String> {
     let mut fio = Command::new("fio");
     fio.args(["--name=reads", "--readonly", "--direct=1", "--output-format=json"]);
     fio.args(["--ioengine=libaio", &format!("--filename={}", disk.device())]).args(job);
-    let told: Value = serde_json::from_str(&run(&mut fio)?).map_err(|error| error.to_string())?;
-    Ok(told["jobs"][0]["read"].clone())
+    let report: Value = serde_json::from_str(&run(&mut fio)?).map_err(|error| error.to_string())?;
+    Ok(report["jobs"][0]["read"].clone())
 }
 
-/// Reads a second by the drive's own clock, while fio reads.
+/// Returns the bytes a second by virtual time, while fio reads.
 fn virtual_rate(disk: &SpinningDisk, job: &[&str]) -> Option<f64> {
     let before = disk.counters();
     if let Err(why) = fio(disk, job) {
@@ -40,7 +40,7 @@ fn virtual_rate(disk: &SpinningDisk, job: &[&str]) -> Option<f64> {
 }
 
 #[test]
-fn random_reads_one_after_the_other_take_what_the_sheets_say() {
+fn random_read_rate_matches_the_data_sheets() {
     for (parameters, expected) in Parameters::all().into_iter().zip([62.0, 79.0]) {
         let Some(disk) = started(&parameters, 0.0) else { return };
         let job = ["--rw=randread", "--bs=4k", "--iodepth=1", "--number_ios=1500", "--norandommap"];
@@ -51,7 +51,7 @@ fn random_reads_one_after_the_other_take_what_the_sheets_say() {
 }
 
 #[test]
-fn many_waiting_reads_reach_the_drive_at_once_and_are_served_faster() {
+fn deep_queue_reaches_the_drive_and_is_faster() {
     for (parameters, at_depth_1) in Parameters::all().into_iter().zip([62.0, 79.0]) {
         let Some(disk) = started(&parameters, 0.1) else { return };
         let job =
@@ -80,12 +80,12 @@ fn sequential_reads_have_the_rate_of_their_zone() {
     }
 }
 
-/// The mean time of a random read, one after the other, by the clock and by the drive's own.
+/// Returns the mean time of sequentially issued random reads, real and virtual.
 fn means_ns(disk: &SpinningDisk) -> Option<(f64, f64)> {
     let job = ["--rw=randread", "--bs=4k", "--iodepth=1", "--number_ios=120", "--norandommap"];
     let before = disk.counters();
-    let told = match fio(disk, &job) {
-        Ok(told) => told,
+    let reads = match fio(disk, &job) {
+        Ok(reads) => reads,
         Err(why) => {
             skip(&why);
             return None;
@@ -93,12 +93,12 @@ fn means_ns(disk: &SpinningDisk) -> Option<(f64, f64)> {
     };
     let after = disk.counters();
     let virtual_ns = after.service_ns() - before.service_ns();
-    let by_clock_ns = told["clat_ns"]["mean"].as_f64()?;
+    let by_clock_ns = reads["clat_ns"]["mean"].as_f64()?;
     Some((by_clock_ns, virtual_ns as f64 / (after.reads - before.reads) as f64))
 }
 
 #[test]
-fn unscaled_reads_take_their_time_by_the_clock_and_no_more_where_the_transport_is_hidden() {
+fn unscaled_reads_take_real_time_with_transport_hidden() {
     let mut options = Options::new(Parameters::travelstar_7k320(), BYTES);
     for hides_transport in [false, true] {
         options.hides_transport = hides_transport;
@@ -107,7 +107,7 @@ fn unscaled_reads_take_their_time_by_the_clock_and_no_more_where_the_transport_i
         assert_eq!(transport_ns > 0.0, hides_transport);
         let Some((by_clock_ns, virtual_ns)) = means_ns(&disk) else { return };
         println!("{by_clock_ns:.0} ns for {virtual_ns:.0} ns; {transport_ns:.0} ns are hidden");
-        // A busy machine may be late, but never earlier than it was told to be.
+        // A busy machine may reply late, but never early.
         assert!(by_clock_ns > virtual_ns * 0.97 - transport_ns, "{by_clock_ns} for {virtual_ns}");
         assert!(by_clock_ns < virtual_ns * 3.0, "{by_clock_ns} ns for {virtual_ns} ns");
     }

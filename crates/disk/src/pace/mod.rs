@@ -1,4 +1,4 @@
-//! Bulk data goes to the device while it is written, so that little of it is dirty at any time.
+//! Pacing of bulk writes: writeback starts early, so that few pages are dirty at any time.
 
 mod plan;
 
@@ -15,22 +15,26 @@ use crate::residency::evict;
 use crate::sys;
 use plan::Windows;
 
-/// The default of [`Pace::window_bytes`]. Whoever syncs a record beside bulk data waits for about two
-/// windows; much smaller ones leave the device without work (`haul bench pacing`).
+/// The default of [`Pace::window_bytes`] (4 MiB). A sync of another file during bulk writes waits
+/// for about two windows; much smaller windows leave the device idle (`haul bench pacing`).
 pub const WINDOW_BYTES: u64 = 4 << 20;
 
-/// Smaller windows are raised to this: the device would run dry between two of them.
+/// The minimum of [`Pace::window_bytes`] (256 KiB): with smaller windows the device would idle
+/// between two of them.
 pub const WINDOW_BYTES_MIN: u64 = 256 << 10;
 
-/// Larger windows are cut to this: two of them must stay far below what the kernel lets be dirty.
+/// The maximum of [`Pace::window_bytes`] (64 MiB): two windows must stay far below the kernel's
+/// limit of dirty memory.
 pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
 
-/// How bulk data is paced.
+/// Options of a [`Pacer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// How much is written before it is sent on: at most twice as much is dirty or on its way.
+    /// The number of dirty bytes at which the pacer starts writeback. At most twice as many bytes
+    /// are dirty or under writeback.
     pub window_bytes: u64,
-    /// Drops from the page cache what the device has taken, for data nobody reads soon.
+    /// `true` to drop pages from the page cache after their writeback, for data that is not read
+    /// soon.
     pub drop_behind: bool,
 }
 
@@ -40,17 +44,18 @@ impl Default for Pace {
     }
 }
 
-/// Why a file is not paced. It is written as without a pacer, which is slower for others at worst.
+/// The reason why a [`Pacer`] does not pace a file. Unpaced writes still work; at worst they slow
+/// down other writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotPaced {
-    /// The file is simulated: there is no page cache.
+    /// The file is simulated and has no page cache.
     Simulated,
-    /// It was opened with `O_DIRECT`: writes go past the page cache.
+    /// The file was opened with `O_DIRECT`: writes bypass the page cache.
     Direct,
-    /// The file system is in memory, and its pages have nowhere to go.
+    /// The file system is in memory: the kernel never writes its pages back.
     InMemory,
-    /// Kernel, file system or sandbox refuse `sync_file_range`.
+    /// The kernel, file system or sandbox refuses `sync_file_range`.
     Refused,
 }
 
@@ -58,22 +63,23 @@ impl fmt::Display for NotPaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Simulated => "a simulated file has no page cache",
-            Self::Direct => "writes go past the page cache",
+            Self::Direct => "writes bypass the page cache",
             Self::InMemory => "the file system is in memory",
-            Self::Refused => "sync_file_range is refused here",
+            Self::Refused => "sync_file_range is not supported or not permitted",
         })
     }
 }
 
-/// Keeps the dirty pages of one file bounded while bulk data is written into it.
+/// Bounds the dirty pages of one file during bulk writes.
 ///
-/// The kernel lets a writer fill gigabytes of memory before it begins to write them out. Then
-/// everybody who writes waits for the device, whoever's pages those are. A pacer has each full
-/// window of [`Pace::window_bytes`] written out at once, and waits for the window before it: the
-/// device always has something to do, and never more than two windows are dirty or on their way.
+/// The kernel lets a writer dirty gigabytes of memory before it starts writeback. At the limit of
+/// dirty memory, all writers wait for the device, whichever process dirtied the pages. A pacer
+/// starts writeback of each full window of [`Pace::window_bytes`] at once and waits for the
+/// previous window. Therefore the device always has work, and at most two windows are dirty or
+/// under writeback.
 ///
-/// Data may come in any order; upward, with holes or without, is what it is good for. Pieces much
-/// longer than a window would widen the bound.
+/// Writes may be in any order; pacing works best in ascending order, with or without holes. A
+/// single write much longer than a window exceeds the bound.
 ///
 /// # Example
 /// ```
@@ -95,50 +101,53 @@ impl fmt::Display for NotPaced {
 /// ```
 ///
 /// # Durability
-/// None, ever: `sync_file_range` empties no write cache of a device, and saves neither the length
-/// of the file nor where its blocks are. [`crate::File::sync`] afterwards has less to wait for.
+/// None: `sync_file_range` sends no flush request to the device, and writes neither the length of
+/// the file nor the location of its blocks. A [`crate::File::sync`] afterwards has less to wait
+/// for.
 ///
 /// # Source
 /// \[Morton06\], `sync_file_range(2)`.
 #[derive(Debug)]
 pub struct Pacer<'f> {
-    /// `None` when there is nothing to pace.
+    /// `None` if the file is not paced.
     fd: Option<BorrowedFd<'f>>,
-    why_not: Option<NotPaced>,
+    not_paced: Option<NotPaced>,
     windows: Windows,
     drop_behind: bool,
     failed: Option<io::ErrorKind>,
 }
 
 impl<'f> Pacer<'f> {
-    /// A pacer of a file that is written from now on.
+    /// Creates a pacer for the following writes to a file.
     #[must_use]
     pub fn of(file: &'f (impl HasFd + ?Sized), pace: Pace) -> Self {
         let window_bytes = pace.window_bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
-        let (fd, why_not) = match file.fd() {
+        let (fd, not_paced) = match file.fd() {
             None => (None, Some(NotPaced::Simulated)),
-            Some(fd) => match useless(fd) {
+            Some(fd) => match reason_not_to_pace(fd) {
                 None => (Some(fd), None),
-                why => (None, why),
+                reason => (None, reason),
             },
         };
         let windows = Windows::new(window_bytes, rustix::param::page_size() as u64);
-        Self { fd, why_not, windows, drop_behind: pace.drop_behind, failed: None }
+        Self { fd, not_paced, windows, drop_behind: pace.drop_behind, failed: None }
     }
 
-    /// Why nothing is paced, as far as is known by now; `None` when it is.
+    /// Returns the reason why the file is not paced. `None` may change to [`NotPaced::Refused`] at
+    /// the first writeback.
     #[must_use]
-    pub fn why_not(&self) -> Option<NotPaced> {
-        self.why_not
+    pub fn not_paced(&self) -> Option<NotPaced> {
+        self.not_paced
     }
 
-    /// Takes note of `bytes` that were written at `offset`. Now and then it waits until the device
-    /// took what was written a window before.
+    /// Records a write of `bytes` bytes at `offset`. When the window is full, starts its writeback
+    /// and waits for the writeback of the previous window.
     ///
     /// # Errors
-    /// What could not be written, such as by a broken or full device. It is final, like that of a
-    /// failed sync: the kernel tells it once, so **a sync of the same file may succeed afterwards**
-    /// while bytes are lost. Every later call of this pacer fails; write the data anew elsewhere.
+    /// A failed writeback, such as on a broken or full device. The failure is final, like a failed
+    /// sync: the kernel reports it once, so **a sync of the same file may succeed afterwards**
+    /// although bytes are lost. Every later call of this pacer fails; write the data again to
+    /// another file.
     ///
     /// # Durability
     /// None.
@@ -150,11 +159,11 @@ impl<'f> Pacer<'f> {
         step.finish.map_or(Ok(()), |range| self.finish_range(&range))
     }
 
-    /// Waits until the device took all there is, and drops it from the page cache if it is to be
-    /// dropped. Nobody needs this before a sync.
+    /// Waits until all recorded writes have been written back, and drops their pages from the page
+    /// cache if [`Pace::drop_behind`] is set. This is not needed before a sync.
     ///
     /// # Errors
-    /// As [`Pacer::wrote`].
+    /// The errors of [`Pacer::wrote`].
     ///
     /// # Durability
     /// None.
@@ -169,27 +178,29 @@ impl<'f> Pacer<'f> {
     }
 
     fn start(&mut self, fd: BorrowedFd<'_>, range: &Range<u64>) -> Result<()> {
-        let answer = signed(range).and_then(|(at, bytes)| sys::start_write_out(fd, at, bytes));
-        self.judge(answer, range)
+        let result = signed(range).and_then(|(at, bytes)| sys::start_write_out(fd, at, bytes));
+        self.check_result(result, range)
     }
 
     fn finish_range(&mut self, range: &Range<u64>) -> Result<()> {
-        // A refusal just now leaves nothing to wait for.
+        // `fd` is `None` if the kernel has just refused to start writeback; there is nothing to
+        // wait for.
         let Some(fd) = self.fd else { return Ok(()) };
-        let answer = signed(range).and_then(|(at, bytes)| sys::write_out(fd, at, bytes));
-        self.judge(answer, range)?;
+        let result = signed(range).and_then(|(at, bytes)| sys::write_out(fd, at, bytes));
+        self.check_result(result, range)?;
         if self.drop_behind {
-            // It is advice; a page that stays does no harm.
+            // An error is ignored: eviction is only advice, and pages that stay cached do no harm.
             evict(&fd, range.start, range.end - range.start).ok();
         }
         Ok(())
     }
 
-    /// What the kernel does not offer ends the pacing; everything else is a failure, for good.
-    fn judge(&mut self, answer: io::Result<()>, range: &Range<u64>) -> Result<()> {
-        let Err(source) = answer else { return Ok(()) };
+    /// Ends the pacing if the kernel refuses the call; records any other error as a permanent
+    /// failure.
+    fn check_result(&mut self, result: io::Result<()>, range: &Range<u64>) -> Result<()> {
+        let Err(source) = result else { return Ok(()) };
         if is_refusal(&source) {
-            self.why_not = Some(NotPaced::Refused);
+            self.not_paced = Some(NotPaced::Refused);
             self.fd = None;
             return Ok(());
         }
@@ -200,7 +211,7 @@ impl<'f> Pacer<'f> {
 
     fn check(&self, offset: u64) -> Result<()> {
         let Some(kind) = self.failed else { return Ok(()) };
-        let why = "an earlier part of it could not be written, and may be lost: write it anew";
+        let why = "data of an earlier write may be lost: write the data again to another file";
         let mut error = self.error(io::Error::new(kind, why));
         error.offset = Some(offset);
         Err(error)
@@ -212,21 +223,21 @@ impl<'f> Pacer<'f> {
     }
 }
 
-/// Why pacing would do nothing for an open file, where that can be told beforehand.
-fn useless(fd: BorrowedFd<'_>) -> Option<NotPaced> {
+/// Returns the reason why pacing would have no effect on an open file, if known in advance.
+fn reason_not_to_pace(fd: BorrowedFd<'_>) -> Option<NotPaced> {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58F6;
     const HUGETLBFS: u64 = 0x9584_58F6;
     if fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT)) {
         return Some(NotPaced::Direct);
     }
-    // Of 32 bits, whatever the kernel's type for it.
+    // Magic numbers have 32 bits, regardless of the width of `f_type`.
     let magic = fstatfs(fd).ok()?.f_type.cast_unsigned() & 0xFFFF_FFFF;
     [TMPFS, RAMFS, HUGETLBFS].contains(&magic).then_some(NotPaced::InMemory)
 }
 
-/// Whether the call is not offered for this file at all: by the kernel, the file system, the kind
-/// of file, or a sandbox.
+/// `true` if the kernel, the file system, the file type or a sandbox does not support or permit
+/// `sync_file_range`.
 fn is_refusal(error: &io::Error) -> bool {
     let refusals = [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ESPIPE, libc::EPERM];
     error.raw_os_error().is_some_and(|errno| refusals.contains(&errno))
@@ -242,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_offered_is_told_from_what_failed() {
+    fn refusals_are_distinguished_from_failures() {
         let error = io::Error::from_raw_os_error;
         for errno in [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ESPIPE, libc::EPERM] {
             assert!(is_refusal(&error(errno)), "{errno}");

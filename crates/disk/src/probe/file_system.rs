@@ -1,30 +1,32 @@
-//! Which file system it is. Pure.
+//! Identification of file systems by magic number and by name. The module makes no system calls.
 
 use std::fmt;
 
-/// The file systems whose ways this house knows, and the name of any other.
+/// A file system: a variant for each one that this workspace treats specially, and `Other`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileSystem {
-    /// ext4; an ext2 or ext3, which share its number, is `Other`.
+    /// ext4. ext2 and ext3, which share its magic number, are `Other`.
     Ext4,
     /// xfs.
     Xfs,
     /// btrfs.
     Btrfs,
-    /// tmpfs: in memory, nothing on it outlives the machine's uptime.
+    /// tmpfs: in memory, lost at shutdown.
     Tmpfs,
-    /// overlay: its files lie on another file system, which it does not name.
+    /// overlay: its files are stored on another file system, which overlay does not expose.
     Overlay,
     /// nfs, of any version.
     Nfs,
-    /// A program serves it (FUSE, virtiofs).
+    /// A file system in user space (FUSE, virtiofs).
     Fuse,
-    /// The kernel's name for it, or its number in hexadecimal where the name is unknown.
+    /// Any other file system: the kernel's name of its type, or its magic number in hexadecimal if
+    /// the name is unknown.
     Other(String),
 }
 
 impl FileSystem {
-    /// The file system with `statfs` number `magic` that is mounted under the type `name`.
+    /// Returns the file system with the magic number `magic` (from `statfs`), mounted with the type
+    /// `name`.
     pub(super) fn of(magic: u64, name: Option<&str>) -> Self {
         match (magic, name) {
             (0xEF53, None | Some("ext4")) => Self::Ext4,
@@ -39,7 +41,7 @@ impl FileSystem {
         }
     }
 
-    /// The file system that is mounted under the type `name`, where nothing else is known.
+    /// Returns the file system mounted with the type `name`, for callers that have no magic number.
     pub(crate) fn named(name: &str) -> Self {
         match name {
             "ext4" => Self::Ext4,
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_decides_and_the_mount_tells_the_exts_apart() {
+    fn magic_number_decides_and_mount_type_distinguishes_ext_versions() {
         let other = |name: &str| FileSystem::Other(name.to_owned());
         for (magic, name, expected) in [
             (0xEF53, Some("ext4"), FileSystem::Ext4),

@@ -1,76 +1,74 @@
-//! What storage is below a path: asked of the kernel, never guessed.
+//! Identification of the storage below a path, from information of the kernel only.
 
-mod device;
 mod file_system;
 pub(crate) mod mounts;
-pub(crate) mod queue;
 mod summary;
-pub(crate) mod sysfs;
 
 use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, AtFlags, FileType, IFlags, Mode, OFlags, StatxFlags};
 
-pub use device::Device;
 pub use file_system::FileSystem;
 pub use mounts::Mount;
-pub use queue::Queue;
 
+use crate::device::{Device, Queue};
 use crate::error::{Error, Op, Result};
 use crate::units::PAGE_BYTES;
 
-/// The storage below a path, as far as the kernel knows it. What it does not tell is `None`.
+/// The storage below a path. Unknown properties are `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Storage {
-    /// The path that was asked about.
+    /// The probed path.
     pub path: PathBuf,
     /// The file system, from `statfs`.
     pub file_system: FileSystem,
-    /// Where and how it is mounted, from `/proc/self/mountinfo`.
+    /// The mount, from `/proc/self/mountinfo`.
     pub mount: Option<Mount>,
-    /// The block device below. A file system without one (tmpfs, nfs), or one that hides it
-    /// (overlay), has none; of a btrfs on several devices it is the one named at mount.
+    /// The block device. `None` for a file system without a block device (tmpfs, nfs), or one that
+    /// hides it (overlay). For a btrfs on several devices, the device named at mount.
     pub device: Option<Device>,
-    /// What the request queue of the device says of itself; all unknown without a device.
+    /// The attributes of the device's request queue; all unknown without a device.
     pub queue: Queue,
-    /// Whether changed metadata is written to a journal first, so that a sync which has metadata
-    /// to save costs more requests. ext4 is asked, xfs always has one, tmpfs and btrfs never do.
+    /// `true` if the file system journals metadata, so that syncing a metadata change costs more
+    /// requests. Read from the kernel for ext4; always `true` for xfs, and `false` for tmpfs and
+    /// btrfs.
     pub journal: Option<bool>,
-    /// Whether overwriting a block puts it somewhere else (btrfs, unless switched off for this
-    /// path or mount), so that filling a file beforehand gains nothing.
+    /// `true` if overwriting a block moves it to another location (btrfs, unless disabled for the
+    /// path or mount), so that filling a file in advance has no benefit.
     pub copy_on_write: Option<bool>,
-    /// What direct I/O asks for, from `statx` (Linux 6.1). For a directory, of a new file in it.
+    /// The support and the alignment of direct I/O, from `statx` (Linux 6.1). For a directory, the
+    /// value of new files in it.
     pub direct_io: Option<DirectIo>,
 }
 
-/// What direct I/O on a file asks for.
+/// The support of direct I/O on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectIo {
-    /// There is none: such files are read and written through the page cache.
+    /// Direct I/O is not supported: files are read and written through the page cache.
     Unsupported,
-    /// Memory and positions must be multiples of these.
+    /// Direct I/O is supported with the given alignments.
     Aligned {
-        /// What the address of the memory must be a multiple of, in bytes.
+        /// The alignment of memory addresses, in bytes.
         memory_bytes: u64,
-        /// What offset and length in the file must be multiples of, in bytes.
+        /// The alignment of offsets and lengths in the file, in bytes.
         offset_bytes: u64,
     },
 }
 
 impl Storage {
-    /// The same, on `device`: for a mount that does not show up in `/proc`, whose file system may
-    /// then hide what it lies on (btrfs).
+    /// Sets the device, for callers that know it although the probe cannot find it: a mount missing
+    /// from `/proc`, or a btrfs, which hides its device.
     #[must_use]
-    pub fn on(self, device: Device) -> Self {
+    pub fn with_device(self, device: Device) -> Self {
         let queue = device.queue();
         let journal =
             self.journal.or_else(|| journal(Path::new("/"), &self.file_system, Some(&device)));
         Self { queue, journal, device: Some(device), ..self }
     }
 
-    /// The smallest write this storage takes without reading a block back first: the largest of
-    /// the direct I/O alignment, the physical block and [`PAGE_BYTES`].
+    /// Returns the smallest write without read-modify-write: the largest of the direct I/O
+    /// alignment, the physical block and [`PAGE_BYTES`].
     #[must_use]
     pub fn write_unit_bytes(&self) -> u64 {
         let aligned = match self.direct_io {
@@ -82,18 +80,18 @@ impl Storage {
     }
 }
 
-/// Finds out what storage is below `path`, an existing file or directory.
+/// Identifies the storage below `path`, an existing file or directory.
 ///
-/// It reads from `/sys` and `/proc`. In a directory it also makes, for a moment, a file without
-/// a name, since only of a file can be asked what direct I/O wants; where that is refused, the
-/// answer is unknown.
+/// Reads `/sys` and `/proc`. If `path` is a directory, also creates an unnamed file in it for a
+/// moment, since `statx` reports the alignment of direct I/O only for files. If this file cannot be
+/// created, the alignment is unknown.
 ///
 /// # Errors
-/// When `path` cannot be opened for reading, or its status cannot be had.
+/// `path` cannot be opened for reading, or its status cannot be read.
 pub fn probe(path: impl AsRef<Path>) -> Result<Storage> {
     let path = path.as_ref();
     let fail = |op| move |errno| Error::new(op, path, errno);
-    // NONBLOCK: a pipe of that name must not keep us waiting for its other end.
+    // NONBLOCK: opening a FIFO must not wait for its other end.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = fs::open(path, flags, Mode::empty()).map_err(fail(Op::Open))?;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
@@ -105,10 +103,10 @@ pub fn probe(path: impl AsRef<Path>) -> Result<Storage> {
         .flatten()
         .and_then(|text| mounts::with_id(&String::from_utf8_lossy(&text), status.stx_mnt_id));
     let name = mount.as_ref().map(|mount| mount.file_system.as_str());
-    // Sign-extended on some machines; the magic number is its low half.
+    // `f_type` is sign-extended on some architectures; the magic number is the low 32 bits.
     let file_system = FileSystem::of(magic as u64 & 0xFFFF_FFFF, name);
     let device = Device::numbered(status.stx_dev_major, status.stx_dev_minor).or_else(|| {
-        // Its files carry a device number of no device.
+        // btrfs files have an anonymous device number.
         let btrfs = file_system == FileSystem::Btrfs;
         mount.as_ref().filter(|_| btrfs).and_then(|mount| Device::at(&mount.source))
     });
@@ -131,7 +129,8 @@ fn has(mask: u32, flag: StatxFlags) -> bool {
     StatxFlags::from_bits_retain(mask).contains(flag)
 }
 
-/// Whether there is a journal, asked of the `/sys` below `root`.
+/// Returns `true` if the file system has a journal, according to the directory `sys` below `root`;
+/// `None` if unknown.
 pub(crate) fn journal(
     root: &Path,
     file_system: &FileSystem,
@@ -141,7 +140,8 @@ pub(crate) fn journal(
         FileSystem::Xfs => Some(true),
         FileSystem::Btrfs | FileSystem::Tmpfs => Some(false),
         FileSystem::Ext4 => {
-            // The thread that commits, wherever the journal itself lies.
+            // This file names the thread that commits the journal, even if the journal is on
+            // another device.
             let path = root.join(format!("sys/fs/ext4/{}/journal_task", device?.name));
             std::fs::read_to_string(path).ok().map(|task| task.trim() != "<none>")
         }
@@ -155,7 +155,7 @@ fn copy_on_write(
     fd: BorrowedFd<'_>,
 ) -> Option<bool> {
     match file_system {
-        // xfs moves only what is shared between files by reflink.
+        // xfs moves only blocks shared by reflink.
         FileSystem::Ext4 | FileSystem::Xfs | FileSystem::Tmpfs => Some(false),
         FileSystem::Btrfs => {
             let off_by_mount = mount?.has_option("nodatacow");

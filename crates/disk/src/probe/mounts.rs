@@ -1,44 +1,44 @@
-//! `/proc/self/mountinfo`, understood. Pure.
+//! The parser of `/proc/self/mountinfo`. It reads no files itself.
 //!
-//! Source: `proc_pid_mountinfo(5)`. Mounts are found by their id, which the kernel gives for
-//! every open file: unlike a search by path, that is exact where mounts cover each other.
+//! Source: `proc_pid_mountinfo(5)`. Mounts are found by the mount id that `statx` returns for open
+//! files: unlike a search by path, this is exact for stacked mounts.
 
-/// Where and how a file system is mounted.
+/// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// The directory it is mounted on.
+    /// The mount point.
     pub point: String,
-    /// The kernel's name of the file system, such as `ext4` or `fuse.sshfs`.
+    /// The type, such as `ext4` or `fuse.sshfs`.
     pub file_system: String,
-    /// What is mounted: a device node, or whatever the file system takes for one.
+    /// The source of the mount: a device node, or a string specific to the file system.
     pub source: String,
-    /// The options of the mount and of the file system, each once.
+    /// The options of the mount and of the superblock, without duplicates.
     pub options: Vec<String>,
 }
 
 impl Mount {
-    /// Whether it was mounted with `option`.
+    /// `true` if the file system was mounted with `option`.
     #[must_use]
     pub fn has_option(&self, option: &str) -> bool {
-        self.options.iter().any(|given| given == option)
+        self.options.iter().any(|other| other == option)
     }
 }
 
-/// A line of the table: a mount, and the numbers of what is mounted.
+/// A line of `mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) id: u64,
-    /// Major and minor number of the device; of none where the file system has no one device.
+    /// The major and minor device numbers; anonymous for a file system without a single device.
     pub(crate) numbers: (u32, u32),
     pub(crate) mount: Mount,
 }
 
-/// All mounts, in the order they were made. A line that cannot be understood is passed over.
+/// Returns all mounts, in the order of the file. Skips lines that cannot be parsed.
 pub(crate) fn all(mountinfo: &str) -> impl Iterator<Item = Line> {
     mountinfo.lines().filter_map(line)
 }
 
-/// The mount of that id.
+/// Returns the mount whose mount id is `id`.
 pub(super) fn with_id(mountinfo: &str, id: u64) -> Option<Mount> {
     all(mountinfo).find(|line| line.id == id).map(|line| line.mount)
 }
@@ -49,14 +49,14 @@ fn line(text: &str) -> Option<Line> {
     let (_parent, numbers, _root) = (fields.next()?, fields.next()?, fields.next()?);
     let (major, minor) = numbers.split_once(':')?;
     let numbers = (major.parse().ok()?, minor.parse().ok()?);
-    let point = unescaped(fields.next()?);
+    let point = unescape(fields.next()?);
     let mount_options = fields.next()?;
-    // Any number of optional fields follows, up to a dash.
+    // Any number of optional fields follows, terminated by a dash.
     fields.find(|field| *field == "-")?;
-    let file_system = unescaped(fields.next()?);
-    let source = unescaped(fields.next()?);
+    let file_system = unescape(fields.next()?);
+    let source = unescape(fields.next()?);
     let mut options = Vec::new();
-    for option in mount_options.split(',').chain(fields.next()?.split(',')).map(unescaped) {
+    for option in mount_options.split(',').chain(fields.next()?.split(',')).map(unescape) {
         if !options.contains(&option) {
             options.push(option);
         }
@@ -64,8 +64,8 @@ fn line(text: &str) -> Option<Line> {
     Some(Line { id, numbers, mount: Mount { point, file_system, source, options } })
 }
 
-/// The text with each `\` and three octal digits replaced by the byte they stand for.
-fn unescaped(text: &str) -> String {
+/// Replaces each `\` followed by three octal digits by the byte they encode.
+fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -100,7 +100,7 @@ mod tests {
 64 27 0:53 / /mnt/cut rw - tmpfs";
 
     #[test]
-    fn a_mount_is_found_by_its_id() {
+    fn mount_is_found_by_its_id() {
         let root = with_id(MOUNTINFO, 27).unwrap();
         assert_eq!((root.point.as_str(), root.file_system.as_str()), ("/", "ext4"));
         assert_eq!(root.source, "/dev/vda");
@@ -109,11 +109,11 @@ mod tests {
         assert_eq!(with_id(MOUNTINFO, 99), None);
         let numbers: Vec<_> = all(MOUNTINFO).map(|line| (line.id, line.numbers)).collect();
         assert_eq!(numbers[2..6], [(27, (254, 0)), (29, (0, 26)), (61, (259, 2)), (62, (7, 3))]);
-        assert_eq!(numbers.len(), 7, "all but the one that is cut off");
+        assert_eq!(numbers.len(), 7, "all but the truncated line");
     }
 
     #[test]
-    fn of_two_mounts_over_each_other_each_keeps_its_own_answer() {
+    fn stacked_mounts_are_distinguished_by_id() {
         let below = with_id(MOUNTINFO, 26).unwrap();
         let above = with_id(MOUNTINFO, 29).unwrap();
         assert_eq!(below.point, above.point);
@@ -121,34 +121,34 @@ mod tests {
     }
 
     #[test]
-    fn optional_fields_are_passed_over() {
+    fn optional_fields_are_skipped() {
         let home = with_id(MOUNTINFO, 61).unwrap();
         assert_eq!(home.source, "/dev/nvme0n1p2");
         assert!(home.has_option("nodatacow"));
     }
 
     #[test]
-    fn escaped_bytes_are_put_back() {
+    fn octal_escapes_are_decoded() {
         assert_eq!(with_id(MOUNTINFO, 62).unwrap().point, "/mnt/my disk\\é");
         for (text, expected) in [("a\\04", "a\\04"), ("\\", "\\"), ("\\489", "\\489")] {
-            assert_eq!(unescaped(text), expected);
+            assert_eq!(unescape(text), expected);
         }
     }
 
     #[test]
-    fn an_empty_source_is_one_and_a_cut_line_is_none() {
+    fn empty_source_is_valid_and_truncated_line_is_not() {
         assert_eq!(with_id(MOUNTINFO, 63).unwrap().source, "");
         assert_eq!(with_id(MOUNTINFO, 64), None);
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_the_parser_panic(
+        fn parser_never_panics(
             text in "(1 [ -~]*\n){0,4}\\PC*",
             escaped in "[\\\\0-9]*",
         ) {
             let _ = with_id(&text, 1);
-            let _ = unescaped(&escaped);
+            let _ = unescape(&escaped);
         }
     }
 }

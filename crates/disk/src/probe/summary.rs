@@ -1,4 +1,4 @@
-//! The storage in words, a line for each thing.
+//! The text representation of [`Storage`], one line per property.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,12 +10,12 @@ impl Display for Storage {
         write!(f, "{}", self.path.display())?;
         let mut line = |label: &str, value: String| write!(f, "\n  {label:<14} {value}");
         line("file system", self.file_system_words())?;
-        line("journal", yes(self.journal).to_owned())?;
-        line("copy on write", yes(self.copy_on_write).to_owned())?;
+        line("journal", yes_no(self.journal).to_owned())?;
+        line("copy on write", yes_no(self.copy_on_write).to_owned())?;
         line("direct I/O", self.direct_io_words())?;
         line("device", self.device_words())?;
         let Some(_) = self.device else { return Ok(()) };
-        line("rotational", yes(queue.rotational).to_owned())?;
+        line("rotational", yes_no(queue.rotational).to_owned())?;
         let physical = bytes(queue.physical_block_bytes);
         line(
             "blocks",
@@ -23,12 +23,12 @@ impl Display for Storage {
         )?;
         let cache = match queue.volatile_write_cache {
             Some(true) => "volatile",
-            Some(false) => "none, or kept through a power cut",
+            Some(false) => "none or non-volatile",
             None => UNKNOWN,
         };
-        line("write cache", format!("{cache}; written past it (FUA): {}", yes(queue.fua)))?;
-        line("untorn writes", up_to(queue.atomic_write_bytes_max))?;
-        line("zeros itself", up_to(queue.zero_write_bytes_max))?;
+        line("write cache", format!("{cache}; FUA: {}", yes_no(queue.fua)))?;
+        line("atomic writes", up_to(queue.atomic_write_bytes_max))?;
+        line("write zeroes", up_to(queue.zero_write_bytes_max))?;
         line("readahead", bytes(queue.readahead_bytes))?;
         let depth = queue.depth.map_or(UNKNOWN.to_owned(), |depth| format!("{depth} requests"));
         let scheduler = queue.scheduler.as_deref().unwrap_or(UNKNOWN);
@@ -55,7 +55,7 @@ impl Storage {
             None => UNKNOWN.to_owned(),
             Some(DirectIo::Unsupported) => "no".to_owned(),
             Some(DirectIo::Aligned { memory_bytes, offset_bytes }) => {
-                format!("offsets in units of {offset_bytes} B, memory of {memory_bytes} B")
+                format!("aligned to {offset_bytes} B in the file, {memory_bytes} B in memory")
             }
         }
     }
@@ -76,8 +76,8 @@ impl Storage {
 
 const UNKNOWN: &str = "unknown";
 
-fn yes(answer: Option<bool>) -> &'static str {
-    match answer {
+fn yes_no(value: Option<bool>) -> &'static str {
+    match value {
         Some(true) => "yes",
         Some(false) => "no",
         None => UNKNOWN,
@@ -103,8 +103,9 @@ fn up_to(value: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Device, FileSystem, Mount, Queue};
+    use super::super::{FileSystem, Mount};
     use super::*;
+    use crate::device::{Device, Queue};
 
     fn storage() -> Storage {
         Storage {
@@ -141,26 +142,26 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_described_line_by_line() {
+    fn summary_has_a_line_per_property() {
         let expected = "\
 /srv/data
   file system    ext4 of /dev/sda1 on /srv (rw,noatime)
   journal        yes
   copy on write  no
-  direct I/O     offsets in units of 512 B, memory of 4 B
+  direct I/O     aligned to 512 B in the file, 4 B in memory
   device         sda1 (8:1), a partition of sda
   rotational     yes
   blocks         512 B logical, 16 KiB physical
-  write cache    volatile; written past it (FUA): no
-  untorn writes  up to 16 KiB
-  zeros itself   no
+  write cache    volatile; FUA: no
+  atomic writes  up to 16 KiB
+  write zeroes   no
   readahead      128 KiB
   queue          64 requests, scheduler unknown";
         assert_eq!(storage().to_string(), expected);
     }
 
     #[test]
-    fn without_a_device_nothing_is_said_about_its_queue() {
+    fn summary_without_device_omits_its_queue() {
         let unknown = Storage { device: None, mount: None, direct_io: None, ..storage() };
         let text = unknown.to_string();
         assert!(text.ends_with("device         unknown"), "{text}");
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_write_unit_is_the_largest_that_is_asked_for() {
+    fn write_unit_is_the_largest_alignment() {
         assert_eq!(storage().write_unit_bytes(), 16384);
         let plain = Storage { queue: Queue::default(), ..storage() };
         assert_eq!(plain.write_unit_bytes(), 4096);

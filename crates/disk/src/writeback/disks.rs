@@ -1,81 +1,81 @@
-//! The disks below a file system, whatever lies between.
+//! The disks below a file system, found through any stacked devices.
 
 use std::fs;
 
 use super::files::KernelFiles;
-use crate::probe::{Device, Queue, sysfs};
+use crate::device::{Device, Queue, disk_and_name};
 
-/// How many devices may lie on each other before it is called strange.
+/// The maximum depth of stacked devices.
 const DEPTH_MAX: usize = 8;
 
-/// What sort of disk it is, by its name and its maker.
+/// The type of a disk, as its name and vendor indicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskKind {
-    /// NVMe, with many queues of its own.
+    /// An NVMe disk.
     Nvme,
-    /// SATA, SAS or USB.
+    /// A SATA, SAS or USB disk.
     Scsi,
-    /// A memory card.
+    /// An MMC or SD card.
     Card,
-    /// Made up by a host or by another machine: what is below it is not known.
+    /// A virtual or network disk, whose hardware is unknown.
     Virtual,
-    /// A file on another file system.
+    /// A loop device, backed by a file on another file system.
     Loop,
-    /// Anything else, such as a volume whose disks are not told.
+    /// Any other disk, such as a volume whose disks are unknown.
     Other,
 }
 
 impl DiskKind {
     fn of(name: &str, vendor: Option<&str>) -> Self {
-        const MADE_UP: [&str; 6] = ["vd", "xvd", "nbd", "ublk", "rbd", "zram"];
-        const HOSTS: [&str; 5] = ["QEMU", "VMware", "Msft", "VBOX", "Google"];
+        const VIRTUAL: [&str; 6] = ["vd", "xvd", "nbd", "ublk", "rbd", "zram"];
+        const HYPERVISORS: [&str; 5] = ["QEMU", "VMware", "Msft", "VBOX", "Google"];
         let begins = |with: &str| name.starts_with(with);
         match name {
             _ if begins("nvme") => Self::Nvme,
             _ if begins("loop") => Self::Loop,
             _ if begins("mmcblk") => Self::Card,
-            _ if MADE_UP.into_iter().any(begins) => Self::Virtual,
+            _ if VIRTUAL.into_iter().any(begins) => Self::Virtual,
             _ if begins("sd") || begins("hd") => {
-                let made_up = vendor.is_some_and(|vendor| HOSTS.contains(&vendor.trim()));
-                if made_up { Self::Virtual } else { Self::Scsi }
+                let is_virtual = vendor.is_some_and(|vendor| HYPERVISORS.contains(&vendor.trim()));
+                if is_virtual { Self::Virtual } else { Self::Scsi }
             }
             _ => Self::Other,
         }
     }
 }
 
-/// A whole disk, and how the kernel treats its requests.
+/// A whole disk and its request queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskFacts {
-    /// The kernel's name of it, such as `sda`.
+    /// The kernel's name, such as `sda`.
     pub name: String,
-    /// What sort it is.
+    /// The type of the disk.
     pub kind: DiskKind,
-    /// What its request queue says of itself.
+    /// The attributes of the disk's request queue.
     pub queue: Queue,
-    /// The schedulers it can have.
+    /// The names of the available I/O schedulers.
     pub schedulers: Vec<String>,
-    /// How long reads may take before writes in the background are held back
-    /// (`wbt_lat_usec`); 0 means they never are, `None` that the kernel cannot do it.
+    /// The read latency target of writeback throttling in microseconds (`wbt_lat_usec`); 0 if
+    /// throttling is disabled, `None` if unsupported.
     pub read_latency_us: Option<u64>,
-    /// Whether it is written in zones, which not every scheduler may.
+    /// `true` for a zoned disk, which not every scheduler supports.
     pub is_zoned: bool,
-    /// Of a [`DiskKind::Loop`], the file it is.
+    /// The backing file if the disk is a [`DiskKind::Loop`].
     pub file: Option<String>,
 }
 
-/// How much of what may be dirty one device may have.
+/// The share of the dirty memory limit that the kernel allows one device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceShare {
-    /// At most so many hundredths (`max_ratio`).
+    /// The maximum share in percent (`max_ratio`).
     pub percent_max: Option<u64>,
-    /// Whether that holds from the beginning (`strict_limit`), and not only once all of the machine
-    /// is half way to its limit.
+    /// `true` if the maximum always applies (`strict_limit`); `false` if it applies only while
+    /// dirty memory exceeds the machine's freerun ceiling.
     pub is_strict: Option<bool>,
 }
 
 impl KernelFiles {
-    /// What the request queue of a whole disk says.
+    /// Reads the request queue attributes of a whole disk.
     pub(super) fn queue(&self, disk: &str) -> Queue {
         let path = |name: &str| format!("/sys/block/{disk}/queue/{name}");
         let queue = Queue::of(|name| self.text(&path(name)));
@@ -86,15 +86,15 @@ impl KernelFiles {
             ("nr_requests", queue.depth.is_none()),
             ("scheduler", queue.scheduler.is_none()),
         ] {
-            // There, and yet unknown: it says something strange.
+            // The file exists and its value is unknown, so its text is malformed.
             if let Some(text) = self.text(&path(name)).filter(|_| is_unknown) {
-                self.not_understood(&path(name), &text);
+                self.report_malformed(&path(name), &text);
             }
         }
         queue
     }
 
-    /// The share of what may be dirty that the device has.
+    /// Reads the share of the dirty memory limit that the device `disk` may use.
     pub(super) fn share(&self, disk: &str) -> DeviceShare {
         let number = |name| self.number(&format!("/sys/block/{disk}/bdi/{name}"));
         DeviceShare {
@@ -103,7 +103,8 @@ impl KernelFiles {
         }
     }
 
-    /// The disks that `device` is made of: itself, unless it is a volume on others.
+    /// Returns the disks that `device` consists of: the disk of the device itself, unless the
+    /// device is a volume on other disks.
     pub(super) fn disks(&self, device: &Device) -> Vec<DiskFacts> {
         let mut disks = Vec::new();
         self.collect(&device.disk, 0, &mut disks);
@@ -132,11 +133,11 @@ impl KernelFiles {
         names
     }
 
-    /// The whole disk a device is on, which may be a partition.
+    /// Returns the whole disk of the device `name`, which may be a partition.
     fn whole_disk(&self, name: &str) -> Option<String> {
         let dir = self.at(&format!("/sys/class/block/{name}"));
         let link = fs::read_link(&dir).ok()?;
-        let (disk, _) = sysfs::disk_and_name(link.to_str()?, dir.join("partition").exists())?;
+        let (disk, _) = disk_and_name(link.to_str()?, dir.join("partition").exists())?;
         Some(disk)
     }
 
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_of_a_disk_is_in_its_name_or_its_makers() {
+    fn disk_kind_follows_from_name_or_vendor() {
         use DiskKind::{Card, Loop, Nvme, Other, Scsi, Virtual};
         for (name, vendor, kind) in [
             ("nvme0n1", None, Nvme),

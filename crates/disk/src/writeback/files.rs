@@ -1,30 +1,30 @@
-//! `/proc` and `/sys`: read, and where they are settings, written.
+//! Access to the kernel's files in `/proc` and `/sys`, for reading and for changing settings.
 
 use std::cell::RefCell;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::device::active_scheduler;
 use crate::error::{Error, Op, Result};
-use crate::probe::queue::active_scheduler;
 use crate::units::PAGE_BYTES;
 
-/// Something in `/proc` or `/sys` that is not there, or is not what the kernel writes.
+/// A file in `/proc` or `/sys` that is missing, unreadable or malformed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Oddity {
-    /// The file, such as `/proc/meminfo`.
+pub struct Anomaly {
+    /// The path of the file, such as `/proc/meminfo`.
     pub path: String,
-    /// What is wrong with it.
+    /// The problem, as a predicate of the path, such as "is missing".
     pub what: String,
 }
 
-/// The kernel's own files, `/proc` and `/sys`, below a root: `/`, or wherever a test laid
-/// them out. Paths are given without the root, as in `/proc/meminfo`.
+/// The kernel's files in `/proc` and `/sys` below a root directory: `/`, or a directory laid out by
+/// a test. Methods take paths without the root, such as `/proc/meminfo`.
 #[derive(Debug)]
 pub struct KernelFiles {
     root: PathBuf,
     page_bytes: u64,
-    oddities: RefCell<Vec<Oddity>>,
+    anomalies: RefCell<Vec<Anomaly>>,
 }
 
 impl Default for KernelFiles {
@@ -35,50 +35,51 @@ impl Default for KernelFiles {
 }
 
 impl KernelFiles {
-    /// Those laid out below `root`, by a machine with pages of 4 KiB.
+    /// Returns the kernel files below `root`, with a page size of 4 KiB.
     #[must_use]
     pub fn below(root: impl Into<PathBuf>) -> Self {
         let page_bytes = PAGE_BYTES as u64;
-        Self { root: root.into(), page_bytes, oddities: RefCell::default() }
+        Self { root: root.into(), page_bytes, anomalies: RefCell::default() }
     }
 
-    /// What was strange in all that was read so far, each once.
+    /// Returns the anomalies found in the files read so far, at most one per file.
     #[must_use]
-    pub fn oddities(&self) -> Vec<Oddity> {
-        self.oddities.borrow().clone()
+    pub fn anomalies(&self) -> Vec<Anomaly> {
+        self.anomalies.borrow().clone()
     }
 
-    /// What the setting at `path` is: a number, or the word in brackets among others.
+    /// Reads the setting at `path`: a single word, such as a number, or the word in brackets of a
+    /// list of words.
     ///
     /// # Errors
-    /// When it cannot be read, or is none of these.
+    /// The file cannot be read, or contains neither a single word nor a word in brackets.
     pub fn setting(&self, path: &str) -> Result<String> {
         let at = self.at(path);
         let fail = |source| Error::new(Op::Read, &at, source);
         let text = fs::read_to_string(&at).map_err(fail)?;
         active_scheduler(&text).ok_or_else(|| {
-            let why = format!("{:?} is no setting", text.trim());
+            let why = format!("expected a number or a word in brackets, found {:?}", text.trim());
             fail(io::Error::new(io::ErrorKind::InvalidData, why))
         })
     }
 
-    /// Finds out whether the setting at `path` may be changed, without changing it.
+    /// Checks that the setting at `path` may be changed, without changing it.
     ///
     /// # Errors
-    /// When it may not.
+    /// The file cannot be opened for writing.
     pub fn may_set(&self, path: &str) -> Result<()> {
         let at = self.at(path);
         OpenOptions::new().write(true).open(&at).map_err(|why| Error::new(Op::Open, &at, why))?;
         Ok(())
     }
 
-    /// Changes the setting at `path`, and makes sure that the kernel took it.
+    /// Changes the setting at `path` and verifies that the kernel accepted the value.
     ///
     /// # Errors
-    /// When it cannot be written, or is something else afterwards.
+    /// The file cannot be written, or the kernel returns another value when it is read again.
     ///
     /// # Durability
-    /// None: it lasts until the machine is started again.
+    /// None: the setting is lost at reboot.
     pub fn set(&self, path: &str, value: &str) -> Result<()> {
         let at = self.at(path);
         let fail = |source| Error::new(Op::Write, &at, source);
@@ -87,13 +88,13 @@ impl KernelFiles {
             .truncate(true)
             .open(&at)
             .map_err(|why| Error::new(Op::Open, &at, why))?;
-        // In one call: what the kernel gets is what it takes for the whole value.
+        // The value is written in one call, since the kernel takes each write for a whole value.
         file.write_all(value.as_bytes()).map_err(fail)?;
         let now = self.setting(path)?;
         if now == value {
             return Ok(());
         }
-        Err(fail(io::Error::other(format!("{value} was written, and it is {now} now"))))
+        Err(fail(io::Error::other(format!("wrote {value}, but it reads back as {now}"))))
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -104,16 +105,16 @@ impl KernelFiles {
         self.page_bytes
     }
 
-    /// Where the file is.
+    /// Returns the path of the file below the root.
     pub(super) fn at(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The text of a file that may well not be there.
+    /// Reads an optional file.
     pub(super) fn text(&self, path: &str) -> Option<String> {
         match fs::read(self.at(path)) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            // A device without the feature has the file, and refuses to be asked.
+            // InvalidInput: the file exists, but the device lacks the feature.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -125,54 +126,54 @@ impl KernelFiles {
                 None
             }
             Err(error) => {
-                self.strange(path, format!("cannot be read: {error}"));
+                self.report(path, format!("cannot be read: {error}"));
                 None
             }
         }
     }
 
-    /// The text of a file every kernel has.
-    pub(super) fn needed(&self, path: &str) -> Option<String> {
+    /// Reads a file that every kernel has.
+    pub(super) fn required(&self, path: &str) -> Option<String> {
         let text = self.text(path);
         if text.is_none() {
-            self.strange(path, "is not there");
+            self.report(path, "is missing");
         }
         text
     }
 
-    /// The number in a file that may well not be there.
+    /// Reads the number in an optional file.
     pub(super) fn number(&self, path: &str) -> Option<u64> {
         self.number_in(path, &self.text(path)?)
     }
 
-    /// The number in a file every kernel has.
-    pub(super) fn needed_number(&self, path: &str) -> Option<u64> {
-        self.number_in(path, &self.needed(path)?)
+    /// Reads the number in a file that every kernel has.
+    pub(super) fn required_number(&self, path: &str) -> Option<u64> {
+        self.number_in(path, &self.required(path)?)
     }
 
     fn number_in(&self, path: &str, text: &str) -> Option<u64> {
         let number = text.trim().parse().ok();
         if number.is_none() {
-            self.not_understood(path, text);
+            self.report_malformed(path, text);
         }
         number
     }
 
-    /// Notes that `text` of the file at `path` could not be understood.
-    pub(super) fn not_understood(&self, path: &str, text: &str) {
+    /// Reports that `text` of the file at `path` is malformed.
+    pub(super) fn report_malformed(&self, path: &str, text: &str) {
         const SHOWN_MAX: usize = 40;
         let mut shown: String = text.trim().chars().take(SHOWN_MAX).collect();
         if shown.len() < text.trim().len() {
             shown.push('…');
         }
-        self.strange(path, format!("says {shown:?}, which is not understood"));
+        self.report(path, format!("contains {shown:?}, which cannot be parsed"));
     }
 
-    fn strange(&self, path: &str, what: impl Into<String>) {
-        let oddity = Oddity { path: path.to_owned(), what: what.into() };
-        let mut oddities = self.oddities.borrow_mut();
-        if !oddities.iter().any(|known| known.path == oddity.path) {
-            oddities.push(oddity);
+    fn report(&self, path: &str, what: impl Into<String>) {
+        let anomaly = Anomaly { path: path.to_owned(), what: what.into() };
+        let mut anomalies = self.anomalies.borrow_mut();
+        if !anomalies.iter().any(|known| known.path == anomaly.path) {
+            anomalies.push(anomaly);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The control group of a process, as far as it limits what may be dirty.
+//! The control group of this process and its limits of dirty memory.
 //!
 //! Source: `Documentation/admin-guide/cgroup-v2.rst` (Writeback) and `mm/page-writeback.c`.
 
@@ -6,30 +6,31 @@ use super::files::KernelFiles;
 use super::memory::named;
 use crate::probe::mounts;
 
-/// How many groups may stand above each other before it is called strange.
+/// The maximum depth of nested groups.
 const DEPTH_MAX: usize = 64;
 
-/// The memory that a control group may use.
+/// The memory limit and the memory use of a control group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMemory {
-    /// The group, as in `/proc/self/cgroup`.
+    /// The path of the group, as in `/proc/self/cgroup`.
     pub group: String,
-    /// Whether it is one of version 1, in which no part of the kernel limits dirty memory: writers
-    /// wait when memory is reclaimed.
+    /// `true` for cgroup v1, in which the kernel does not limit dirty memory per group: writers at
+    /// the memory limit wait in memory reclaim.
     pub is_version_1: bool,
-    /// The least that it or a group above it may use; `None` where nothing limits it.
+    /// The lowest memory limit of the group and its ancestors; `None` if unlimited.
     pub limit_bytes: Option<u64>,
-    /// How much more it may use now.
+    /// The memory that the group may still allocate; `None` if unlimited, or for cgroup v1.
     pub room_bytes: Option<u64>,
-    /// What it has of files in memory.
+    /// The page cache charged to the group; `None` for cgroup v1.
     pub file_bytes: Option<u64>,
-    /// What of this is dirty.
+    /// The dirty part of the group's page cache; `None` for cgroup v1.
     pub dirty_bytes: Option<u64>,
 }
 
 impl GroupMemory {
-    /// What may be dirty in it, where `machine_bytes` may be on the machine and `dirty_bytes` of
-    /// that are. `None` where nothing limits it.
+    /// Returns the dirtyable memory of the group on a machine with `machine_bytes` of dirtyable
+    /// memory, of which `dirty_bytes` are dirty; `None` if the kernel does not limit the group
+    /// separately.
     #[must_use]
     pub fn dirtyable_bytes(&self, machine_bytes: u64, dirty_bytes: u64) -> Option<u64> {
         if self.is_version_1 {
@@ -38,44 +39,44 @@ impl GroupMemory {
         self.limit_bytes?;
         let (room, file) = (self.room_bytes?, self.file_bytes.unwrap_or(0));
         let clean = file.saturating_sub(self.dirty_bytes.unwrap_or(0));
-        let of_others = machine_bytes.saturating_sub(dirty_bytes).saturating_sub(clean);
-        Some(file.saturating_add(room.min(of_others)))
+        let clean_elsewhere = machine_bytes.saturating_sub(dirty_bytes).saturating_sub(clean);
+        Some(file.saturating_add(room.min(clean_elsewhere)))
     }
 }
 
-/// The group of the process that asks; `None` where there are none.
+/// Returns the group of this process; `None` if the machine has no memory control groups.
 pub(super) fn of_self(files: &KernelFiles) -> Option<GroupMemory> {
     let groups = files.text("/proc/self/cgroup")?;
     let mountinfo = files.text("/proc/self/mountinfo")?;
-    // The memory of a process is managed by one of the two versions.
-    let two = path_in(&groups, |controllers| controllers.is_empty())
+    // The memory controller belongs either to the v2 hierarchy or to a v1 hierarchy.
+    let version_2 = path_in(&groups, |controllers| controllers.is_empty())
         .and_then(|group| version_2(files, &mount_point(&mountinfo, "cgroup2", None)?, &group));
-    two.or_else(|| {
+    version_2.or_else(|| {
         let is_memory = |controllers: &str| controllers.split(',').any(|name| name == "memory");
         let group = path_in(&groups, is_memory)?;
         version_1(files, &mount_point(&mountinfo, "cgroup", Some("memory"))?, &group)
     })
 }
 
-/// The path in the line of `/proc/self/cgroup` whose controllers are such.
-fn path_in(groups: &str, is_such: impl Fn(&str) -> bool) -> Option<String> {
+/// Returns the path in the first line of `/proc/self/cgroup` whose controllers satisfy `matches`.
+fn path_in(groups: &str, matches: impl Fn(&str) -> bool) -> Option<String> {
     groups.lines().find_map(|line| {
         let (_number, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
-        is_such(controllers).then(|| path.to_owned())
+        matches(controllers).then(|| path.to_owned())
     })
 }
 
 fn mount_point(mountinfo: &str, kind: &str, option: Option<&str>) -> Option<String> {
-    let is_it = |mount: &mounts::Line| {
+    let is_match = |mount: &mounts::Line| {
         let mount = &mount.mount;
         mount.file_system == kind && option.is_none_or(|option| mount.has_option(option))
     };
-    mounts::all(mountinfo).find(is_it).map(|line| line.mount.point)
+    mounts::all(mountinfo).find(is_match).map(|line| line.mount.point)
 }
 
-/// The group's directory and those above it, up to the mount.
-fn chain(point: &str, group: &str) -> impl Iterator<Item = String> {
+/// Returns the directories of the group and its ancestors, from the group up to the mount point.
+fn ancestors(point: &str, group: &str) -> impl Iterator<Item = String> {
     let mut rest = Some(group.trim_end_matches('/').to_owned());
     std::iter::from_fn(move || {
         let group = rest.take()?;
@@ -86,15 +87,15 @@ fn chain(point: &str, group: &str) -> impl Iterator<Item = String> {
 }
 
 fn version_2(files: &KernelFiles, point: &str, group: &str) -> Option<GroupMemory> {
-    let own = chain(point, group).next()?;
+    let own = ancestors(point, group).next()?;
     let stat = files.text(&format!("{own}/memory.stat"));
     let (mut limit_bytes, mut room_bytes, mut is_managed) = (None::<u64>, None::<u64>, false);
-    for dir in chain(point, group) {
-        // The topmost group has no such files: it is the machine.
+    for dir in ancestors(point, group) {
+        // The root group has no `memory.current`.
         let Some(used) = files.number(&format!("{dir}/memory.current")) else { continue };
         is_managed = true;
-        let most = |name: &str| at_most(files, &format!("{dir}/{name}"), "max");
-        let Some(limit) = [most("memory.high"), most("memory.max")].into_iter().flatten().min()
+        let limit = |name: &str| limit_in(files, &format!("{dir}/{name}"), "max");
+        let Some(limit) = [limit("memory.high"), limit("memory.max")].into_iter().flatten().min()
         else {
             continue;
         };
@@ -115,9 +116,9 @@ fn version_2(files: &KernelFiles, point: &str, group: &str) -> Option<GroupMemor
 }
 
 fn version_1(files: &KernelFiles, point: &str, group: &str) -> Option<GroupMemory> {
-    // "No limit" is a huge number there.
+    // cgroup v1 represents "no limit" by a huge number.
     const HUGE: u64 = 1 << 60;
-    let limits: Vec<u64> = chain(point, group)
+    let limits: Vec<u64> = ancestors(point, group)
         .filter_map(|dir| files.number(&format!("{dir}/memory.limit_in_bytes")))
         .collect();
     let least = limits.iter().copied().min()?;
@@ -131,15 +132,15 @@ fn version_1(files: &KernelFiles, point: &str, group: &str) -> Option<GroupMemor
     })
 }
 
-/// A number, or a word for "as much as there is".
-fn at_most(files: &KernelFiles, path: &str, no_limit: &str) -> Option<u64> {
+/// Reads a limit from a file that contains a number, or the word `no_limit` if unlimited.
+fn limit_in(files: &KernelFiles, path: &str, no_limit: &str) -> Option<u64> {
     let text = files.text(path)?;
     if text.trim() == no_limit {
         return None;
     }
     let number = text.trim().parse().ok();
     if number.is_none() {
-        files.not_understood(path, &text);
+        files.report_malformed(path, &text);
     }
     number
 }
@@ -149,19 +150,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_and_all_above_it_are_asked() {
-        let of = |group| chain("/sys/fs/cgroup", group).collect::<Vec<_>>();
+    fn ancestors_of_a_group_end_at_the_mount() {
+        let of = |group| ancestors("/sys/fs/cgroup", group).collect::<Vec<_>>();
         assert_eq!(
             of("/a/b"),
             ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"].map(str::to_owned)
         );
         assert_eq!(of("/"), ["/sys/fs/cgroup"]);
-        assert_eq!(chain("/", "/a").collect::<Vec<_>>(), ["/a", ""]);
+        assert_eq!(ancestors("/", "/a").collect::<Vec<_>>(), ["/a", ""]);
         assert_eq!(of(&"/a".repeat(500)).len(), DEPTH_MAX);
     }
 
     #[test]
-    fn the_memory_of_both_versions_is_found() {
+    fn memory_controller_of_both_versions_is_found() {
         let groups = "9:name=systemd:/\n4:memory,hugetlb:/job\n0::/user.slice/a:b\n";
         assert_eq!(path_in(groups, str::is_empty).unwrap(), "/user.slice/a:b");
         let memory = |names: &str| names.split(',').any(|name| name == "memory");
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_dirty_in_a_group_is_what_it_has_and_what_it_may_still_get() {
+    fn dirtyable_memory_is_page_cache_plus_room() {
         let group = |limit, room, file, dirty| GroupMemory {
             group: "/a".to_owned(),
             is_version_1: false,
@@ -181,7 +182,7 @@ mod tests {
         };
         for (group, expected) in [
             (group(Some(100), Some(40), Some(50), Some(10)), Some(90)),
-            // Others have 1000 - 100 - 40 clean at most: the room is not worth more.
+            // Other groups have at most 1000 - 100 - 40 clean bytes, which bounds the room.
             (group(Some(9999), Some(5000), Some(50), Some(10)), Some(910)),
             (group(Some(100), Some(0), None, None), Some(0)),
             (group(None, None, Some(50), None), None),

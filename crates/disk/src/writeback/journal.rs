@@ -1,15 +1,16 @@
-//! What ext4 and its journal say of themselves below `/proc/fs`. Pure.
+//! Parsers of ext4 and jbd2 files in `/proc/fs`. They read no files themselves.
 
-/// What `/proc/fs/jbd2/<device>/info` tells of a journal.
+/// Statistics of an ext4 journal, from `/proc/fs/jbd2/<device>/info`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JournalInfo {
-    /// How many transactions were committed since it was mounted.
+    /// The number of transactions committed since mount.
     pub transactions: u64,
-    /// How many of these somebody asked for, as a sync does.
+    /// The number of transactions committed on request, such as by a sync, instead of by the
+    /// periodic commit.
     pub requested: u64,
-    /// How many blocks a transaction takes at most.
+    /// The maximum number of blocks of a transaction.
     pub blocks_max: u64,
-    /// How long a commit takes on average; `None` where there was none yet.
+    /// The average commit time in microseconds; `None` before the first commit.
     pub commit_us: Option<u64>,
 }
 
@@ -33,7 +34,7 @@ impl JournalInfo {
     }
 }
 
-/// The options of an ext4, from `/proc/fs/ext4/<device>/options`: those too that nobody named.
+/// Parses `/proc/fs/ext4/<device>/options`, which lists the effective options, defaults included.
 pub(super) fn options(text: &str) -> Vec<String> {
     let words = text.lines().map(str::trim).filter(|line| !line.is_empty());
     words.map(str::to_owned).collect()
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_tells_of_its_transactions() {
+    fn journal_statistics_are_parsed() {
         let info = "\
 85 transactions (62 requested), each up to 2048 blocks
 average: 
@@ -66,13 +67,13 @@ average:
     }
 
     #[test]
-    fn options_stand_a_line_each() {
+    fn options_are_one_per_line() {
         assert_eq!(options("rw\nbarrier\n\ncommit=5\n"), ["rw", "barrier", "commit=5"]);
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_the_parsers_panic(text in "[0-9a-z (),\n]*\\PC*") {
+        fn parsers_never_panic(text in "[0-9a-z (),\n]*\\PC*") {
             JournalInfo::of(&text);
             options(&text);
         }

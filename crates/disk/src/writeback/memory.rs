@@ -1,29 +1,29 @@
-//! How much memory may be dirty, and how much is. Pure.
+//! Dirtyable and dirty memory. The module reads no files.
 //!
 //! Source: `proc_meminfo(5)`; `mm/page_alloc.c` and `mm/page-writeback.c` of the kernel for the
-//! reserve and for what counts as available to writers.
+//! reserve and for dirtyable memory.
 
-/// The memory of a machine, as far as writers are concerned.
+/// The amounts of memory that decide when the kernel throttles writers. Unknown amounts are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// All of it.
+    /// The total memory.
     pub total_bytes: Option<u64>,
-    /// What nobody uses.
+    /// The free memory.
     pub free_bytes: Option<u64>,
-    /// What holds pages of files, the page cache without shared memory.
+    /// The file-backed page cache, without shared memory (`Active(file)` and `Inactive(file)`).
     pub file_bytes: Option<u64>,
-    /// What the kernel keeps for itself of the free memory.
+    /// The free memory that the kernel reserves and does not count as dirtyable.
     pub reserve_bytes: Option<u64>,
-    /// What was written and not yet given to a device.
+    /// The dirty memory not yet under writeback.
     pub dirty_bytes: Option<u64>,
-    /// What devices are writing right now.
-    pub under_way_bytes: Option<u64>,
-    /// What can be swapped out; 0 of a machine without swap.
+    /// The memory under writeback.
+    pub writeback_bytes: Option<u64>,
+    /// The total swap space; 0 without swap.
     pub swap_bytes: Option<u64>,
 }
 
 impl Memory {
-    /// From `/proc/meminfo` and the pages that `/proc/zoneinfo` says are kept back.
+    /// Parses the text of `/proc/meminfo`; the caller computes the reserve from `/proc/zoneinfo`.
     pub(super) fn of(meminfo: &str, reserve_bytes: Option<u64>) -> Self {
         let field = |name| kib_field(meminfo, name);
         Self {
@@ -33,13 +33,14 @@ impl Memory {
                 .and_then(|active| active.checked_add(field("Inactive(file)")?)),
             reserve_bytes,
             dirty_bytes: field("Dirty"),
-            under_way_bytes: field("Writeback"),
+            writeback_bytes: field("Writeback"),
             swap_bytes: field("SwapTotal"),
         }
     }
 
-    /// What the kernel takes its percentages of: free memory less its reserve, and what holds
-    /// pages of files. Not all memory: what programs use cannot be dirty with files' data.
+    /// Returns the dirtyable memory, to which the kernel applies its ratios: free memory less the
+    /// reserve, plus the page cache. Anonymous memory of programs is not dirtyable. `None` if the
+    /// free memory or the page cache is unknown.
     #[must_use]
     pub fn dirtyable_bytes(&self) -> Option<u64> {
         let free = self.free_bytes?.saturating_sub(self.reserve_bytes.unwrap_or(0));
@@ -47,7 +48,7 @@ impl Memory {
     }
 }
 
-/// A field of `/proc/meminfo`, in bytes.
+/// Parses a field of `/proc/meminfo` given in kB, and returns it in bytes.
 fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
     let value = |line: &str| -> Option<u64> {
         let kib = line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix("kB")?;
@@ -56,8 +57,8 @@ fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
     meminfo.lines().find_map(value)
 }
 
-/// The pages the kernel keeps back, from `/proc/zoneinfo`: of each zone its high watermark and
-/// what is protected from allocations for other zones, never more than it has.
+/// Computes the reserved pages from `/proc/zoneinfo`: the sum over all zones of the high watermark
+/// plus the protection from allocations for other zones, per zone at most its size.
 pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
     let mut zones = Vec::new();
     for line in zoneinfo.lines() {
@@ -78,7 +79,7 @@ pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
             _ => {}
         }
     }
-    // An empty zone says less of itself.
+    // An empty zone lacks some of the fields and reserves nothing.
     let reserve = |(high, managed, protected): (Option<u64>, Option<u64>, Option<u64>)| {
         Some(high?.saturating_add(protected.unwrap_or(0)).min(managed?))
     };
@@ -86,7 +87,7 @@ pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
     (!known.is_empty()).then(|| known.into_iter().fold(0, u64::saturating_add))
 }
 
-/// A line of `/proc/vmstat`, or of a `memory.stat`: a name and a number.
+/// Parses a field of `/proc/vmstat` or of `memory.stat`: a name and a number.
 pub(super) fn named(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
@@ -142,21 +143,21 @@ Node 0, zone  Movable
 ";
 
     #[test]
-    fn what_may_be_dirty_is_what_the_kernel_says_it_is() {
-        // By hand: min(17 + 22345, 3840), 3824 + 19328, 24498, and nothing of an empty zone.
+    fn dirtyable_memory_matches_the_kernel() {
+        // Computed by hand: min(17 + 22345, 3840), 3824 + 19328, 24498, and 0 for an empty zone.
         assert_eq!(reserve_pages(ZONEINFO), Some(3840 + 23152 + 24498));
         let memory = Memory::of(MEMINFO, reserve_pages(ZONEINFO).map(|pages| pages * 4096));
         assert_eq!(memory.total_bytes, Some(24_682_416 << 10));
         assert_eq!(memory.dirty_bytes, Some(690_960 << 10));
         assert_eq!(memory.swap_bytes, Some(0));
-        // The kernel these were read from told its limit at that moment, 1,009,658 pages: 20 %
-        // (as 819 of 4,096) of 5,049,5xx pages.
+        // The kernel of these files reported a limit of 1,009,658 pages: 20 % (as 819 of 4,096) of
+        // 5,049,5xx pages.
         let pages = memory.dirtyable_bytes().unwrap() / 4096;
         assert_eq!(pages * 819 / 4096, 1_009_658);
     }
 
     #[test]
-    fn what_is_missing_is_unknown_and_little_is_not_less_than_nothing() {
+    fn missing_fields_are_unknown_and_differences_saturate() {
         assert_eq!(Memory::of("", None), Memory::default());
         assert_eq!(Memory::of("MemFree: many kB\nDirty: 5 MB\n", None), Memory::default());
         assert_eq!(Memory::default().dirtyable_bytes(), None);
@@ -175,7 +176,7 @@ Node 0, zone  Movable
 
     proptest! {
         #[test]
-        fn no_text_makes_the_parsers_panic(
+        fn parsers_never_panic(
             text in "((Node|high|managed|protection:|MemFree:|Active\\(file\\):) [-(),0-9a-zkB ]*\n){0,8}\\PC*",
         ) {
             let memory = Memory::of(&text, reserve_pages(&text));

@@ -1,7 +1,8 @@
-//! What becomes of writes that nobody syncs: how much may be dirty, when the kernel writes it, who
-//! waits for that, and how the disks below take it.
+//! The kernel's writeback of dirty pages: the limits of dirty memory, the throttling of writers,
+//! and the disks below a file system.
 //!
-//! Facts and the kernel's own arithmetic, without an opinion; the settings can be changed, too.
+//! The module reports facts, repeats the kernel's own arithmetic, and changes settings; it makes no
+//! recommendations.
 //!
 //! # Sources
 //! \[VmSysctl\], \[PageWriteback\], \[SysfsBdi\] and \[SysfsBlock\].
@@ -15,42 +16,44 @@ mod memory;
 mod mounted;
 
 pub use disks::{DeviceShare, DiskFacts, DiskKind};
-pub use files::{KernelFiles, Oddity};
+pub use files::{Anomaly, KernelFiles};
 pub use group::GroupMemory;
 pub use journal::JournalInfo;
 pub use limits::{Amount, DirtyLimits, DirtySettings};
 pub use memory::Memory;
 pub use mounted::MountFacts;
 
-/// What concerns all writers of a machine.
+/// The writeback state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The bytes of a page.
+    /// The size of a memory page, in bytes.
     pub page_bytes: u64,
-    /// Its memory.
+    /// The amounts of free, cached and dirty memory.
     pub memory: Memory,
-    /// What was asked for.
+    /// The settings `vm.dirty_*` and `vm.laptop_mode`.
     pub settings: DirtySettings,
-    /// What the kernel itself makes of that, from `/proc/vmstat`.
-    pub told: Option<DirtyLimits>,
-    /// The control group of the process that asks; `None` where there are none.
+    /// The thresholds of dirty memory that the kernel reports in `/proc/vmstat`.
+    pub kernel_limits: Option<DirtyLimits>,
+    /// The control group of this process; `None` if the machine has no memory control groups.
     pub group: Option<GroupMemory>,
-    /// What is swapped to: devices and files, as `/proc/swaps` names them.
+    /// The paths of the swap devices and swap files, as in `/proc/swaps`.
     pub swaps: Vec<String>,
 }
 
 impl Machine {
-    /// Both limits: as the kernel tells them, else by its arithmetic.
+    /// Returns the thresholds of dirty memory that the kernel reports; computes them if the kernel
+    /// does not report them.
     #[must_use]
     pub fn limits(&self) -> Option<DirtyLimits> {
-        self.told.or_else(|| {
+        self.kernel_limits.or_else(|| {
             let (background, limit) = (self.settings.background()?, self.settings.limit()?);
             let dirtyable = self.memory.dirtyable_bytes()?;
             Some(DirtyLimits::of(background, limit, dirtyable, self.page_bytes))
         })
     }
 
-    /// The limits in the control group of this process; `None` where it has none of its own.
+    /// Returns the thresholds of dirty memory of this process's control group; `None` if the kernel
+    /// does not limit the group separately.
     #[must_use]
     pub fn group_limits(&self) -> Option<DirtyLimits> {
         let (background, limit) = (self.settings.background()?, self.settings.limit()?);
@@ -62,10 +65,10 @@ impl Machine {
 }
 
 impl KernelFiles {
-    /// Reads what concerns all writers.
+    /// Reads the writeback state of the machine.
     #[must_use]
     pub fn machine(&self) -> Machine {
-        let vm = |name: &str| self.needed_number(&format!("/proc/sys/vm/{name}"));
+        let vm = |name: &str| self.required_number(&format!("/proc/sys/vm/{name}"));
         let settings = DirtySettings {
             background_percent: vm("dirty_background_ratio"),
             background_bytes: vm("dirty_background_bytes"),
@@ -81,7 +84,7 @@ impl KernelFiles {
             page_bytes: self.page_bytes(),
             memory: self.memory(),
             settings,
-            told: self.told(),
+            kernel_limits: self.kernel_limits(),
             group: group::of_self(self),
             swaps: swaps.map(str::to_owned).collect(),
         }
@@ -91,18 +94,18 @@ impl KernelFiles {
         let zones = self.text("/proc/zoneinfo");
         let reserve = zones.as_deref().and_then(memory::reserve_pages);
         if let Some(text) = zones.filter(|_| reserve.is_none()) {
-            self.not_understood("/proc/zoneinfo", &text);
+            self.report_malformed("/proc/zoneinfo", &text);
         }
         let reserve_bytes = reserve.and_then(|pages| pages.checked_mul(self.page_bytes()));
-        let Some(meminfo) = self.needed("/proc/meminfo") else { return Memory::default() };
+        let Some(meminfo) = self.required("/proc/meminfo") else { return Memory::default() };
         let memory = Memory::of(&meminfo, reserve_bytes);
         if memory.dirtyable_bytes().is_none() {
-            self.not_understood("/proc/meminfo", &meminfo);
+            self.report_malformed("/proc/meminfo", &meminfo);
         }
         memory
     }
 
-    fn told(&self) -> Option<DirtyLimits> {
+    fn kernel_limits(&self) -> Option<DirtyLimits> {
         let vmstat = self.text("/proc/vmstat")?;
         let bytes = |name| memory::named(&vmstat, name)?.checked_mul(self.page_bytes());
         Some(DirtyLimits {

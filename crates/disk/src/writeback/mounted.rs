@@ -1,4 +1,4 @@
-//! A file system as writers meet it: its options, its journal and the disks below.
+//! Mounted file systems with their options, their journals and the disks below.
 
 use std::fs;
 use std::path::Path;
@@ -6,39 +6,41 @@ use std::path::Path;
 use super::disks::{DeviceShare, DiskFacts};
 use super::files::KernelFiles;
 use super::journal::{self, JournalInfo};
-use crate::probe::{self, Device, FileSystem, Mount, Queue, Storage, mounts};
+use crate::device::{Device, Queue};
+use crate::probe::{self, FileSystem, Mount, Storage, mounts};
 
-/// A file system, and all below it.
+/// A mounted file system and the disks below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountFacts {
-    /// Which file system it is.
+    /// The file system.
     pub file_system: FileSystem,
-    /// Where and how it is mounted.
+    /// The mount; `None` if it is missing from `/proc/self/mountinfo`.
     pub mount: Option<Mount>,
-    /// All options that hold, those too that nobody named, as far as the file system tells.
+    /// The effective mount options, with the defaults if the file system reports them.
     pub options: Vec<String>,
-    /// Whether there is a journal.
+    /// `true` if the file system has a journal.
     pub journal: Option<bool>,
-    /// What the journal of an ext4 tells.
+    /// The statistics of the journal; `None` unless it is the internal journal of an ext4.
     pub journal_info: Option<JournalInfo>,
-    /// The device it is on; `None` of what is in memory, hidden or on another machine.
+    /// The block device; `None` for file systems in memory, on hidden devices or on another
+    /// machine.
     pub device: Option<Device>,
-    /// What the request queue of that device says; reading ahead is decided there.
+    /// The request queue attributes of `device`, which decide readahead.
     pub queue: Queue,
-    /// How much of what may be dirty that device may have.
+    /// The share of the dirty memory limit that `device` may use; unknown for btrfs.
     pub share: DeviceShare,
-    /// The disks that device is made of; itself, unless it is a volume on others.
+    /// The disks that `device` consists of: its own disk, unless it is a volume on other disks.
     pub disks: Vec<DiskFacts>,
 }
 
 impl MountFacts {
-    /// Whether it is mounted with `option`.
+    /// `true` if `option` is among the effective mount options.
     #[must_use]
     pub fn has(&self, option: &str) -> bool {
-        self.options.iter().any(|given| given == option)
+        self.options.iter().any(|other| other == option)
     }
 
-    /// What stands behind `name=` in the options.
+    /// Returns the value of the mount option `name=value`.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
@@ -46,17 +48,18 @@ impl MountFacts {
 }
 
 impl KernelFiles {
-    /// The file system of `storage`.
+    /// Returns the mount, the journal and the disks of `storage`.
     #[must_use]
     pub fn mounted(&self, storage: &Storage) -> MountFacts {
         let (file_system, mount) = (storage.file_system.clone(), storage.mount.clone());
         self.facts(file_system, mount, storage.device.clone())
     }
 
-    /// All file systems on block devices, each device once, in the order they were mounted.
+    /// Returns all mounts on block devices in the order of `mountinfo`, for each device only the
+    /// first.
     #[must_use]
     pub fn all_mounted(&self) -> Vec<MountFacts> {
-        let mountinfo = self.needed("/proc/self/mountinfo").unwrap_or_default();
+        let mountinfo = self.required("/proc/self/mountinfo").unwrap_or_default();
         let mut all: Vec<MountFacts> = Vec::new();
         for line in mounts::all(&mountinfo) {
             let file_system = FileSystem::named(&line.mount.file_system);
@@ -71,14 +74,14 @@ impl KernelFiles {
         all
     }
 
-    /// The device of a file system whose files carry a number of none.
+    /// Returns the device of a btrfs, whose files have an anonymous device number.
     fn named_at_mount(&self, file_system: &FileSystem, mount: &Mount) -> Option<Device> {
         if *file_system != FileSystem::Btrfs {
             return None;
         }
         let source = Path::new(&mount.source);
         let name = source.strip_prefix("/dev").ok()?;
-        // A name below /dev/mapper is a link to the node.
+        // The names in /dev/mapper are links to device nodes.
         let node = fs::canonicalize(source).ok().filter(|_| self.root() == Path::new("/"));
         let name = node.as_deref().and_then(Path::file_name).or(name.file_name())?.to_str()?;
         let numbers = self.text(&format!("/sys/class/block/{name}/dev"))?;
@@ -104,11 +107,11 @@ impl KernelFiles {
             journal_info = self.journal_info(device);
         }
         let disk = device.as_ref().map(|device| device.disk.as_str());
-        // A btrfs has limits and a readahead of its own, which do not name it.
-        let is_own = file_system == FileSystem::Btrfs;
+        // A btrfs has a backing device info of its own, which cannot be found by the device name.
+        let has_own_bdi = file_system == FileSystem::Btrfs;
         MountFacts {
             queue: disk.map(|disk| self.queue(disk)).unwrap_or_default(),
-            share: disk.filter(|_| !is_own).map(|disk| self.share(disk)).unwrap_or_default(),
+            share: disk.filter(|_| !has_own_bdi).map(|disk| self.share(disk)).unwrap_or_default(),
             disks: device.as_ref().map(|device| self.disks(device)).unwrap_or_default(),
             file_system,
             mount,
@@ -124,13 +127,14 @@ impl KernelFiles {
         text.as_deref().map(journal::options).unwrap_or_default()
     }
 
-    /// Of a journal within the file system; its name ends in the number of its inode.
+    /// Reads the statistics of the journal inside a file system. The kernel names their directory
+    /// by the device and the inode number of the journal, which is 8.
     fn journal_info(&self, device: &Device) -> Option<JournalInfo> {
         let path = format!("/proc/fs/jbd2/{}-8/info", device.name);
         let text = self.text(&path)?;
         let info = JournalInfo::of(&text);
         if info.is_none() {
-            self.not_understood(&path, &text);
+            self.report_malformed(&path, &text);
         }
         info
     }

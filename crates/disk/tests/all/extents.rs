@@ -1,4 +1,4 @@
-//! Where files are on the device: what real file systems tell, and what it proves.
+//! Extent maps of real file systems, and proofs of equal content.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -6,26 +6,29 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use haul_disk::{Extent, ExtentMap, Op, Unplaced, extents, first_extent, resident, same_blocks};
-use haul_test_image::LoopImage;
+use haul_disk::{
+    DelayedAllocation, Extent, ExtentMap, Op, extents, first_extent, resident, same_blocks,
+};
+use haul_testing::LoopImage;
 use rustix::fs::{FallocateFlags, fallocate, ioctl_ficlone};
 
 use crate::disk_dir;
 use crate::simulated::SimulatedFile;
 
 const BLOCK: u64 = 4096;
-/// File systems with reflinks, and how big an image they want.
+/// File systems with reflinks, and their image sizes.
 const REFLINKS: [(&str, u64); 2] = [("xfs", 320 << 20), ("btrfs", 128 << 20)];
 
-fn map(path: &Path, unplaced: Unplaced) -> ExtentMap {
+fn map(path: &Path, delayed_allocation: DelayedAllocation) -> ExtentMap {
     let file = File::open(path).unwrap();
-    extents(&file.as_fd(), 0, u64::MAX, unplaced).unwrap()
+    extents(&file.as_fd(), 0, u64::MAX, delayed_allocation).unwrap()
 }
 
 fn same(a: &Path, b: &Path) -> bool {
     let bytes = fs::metadata(a).unwrap().len();
     assert_eq!(bytes, fs::metadata(b).unwrap().len());
-    let same = same_blocks(&map(a, Unplaced::Write), &map(b, Unplaced::Write), bytes);
+    let same =
+        same_blocks(&map(a, DelayedAllocation::Sync), &map(b, DelayedAllocation::Sync), bytes);
     if same {
         assert!(
             fs::read(a).unwrap() == fs::read(b).unwrap(),
@@ -37,7 +40,7 @@ fn same(a: &Path, b: &Path) -> bool {
     same
 }
 
-/// A file of pieces of data with holes between: (offset, bytes) in blocks; `bytes` long in all.
+/// Creates a file of `bytes` bytes with pieces of data, (offset, length) in blocks, between holes.
 fn pieces(path: PathBuf, pieces: &[(u64, usize)], bytes: u64) -> PathBuf {
     let file = File::create(&path).unwrap();
     for (number, (block, blocks)) in (0_u8..=u8::MAX).cycle().skip(1).zip(pieces) {
@@ -61,21 +64,24 @@ fn ranges(map: &ExtentMap) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_file_of_the_root_file_system_is_told_with_its_holes() {
+fn map_of_a_sparse_file_has_its_holes() {
     let dir = disk_dir();
     let path = pieces(dir.path().join("file"), &[(1, 2), (8, 1), (20, 3)], 30 * BLOCK);
-    let map = match extents(&File::open(&path).unwrap().as_fd(), 0, u64::MAX, Unplaced::Write) {
-        Err(error) if error.is_unsupported() => return haul_test_image::skip(&error.to_string()),
-        map => map.unwrap(),
-    };
+    let map =
+        match extents(&File::open(&path).unwrap().as_fd(), 0, u64::MAX, DelayedAllocation::Sync) {
+            Err(error) if error.is_unsupported() => {
+                return haul_testing::skip(&error.to_string());
+            }
+            map => map.unwrap(),
+        };
     assert_eq!(ranges(&map), [(1, 2), (8, 1), (20, 3)]);
     assert!(map.extents[2].flags.last && !map.extents[0].flags.last);
-    assert!(map.extents.iter().all(|extent| extent.place().is_some_and(|place| place > 0)));
+    assert!(map.extents.iter().all(|extent| extent.device_offset().is_some_and(|place| place > 0)));
 
     let file = File::open(&path).unwrap();
     assert_eq!(first_extent(&file.as_fd()).unwrap(), Some(map.extents[0]));
     let part = |offset, bytes| {
-        ranges(&extents(&file.as_fd(), offset * BLOCK, bytes, Unplaced::Tell).unwrap())
+        ranges(&extents(&file.as_fd(), offset * BLOCK, bytes, DelayedAllocation::Report).unwrap())
     };
     assert_eq!(part(8, 1), [(8, 1)]);
     assert_eq!(part(9, 11 * BLOCK), []);
@@ -84,18 +90,18 @@ fn a_file_of_the_root_file_system_is_told_with_its_holes() {
 }
 
 #[test]
-fn a_map_of_many_extents_is_told_whole() {
+fn map_of_many_extents_is_complete() {
     let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
     let every_other: Vec<_> = (0..300).map(|number| (2 * number, 1)).collect();
     let path = pieces(image.mount().join("file"), &every_other, 600 * BLOCK);
-    let map = map(&path, Unplaced::Write);
+    let map = map(&path, DelayedAllocation::Sync);
     let starts: Vec<_> = map.extents.iter().map(|extent| extent.logical / BLOCK).collect();
     assert_eq!(starts, (0..300).map(|number| 2 * number).collect::<Vec<_>>());
     assert_eq!(map.extents.iter().filter(|extent| extent.flags.last).count(), 1);
 }
 
 #[test]
-fn asking_writes_nothing_unless_told_to() {
+fn map_without_sync_writes_nothing() {
     let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
     let path = image.mount().join("file");
     let file = File::create_new(&path).unwrap();
@@ -103,30 +109,33 @@ fn asking_writes_nothing_unless_told_to() {
     let dirty = || resident(&file.as_fd(), 0, u64::MAX).unwrap().dirty_bytes;
     let before = dirty();
 
-    let told = first_extent(&file.as_fd()).unwrap().unwrap();
-    assert!(told.flags.delayed && told.place().is_none(), "{told:?}");
-    assert_eq!(map(&path, Unplaced::Tell).extents, [told]);
+    let reported = first_extent(&file.as_fd()).unwrap().unwrap();
+    assert!(reported.flags.delayed && reported.device_offset().is_none(), "{reported:?}");
+    assert_eq!(map(&path, DelayedAllocation::Report).extents, [reported]);
     assert_eq!(dirty(), before);
 
-    let written = map(&path, Unplaced::Write).extents[0];
-    assert!(written.place().is_some(), "{written:?}");
+    let written = map(&path, DelayedAllocation::Sync).extents[0];
+    assert!(written.device_offset().is_some(), "{written:?}");
     assert!(dirty().is_none_or(|bytes| bytes == 0));
 }
 
 #[test]
-fn blocks_set_aside_are_told_as_unwritten_even_when_memory_knows_better() {
+fn preallocated_blocks_stay_unwritten_until_sync() {
     let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
     let path = image.mount().join("file");
     let file = File::create_new(&path).unwrap();
     fallocate(&file, FallocateFlags::empty(), 0, 4 * BLOCK).unwrap();
-    assert!(map(&path, Unplaced::Tell).extents[0].flags.unwritten);
+    assert!(map(&path, DelayedAllocation::Report).extents[0].flags.unwritten);
     file.write_all_at(&[7; 4096], 0).unwrap();
-    assert!(map(&path, Unplaced::Tell).extents[0].flags.unwritten, "and yet it is no zeros");
-    assert!(!map(&path, Unplaced::Write).extents[0].flags.unwritten);
+    assert!(
+        map(&path, DelayedAllocation::Report).extents[0].flags.unwritten,
+        "although the content is not zeros"
+    );
+    assert!(!map(&path, DelayedAllocation::Sync).extents[0].flags.unwritten);
 }
 
 #[test]
-fn reflinks_are_the_same_and_copies_are_not() {
+fn reflinks_share_blocks_and_copies_do_not() {
     for (fs, bytes) in REFLINKS {
         let Some(image) = LoopImage::new(fs, bytes) else { return };
         let at = |name: &str| image.mount().join(name);
@@ -145,7 +154,7 @@ fn reflinks_are_the_same_and_copies_are_not() {
             fs::write(&copy, fs::read(&one).unwrap()).unwrap();
             assert!(!same(&one, &copy), "{fs} {number}: a copy");
             let link = clone(&one, &format!("{number}-link"));
-            assert!(same(&one, &link), "{fs} {number}: {:?}", map(&one, Unplaced::Write));
+            assert!(same(&one, &link), "{fs} {number}: {:?}", map(&one, DelayedAllocation::Sync));
             let third = clone(&link, &format!("{number}-third"));
             assert!(same(&one, &third), "{fs} {number}");
         }
@@ -153,7 +162,7 @@ fn reflinks_are_the_same_and_copies_are_not() {
 }
 
 #[test]
-fn reflinks_that_were_written_to_are_no_longer_the_same() {
+fn modified_reflinks_no_longer_share_all_blocks() {
     for (fs, bytes) in REFLINKS {
         let Some(image) = LoopImage::new(fs, bytes) else { return };
         let one = pieces(image.mount().join("one"), &[(0, 64)], 80 * BLOCK);
@@ -171,21 +180,24 @@ fn reflinks_that_were_written_to_are_no_longer_the_same() {
             assert!(same(&one, &link), "{fs}");
             let file = File::options().write(true).open(&link).unwrap();
             file.write_all_at(b"!", offset).unwrap();
-            // Not synced: the file system still tells the old place, and so proves nothing.
-            let told = map(&link, Unplaced::Tell);
-            assert!(!same_blocks(&map(&one, Unplaced::Write), &told, 80 * BLOCK), "{fs}: {why}");
+            // Unsynced: the old location is still reported, which proves nothing.
+            let reported = map(&link, DelayedAllocation::Report);
+            assert!(
+                !same_blocks(&map(&one, DelayedAllocation::Sync), &reported, 80 * BLOCK),
+                "{fs}: {why}"
+            );
             assert!(!same(&one, &link), "{fs}: {why}");
         }
     }
 }
 
 #[test]
-fn what_the_file_system_keeps_elsewhere_proves_nothing() {
+fn inline_data_and_holes_prove_nothing() {
     let Some(image) = LoopImage::new("btrfs", 128 << 20) else { return };
     let one = image.mount().join("inline");
     fs::write(&one, "small enough to be kept among the metadata").unwrap();
     let link = clone(&one, "link");
-    assert!(map(&one, Unplaced::Write).extents[0].flags.inline);
+    assert!(map(&one, DelayedAllocation::Sync).extents[0].flags.inline);
     assert!(!same(&one, &link));
 
     let (holes, more) = (image.mount().join("holes"), image.mount().join("more"));
@@ -193,16 +205,16 @@ fn what_the_file_system_keeps_elsewhere_proves_nothing() {
         File::create(path).unwrap().set_len(1 << 20).unwrap();
     }
     assert_eq!(first_extent(&File::open(&holes).unwrap().as_fd()).unwrap(), None);
-    assert!(!same(&holes, &more), "holes alone are read");
+    assert!(!same(&holes, &more), "holes prove nothing");
 }
 
 #[test]
-fn where_nobody_knows_it_is_unsupported() {
+fn files_without_extents_are_unsupported() {
     let memory = rustix::fs::memfd_create("memory", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let error = first_extent(&memory).unwrap_err();
     assert!(error.is_unsupported(), "{error:?}");
-    let error = extents(&SimulatedFile::default(), 0, 1, Unplaced::Tell).unwrap_err();
+    let error = extents(&SimulatedFile::default(), 0, 1, DelayedAllocation::Report).unwrap_err();
     assert!(error.is_unsupported(), "{error:?}");
     assert_eq!(error.op, Op::Blocks);
-    assert!(error.to_string().starts_with("cannot find the blocks of "), "{error}");
+    assert!(error.to_string().starts_with("cannot map the extents of "), "{error}");
 }

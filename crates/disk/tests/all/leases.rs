@@ -5,20 +5,21 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::thread;
 
-use haul_disk::{Lease, Leased};
+use haul_disk::{Lease, LeaseOutcome};
+use haul_testing::eventually;
 
 use crate::disk_dir;
 
 fn lease(file: &File) -> Option<Lease<'_>> {
     match Lease::take(file.as_fd()).unwrap() {
-        Leased::Ours(lease) => Some(lease),
-        Leased::HasWriter => None,
-        Leased::NoLeases => unreachable!("the disk of the tests has leases"),
+        LeaseOutcome::Granted(lease) => Some(lease),
+        LeaseOutcome::HasWriter => None,
+        LeaseOutcome::Unsupported => unreachable!("the file system of the tests has leases"),
     }
 }
 
 #[test]
-fn a_writer_waits_for_the_end_of_the_lease_and_is_noticed() {
+fn writer_waits_for_the_lease_and_is_reported() {
     let dir = disk_dir();
     let path = dir.path().join("file");
     fs::write(&path, "before").unwrap();
@@ -29,17 +30,15 @@ fn a_writer_waits_for_the_end_of_the_lease_and_is_noticed() {
         let path = path.clone();
         thread::spawn(move || fs::write(path, "after").unwrap())
     };
-    while lease.is_held() {
-        thread::yield_now();
-    }
-    assert_eq!(fs::read(&path).unwrap(), b"before", "readers do not wait, and it is not changed");
+    eventually("the lease is broken", || !lease.is_held());
+    assert_eq!(fs::read(&path).unwrap(), b"before", "readers do not wait");
     drop(lease);
     writer.join().unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"after");
 }
 
 #[test]
-fn there_is_no_lease_beside_a_writer() {
+fn lease_is_refused_while_a_writer_exists() {
     let dir = disk_dir();
     let path = dir.path().join("file");
     let mut writer = OpenOptions::new().create(true).append(true).open(&path).unwrap();
@@ -51,7 +50,7 @@ fn there_is_no_lease_beside_a_writer() {
 }
 
 #[test]
-fn a_lease_does_not_keep_the_name_and_names_do_not_end_it() {
+fn lease_survives_rename_and_removal() {
     let dir = disk_dir();
     let (path, other) = (dir.path().join("file"), dir.path().join("other"));
     fs::write(&path, "x").unwrap();

@@ -1,24 +1,19 @@
-//! The crate against the real kernel.
+//! Tests of the crate on real kernels and file systems.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
-mod counting;
+mod counters;
+mod dedupe;
 mod extents;
-mod filling;
+mod fill;
 mod leases;
-mod mapping;
+mod map;
 mod names;
 mod pacing;
 mod page_cache;
 mod per_call;
-mod probing;
+mod probe;
 mod ring;
-mod sharing;
 mod simulated;
 mod writeback;
 
-use tempfile::TempDir;
-
-/// A directory on a disk: the usual temporary directory may well be in memory.
-fn disk_dir() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
+use haul_testing::disk_dir;

@@ -1,4 +1,4 @@
-//! Names, and what the kernel says when it refuses.
+//! Name resolution and errors.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,12 +8,12 @@ use haul_disk::{
     AlignedBuf, DirectIo, Disk, Durability, Op, Open, OsDisk, PAGE_BYTES, probe, read_full,
     write_full,
 };
-use haul_test_image::LoopImage;
+use haul_testing::LoopImage;
 
 use crate::disk_dir;
 
 #[test]
-fn no_name_leaves_the_root() {
+fn names_cannot_leave_the_root() {
     let dir = disk_dir();
     let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
     fs::create_dir_all(root.join("inside")).unwrap();
@@ -39,7 +39,7 @@ fn no_name_leaves_the_root() {
         let stolen = format!("{dir}/stolen");
         assert!(disk.list(dir).is_err(), "listed {dir}");
         assert!(disk.sync_dir(dir).is_err(), "synced {dir}");
-        assert!(disk.create_dir(dir).is_err(), "took {dir} for one of ours");
+        assert!(disk.create_dir(dir).is_err(), "accepted {dir}");
         assert!(disk.create_dir(&stolen).is_err(), "made {stolen}");
         assert!(disk.create(&stolen, Open::default()).is_err(), "created {stolen}");
         assert!(disk.rename("own", &stolen).is_err(), "renamed to {stolen}");
@@ -52,12 +52,12 @@ fn no_name_leaves_the_root() {
 }
 
 #[test]
-fn creating_refuses_what_is_there() {
+fn create_refuses_existing_names() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     disk.create("name", Open::default()).unwrap();
     let error = disk.create("name", Open::default()).unwrap_err();
-    assert!(error.is_already_there(), "{error:?}");
+    assert!(error.is_already_exists(), "{error:?}");
     assert_eq!((error.op, error.path), (Op::Create, dir.path().join("name")));
 
     disk.create_dir("dir").unwrap();
@@ -87,7 +87,7 @@ fn names_are_listed_renamed_and_removed() {
 }
 
 #[test]
-fn a_read_stops_at_the_end_of_the_file() {
+fn read_stops_at_end_of_file() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     let file = disk.create("short", Open::default()).unwrap();
@@ -102,7 +102,7 @@ fn a_read_stops_at_the_end_of_the_file() {
 }
 
 #[test]
-fn direct_files_move_whole_pages() {
+fn direct_files_transfer_whole_pages() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     let file = disk.create("direct", Open { direct: true, ..Open::default() }).unwrap();
@@ -124,7 +124,7 @@ fn direct_files_move_whole_pages() {
 }
 
 #[test]
-fn a_read_only_file_refuses_to_be_written() {
+fn read_only_file_refuses_writes() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     disk.create("file", Open::default()).unwrap();
@@ -134,7 +134,7 @@ fn a_read_only_file_refuses_to_be_written() {
 }
 
 #[test]
-fn a_write_error_says_where_it_happened() {
+fn write_error_has_path_and_range() {
     // A device that is always full.
     let disk = OsDisk::open("/dev").unwrap();
     let file = disk.open("full", Open::default()).unwrap();
@@ -146,7 +146,7 @@ fn a_write_error_says_where_it_happened() {
 }
 
 #[test]
-fn a_file_beyond_its_greatest_length_counts_as_full() {
+fn write_beyond_maximum_length_counts_as_full() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     let file = disk.create("long", Open::default()).unwrap();
@@ -157,7 +157,7 @@ fn a_file_beyond_its_greatest_length_counts_as_full() {
 }
 
 #[test]
-fn a_full_disk_says_so_and_takes_writes_again_after_a_removal() {
+fn full_disk_is_reported_and_accepts_writes_after_removal() {
     let Some(image) = LoopImage::new("ext4", 16 << 20) else { return };
     let disk = OsDisk::open(image.mount()).unwrap();
     let first = disk.create("first", Open::default()).unwrap();
@@ -169,17 +169,17 @@ fn a_full_disk_says_so_and_takes_writes_again_after_a_removal() {
     let second = disk.create("second", Open::default()).unwrap();
     let error = haul_disk::fill(&*second, 4 << 20).unwrap_err();
     assert!(error.is_full(), "{error:?}");
-    assert_eq!(error.op, Op::Allocate, "found before any zero was written");
+    assert_eq!(error.op, Op::Allocate, "detected before any zero was written");
 
     drop(first);
     disk.remove("first").unwrap();
-    // ext4 gives blocks to others only when the journal has it that they are free.
+    // ext4 reuses blocks only after their release is journaled.
     rustix::fs::syncfs(fs::File::open(image.mount()).unwrap()).unwrap();
     haul_disk::fill(&*second, 4 << 20).unwrap();
 }
 
 #[test]
-fn a_file_without_a_name_is_seen_by_nobody_and_can_be_opened_again() {
+fn unnamed_file_is_unlisted_and_can_be_reopened() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     let file = disk.unnamed(Open { direct: true, ..Open::default() }).unwrap();

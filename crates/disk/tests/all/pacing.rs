@@ -1,4 +1,4 @@
-//! How much of bulk data is dirty while it is written, counted by the kernel.
+//! Dirty pages during bulk writes, as counted by the kernel.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -8,7 +8,7 @@ use haul_disk::{
     Device, DeviceCounters, Disk, Durability, File, NotPaced, Open, OsDisk, Pace, Pacer, evict,
     resident, write_full,
 };
-use haul_test_image::{LoopDevice, LoopImage, mount_detached, run, skip};
+use haul_testing::{LoopDevice, LoopImage, mount_detached, run, skip};
 use rustix::io::Errno;
 
 use crate::disk_dir;
@@ -26,13 +26,13 @@ fn bulk_file(dir: &Path) -> Arc<dyn File> {
     OsDisk::open(dir).unwrap().create("bulk", Open::default()).unwrap()
 }
 
-/// Dirty and on its way; `None` on a kernel that does not tell.
-fn waiting_bytes(file: &dyn File) -> Option<u64> {
+/// Returns dirty bytes and bytes under writeback; `None` if the kernel does not report them.
+fn unwritten_bytes(file: &dyn File) -> Option<u64> {
     let now = resident(file, 0, u64::MAX).unwrap();
     Some(now.dirty_bytes? + now.writeback_bytes?)
 }
 
-/// Writes pieces, one at each of `offsets`, and gives the most that ever waited.
+/// Writes a piece at each of `offsets`, and returns the maximum of unwritten bytes.
 fn write_pieces(
     file: &dyn File,
     mut pacer: Option<&mut Pacer<'_>>,
@@ -44,13 +44,13 @@ fn write_pieces(
         if let Some(pacer) = &mut pacer {
             pacer.wrote(offset, PIECE).unwrap();
         }
-        most = most.max(waiting_bytes(file)?);
+        most = most.max(unwritten_bytes(file)?);
     }
     Some(most)
 }
 
 #[test]
-fn half_a_gibibyte_never_has_more_than_two_windows_dirty_and_claims_no_sync() {
+fn bulk_write_has_at_most_two_dirty_windows() {
     let Some(image) = LoopImage::new("ext4", 768 << 20) else { return };
     let device = Device::at(&format!("/dev/{}", image.device())).unwrap();
     let file = bulk_file(image.mount());
@@ -62,41 +62,41 @@ fn half_a_gibibyte_never_has_more_than_two_windows_dirty_and_claims_no_sync() {
     let before = syncs();
     let mut pacer = Pacer::of(&*file, PACE);
     let Some(most) = write_pieces(&*file, Some(&mut pacer), (0..512).map(|n| n * PIECE)) else {
-        return skip("the kernel does not tell what is dirty (cachestat, Linux 6.5)");
+        return skip("the kernel does not report dirty pages (cachestat, Linux 6.5)");
     };
     assert!((WINDOW..=2 * WINDOW + PIECE).contains(&most), "{most} B");
     pacer.finish().unwrap();
-    assert_eq!((waiting_bytes(&*file), pacer.why_not()), (Some(0), None));
-    assert_eq!(syncs(), before, "the write cache was emptied, and nobody asked for it");
+    assert_eq!((unwritten_bytes(&*file), pacer.not_paced()), (Some(0), None));
+    assert_eq!(syncs(), before, "pacing sent a flush request");
     file.sync(Durability::Data).unwrap();
     assert!(syncs() > before);
 
-    // The same without a pacer: this is how the test would notice one that does nothing.
+    // Without a pacer the bound is exceeded: a pacer without effect would be noticed.
     evict(&*file, 0, u64::MAX).unwrap();
     let most = write_pieces(&*file, None, (0..32).map(|n| n * PIECE)).unwrap();
     assert!(most > 2 * WINDOW + PIECE, "{most} B");
 }
 
 #[test]
-fn holes_and_other_file_systems_have_the_same_bound() {
+fn holes_and_other_file_systems_keep_the_bound() {
     for (fs, bytes) in [("ext4", 256 << 20), ("xfs", 320 << 20), ("btrfs", 512 << 20)] {
         let Some(image) = LoopImage::new(fs, bytes) else { return };
         let file = bulk_file(image.mount());
         let mut pacer = Pacer::of(&*file, PACE);
-        // Upward with holes of an odd length, so that no piece begins with a page.
+        // Ascending with holes of odd length, so that no piece is page-aligned.
         let offsets = (0..64).map(|n| n * (PIECE * 3 + 777));
         let Some(most) = write_pieces(&*file, Some(&mut pacer), offsets) else {
-            return skip("the kernel does not tell what is dirty (cachestat, Linux 6.5)");
+            return skip("the kernel does not report dirty pages (cachestat, Linux 6.5)");
         };
         let page_each = 4 * 2 * rustix::param::page_size() as u64 * WINDOW / PIECE;
         assert!((WINDOW..=2 * WINDOW + PIECE + page_each).contains(&most), "{fs}: {most} B");
         pacer.finish().unwrap();
-        assert_eq!((waiting_bytes(&*file), pacer.why_not()), (Some(0), None), "{fs}");
+        assert_eq!((unwritten_bytes(&*file), pacer.not_paced()), (Some(0), None), "{fs}");
     }
 }
 
 #[test]
-fn what_the_device_took_is_dropped_behind_the_window_if_asked() {
+fn drop_behind_evicts_written_pages() {
     let dir = disk_dir();
     for (drop_behind, left) in [(true, 0), (false, 32 * PIECE)] {
         let disk = OsDisk::open(dir.path()).unwrap();
@@ -113,42 +113,42 @@ fn what_the_device_took_is_dropped_behind_the_window_if_asked() {
 }
 
 #[test]
-fn where_there_is_nothing_to_pace_it_says_so_and_writes_go_on() {
+fn unpaceable_files_report_the_reason_and_accept_writes() {
     let file = SimulatedFile::default();
     let mut pacer = Pacer::of(&file, PACE);
     pacer.wrote(0, u64::MAX).unwrap();
     pacer.finish().unwrap();
-    assert_eq!(pacer.why_not(), Some(NotPaced::Simulated));
+    assert_eq!(pacer.not_paced(), Some(NotPaced::Simulated));
 
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     let direct = disk.create("direct", Open { direct: true, ..Open::default() }).unwrap();
     let flags = rustix::fs::fcntl_getfl(direct.descriptor().unwrap()).unwrap();
     if flags.contains(rustix::fs::OFlags::DIRECT) {
-        assert_eq!(Pacer::of(&*direct, PACE).why_not(), Some(NotPaced::Direct));
+        assert_eq!(Pacer::of(&*direct, PACE).not_paced(), Some(NotPaced::Direct));
     }
 
     let memory = tempfile::tempfile_in("/dev/shm").unwrap();
     let fd = OwnedFd::from(memory);
     let mut pacer = Pacer::of(&fd, PACE);
     pacer.wrote(0, 100 << 20).unwrap();
-    assert_eq!(pacer.why_not(), Some(NotPaced::InMemory));
+    assert_eq!(pacer.not_paced(), Some(NotPaced::InMemory));
 
-    // A pipe has no pages: the kernel refuses, once there would have been something to do.
+    // A pipe has no pages: the kernel refuses the first writeback.
     let (_reader, pipe) = std::io::pipe().unwrap();
     let pipe = OwnedFd::from(pipe);
     let mut pacer = Pacer::of(&pipe, PACE);
-    assert_eq!(pacer.why_not(), None);
+    assert_eq!(pacer.not_paced(), None);
     for offset in [0, WINDOW, 2 * WINDOW] {
         pacer.wrote(offset, WINDOW).unwrap();
     }
     pacer.finish().unwrap();
-    assert_eq!(pacer.why_not(), Some(NotPaced::Refused));
+    assert_eq!(pacer.not_paced(), Some(NotPaced::Refused));
 }
 
 #[test]
-fn a_write_that_fails_behind_our_back_is_told_and_ends_the_pacer_for_good() {
-    // A disk in a file that cannot grow: the disk below it is full.
+fn failed_writeback_is_reported_and_final() {
+    // A loop device on a sparse file that cannot grow, since the disk below it is full.
     let Some(below) = LoopImage::new("ext4", 64 << 20) else { return };
     let sparse = std::fs::File::create_new(below.mount().join("sparse")).unwrap();
     sparse.set_len(512 << 20).unwrap();
@@ -173,6 +173,6 @@ fn a_write_that_fails_behind_our_back_is_told_and_ends_the_pacer_for_good() {
     assert!(expected.contains(&error.source.raw_os_error()), "{error:?}");
     for again in [pacer.wrote(0, 1).unwrap_err(), pacer.finish().unwrap_err()] {
         assert_eq!(again.source.kind(), error.source.kind());
-        assert!(again.source.to_string().contains("write it anew"), "{again:?}");
+        assert!(again.source.to_string().contains("write the data again"), "{again:?}");
     }
 }

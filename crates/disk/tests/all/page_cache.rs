@@ -1,4 +1,4 @@
-//! What is in the page cache, and who put it there.
+//! Residency, prefetching, eviction and uncached reads.
 
 use std::io::IoSliceMut;
 
@@ -18,7 +18,7 @@ fn resident_bytes(file: &dyn File) -> u64 {
     resident(file, 0, u64::MAX).unwrap().resident_bytes
 }
 
-/// Runs `body` on a file of [`BYTES`] sevens, clean and out of the cache, read without readahead.
+/// Runs `body` on a file of [`BYTES`] sevens, clean and evicted, without readahead.
 fn with_cold_file(body: impl FnOnce(&dyn File)) {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
@@ -39,14 +39,14 @@ fn with_cold_file(body: impl FnOnce(&dyn File)) {
     body(&*file);
 }
 
-fn offers_uncached_reads(file: &dyn File) -> bool {
+fn supports_uncached_reads(file: &dyn File) -> bool {
     let flag = ReadWriteFlags::from_bits_retain(0x80);
     let mut byte = [0];
     preadv2(file.descriptor().unwrap(), &mut [IoSliceMut::new(&mut byte)], 0, flag).is_ok()
 }
 
 #[test]
-fn a_read_brings_in_the_page_it_touched() {
+fn read_caches_the_page_it_touches() {
     with_cold_file(|file| {
         let page = rustix::param::page_size() as u64;
         assert_eq!(read_full(file, &mut [0; 10], 3 * page + 5).unwrap(), 10);
@@ -59,13 +59,13 @@ fn a_read_brings_in_the_page_it_touched() {
 }
 
 #[test]
-fn warming_brings_in_a_range_and_evicting_drops_one() {
+fn warm_caches_and_evict_drops_a_range() {
     with_cold_file(|file| {
         warm(file, 0, BYTES / 2).unwrap();
         assert_eq!(resident_bytes(file), BYTES / 2);
         warm(file, 0, u64::MAX).unwrap();
         assert_eq!(resident_bytes(file), BYTES);
-        // What is still being read cannot be dropped, so it is read to the end first.
+        // Pages being read cannot be dropped, so they are read to completion first.
         read_full(file, &mut vec![0; usize::try_from(BYTES).unwrap()], 0).unwrap();
         evict(file, 0, 0).unwrap();
         assert_eq!(resident_bytes(file), BYTES);
@@ -75,22 +75,22 @@ fn warming_brings_in_a_range_and_evicting_drops_one() {
 }
 
 #[test]
-fn an_uncached_read_leaves_the_cache_as_it_was() {
+fn uncached_read_adds_no_pages() {
     with_cold_file(|file| {
         let half = BYTES / 2;
         let mut buffer = vec![0; usize::try_from(BYTES).unwrap()];
         read_full(file, &mut buffer[..usize::try_from(half).unwrap()], 0).unwrap();
         let read = read_uncached(file, &mut buffer, 10).unwrap() as u64;
-        assert_eq!(read, BYTES - 10, "it ends with the file");
+        assert_eq!(read, BYTES - 10, "ends with the file");
         assert!(buffer[..buffer.len() - 10].iter().all(|byte| *byte == 7));
-        assert_eq!(resident(file, 0, half).unwrap().resident_bytes, half, "what was there");
+        assert_eq!(resident(file, 0, half).unwrap().resident_bytes, half, "pages cached before");
         let added = resident(file, half, u64::MAX).unwrap().resident_bytes;
-        assert_eq!(added, if offers_uncached_reads(file) { 0 } else { half });
+        assert_eq!(added, if supports_uncached_reads(file) { 0 } else { half });
     });
 }
 
 #[test]
-fn a_simulated_file_has_no_page_cache() {
+fn simulated_file_has_no_page_cache() {
     let file = SimulatedFile::default();
     for error in [
         resident(&file, 0, 1).unwrap_err(),
@@ -103,7 +103,7 @@ fn a_simulated_file_has_no_page_cache() {
 }
 
 #[test]
-fn what_was_written_out_is_not_dirty_any_more() {
+fn written_out_pages_are_clean() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     let file = disk.create("file", Open::default()).unwrap();

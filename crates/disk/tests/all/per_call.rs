@@ -1,4 +1,4 @@
-//! Options of a single read or write, on files of the kernel and on simulated ones.
+//! Per-call options, on real and on simulated files.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use crate::disk_dir;
 use crate::simulated::SimulatedFile;
 
 #[test]
-fn a_durable_write_can_be_read_back_uncached() {
+fn durable_write_is_read_back_uncached() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     let file = disk.create("file", Open::default()).unwrap();
@@ -21,18 +21,18 @@ fn a_durable_write_can_be_read_back_uncached() {
 }
 
 #[test]
-fn a_file_whose_writes_are_durable_does_not_wait_for_its_times() {
+fn dsync_file_does_not_wait_for_timestamps() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
-    let how = Open { dsync: true, ..Open::default() };
-    let file = disk.create("file", how).unwrap();
+    let options = Open { dsync: true, ..Open::default() };
+    let file = disk.create("file", options).unwrap();
     let flags = rustix::fs::fcntl_getfl(file.descriptor().unwrap()).unwrap();
     let sync_bits = flags.bits() & libc::O_SYNC.cast_unsigned();
     assert_eq!(sync_bits, libc::O_DSYNC.cast_unsigned(), "O_SYNC has one more bit");
 }
 
 #[test]
-fn a_simulated_file_is_written_whole_and_synced_once() {
+fn simulated_file_is_written_whole_and_synced_once() {
     let file = SimulatedFile::default();
     write_durable(&file, b"0123456789", 0).unwrap();
     assert_eq!(*file.bytes.lock().unwrap(), b"0123456789");
@@ -43,7 +43,7 @@ fn a_simulated_file_is_written_whole_and_synced_once() {
 }
 
 #[test]
-fn an_error_names_the_file_and_the_place() {
+fn error_has_path_and_range() {
     let disk = OsDisk::open("/dev").unwrap();
     let full = disk.open("full", Open::default()).unwrap();
     let error = write_durable(&*full, b"hello", 4096).unwrap_err();
@@ -53,7 +53,7 @@ fn an_error_names_the_file_and_the_place() {
 }
 
 #[test]
-fn an_offset_of_all_ones_is_refused_instead_of_taken_for_the_current_one() {
+fn offset_of_all_ones_is_refused() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     let file = disk.create("file", Open::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Many reads at once, on files of the kernel.
+//! Concurrent reads of real files through io_uring.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,24 +7,24 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use haul_disk::{AlignedBuf, PAGE_BYTES, ReadRing, RingRead, evict, resident};
-use haul_test_image::skip;
+use haul_testing::skip;
 use rustix::fd::OwnedFd;
 
 use crate::disk_dir;
 
-/// A ring, or none where the kernel does not let us have one.
+/// Creates a ring; `None` if the kernel does not permit one.
 fn ring<F: std::os::fd::AsFd>(depth: u32) -> Option<ReadRing<F>> {
     match ReadRing::new(depth) {
         Ok(ring) => Some(ring),
         Err(error) => {
             assert!(error.is_unsupported(), "{error:?}");
-            skip("no io_uring here");
+            skip("io_uring is not available");
             None
         }
     }
 }
 
-/// A file of pages, each filled with its number.
+/// Creates a file of pages, each filled with its number.
 fn numbered(pages: u8) -> Rc<OwnedFd> {
     let mut file = tempfile::tempfile_in(disk_dir().path()).unwrap();
     for page in 0..pages {
@@ -41,7 +41,7 @@ fn page<F>(file: F, page: u64) -> RingRead<F> {
 }
 
 #[test]
-fn each_read_brings_its_own_bytes_whatever_the_order() {
+fn each_completion_has_the_bytes_of_its_read() {
     let file = numbered(200);
     evict(&*file, 0, u64::MAX).unwrap();
     let Some(mut ring) = ring(16) else { return };
@@ -63,23 +63,23 @@ fn each_read_brings_its_own_bytes_whatever_the_order() {
 }
 
 #[test]
-fn a_full_ring_gives_the_read_back() {
+fn full_ring_returns_the_read() {
     let file = numbered(3);
     let Some(mut ring) = ring(2) else { return };
     ring.push(page(Rc::clone(&file), 0)).unwrap();
     ring.push(page(Rc::clone(&file), 1)).unwrap();
     assert!(ring.is_full());
-    let back = ring.push(page(Rc::clone(&file), 2)).unwrap_err();
-    assert_eq!((back.tag, ring.in_flight()), (2, 2));
+    let returned = ring.push(page(Rc::clone(&file), 2)).unwrap_err();
+    assert_eq!((returned.tag, ring.in_flight()), (2, 2));
     ring.submit().unwrap();
     assert!(ring.wait().unwrap().is_some());
-    ring.push(back).unwrap();
+    ring.push(returned).unwrap();
     assert!(ring.wait().unwrap().is_some() && ring.wait().unwrap().is_some());
     assert!(ring.wait().unwrap().is_none());
 }
 
 #[test]
-fn the_end_of_a_file_and_a_failure_are_told_with_the_read() {
+fn end_of_file_and_errors_are_reported_per_read() {
     let file = numbered(2);
     let Some(mut ring) = ring(4) else { return };
     let buffer = AlignedBuf::zeroed(4 * PAGE_BYTES);
@@ -102,7 +102,7 @@ fn the_end_of_a_file_and_a_failure_are_told_with_the_read() {
 }
 
 #[test]
-fn more_is_never_read_than_the_buffer_takes() {
+fn read_is_limited_to_the_buffer() {
     let file = numbered(4);
     let Some(mut ring) = ring(1) else { return };
     ring.push(RingRead { bytes: usize::MAX, ..page(file, 0) }).unwrap();
@@ -110,7 +110,7 @@ fn more_is_never_read_than_the_buffer_takes() {
 }
 
 #[test]
-fn a_ring_that_is_dropped_waits_for_what_is_under_way() {
+fn dropping_a_ring_waits_for_reads_in_flight() {
     let (mut near, far) = UnixStream::pair().unwrap();
     let file = numbered(8);
     let Some(mut ring) = ring::<Rc<OwnedFd>>(8) else { return };
@@ -118,25 +118,25 @@ fn a_ring_that_is_dropped_waits_for_what_is_under_way() {
     ring.push(RingRead { offset: 0, ..page(Rc::clone(&far), 0) }).unwrap();
     (1..8).for_each(|number| ring.push(page(Rc::clone(&file), number)).unwrap());
     ring.submit().unwrap();
-    // Nothing has come yet, so the read still waits; it may write into its buffer from now on.
+    // The socket is empty, so the read is in flight and writes into its buffer from now on.
     let writer = std::thread::spawn(move || {
         near.write_all(&[7; PAGE_BYTES]).unwrap();
         near
     });
     drop(ring);
-    // The descriptors were the ring's, and are given back.
+    // The ring has dropped its descriptors.
     assert_eq!((Rc::strong_count(&far), Rc::strong_count(&file)), (1, 1));
     let near = writer.join().unwrap();
     let mut rest = [0; 16];
     near.set_nonblocking(true).unwrap();
     drop(near);
     let mut far = UnixStream::from(Rc::into_inner(far).unwrap());
-    // All was read into the buffer of the ring, before that was freed.
+    // All bytes were read into the ring's buffer before it was freed.
     assert_eq!(std::io::Read::read(&mut far, &mut rest).unwrap(), 0);
 }
 
 #[test]
-fn what_is_only_queued_is_forgotten_with_the_ring() {
+fn dropping_a_ring_discards_queued_reads() {
     let file = numbered(2);
     let Some(mut ring) = ring(2) else { return };
     ring.push(page(Rc::clone(&file), 0)).unwrap();
@@ -145,11 +145,11 @@ fn what_is_only_queued_is_forgotten_with_the_ring() {
 }
 
 #[test]
-fn an_uncached_read_leaves_the_page_cache_as_it_was() {
+fn uncached_read_adds_no_pages() {
     let file = numbered(64);
     evict(&*file, 0, u64::MAX).unwrap();
     if resident(&*file, 0, u64::MAX).unwrap().resident_bytes > 0 {
-        return skip("this file system keeps its files in memory");
+        return skip("the file system is in memory");
     }
     let Some(mut ring) = ring(4) else { return };
     let buffer = AlignedBuf::zeroed(64 * PAGE_BYTES);
@@ -159,7 +159,7 @@ fn an_uncached_read_leaves_the_page_cache_as_it_was() {
     match done.outcome {
         Ok(read) => assert_eq!(read, 64 * PAGE_BYTES),
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-            return skip("this file system reads by its page cache alone");
+            return skip("the file system does not support uncached reads");
         }
         Err(error) => panic!("{error}"),
     }

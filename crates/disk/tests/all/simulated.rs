@@ -1,4 +1,4 @@
-//! A file that no kernel knows.
+//! A simulated file.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
@@ -23,7 +23,7 @@ impl File for SimulatedFile {
 
     fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {
         let (mut all, start) = (self.bytes.lock().unwrap(), usize::try_from(offset).unwrap());
-        // Half of it at a time: whoever writes must come again for the rest.
+        // A short write of one half: callers must continue with the rest.
         let written = bytes.len().div_ceil(2);
         let length = all.len().max(start + written);
         all.resize(length, 0);
@@ -39,12 +39,12 @@ impl File for SimulatedFile {
         unimplemented!("no test needs it")
     }
 
-    fn allocate(&self, _how: Allocation, _offset: u64, _bytes: u64) -> Result<()> {
+    fn allocate(&self, _method: Allocation, _offset: u64, _bytes: u64) -> Result<()> {
         unimplemented!("no test needs it")
     }
 
-    fn sync(&self, what: Durability) -> Result<()> {
-        assert_eq!(what, Durability::Data);
+    fn sync(&self, scope: Durability) -> Result<()> {
+        assert_eq!(scope, Durability::Data);
         self.syncs.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -1,19 +1,18 @@
-//! The settings and facts of writers, read from machines laid out in a directory, and from this
-//! one.
+//! Writeback settings and facts, of machines laid out in a directory, and of this machine.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use haul_disk::{Amount, DiskKind, FileSystem, KernelFiles, PAGE_BYTES, probe};
-use haul_test_image::LoopImage;
+use haul_testing::LoopImage;
 use tempfile::TempDir;
 
-/// A machine made of files.
+/// A fake machine: its `/proc` and `/sys` in a directory.
 struct Fake(TempDir);
 
 impl Fake {
-    /// One with settings as kernels come with, and 8 GiB that may be dirty.
+    /// Creates one with default settings and 8 GiB of dirtyable memory.
     fn new() -> Self {
         let fake = Self(tempfile::tempdir().unwrap());
         for (name, value) in [
@@ -49,16 +48,16 @@ impl Fake {
         }
         let dir = self.0.path().join("sys/devices/block").join(name);
         fs::create_dir_all(&dir).unwrap();
-        self.linked(name, numbers, &format!("../../devices/block/{name}"))
+        self.link(name, numbers, &format!("../../devices/block/{name}"))
     }
 
     fn partition(&self, disk: &str, name: &str, numbers: &str) -> &Self {
         self.file(&format!("sys/devices/block/{disk}/{name}/partition"), "1");
-        self.linked(name, numbers, &format!("../../devices/block/{disk}/{name}"))
+        self.link(name, numbers, &format!("../../devices/block/{disk}/{name}"))
     }
 
-    /// The links by number and by name.
-    fn linked(&self, name: &str, numbers: &str, to: &str) -> &Self {
+    /// Creates the links by number and by name.
+    fn link(&self, name: &str, numbers: &str, to: &str) -> &Self {
         for (dir, link) in [("sys/dev/block", numbers), ("sys/class/block", name)] {
             let dir = self.0.path().join(dir);
             fs::create_dir_all(&dir).unwrap();
@@ -90,7 +89,7 @@ const SATA: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_machine_is_read_from_its_files() {
+fn machine_is_read_from_its_files() {
     let fake = Fake::new();
     let files = fake.files();
     let machine = files.machine();
@@ -98,17 +97,17 @@ fn a_machine_is_read_from_its_files() {
     assert_eq!(machine.memory.dirtyable_bytes(), Some(8 << 30));
     let limits = machine.limits().unwrap();
     assert_eq!(limits.limit_bytes, (8 << 30) / 4096 * 819 / PAGE_BYTES as u64 * 4096);
-    assert_eq!((machine.told, machine.group), (None, None));
-    assert_eq!(files.oddities(), []);
+    assert_eq!((machine.kernel_limits, machine.group), (None, None));
+    assert_eq!(files.anomalies(), []);
 
-    // What the kernel says itself counts more than our arithmetic.
+    // Limits reported by the kernel take precedence.
     fake.file("proc/vmstat", "nr_dirty_threshold 1000\nnr_dirty_background_threshold 500");
     let limits = fake.files().machine().limits().unwrap();
     assert_eq!((limits.background_bytes, limits.limit_bytes), (500 * 4096, 1000 * 4096));
 }
 
 #[test]
-fn a_disk_is_found_below_its_partitions_and_volumes() {
+fn disks_are_found_below_partitions_and_volumes() {
     let fake = Fake::new();
     fake.disk("sda", "8:0", SATA).partition("sda", "sda2", "8:2");
     fake.disk("nvme0n1", "259:0", &[("rotational", "0"), ("scheduler", "[none] mq-deadline")]);
@@ -130,7 +129,7 @@ fn a_disk_is_found_below_its_partitions_and_volumes() {
     );
     let files = fake.files();
     let all = files.all_mounted();
-    assert_eq!(files.oddities(), []);
+    assert_eq!(files.anomalies(), []);
     let points: Vec<_> = all.iter().map(|one| one.mount.as_ref().unwrap().point.as_str()).collect();
     assert_eq!(points, ["/", "/big"], "each device once");
 
@@ -150,11 +149,11 @@ fn a_disk_is_found_below_its_partitions_and_volumes() {
     let big = &all[1];
     assert_eq!(big.device.as_ref().unwrap().name, "sda2");
     assert_eq!(big.disks[0].name, "sda");
-    assert_eq!(big.share.percent_max, None, "its own is not told");
+    assert_eq!(big.share.percent_max, None, "a btrfs has its own");
 }
 
 #[test]
-fn a_control_group_and_those_above_it_limit_what_may_be_dirty() {
+fn group_and_its_ancestors_limit_dirtyable_memory() {
     const MOUNT: &str = "31 1 0:28 / /cg rw - cgroup2 cgroup2 rw";
     let fake = Fake::new();
     fake.file("proc/self/cgroup", "0::/slice/unit").file("proc/self/mountinfo", MOUNT);
@@ -176,7 +175,7 @@ fn a_control_group_and_those_above_it_limit_what_may_be_dirty() {
     let limits = machine.group_limits().unwrap();
     assert_eq!(limits.limit_bytes, own / 4096 * 819 / 4096 * 4096);
 
-    // Of the first version: a limit, and no kernel that keeps dirty memory below it.
+    // cgroup v1: a limit, but no limit of dirty memory.
     let fake = Fake::new();
     fake.file("proc/self/cgroup", "4:memory:/job\n0::/");
     fake.file("proc/self/mountinfo", "31 1 0:28 / /cg rw - cgroup cgroup rw,memory");
@@ -189,13 +188,13 @@ fn a_control_group_and_those_above_it_limit_what_may_be_dirty() {
 }
 
 #[test]
-fn what_is_missing_or_garbage_is_told_and_harms_nothing() {
+fn missing_or_malformed_files_are_reported() {
     let empty = KernelFiles::below(tempfile::tempdir().unwrap().path());
     assert_eq!(empty.machine().limits(), None);
     assert_eq!(empty.all_mounted(), []);
-    let paths: Vec<_> = empty.oddities().into_iter().map(|odd| odd.path).collect();
+    let paths: Vec<_> = empty.anomalies().into_iter().map(|anomaly| anomaly.path).collect();
     for path in ["/proc/meminfo", "/proc/sys/vm/dirty_ratio", "/proc/self/mountinfo"] {
-        assert!(paths.iter().any(|odd| odd == path), "{path}: {paths:?}");
+        assert!(paths.iter().any(|other| other == path), "{path}: {paths:?}");
     }
 
     let fake = Fake::new();
@@ -211,8 +210,10 @@ fn what_is_missing_or_garbage_is_told_and_harms_nothing() {
     let files = fake.files();
     assert_eq!(files.machine().limits(), None);
     assert_eq!(files.all_mounted().len(), 1);
-    let oddities = files.oddities();
-    let told = |path: &str| oddities.iter().find(|odd| odd.path == path).map(|odd| &*odd.what);
+    let anomalies = files.anomalies();
+    let problem = |path: &str| {
+        anomalies.iter().find(|anomaly| anomaly.path == path).map(|anomaly| &*anomaly.what)
+    };
     for path in [
         "/proc/sys/vm/dirty_bytes",
         "/proc/zoneinfo",
@@ -223,15 +224,15 @@ fn what_is_missing_or_garbage_is_told_and_harms_nothing() {
         "/sys/block/sda/bdi/max_ratio",
         "/proc/fs/jbd2/sda-8/info",
     ] {
-        assert!(told(path).is_some(), "{path}: {oddities:?}");
+        assert!(problem(path).is_some(), "{path}: {anomalies:?}");
     }
-    let ratio = told("/proc/sys/vm/dirty_ratio").unwrap();
+    let ratio = problem("/proc/sys/vm/dirty_ratio").unwrap();
     assert!(ratio.contains("many \\u{1b}") && ratio.contains('…'), "{ratio}");
-    assert_eq!(oddities.len(), 9, "{oddities:?}");
+    assert_eq!(anomalies.len(), 9, "{anomalies:?}");
 }
 
 #[test]
-fn devices_that_lie_on_each_other_in_a_circle_end() {
+fn cyclic_devices_terminate() {
     let fake = Fake::new();
     fake.disk("dm-0", "253:0", &[]).file("sys/block/dm-0/slaves/dm-0", "");
     fake.file("proc/self/mountinfo", "27 1 253:0 / / rw - xfs /dev/dm-0 rw");
@@ -240,13 +241,13 @@ fn devices_that_lie_on_each_other_in_a_circle_end() {
 }
 
 #[test]
-fn a_setting_is_changed_and_read_back() {
+fn setting_is_changed_and_read_back() {
     let fake = Fake::new();
     fake.disk("sda", "8:0", SATA);
     let (files, scheduler) = (fake.files(), "/sys/block/sda/queue/scheduler");
     assert_eq!(files.setting(scheduler).unwrap(), "mq-deadline");
     files.may_set(scheduler).unwrap();
-    assert_eq!(files.setting(scheduler).unwrap(), "mq-deadline", "asking changes nothing");
+    assert_eq!(files.setting(scheduler).unwrap(), "mq-deadline", "the check changes nothing");
     files.set(scheduler, "none").unwrap();
     assert_eq!(files.setting(scheduler).unwrap(), "none");
 
@@ -256,7 +257,7 @@ fn a_setting_is_changed_and_read_back() {
     fake.file("proc/sys/vm/odd", "two words");
     assert!(files.setting("/proc/sys/vm/odd").is_err());
 
-    // A kernel that takes another value than it was given: what is written goes nowhere.
+    // A kernel that does not accept the value: the write has no effect.
     let odd = fake.path("proc/sys/vm/odd");
     fs::remove_file(&odd).unwrap();
     symlink("/dev/null", &odd).unwrap();
@@ -264,25 +265,28 @@ fn a_setting_is_changed_and_read_back() {
 }
 
 #[test]
-fn this_machines_limits_are_those_its_kernel_tells() {
+fn computed_limits_match_those_of_this_kernel() {
     let files = KernelFiles::default();
     let machine = files.machine();
-    assert_eq!(files.oddities(), [], "every kernel has these files");
-    let told = machine.told.expect("every kernel since 2.6.37 tells them");
-    let mut reckoned = machine;
-    reckoned.told = None;
-    let reckoned = reckoned.limits().unwrap();
-    // Other programs take and give memory between the two readings.
-    for (told, reckoned) in [
-        (told.background_bytes, reckoned.background_bytes),
-        (told.limit_bytes, reckoned.limit_bytes),
+    assert_eq!(files.anomalies(), [], "every kernel has these files");
+    let reported = machine.kernel_limits.expect("every kernel since 2.6.37 reports them");
+    let mut computed = machine;
+    computed.kernel_limits = None;
+    let computed = computed.limits().unwrap();
+    // Other programs allocate and free memory between the two readings.
+    for (reported, computed) in [
+        (reported.background_bytes, computed.background_bytes),
+        (reported.limit_bytes, computed.limit_bytes),
     ] {
-        assert!(told.abs_diff(reckoned) <= told / 20, "{told} told, {reckoned} reckoned");
+        assert!(
+            reported.abs_diff(computed) <= reported / 20,
+            "{reported} reported, {computed} computed"
+        );
     }
 }
 
 #[test]
-fn a_file_system_on_a_loop_device_is_known_with_its_journal() {
+fn mount_on_a_loop_device_has_its_journal() {
     let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
     let files = KernelFiles::default();
     let facts = files.mounted(&probe(image.mount()).unwrap());
@@ -298,8 +302,8 @@ fn a_file_system_on_a_loop_device_is_known_with_its_journal() {
 }
 
 #[test]
-fn a_real_setting_is_changed_and_read_back() {
-    // Of a device nobody else uses.
+fn real_setting_is_changed_and_read_back() {
+    // A device that no other process uses.
     let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
     let files = KernelFiles::default();
     let readahead = format!("/sys/block/{}/queue/read_ahead_kb", image.device());
@@ -311,8 +315,8 @@ fn a_real_setting_is_changed_and_read_back() {
     let scheduler = format!("/sys/block/{}/queue/scheduler", image.device());
     let error = files.set(&scheduler, "no-such-scheduler").unwrap_err();
     assert!(error.to_string().contains("scheduler"), "{error}");
-    // It rounds what it cannot take, and that is noticed.
+    // The kernel rounds the value, which is detected.
     let error = files.set(&readahead, &(before + 1).to_string()).unwrap_err();
-    assert!(error.source.to_string().contains("is"), "{error:?}");
+    assert!(error.source.to_string().contains("reads back"), "{error:?}");
     files.set(&readahead, &before.to_string()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Whether two files hold the same bytes, at this moment.
+//! Byte-by-byte comparison of two files.
 
 use std::fs::File;
 use std::io;
@@ -6,38 +6,44 @@ use std::os::unix::fs::FileExt;
 
 use haul_disk::{Error, Op};
 
-use super::left::Left;
-use super::side::{Side, Watch};
+use super::open_file::{OpenFile, WriteMonitor};
+use super::skip_reason::SkipReason;
 
-/// How much of each is read at a time; as often it is looked whether somebody waits to write.
+/// The number of bytes compared per step. After each step the monitors are checked for writers.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Compares byte by byte, and gives up as soon as somebody wants to write to either.
-pub(super) fn compare(keep: &Side, drop: &Side, watches: &[Watch<'_>]) -> Result<(), Left> {
+/// Compares the two files byte by byte. Fails at the first difference, or when a monitor reports
+/// that another process opened a file for writing.
+pub(super) fn compare(
+    keep: &OpenFile,
+    drop: &OpenFile,
+    monitors: &[WriteMonitor<'_>],
+) -> Result<(), SkipReason> {
     let step = usize::try_from(keep.identity.bytes).unwrap_or(STEP_BYTES).clamp(1, STEP_BYTES - 1);
-    // One byte more than expected: a file that grew is another one.
-    let (mut one, mut other) = (vec![0; step + 1], vec![0; step + 1]);
+    // The buffers hold one byte more than a step, to detect that a file grew.
+    let (mut keep_buffer, mut drop_buffer) = (vec![0; step + 1], vec![0; step + 1]);
     let mut at = 0;
     loop {
-        let read = |side: &Side, buffer: &mut [u8]| {
-            fill(&side.file, buffer, at).map_err(|source| {
-                Left::from(Error::new(Op::Read, &side.path, source).at(at, buffer.len()))
+        let read = |file: &OpenFile, buffer: &mut [u8]| {
+            fill(&file.file, buffer, at).map_err(|source| {
+                SkipReason::from(Error::new(Op::Read, &file.path, source).at(at, buffer.len()))
             })
         };
-        let (kept, dropped) = (read(keep, &mut one)?, read(drop, &mut other)?);
-        watches.iter().try_for_each(Watch::check)?;
-        if one[..kept] != other[..dropped] {
-            return Err(Left::Differs(keep.path.clone()));
+        let keep_bytes = read(keep, &mut keep_buffer)?;
+        let drop_bytes = read(drop, &mut drop_buffer)?;
+        monitors.iter().try_for_each(WriteMonitor::check)?;
+        if keep_buffer[..keep_bytes] != drop_buffer[..drop_bytes] {
+            return Err(SkipReason::ContentDiffers(keep.path.clone()));
         }
-        at += kept as u64;
-        if kept < one.len() {
+        at += keep_bytes as u64;
+        if keep_bytes < keep_buffer.len() {
             break;
         }
     }
-    if at == keep.identity.bytes { Ok(()) } else { Err(Left::Changed) }
+    if at == keep.identity.bytes { Ok(()) } else { Err(SkipReason::Changed) }
 }
 
-/// Reads until the buffer is full or the file ends.
+/// Reads until the buffer is full or the file ends; returns the number of bytes read.
 fn fill(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

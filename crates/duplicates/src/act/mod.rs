@@ -1,204 +1,220 @@
-//! Doing something about duplicates, so that no content is ever lost by it.
+//! Actions on duplicates that never remove the last copy of a content.
 //!
-//! Each file that goes is compared once more with one that stays, byte by byte, with both open and
-//! watched, at the moment it goes. See [`Actor::act`].
+//! Immediately before a file is removed or replaced, it is compared byte by byte with a kept file,
+//! while both files are open and monitored for writers. See [`Executor::process`].
 
 mod compare;
-mod facts;
-mod left;
-mod moving;
+mod file_info;
+mod open_file;
+mod relocate;
+mod replace;
 mod script;
-mod side;
-mod swap;
+mod skip_reason;
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_disk::{Error, Op, Shared, share_blocks};
+use haul_disk::{DedupeOutcome, Error, Op, dedupe_range};
 use rustix::fs::FlockOperation;
 
-use crate::keep::{Choice, Facts, Rules, choose};
+use crate::keep::{Choice, FileInfo, Rules, choose};
 use crate::report::Group;
 use crate::transform::Transform;
 
-pub use left::Left;
+pub(crate) use open_file::identity;
+use open_file::{OpenFile, WriteMonitor};
+use replace::{Conditions, Replacement};
 pub use script::script;
-pub(crate) use side::identity;
-use side::{Side, Watch};
-use swap::{Conditions, Instead};
+pub use skip_reason::SkipReason;
 
-/// What is done about a file that is there more often than wanted.
+/// An action on a redundant file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Its name is removed.
+    /// Removes the file.
     Remove,
-    /// Its name becomes a hard link to the kept file.
+    /// Replaces the file by a hard link to the kept file.
     HardLink,
-    /// Its name becomes a symbolic link to the kept file.
+    /// Replaces the file by a symbolic link to the kept file.
     SymLink,
-    /// It shares the blocks of the kept file, and stays a file of its own.
-    Share,
-    /// It is moved below this directory, with its whole path.
+    /// Lets the file share the blocks of the kept file (`FIDEDUPERANGE`).
+    Dedupe,
+    /// Moves the file below this directory, where it keeps its full path.
     Move(PathBuf),
 }
 
-/// How it is done.
+/// Options of an [`Executor`].
 #[derive(Debug)]
 pub struct Options {
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// About which files.
+    /// The rules that select the files to keep.
     pub rules: Rules,
-    /// Files that other programs hold locks on are left alone.
+    /// `true` to skip files that other processes have locked with `flock`.
     pub lock: bool,
-    /// Nothing is done, but all is told as if it were.
+    /// `true` to report the actions without executing them.
     pub dry_run: bool,
-    /// Files are compared by what this command makes of them, as the report did.
+    /// A command whose outputs for the two files are compared instead of their contents; it must be
+    /// the command of the search.
     pub transform: Option<Transform>,
 }
 
-/// Hears what is done.
+/// A receiver of the results of actions.
 pub trait Events {
-    /// `drop` went, or would go; `keep` is what it equals.
+    /// Reports that the action was executed on `drop`, or would be in a dry run. `keep` is the kept
+    /// file with the same content, and `bytes` is the length of `drop`.
     fn done(&mut self, keep: &Path, drop: &Path, bytes: u64);
-    /// Nothing was done about this file.
-    fn left(&mut self, path: &Path, why: &Left);
+    /// Reports that a file was skipped, and why.
+    fn skipped(&mut self, path: &Path, reason: &SkipReason);
 }
 
-/// Acts on one group after the other.
+/// Executes an action on groups of duplicates.
 #[derive(Debug)]
-pub struct Actor {
+pub struct Executor {
     options: Options,
-    /// File systems that were synced, and when.
+    /// The time of the last `syncfs` of each file system, by device number, in nanoseconds since
+    /// 1970.
     synced: HashMap<u64, i64>,
 }
 
-impl Actor {
-    /// One that has done nothing yet.
+impl Executor {
+    /// Creates an executor.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self { options, synced: HashMap::new() }
     }
 
-    /// Acts on a group: [`choose`] says which of its files stay, and each of the others goes if
-    /// it equals one of those at this moment. What is not so is left, and told to `events`.
+    /// Processes a group. [`choose`] selects the files to keep; the action is executed on each
+    /// other file, provided that it still equals a kept file. All other files are skipped and
+    /// reported to `events`.
     ///
-    /// What is certain when a file goes: its name led to a file with the same bytes as the kept
-    /// one, and the kept one had its name. While both were compared and until it was gone nobody
-    /// could change either: the kernel lets writers wait (a lease), and if anybody waited or had it
-    /// open already, the file is left. Where the kernel gives no lease, which is for files of other
-    /// users and on file systems such as NFS, the times of both files say the same, but writes
-    /// through a mapping are not seen by them.
-    pub fn act(&mut self, group: &Group, events: &mut dyn Events) {
+    /// Guarantees at the moment of the action: the name of the file referred to a file with the
+    /// same content as the kept file, and the kept file still had its own name. From the comparison
+    /// to the end of the action no process could modify either file: a lease makes the kernel block
+    /// writers. If a writer is waiting or already had a file open, the file is skipped. The kernel
+    /// grants no lease for files of other users or on file systems such as NFS. Then the timestamps
+    /// of both files are checked instead, which does not detect writes through a mapping.
+    pub fn process(&mut self, group: &Group, events: &mut dyn Events) {
         let rules = &self.options.rules;
-        let facts = match facts::facts(group, rules, &mut |path, left| events.left(path, &left)) {
-            Ok(facts) => facts,
-            Err(left) => {
-                group.members.iter().for_each(|member| events.left(&member.path, &left));
+        let skipped = &mut |path: &Path, reason| events.skipped(path, &reason);
+        let files = match file_info::collect(group, rules, skipped) {
+            Ok(files) => files,
+            Err(reason) => {
+                group.members.iter().for_each(|member| events.skipped(&member.path, &reason));
                 return;
             }
         };
-        let Choice { keep, drop } = choose(&facts, rules);
+        let Choice { keep, drop } = choose(&files, rules);
         for drop in drop {
-            let drop = &facts[drop];
-            // The next one may still equal it when the first does not any more.
-            let mut outcome = Err(Left::NothingToKeep);
-            for keep in keep.iter().map(|keep| &facts[*keep]).filter(|keep| !keep.is_link) {
-                outcome = self.pair(keep, drop).map(|()| keep);
-                if !matches!(outcome, Err(Left::Differs(_) | Left::OtherFileSystem(_))) {
+            let drop = &files[drop];
+            // If the first kept file no longer equals `drop`, another kept file may.
+            let mut outcome = Err(SkipReason::NoFileToKeep);
+            for keep in keep.iter().map(|keep| &files[*keep]).filter(|keep| !keep.is_link) {
+                outcome = self.process_pair(keep, drop).map(|()| keep);
+                if !matches!(
+                    outcome,
+                    Err(SkipReason::ContentDiffers(_) | SkipReason::OtherFileSystem(_))
+                ) {
                     break;
                 }
             }
             match outcome {
                 Ok(keep) => events.done(&keep.path, &drop.path, drop.identity.bytes),
-                Err(left) => events.left(&drop.path, &left),
+                Err(reason) => events.skipped(&drop.path, &reason),
             }
         }
     }
 
-    fn pair(&mut self, keep: &Facts, drop: &Facts) -> Result<(), Left> {
+    fn process_pair(&mut self, keep: &FileInfo, drop: &FileInfo) -> Result<(), SkipReason> {
         if self.options.dry_run {
             return Ok(());
         }
-        let keep = Side::open(&keep.path, &keep.identity).map_err(|left| match left {
-            Left::Changed => Left::NothingToKeep,
-            left => left,
+        let keep = OpenFile::open(&keep.path, &keep.identity).map_err(|reason| match reason {
+            SkipReason::Changed => SkipReason::NoFileToKeep,
+            reason => reason,
         })?;
-        let drop = Side::open(&drop.path, &drop.identity)?;
-        if keep.is_same_name(&drop) {
-            return Err(Left::SameName(keep.path));
+        let drop = OpenFile::open(&drop.path, &drop.identity)?;
+        if keep.is_same_entry(&drop) {
+            return Err(SkipReason::SameEntry(keep.path));
         }
         let is_link = keep.is_same_file(&drop);
-        if is_link && matches!(self.options.action, Action::HardLink | Action::Share) {
-            return Err(Left::Already(keep.path));
+        if is_link && matches!(self.options.action, Action::HardLink | Action::Dedupe) {
+            return Err(SkipReason::AlreadyLinked(keep.path));
         }
-        // Two locks of ours on one file would be in each other's way.
+        // For two names of one file, the two locks would conflict with each other.
         if self.options.lock && !is_link {
             keep.lock(FlockOperation::NonBlockingLockShared)?;
             drop.lock(FlockOperation::NonBlockingLockExclusive)?;
         }
-        if self.options.action == Action::Share {
-            return share(&keep, &drop);
+        if self.options.action == Action::Dedupe {
+            return dedupe(&keep, &drop);
         }
         let now = now_ns();
-        let watches = [keep.watch(now)?, drop.watch(now)?];
-        self.compare(&keep, &drop, &watches)?;
-        self.settle(&keep, now)?;
-        let conditions = Conditions { keep: &keep, watches: &watches };
+        let monitors = [keep.monitor(now)?, drop.monitor(now)?];
+        self.compare(&keep, &drop, &monitors)?;
+        self.make_durable(&keep, now)?;
+        let conditions = Conditions { keep: &keep, monitors: &monitors };
         match &self.options.action {
-            Action::Remove => swap::remove(&drop, &conditions),
-            Action::HardLink => swap::replace(&drop, Instead::HardLink, &conditions),
-            Action::SymLink => swap::replace(&drop, Instead::SymLink(&keep.path), &conditions),
-            Action::Move(target) => {
-                moving::relocate(&drop, &moving::destination(target, &drop.path), &conditions)
+            Action::Remove => replace::remove(&drop, &conditions),
+            Action::HardLink => replace::replace(&drop, Replacement::HardLink, &conditions),
+            Action::SymLink => {
+                replace::replace(&drop, Replacement::SymLink(&keep.path), &conditions)
             }
-            Action::Share => Ok(()),
+            Action::Move(target) => {
+                relocate::relocate(&drop, &relocate::destination(target, &drop.path), &conditions)
+            }
+            Action::Dedupe => Ok(()),
         }
     }
 
-    fn compare(&self, keep: &Side, drop: &Side, watches: &[Watch<'_>]) -> Result<(), Left> {
+    fn compare(
+        &self,
+        keep: &OpenFile,
+        drop: &OpenFile,
+        monitors: &[WriteMonitor<'_>],
+    ) -> Result<(), SkipReason> {
         let Some(transform) = &self.options.transform else {
-            return compare::compare(keep, drop, watches);
+            return compare::compare(keep, drop, monitors);
         };
-        let made = |side: &Side| {
-            transform.digest_of(&side.path).map_err(|error| Left::Transform(error.to_string()))
+        let digest = |file: &OpenFile| {
+            let digest = transform.digest_of(&file.path);
+            digest.map_err(|error| SkipReason::Transform(error.to_string()))
         };
-        if made(keep)? != made(drop)? {
-            return Err(Left::Differs(keep.path.clone()));
+        if digest(keep)? != digest(drop)? {
+            return Err(SkipReason::ContentDiffers(keep.path.clone()));
         }
-        watches.iter().try_for_each(Watch::check)
+        monitors.iter().try_for_each(WriteMonitor::check)
     }
 
-    /// Makes sure that what is kept is on the medium before another copy goes: a power cut must
-    /// not take what was only in memory. Once for each file system, and for each file that changed
-    /// since.
-    fn settle(&mut self, keep: &Side, now: i64) -> Result<(), Left> {
+    /// Makes the kept file durable before another copy is removed, so that a power failure cannot
+    /// lose a content that is only in the page cache. Syncs each file system once; after that, only
+    /// kept files that changed later are synced individually.
+    fn make_durable(&mut self, keep: &OpenFile, now: i64) -> Result<(), SkipReason> {
         let device = keep.identity.device;
-        let fail = |source| Left::from(Error::new(Op::Sync, &keep.path, source));
+        let fail = |source| SkipReason::from(Error::new(Op::Sync, &keep.path, source));
         match self.synced.get(&device) {
             Some(synced) if keep.identity.changed_ns < *synced => Ok(()),
             Some(_) => rustix::fs::fsync(&keep.file).map_err(fail),
             None => {
                 rustix::fs::syncfs(&keep.file).map_err(fail)?;
-                // Times of files are those of the last tick.
-                self.synced.insert(device, now.saturating_sub(side::TICK_NS));
+                // The file timestamps lag behind the clock by up to one tick.
+                self.synced.insert(device, now.saturating_sub(open_file::TICK_NS));
                 Ok(())
             }
         }
     }
 }
 
-/// The kernel compares, with both files locked.
-fn share(keep: &Side, drop: &Side) -> Result<(), Left> {
+/// Shares the blocks of the two files; the kernel locks both while it compares them.
+fn dedupe(keep: &OpenFile, drop: &OpenFile) -> Result<(), SkipReason> {
     if keep.identity.device != drop.identity.device {
-        return Err(Left::OtherFileSystem(keep.path.clone()));
+        return Err(SkipReason::OtherFileSystem(keep.path.clone()));
     }
-    match share_blocks(keep.file.as_fd(), drop.file.as_fd(), drop.identity.bytes) {
-        Ok(Shared::Same) => Ok(()),
-        Ok(Shared::Differs) => Err(Left::Differs(keep.path.clone())),
-        Err(error) if error.is_unsupported() => Err(Left::CannotShare),
+    match dedupe_range(keep.file.as_fd(), drop.file.as_fd(), drop.identity.bytes) {
+        Ok(DedupeOutcome::Same) => Ok(()),
+        Ok(DedupeOutcome::Differs) => Err(SkipReason::ContentDiffers(keep.path.clone())),
+        Err(error) if error.is_unsupported() => Err(SkipReason::ReflinkUnsupported),
         Err(error) => Err(error.into()),
     }
 }

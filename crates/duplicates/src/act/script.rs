@@ -1,13 +1,14 @@
-//! What would be done, as a shell could do it. Pure.
+//! Shell commands equivalent to an action, for dry runs.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::Action;
-use super::moving::destination;
+use super::relocate::destination;
 use crate::shell::quote;
 
-/// The lines of a shell that do without any check what `action` does with checks.
+/// Returns the shell commands for `action`. They do not contain the checks of an
+/// [`Executor`](super::Executor).
 #[must_use]
 pub fn script(action: &Action, keep: &Path, drop: &Path, bytes: u64) -> Vec<String> {
     let quoted = |path: &Path| quote(path.as_os_str().as_bytes());
@@ -16,7 +17,7 @@ pub fn script(action: &Action, keep: &Path, drop: &Path, bytes: u64) -> Vec<Stri
         Action::Remove => vec![format!("rm {from}")],
         Action::HardLink => vec![format!("ln -f {keep} {from}")],
         Action::SymLink => vec![format!("ln -sf {keep} {from}")],
-        Action::Share => {
+        Action::Dedupe => {
             let command = quote(format!("dedupe {keep} 0 0 {bytes}").as_bytes());
             vec![format!("xfs_io -c {command} {from}")]
         }
@@ -33,12 +34,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_could_do_it() {
+    fn commands_are_quoted_for_a_shell() {
         let lines = |action: &Action| script(action, Path::new("/a b"), Path::new("/c\n"), 7);
         assert_eq!(lines(&Action::Remove), ["rm $'/c\\n'"]);
         assert_eq!(lines(&Action::HardLink), ["ln -f '/a b' $'/c\\n'"]);
         assert_eq!(lines(&Action::SymLink), ["ln -sf '/a b' $'/c\\n'"]);
-        assert_eq!(lines(&Action::Share), ["xfs_io -c 'dedupe '\\''/a b'\\'' 0 0 7' $'/c\\n'"]);
+        assert_eq!(lines(&Action::Dedupe), ["xfs_io -c 'dedupe '\\''/a b'\\'' 0 0 7' $'/c\\n'"]);
         assert_eq!(lines(&Action::Move("/t".into())), ["mkdir -p /t", "mv -n $'/c\\n' $'/t/c\\n'"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Which files of a group are kept, and which are done something about.
+//! Selects the files of a group to keep and to drop.
 
 mod plan;
 
@@ -7,66 +7,67 @@ use std::path::PathBuf;
 pub use plan::{Choice, choose};
 
 use crate::pattern::Pattern;
-use crate::report::{Identity, Moment};
+use crate::report::{Identity, Timestamp};
 
-/// What goes first when there are more files than are to be kept: the names are fclones'.
+/// The order in which redundant files are dropped. The names are those of fclones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
-    /// Files higher up in the report.
+    /// Drops files listed first in the report.
     Top,
-    /// Files lower down in the report; this is so without any priority.
+    /// Drops files listed last in the report; the default.
     Bottom,
-    /// Files made last.
+    /// Drops the most recently created files.
     Newest,
-    /// Files made first.
+    /// Drops the least recently created files.
     Oldest,
-    /// Files whose bytes changed last.
+    /// Drops files with the latest `mtime`.
     MostRecentlyModified,
-    /// Files whose bytes did not change for the longest time.
+    /// Drops files with the earliest `mtime`.
     LeastRecentlyModified,
-    /// Files read last.
+    /// Drops files with the latest `atime`.
     MostRecentlyAccessed,
-    /// Files not read for the longest time.
+    /// Drops files with the earliest `atime`.
     LeastRecentlyAccessed,
-    /// Files of which anything changed last.
+    /// Drops files with the latest `ctime`.
     MostRecentStatusChange,
-    /// Files of which nothing changed for the longest time.
+    /// Drops files with the earliest `ctime`.
     LeastRecentStatusChange,
-    /// Files deeper down in the tree.
+    /// Drops files with the deepest path.
     MostNested,
-    /// Files higher up in the tree.
+    /// Drops files with the shallowest path.
     LeastNested,
 }
 
-/// Names and paths, any of which a file may match.
+/// Patterns of names and paths. A file is selected if any pattern matches.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// For the last part of the path.
+    /// Patterns of file names.
     pub names: Vec<Pattern>,
-    /// For the whole path.
+    /// Patterns of full paths.
     pub paths: Vec<Pattern>,
 }
 
-/// How it is decided. The default keeps the first file of each group.
+/// The rules that select the files to keep. By default the first file of each group is kept.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// How many replicas are kept; at least one is in any case.
+    /// The number of replicas to keep, at least 1.
     pub keep_count: usize,
-    /// What goes first; the first of them counts most.
+    /// The order in which files are dropped; a later priority decides among files that are equal by
+    /// all earlier ones.
     pub priorities: Vec<Priority>,
-    /// What is always kept.
+    /// The files that are always kept.
     pub keep: Selection,
-    /// Below these directories everything is kept.
+    /// The directories below which all files are kept.
     pub keep_roots: Vec<PathBuf>,
-    /// Only this may go; everything, when it is empty.
+    /// The files that may be dropped; if it has no patterns, any file may be dropped.
     pub drop: Selection,
-    /// What is below one of these directories counts as one replica, and goes or stays together.
+    /// Directories, all of whose files count as one replica: they are kept or dropped together.
     pub isolate: Vec<PathBuf>,
-    /// Each hard link counts as a replica; otherwise all of a file's are one.
+    /// `true` to count each hard link as a replica; `false` to count all links to a file as one.
     pub match_links: bool,
-    /// Groups in which a file was modified later are left alone.
-    pub modified_before: Option<Moment>,
-    /// Files of another length than the report says are left alone.
+    /// Skips a group if any of its files was modified later than this time.
+    pub modified_before: Option<Timestamp>,
+    /// `true` to skip a group if the length of any of its files differs from the report.
     pub check_bytes: bool,
 }
 
@@ -86,17 +87,17 @@ impl Default for Rules {
     }
 }
 
-/// What is known of a file when it is decided.
+/// The properties of a file that the rules use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
-    /// Where it is.
+pub struct FileInfo {
+    /// The path.
     pub path: PathBuf,
-    /// Who it is.
+    /// The identity of the file in its current state.
     pub identity: Identity,
-    /// When it was made, in nanoseconds since 1970; not every file system knows.
+    /// The creation time, in nanoseconds since 1970; `None` if the file system does not record it.
     pub created_ns: Option<i64>,
-    /// When it was last read.
+    /// The access time (`atime`), in nanoseconds since 1970.
     pub accessed_ns: i64,
-    /// It is a symbolic link: it is left alone, and never what is kept of a content.
+    /// `true` for a symbolic link, which is never dropped and does not count as a kept copy.
     pub is_link: bool,
 }

@@ -1,24 +1,24 @@
-//! The decision, on what is known of the files alone.
+//! The selection of files to keep, computed from their properties. No I/O.
 
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Facts, Priority, Rules, Selection};
+use super::{FileInfo, Priority, Rules, Selection};
 use crate::pattern::Pattern;
 use crate::replicas::replicas;
 
-/// Which files of a group stay, and which may go, by their index.
+/// The files of a group to keep and to drop, by index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// What stays; the first of these is what others are replaced by. It is never empty when
-    /// something may go.
+    /// The indexes of the files to keep; links refer to the first of them. Not empty if any file is
+    /// dropped.
     pub keep: Vec<usize>,
-    /// What may go, first to last.
+    /// The indexes of the files to drop, in this order.
     pub drop: Vec<usize>,
 }
 
-/// Who counts as one replica.
+/// The key of a replica: all files with the same key form one replica.
 #[derive(PartialEq, Eq, Hash)]
 enum Replica {
     Below(usize),
@@ -26,10 +26,10 @@ enum Replica {
     Single(usize),
 }
 
-/// Decides for the files of one group.
+/// Selects the files to keep and to drop among the files of one group.
 #[must_use]
-pub fn choose(files: &[Facts], rules: &Rules) -> Choice {
-    let key = |(index, file): (usize, &Facts)| {
+pub fn choose(files: &[FileInfo], rules: &Rules) -> Choice {
+    let key = |(index, file): (usize, &FileInfo)| {
         let root = rules.isolate.iter().position(|root| file.path.starts_with(root));
         match root {
             Some(root) => Replica::Below(root),
@@ -42,16 +42,16 @@ pub fn choose(files: &[Facts], rules: &Rules) -> Choice {
         sort(&mut replicas, files, *priority);
     }
     let must_stay = |replica: &Vec<usize>| {
-        let must_stay = |file: &Facts| {
+        let must_stay = |file: &FileInfo| {
             file.is_link
                 || selects(&rules.keep, &file.path)
                 || rules.keep_roots.iter().any(|root| file.path.starts_with(root))
-                || !may_go(&rules.drop, &file.path)
+                || !may_drop(&rules.drop, &file.path)
         };
         replica.iter().any(|index| must_stay(&files[*index]))
     };
     let (mut keep, drop): (Vec<_>, Vec<_>) = replicas.into_iter().partition(must_stay);
-    // A symbolic link is no copy.
+    // A symbolic link contains no copy of the data, so it does not count.
     let is_copy = |replica: &Vec<usize>| replica.iter().any(|index| !files[*index].is_link);
     let copies = keep.iter().filter(|replica| is_copy(replica)).count();
     let missing = rules.keep_count.max(1).saturating_sub(copies).min(drop.len());
@@ -62,14 +62,14 @@ pub fn choose(files: &[Facts], rules: &Rules) -> Choice {
     Choice { keep, drop: drop.flatten().collect() }
 }
 
-/// Puts what goes first at the end. What is equal stays as it was.
-fn sort(replicas: &mut [Vec<usize>], files: &[Facts], priority: Priority) {
-    let latest = |time: fn(&Facts) -> i64| {
+/// Sorts the replicas so that those to drop first are at the end. The sort is stable.
+fn sort(replicas: &mut [Vec<usize>], files: &[FileInfo], priority: Priority) {
+    let latest = |time: fn(&FileInfo) -> i64| {
         move |replica: &Vec<usize>| {
             replica.iter().map(|index| time(&files[*index])).max().unwrap_or(i64::MIN)
         }
     };
-    let made = |replica: &Vec<usize>| {
+    let created = |replica: &Vec<usize>| {
         replica.iter().filter_map(|index| files[*index].created_ns).min().unwrap_or(i64::MIN)
     };
     let depth = |index: &usize| files[*index].path.components().count();
@@ -79,8 +79,8 @@ fn sort(replicas: &mut [Vec<usize>], files: &[Facts], priority: Priority) {
     match priority {
         Priority::Top => replicas.reverse(),
         Priority::Bottom => {}
-        Priority::Newest => replicas.sort_by_key(made),
-        Priority::Oldest => replicas.sort_by_key(|replica| Reverse(made(replica))),
+        Priority::Newest => replicas.sort_by_key(created),
+        Priority::Oldest => replicas.sort_by_key(|replica| Reverse(created(replica))),
         Priority::MostRecentlyModified => replicas.sort_by_key(modified),
         Priority::LeastRecentlyModified => replicas.sort_by_key(|files| Reverse(modified(files))),
         Priority::MostRecentlyAccessed => replicas.sort_by_key(accessed),
@@ -100,9 +100,9 @@ fn selects(selection: &Selection, path: &Path) -> bool {
         || any(&selection.paths, path.as_os_str().as_bytes())
 }
 
-fn may_go(selection: &Selection, path: &Path) -> bool {
-    let is_open = selection.names.is_empty() && selection.paths.is_empty();
-    is_open || selects(selection, path)
+fn may_drop(selection: &Selection, path: &Path) -> bool {
+    let is_empty = selection.names.is_empty() && selection.paths.is_empty();
+    is_empty || selects(selection, path)
 }
 
 #[cfg(test)]
@@ -115,14 +115,14 @@ mod tests {
     use crate::pattern::Syntax;
     use crate::report::Identity;
 
-    fn file(path: &str, inode: u64, time: i64) -> Facts {
+    fn file(path: &str, inode: u64, time: i64) -> FileInfo {
         let identity =
             Identity { device: 1, inode, bytes: 3, modified_ns: time, changed_ns: -time };
         let created_ns = Some(time);
-        Facts { path: path.into(), identity, created_ns, accessed_ns: time, is_link: false }
+        FileInfo { path: path.into(), identity, created_ns, accessed_ns: time, is_link: false }
     }
 
-    fn files() -> Vec<Facts> {
+    fn files() -> Vec<FileInfo> {
         vec![file("/a/1", 1, 30), file("/b/x/2", 2, 10), file("/a/x/y/3", 3, 20)]
     }
 
@@ -130,12 +130,12 @@ mod tests {
         let choice = choose(&files(), rules);
         let mut all = [&choice.keep[..], &choice.drop].concat();
         all.sort_unstable();
-        assert_eq!(all, [0, 1, 2], "each file is once in it");
+        assert_eq!(all, [0, 1, 2], "each file occurs once");
         choice.drop
     }
 
     #[test]
-    fn priorities_say_what_goes_first() {
+    fn priorities_determine_the_files_to_drop() {
         for (priority, drop) in [
             (Priority::Top, [1, 0]),
             (Priority::Bottom, [1, 2]),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_priority_counts_most() {
+    fn first_priority_takes_precedence() {
         let mut files = files();
         files[1].identity.modified_ns = 30;
         let priorities = vec![Priority::MostRecentlyModified, Priority::MostNested];
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_and_roots_say_what_stays() {
+    fn patterns_and_roots_select_files_to_keep() {
         let name = |text| vec![Pattern::name(text, Syntax::default()).unwrap()];
         let path = |text| vec![Pattern::path(text, Path::new("/"), Syntax::default()).unwrap()];
         let keep = Selection { names: name("3"), paths: vec![] };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn hard_links_and_isolated_roots_count_as_one() {
+    fn hard_links_and_isolated_roots_form_one_replica() {
         let mut files = files();
         files[2].identity.inode = 1;
         let drop = |rules: &Rules| choose(&files, rules).drop;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symbolic_link_is_never_what_is_kept_of_a_content() {
+    fn symbolic_link_is_never_the_kept_copy() {
         let mut files = files();
         files[0].is_link = true;
         let choice = choose(&files, &Rules::default());
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn something_real_always_stays(
+        fn a_regular_file_is_always_kept(
             links in prop::collection::vec((any::<bool>(), 0_u64..4, 0_usize..3), 1..8),
             keep_count in 0_usize..4,
             match_links: bool,
@@ -217,7 +217,7 @@ mod tests {
             let roots = ["/a", "/b", "/c"];
             let files: Vec<_> = links.iter().enumerate().map(|(index, (is_link, inode, root))| {
                 let path = format!("{}/{index}", roots[*root]);
-                Facts { is_link: *is_link, ..file(&path, *inode, 0) }
+                FileInfo { is_link: *is_link, ..file(&path, *inode, 0) }
             }).collect();
             let isolate = roots[..isolated].iter().map(PathBuf::from).collect();
             let rules = Rules { keep_count, match_links, isolate, ..Rules::default() };

@@ -1,56 +1,57 @@
-//! Globs as regular expressions. Pure.
+//! Translates globs to regular expressions.
 //!
-//! `*` and `?` stay within a part of a path, `**` does not; `[a-z]`, `[!a]`, `{a,b}`, and the
-//! extended `?(a|b)`, `*(…)`, `+(…)`, `@(…)`, `!(…)`; a backslash takes the meaning from what
-//! follows.
+//! `*` and `?` do not match `/`, but `**` does. Also supported are `[a-z]`, `[!a]`, `{a,b}`, and
+//! the extended globs `?(a|b)`, `*(…)`, `+(…)`, `@(…)`, `!(…)`. A backslash escapes the next
+//! character.
 
-/// Any byte, and any character (or byte that is none) but the one that parts a path.
+/// An expression that matches any bytes.
 const ANY: &str = "(?s-u:.)*";
-const IN_PART: &str = "(?:[^/]|(?-u:[^/]))";
+/// An expression that matches a character other than `/`, or a byte of invalid UTF-8.
+const NOT_SLASH: &str = "(?:[^/]|(?-u:[^/]))";
 
-/// What a glob says.
+/// The translation of a glob.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said {
-    /// What matches.
-    pub(super) is: String,
-    /// And what does not, though it does by the first.
-    pub(super) is_not: Vec<String>,
+pub(super) struct GlobRegexes {
+    /// An expression that must match.
+    pub(super) positive: String,
+    /// Expressions that must not match.
+    pub(super) negative: Vec<String>,
 }
 
-/// Reads a glob. With a `!(…)` in it all matches that does with a `*` in its place, and none that
-/// does with one of what is in the brackets: that is twice a regular expression.
+/// Translates a glob. The positive expression has `*` in place of each `!(…)`. For each `!(…)`, a
+/// negative expression has the alternatives in its place, and excludes the names that match it.
 ///
 /// # Errors
-/// What cannot be understood.
-pub(super) fn read(glob: &str) -> Result<Said, &'static str> {
+/// Fails with a description of the syntax error.
+pub(super) fn translate(glob: &str) -> Result<GlobRegexes, &'static str> {
     let all = Translation::of(glob, None)?;
-    let mut is_not = Vec::new();
+    let mut negative = Vec::new();
     for number in 0..all.negations {
-        is_not.push(Translation::of(glob, Some(number))?.regex);
+        negative.push(Translation::of(glob, Some(number))?.regex);
     }
-    Ok(Said { is: all.regex, is_not })
+    Ok(GlobRegexes { positive: all.regex, negative })
 }
 
-/// What closes brackets that are open.
-struct Open {
+/// An open bracket.
+struct Bracket {
     close: char,
-    /// What is written then.
+    /// The regular expression for the closing bracket.
     end: String,
-    /// Where a negation began that does not count here.
+    /// The start of a `!(…)` in the regular expression, if it is replaced by `*`.
     star_at: Option<usize>,
 }
 
 #[derive(Default)]
 struct Translation {
     regex: String,
-    /// The brackets that are open, innermost last.
-    open: Vec<Open>,
+    /// The open brackets, innermost last.
+    open: Vec<Bracket>,
     negations: usize,
 }
 
 impl Translation {
-    /// Translates; the negation with the number `counted` stands for what is in its brackets, and
-    /// the others for anything.
+    /// Translates a glob. The negation with the index `counted` becomes its alternatives; all other
+    /// negations become `*`.
     fn of(glob: &str, counted: Option<usize>) -> Result<Self, &'static str> {
         let mut all = Self::default();
         let mut rest = glob;
@@ -59,7 +60,7 @@ impl Translation {
             rest = match character {
                 '!' if after.starts_with('(') => {
                     if !all.open.is_empty() {
-                        return Err("!(…) cannot stand within other brackets");
+                        return Err("!(…) is not supported within other brackets");
                     }
                     let is_counted = counted == Some(all.negations);
                     all.negations += 1;
@@ -79,19 +80,19 @@ impl Translation {
 
     fn begin(&mut self, close: char, end: &str, star_at: Option<usize>) {
         self.regex.push_str("(?:");
-        self.open.push(Open { close, end: end.to_owned(), star_at });
+        self.open.push(Bracket { close, end: end.to_owned(), star_at });
     }
 
     fn is_in(&self, close: char) -> bool {
         self.open.last().is_some_and(|open| open.close == close)
     }
 
-    /// Takes a character that begins no extended pattern; gives what is left.
+    /// Translates a character that does not start an extended glob; returns the rest of the glob.
     fn next<'a>(&mut self, character: char, part: &str, after: &'a str) -> &'a str {
         match character {
             '*' if after.starts_with('*') => return self.stars(after.trim_start_matches('*')),
-            '*' => self.regex.push_str(&format!("{IN_PART}*")),
-            '?' => self.regex.push_str(IN_PART),
+            '*' => self.regex.push_str(&format!("{NOT_SLASH}*")),
+            '?' => self.regex.push_str(NOT_SLASH),
             '[' => return class(&mut self.regex, after),
             '{' => self.begin('}', ")", None),
             ',' if self.is_in('}') => self.regex.push('|'),
@@ -109,20 +110,20 @@ impl Translation {
 
     fn end(&mut self) {
         match self.open.pop() {
-            Some(Open { star_at: Some(at), .. }) => {
+            Some(Bracket { star_at: Some(at), .. }) => {
                 self.regex.truncate(at);
-                self.regex.push_str(&format!("{IN_PART}*"));
+                self.regex.push_str(&format!("{NOT_SLASH}*"));
             }
-            Some(Open { end, .. }) => self.regex.push_str(&end),
+            Some(Bracket { end, .. }) => self.regex.push_str(&end),
             None => {}
         }
     }
 
-    /// Takes `**`; gives what is left of `rest`.
+    /// Translates `**`; returns the rest of the glob.
     fn stars<'a>(&mut self, rest: &'a str) -> &'a str {
         let is_part = self.regex.is_empty() || self.regex.ends_with('/');
         match rest.strip_prefix('/').filter(|_| is_part) {
-            // Also nothing: "**/a" matches "a".
+            // `**/` also matches the empty path: "**/a" matches "a".
             Some(below) => {
                 self.regex.push_str(&format!("(?:{ANY}/)?"));
                 below
@@ -135,12 +136,12 @@ impl Translation {
     }
 }
 
-/// Adds the class that begins here, and gives what comes after it. A bracket that is never closed
-/// is a bracket.
+/// Translates a bracket expression; returns the rest of the glob. A bracket that is not closed is
+/// taken literally.
 fn class<'a>(regex: &mut String, text: &'a str) -> &'a str {
     let is_negated = text.starts_with(['!', '^']);
     let inside = &text[usize::from(is_negated)..];
-    // A closing bracket that comes first is one of the class.
+    // A `]` at the start is a member of the set.
     let from = usize::from(inside.starts_with(']'));
     let Some(end) = inside[from..].find(']').map(|end| from + end) else {
         regex.push_str("\\[");

@@ -1,5 +1,6 @@
-//! Patterns for names and paths: globs as fclones has them, or regular expressions. Pure.
+//! Name and path patterns: globs as in fclones, or regular expressions.
 
+mod filter;
 mod glob;
 
 use std::borrow::Cow;
@@ -9,53 +10,55 @@ use std::path::Path;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
+pub use filter::Filter;
 
-/// How patterns are written.
+/// The syntax of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Syntax {
-    /// Regular expressions instead of globs.
+    /// `true` for regular expressions, `false` for globs.
     pub regex: bool,
-    /// Upper and lower case are the same.
+    /// `true` to ignore case.
     pub ignore_case: bool,
 }
 
-/// One pattern. It matches all of a name or path, never a part.
+/// A pattern that matches a whole name or path.
 ///
-/// A regular expression with look-around or references back is tried in many ways; after a million
-/// steps back it matches nothing. All others take time that grows with the name alone.
+/// A regular expression with look-around or backreferences is matched by backtracking; after a
+/// million steps it counts as not matching. All other patterns take time linear in the length of
+/// the name.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     kind: Kind,
-    /// Whatever is added to what matches, up to a slash, matches too.
-    is_open: bool,
+    /// `true` if every extension of a matching name by a suffix without a slash matches, too.
+    is_prefix: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Kind {
-    Plain {
-        is: Regex,
-        is_not: Vec<Regex>,
+    Automaton {
+        positive: Regex,
+        negative: Vec<Regex>,
     },
-    /// With what no automaton can do: look-around, references back.
-    Looking(Box<fancy_regex::Regex>),
+    /// A pattern with look-around or backreferences, which only a backtracking engine can match.
+    Backtracking(Box<fancy_regex::Regex>),
 }
 
-/// Why a pattern is none.
-type Why = Box<dyn std::error::Error + Send + Sync>;
+/// The syntax error of a pattern.
+type SyntaxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Pattern {
-    /// A pattern for the last part of a path.
+    /// Creates a pattern for file names.
     ///
     /// # Errors
-    /// When it cannot be read as `syntax` has it.
+    /// Fails on a syntax error.
     pub fn name(text: &str, syntax: Syntax) -> Result<Self> {
         Self::build(text, b"", syntax)
     }
 
-    /// A pattern for whole paths; one that is relative begins at `base`.
+    /// Creates a pattern for full paths; a relative pattern is resolved against `base`.
     ///
     /// # Errors
-    /// When it cannot be read as `syntax` has it.
+    /// Fails on a syntax error.
     pub fn path(text: &str, base: &Path, syntax: Syntax) -> Result<Self> {
         let text = if syntax.regex { text.strip_prefix('^').unwrap_or(text) } else { text };
         let anywhere = if syntax.regex { ".*" } else { "**" };
@@ -74,60 +77,61 @@ impl Pattern {
             glob(text, before, syntax)
         };
         let kind = kind.map_err(|source| Error::Pattern { pattern: text.to_owned(), source })?;
-        let is_open = kind.is_plain() && ends_open(text, syntax);
-        Ok(Self { kind, is_open })
+        let is_prefix = kind.is_single() && ends_with_wildcard(text, syntax);
+        Ok(Self { kind, is_prefix })
     }
 
-    /// Whether all of `bytes` is as the pattern says.
+    /// `true` if the pattern matches all of `bytes`.
     #[must_use]
     pub fn matches(&self, bytes: &[u8]) -> bool {
         match &self.kind {
-            Kind::Plain { is, is_not } => {
-                is.is_match(bytes) && !is_not.iter().any(|one| one.is_match(bytes))
+            Kind::Automaton { positive, negative } => {
+                positive.is_match(bytes) && !negative.iter().any(|regex| regex.is_match(bytes))
             }
-            Kind::Looking(regex) => regex.is_match(&*as_text(bytes)).unwrap_or(false),
+            Kind::Backtracking(regex) => regex.is_match(&*as_text(bytes)).unwrap_or(false),
         }
     }
 
-    /// Whether everything directly in the directory `path` is as the pattern says, as far as that is
-    /// certain.
+    /// `true` only if the pattern matches every entry of the directory `path`.
     #[must_use]
     pub fn matches_all_in(&self, path: &[u8]) -> bool {
-        self.is_open && self.matches(&[path, b"/"].concat())
+        self.is_prefix && self.matches(&[path, b"/"].concat())
     }
 }
 
 impl Kind {
-    /// Whether one expression says it all.
-    fn is_plain(&self) -> bool {
-        matches!(self, Self::Plain { is_not, .. } if is_not.is_empty())
+    /// `true` if the pattern was translated to a single expression, without negative ones.
+    fn is_single(&self) -> bool {
+        matches!(self, Self::Automaton { negative, .. } if negative.is_empty())
     }
 }
 
-/// Whether the pattern ends with what stands for anything, in all cases.
-fn ends_open(text: &str, syntax: Syntax) -> bool {
-    let (end, has_cases) = if syntax.regex { (".*", text.contains('|')) } else { ("*", false) };
+/// `true` if every alternative of the pattern ends with a wildcard, as far as can be seen from its
+/// text.
+fn ends_with_wildcard(text: &str, syntax: Syntax) -> bool {
+    let (end, has_alternatives) =
+        if syntax.regex { (".*", text.contains('|')) } else { ("*", false) };
     let text = text.strip_suffix('$').filter(|_| syntax.regex).unwrap_or(text);
-    !has_cases && text.strip_suffix(end).is_some_and(|before| !before.ends_with('\\'))
+    !has_alternatives && text.strip_suffix(end).is_some_and(|before| !before.ends_with('\\'))
 }
 
-fn glob(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, Why> {
-    let glob::Said { is, is_not } = glob::read(text)?;
+fn glob(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, SyntaxError> {
+    let glob::GlobRegexes { positive, negative } = glob::translate(text)?;
     let build = |expression: &String| plain(expression, before, syntax);
-    let is_not = is_not.iter().map(build).collect::<Result<_, _>>()?;
-    Ok(Kind::Plain { is: build(&is)?, is_not })
+    let negative = negative.iter().map(build).collect::<Result<_, _>>()?;
+    Ok(Kind::Automaton { positive: build(&positive)?, negative })
 }
 
-fn expression(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, Why> {
-    if let Ok(is) = plain(text, before, syntax) {
-        return Ok(Kind::Plain { is, is_not: Vec::new() });
+fn expression(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, SyntaxError> {
+    if let Ok(positive) = plain(text, before, syntax) {
+        return Ok(Kind::Automaton { positive, negative: Vec::new() });
     }
     let before = regex::escape(&as_text(before));
     let regex = fancy_regex::RegexBuilder::new(&format!("^{before}(?:{text})$"))
         .case_insensitive(syntax.ignore_case)
         .dot_matches_new_line(true)
         .build()?;
-    Ok(Kind::Looking(Box::new(regex)))
+    Ok(Kind::Backtracking(Box::new(regex)))
 }
 
 fn plain(expression: &str, before: &[u8], syntax: Syntax) -> Result<Regex, regex::Error> {
@@ -138,13 +142,13 @@ fn plain(expression: &str, before: &[u8], syntax: Syntax) -> Result<Regex, regex
         .build()
 }
 
-/// A piece of a path as an expression for itself alone.
+/// Returns an expression that matches a chunk of a path literally.
 fn literal(chunk: std::str::Utf8Chunk<'_>) -> String {
     let invalid = chunk.invalid().iter().map(|byte| format!("(?-u:\\x{byte:02x})"));
     regex::escape(chunk.valid()) + &invalid.collect::<String>()
 }
 
-/// The text of a path; of bytes that are none, each is one of the last private characters.
+/// Converts a path to text. Each byte of invalid UTF-8 becomes a private-use character.
 fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -163,7 +167,7 @@ mod tests {
     const GLOB: Syntax = Syntax { regex: false, ignore_case: false };
 
     #[test]
-    fn globs_mean_what_they_mean_to_fclones() {
+    fn globs_match_as_in_fclones() {
         for (glob, yes, no) in [
             ("*.jpg", &["a.jpg", ".jpg"][..], &["a.jpeg", "a/b.jpg", "a.jpg.txt"][..]),
             ("?.txt", &["a.txt", "ä.txt"], &["ab.txt", "/.txt"]),
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_paths_begin_at_the_base() {
+    fn relative_patterns_are_resolved_against_the_base() {
         let base = Path::new("/the (base)");
         for (glob, path, is_match) in [
             ("a/*", "/the (base)/a/b", true),
@@ -215,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_match_the_whole_and_mistakes_are_told() {
+    fn regexes_match_whole_names_and_errors_are_reported() {
         let syntax = Syntax { regex: true, ignore_case: true };
         let pattern = Pattern::name("^a.*z$", syntax).unwrap();
         assert!(pattern.matches(b"Abz") && !pattern.matches(b"abzc"));
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn all_in_a_directory_matches_only_where_the_end_is_open() {
+    fn pattern_covers_a_directory_only_with_a_trailing_wildcard() {
         let regex = Syntax { regex: true, ignore_case: false };
         for (text, syntax, expected) in [
             ("/a/**", GLOB, true),
@@ -256,17 +260,17 @@ mod tests {
     }
 
     #[test]
-    fn negations_that_would_mean_something_else_are_told() {
+    fn nested_negation_is_rejected() {
         for glob in ["{!(a),b}", "@(a|!(b))", "!(a!(b))"] {
             let error = Pattern::name(glob, GLOB).unwrap_err();
-            let why = std::error::Error::source(&error).unwrap().to_string();
-            assert!(why.contains("within other brackets"), "{glob}: {why}");
+            let source = std::error::Error::source(&error).unwrap().to_string();
+            assert!(source.contains("within other brackets"), "{glob}: {source}");
         }
         assert!(Pattern::name("!(a", GLOB).is_err());
     }
 
     #[test]
-    fn expressions_may_look_around() {
+    fn look_around_is_supported() {
         let syntax = Syntax { regex: true, ignore_case: false };
         for (text, yes, no) in [
             (
@@ -286,10 +290,10 @@ mod tests {
                 assert!(!pattern.matches(name), "{text} {name:?}");
             }
         }
-        let base = Path::new(std::ffi::OsStr::from_bytes(b"/odd \xff (base)"));
+        let base = Path::new(std::ffi::OsStr::from_bytes(b"/base \xff (x)"));
         let below = Pattern::path("(?!x).*", base, syntax).unwrap();
-        assert!(below.matches(b"/odd \xff (base)/y"));
-        assert!(!below.matches(b"/odd \xff (base)/x") && !below.matches(b"/odd \xfe (base)/y"));
+        assert!(below.matches(b"/base \xff (x)/y"));
+        assert!(!below.matches(b"/base \xff (x)/x") && !below.matches(b"/base \xfe (x)/y"));
         let any = Syntax { ignore_case: true, ..syntax };
         assert!(!Pattern::name("(?!tmp).*", any).unwrap().matches(b"TMP"));
         assert!(Pattern::name("(?<!a", syntax).is_err());

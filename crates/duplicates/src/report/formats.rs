@@ -1,4 +1,4 @@
-//! The four formats, one group after the other.
+//! Incremental writing of reports, in the five report formats.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -6,23 +6,24 @@ use std::os::unix::ffi::OsStrExt;
 use super::{Group, Header, json, text};
 use crate::escape::escape;
 
-/// How a report is written.
+/// A report format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// A header, then each group with its files indented; `read` understands it.
+    /// A header, then each group with its files indented. [`read`](super::read) can read it.
     #[default]
     Default,
-    /// Files one a line, a blank line after each group.
+    /// One escaped file name per line, and an empty line after each group.
     Fdupes,
-    /// As `Fdupes`, with names as they are and NUL for the end of a line.
+    /// The unescaped file names, each followed by NUL, and another NUL after each group.
     Fdupes0,
-    /// Columns `size,hash,count,files`; the files are the last columns.
+    /// Comma-separated columns: `size,hash,count,files`, with one column per file.
     Csv,
-    /// One object; `read` understands it, and gets the identity of each file with it.
+    /// One JSON object that includes the identities of the files. [`read`](super::read) can read
+    /// it.
     Json,
 }
 
-/// Writes a report while it comes.
+/// A writer of reports.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -31,10 +32,10 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a report.
+    /// Starts a report and writes its header, if the format has one.
     ///
     /// # Errors
-    /// When `out` cannot be written to.
+    /// Fails if `out` cannot be written.
     pub fn begin(mut out: W, format: Format, header: &Header) -> io::Result<Self> {
         match format {
             Format::Default => text::header(&mut out, header)?,
@@ -45,10 +46,10 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, format, is_first: true })
     }
 
-    /// Adds a group.
+    /// Writes a group.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the output cannot be written.
     pub fn group(&mut self, group: &Group) -> io::Result<()> {
         let is_first = std::mem::take(&mut self.is_first);
         let out = &mut self.out;
@@ -72,10 +73,10 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Ends the report, and gives back what it was written to.
+    /// Completes the report and returns the output.
     ///
     /// # Errors
-    /// When the end cannot be written.
+    /// Fails if the output cannot be written.
     pub fn end(mut self) -> io::Result<W> {
         if self.format == Format::Json {
             json::end(&mut self.out, self.is_first)?;

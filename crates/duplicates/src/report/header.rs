@@ -1,4 +1,4 @@
-//! What stands above the groups.
+//! The header of a report.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,24 +14,24 @@ const TEXT: &[FormatItem<'_>] = format_description!(
      [offset_hour sign:mandatory][offset_minute]"
 );
 
-/// A moment, in nanoseconds since 1970.
+/// A point in time, in nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub i64);
+pub struct Timestamp(pub i64);
 
-impl Moment {
+impl Timestamp {
     fn utc(self) -> OffsetDateTime {
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0))
             .unwrap_or(OffsetDateTime::UNIX_EPOCH)
             .to_offset(UtcOffset::UTC)
     }
 
-    /// As JSON tells it: RFC 3339.
+    /// Formats the timestamp for JSON, as in RFC 3339.
     pub(super) fn rfc3339(self) -> String {
         self.utc().format(&Rfc3339).unwrap_or_default()
     }
 
-    /// The moment `text` names: as a report has it, as RFC 3339 has it, or a day or a second of a
-    /// day in UTC.
+    /// Parses a timestamp in the format of a report or of RFC 3339, or a UTC date with an optional
+    /// time of day.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -41,57 +41,57 @@ impl Moment {
             let text = format!("{}{rest}", text.replacen(' ', "T", 1));
             OffsetDateTime::parse(&text, &Rfc3339).ok()
         };
-        let moment = rfc3339()
+        let timestamp = rfc3339()
             .or_else(report)
             .or_else(|| utc(""))
             .or_else(|| utc("Z"))
             .or_else(|| utc(":00Z"))
             .or_else(|| utc("T00:00:00Z"))?;
-        i64::try_from(moment.unix_timestamp_nanos()).ok().map(Self)
+        i64::try_from(timestamp.unix_timestamp_nanos()).ok().map(Self)
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.utc().format(&TEXT).unwrap_or_default())
     }
 }
 
-/// The sums of a report.
+/// The statistics of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// How many groups there are.
+    /// The number of groups.
     pub groups: u64,
-    /// How many files are in them, and their bytes.
+    /// The number of files in the groups.
     pub files: u64,
-    /// The bytes of all of them.
+    /// The total length of the files in the groups, in bytes.
     pub bytes: u64,
-    /// How many of them are more than the search allows.
+    /// The number of files above the allowed number of replicas.
     pub redundant_files: u64,
-    /// The bytes of those.
+    /// The total length of the redundant files, in bytes.
     pub redundant_bytes: u64,
-    /// How many are missing to what the search wants.
+    /// The number of replicas missing to the required number.
     pub missing_files: u64,
-    /// The bytes of those.
+    /// The total length of the missing replicas, in bytes.
     pub missing_bytes: u64,
-    /// How many files were looked at.
+    /// The number of files searched.
     pub scanned_files: u64,
-    /// The bytes of those.
+    /// The total length of the files searched, in bytes.
     pub scanned_bytes: u64,
 }
 
-/// What was asked, when, and what came of it.
+/// The header of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The program and its version, such as `haul 0.1.0`.
     pub program: String,
-    /// When the search began: what changed later is not what was compared.
-    pub begun: Moment,
-    /// The command that made the report.
+    /// The start of the search. A file changed later may differ from the one that was compared.
+    pub timestamp: Timestamp,
+    /// The command that created the report, as words.
     pub command: Vec<OsString>,
-    /// The directory that relative paths of the command begin at.
+    /// The base directory of relative paths in the command.
     pub base: PathBuf,
-    /// The sums.
+    /// The statistics.
     pub stats: Stats,
 }
 
@@ -100,23 +100,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_as_they_are_written_and_as_people_write_them() {
-        let moment = Moment(1_795_275_724_061_000_000);
-        assert_eq!(moment.to_string(), "2026-11-21 15:42:04.061 +0000");
-        assert_eq!(moment.rfc3339(), "2026-11-21T15:42:04.061Z");
+    fn timestamps_parse_in_all_supported_formats() {
+        let timestamp = Timestamp(1_795_275_724_061_000_000);
+        assert_eq!(timestamp.to_string(), "2026-11-21 15:42:04.061 +0000");
+        assert_eq!(timestamp.rfc3339(), "2026-11-21T15:42:04.061Z");
         for (text, ns) in [
-            ("2026-11-21 15:42:04.061 +0000", moment.0),
-            ("2026-11-21T16:42:04.061+01:00", moment.0),
-            ("2026-11-21 16:42:04.061 +0100", moment.0),
-            ("2026-11-21 15:42:04.061", moment.0),
+            ("2026-11-21 15:42:04.061 +0000", timestamp.0),
+            ("2026-11-21T16:42:04.061+01:00", timestamp.0),
+            ("2026-11-21 16:42:04.061 +0100", timestamp.0),
+            ("2026-11-21 15:42:04.061", timestamp.0),
             ("2026-11-21 15:42", 1_795_275_720_000_000_000),
             ("2026-11-21", 1_795_219_200_000_000_000),
             ("1970-01-01", 0),
         ] {
-            assert_eq!(Moment::parse(text), Some(Moment(ns)), "{text}");
+            assert_eq!(Timestamp::parse(text), Some(Timestamp(ns)), "{text}");
         }
         for text in ["", "yesterday", "2026-13-01", "2026-11-21 25:00", "12:00"] {
-            assert_eq!(Moment::parse(text), None, "{text}");
+            assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }
 }

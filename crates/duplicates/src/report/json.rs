@@ -1,4 +1,4 @@
-//! The JSON format: fclones' members, and beside each list of files who they are.
+//! The JSON format: that of fclones, extended by the identities of files.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Group, Header, Identity, Member, Moment, Report, Stats};
+use super::group::{Group, Identity, Member, Report};
+use super::header::{Header, Stats, Timestamp};
 use crate::error::{Error, Result};
 use crate::escape::{escape, unescape};
 
@@ -18,7 +19,7 @@ pub(super) fn begin(out: &mut impl Write, header: &Header) -> io::Result<()> {
     let header = json!({
         "program": program,
         "version": version,
-        "timestamp": header.begun.rfc3339(),
+        "timestamp": header.timestamp.rfc3339(),
         "command": words,
         "base_dir": escape(header.base.as_os_str().as_bytes()),
         "stats": {
@@ -70,17 +71,19 @@ pub(super) fn end(out: &mut impl Write, is_empty: bool) -> io::Result<()> {
     writeln!(out, "{}]\n}}", if is_empty { "" } else { "\n  " })
 }
 
-/// Reads a report of this format.
+/// Reads a JSON report.
 pub(super) fn read(input: &mut dyn Read) -> Result<Report> {
     let value: Value = serde_json::from_reader(input).map_err(|error| match error.classify() {
-        serde_json::error::Category::Io => Error::Stream { what: "read", source: error.into() },
-        _ => Error::Report { what: "it is no whole JSON", line: error.line() },
+        serde_json::error::Category::Io => {
+            Error::Stream { operation: "read", source: error.into() }
+        }
+        _ => Error::Report { reason: "incomplete or invalid JSON", line: error.line() },
     })?;
-    let wrong = |what| Error::Report { what, line: 1 };
-    let header = header_of(&value["header"]).ok_or_else(|| wrong("its header is incomplete"))?;
-    let groups = value["groups"].as_array().ok_or_else(|| wrong("it has no groups"))?;
+    let invalid = |reason| Error::Report { reason, line: 1 };
+    let header = header_of(&value["header"]).ok_or_else(|| invalid("incomplete header"))?;
+    let groups = value["groups"].as_array().ok_or_else(|| invalid("\"groups\" is missing"))?;
     let groups = groups.iter().map(group_of).collect::<Option<_>>();
-    Ok(Report { header, groups: groups.ok_or_else(|| wrong("a group is incomplete"))? })
+    Ok(Report { header, groups: groups.ok_or_else(|| invalid("incomplete group"))? })
 }
 
 fn bytes_of(value: &Value) -> Option<OsString> {
@@ -93,7 +96,7 @@ fn header_of(header: &Value) -> Option<Header> {
     let program = header["program"].as_str().unwrap_or("fclones");
     Some(Header {
         program: format!("{program} {}", header["version"].as_str()?),
-        begun: Moment::parse(header["timestamp"].as_str()?)?,
+        timestamp: Timestamp::parse(header["timestamp"].as_str()?)?,
         command: header["command"].as_array()?.iter().map(bytes_of).collect::<Option<_>>()?,
         base: PathBuf::from(bytes_of(&header["base_dir"])?),
         stats: Stats {

@@ -1,31 +1,23 @@
-//! Reading a report again.
+//! Reading of reports.
 
 use std::io::BufRead;
 
-use super::{Group, Header, json, text};
+use super::group::Report;
+use super::{json, text};
 use crate::error::{Error, Result};
 
-/// A report that was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// What was asked, and when.
-    pub header: Header,
-    /// What was found.
-    pub groups: Vec<Group>,
-}
-
-/// Reads a report of the default or the JSON format, of haul or of fclones.
+/// Reads a report in the default or the JSON format, written by haul or by fclones.
 ///
 /// # Errors
-/// When it is neither, or is not whole.
+/// Fails if the report has another format or is truncated.
 pub fn read(input: &mut dyn BufRead) -> Result<Report> {
-    let begin = input.fill_buf().map_err(|source| Error::Stream { what: "read", source })?;
+    let begin = input.fill_buf().map_err(|source| Error::Stream { operation: "read", source })?;
     match begin.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => json::read(input),
         Some(b'#') => text::read(input),
-        None => Err(Error::Report { what: "it is empty", line: 1 }),
+        None => Err(Error::Report { reason: "empty input", line: 1 }),
         Some(_) => Err(Error::Report {
-            what: "it is of neither format that can be read again: default and json",
+            reason: "unsupported format: only default and json can be read",
             line: 1,
         }),
     }
@@ -40,12 +32,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::report::{Format, Identity, Member, Moment, Stats, Writer};
+    use crate::report::{Format, Group, Header, Identity, Member, Stats, Timestamp, Writer};
 
     fn header() -> Header {
         Header {
             program: "haul 0.1.0".into(),
-            begun: Moment(1_795_275_724_061_000_000),
+            timestamp: Timestamp(1_795_275_724_061_000_000),
             command: ["haul", "dups", "a b", "it's\n"].map(OsString::from).into(),
             base: PathBuf::from("/the\tbase"),
             stats: Stats { groups: 1, files: 2, bytes: 6, missing_files: 3, ..Stats::default() },
@@ -64,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formats_look_as_fclones_has_them() {
+    fn formats_match_fclones() {
         let groups = [group(&["/a/1", "/b/n\nl"]), group(&["/q\"u,o"])];
         let text = |format| String::from_utf8(written(format, &header(), &groups)).unwrap();
         assert_eq!(
@@ -87,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_fclones_is_read() {
+    fn fclones_report_is_read() {
         let text = "# Report by fclones 0.35.0\n# Timestamp: 2026-11-21 15:42:04.143 +0000\n\
                     # Command: fclones group . -f default\n# Base dir: /t\n\
                     # Total: 200015 B (200.0 KB) in 8 files in 3 groups\n\
@@ -101,24 +93,24 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_is_cut_off_or_none_is_refused() {
+    fn truncated_or_invalid_report_is_rejected() {
         let whole = written(Format::Default, &header(), &[group(&["/a", "/b"])]);
-        let cut = &whole[..whole.len() - 1];
+        let truncated = &whole[..whole.len() - 1];
         let json = written(Format::Json, &header(), &[group(&["/a", "/b"])]);
-        for (text, why) in [
-            (cut, "within a line"),
-            (&whole[..whole.len() - 7], "before all its paths"),
-            (&json[..json.len() - 3], "no whole JSON"),
-            (b"size,hash\n", "neither format"),
+        for (text, expected) in [
+            (truncated, "truncated line"),
+            (&whole[..whole.len() - 7], "truncated group"),
+            (&json[..json.len() - 3], "incomplete or invalid JSON"),
+            (b"size,hash\n", "unsupported format"),
             (b" \n", "empty"),
             (b"# hello\n", "Report by"),
-            (b"# Report by x 1\n    /a\n", "in no group"),
-            (b"# Report by x 1\nnonsense\n", "neither a group"),
-            (b"# Report by x 1\n0a, 3 B (3 B) * 1:\n    /a\\q\n", "wrong escape"),
+            (b"# Report by x 1\n    /a\n", "outside a group"),
+            (b"# Report by x 1\nnonsense\n", "expected a group"),
+            (b"# Report by x 1\n0a, 3 B (3 B) * 1:\n    /a\\q\n", "invalid escape"),
             (b"{\"groups\": []}", "header"),
         ] {
             let error = read(&mut &text[..]).unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 
@@ -138,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_report_comes_back(groups in prop::collection::vec(any_group(), 0..4)) {
+        fn reports_round_trip(groups in prop::collection::vec(any_group(), 0..4)) {
             let report = Report { header: header(), groups };
             let json = written(Format::Json, &report.header, &report.groups);
             prop_assert_eq!(&read(&mut &json[..]).unwrap(), &report);

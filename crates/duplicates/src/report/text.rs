@@ -1,10 +1,12 @@
-//! The default format, as fclones has it.
+//! The default format, which is that of fclones.
 
 use std::io::{self, BufRead, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use super::{Group, Header, Member, Moment, Report, Size, Stats};
+use super::group::{Group, Member, Report};
+use super::header::{Header, Stats, Timestamp};
+use super::size::Size;
 use crate::error::{Error, Result};
 use crate::escape::{escape, unescape};
 use crate::shell::{quote, split};
@@ -15,7 +17,7 @@ pub(super) fn header(out: &mut impl Write, header: &Header) -> io::Result<()> {
     let words = header.command.iter().map(|word| quote(word.as_bytes())).collect::<Vec<_>>();
     let stats = &header.stats;
     writeln!(out, "# Report by {}", header.program)?;
-    writeln!(out, "# Timestamp: {}", header.begun)?;
+    writeln!(out, "# Timestamp: {}", header.timestamp)?;
     writeln!(out, "# Command: {}", words.join(" "))?;
     writeln!(out, "# Base dir: {}", escape(header.base.as_os_str().as_bytes()))?;
     let Stats { groups, files, bytes, .. } = stats;
@@ -35,44 +37,45 @@ pub(super) fn group(out: &mut impl Write, group: &Group) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a report of this format.
+/// Reads a report in the default format.
 pub(super) fn read(input: &mut dyn BufRead) -> Result<Report> {
     let mut lines = Lines { input, number: 0, line: String::new() };
     let mut report = Report { header: empty_header(), groups: Vec::new() };
-    let mut awaited = 0;
+    let mut expected = 0;
     let mut has_title = false;
     while lines.next()? {
-        // A path that was cut off is another path.
-        let whole_line = lines.line.strip_suffix('\n');
-        let line = whole_line.ok_or_else(|| lines.wrong("it ends within a line"))?;
+        // A line without a newline is an error: a truncated path would refer to another file.
+        let complete_line = lines.line.strip_suffix('\n');
+        let line = complete_line.ok_or_else(|| lines.invalid("truncated line"))?;
         if let Some(path) = line.strip_prefix(INDENT) {
-            let bytes = unescape(path).ok_or_else(|| lines.wrong("a path with a wrong escape"))?;
-            let group = report.groups.last_mut().filter(|group| group.members.len() < awaited);
-            let group = group.ok_or_else(|| lines.wrong("a path that is in no group"))?;
+            let bytes = unescape(path).ok_or_else(|| lines.invalid("invalid escape in a path"))?;
+            let group = report.groups.last_mut().filter(|group| group.members.len() < expected);
+            let group = group.ok_or_else(|| lines.invalid("path outside a group"))?;
             let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
             group.members.push(Member { path, identity: None });
         } else if let Some(text) = line.strip_prefix("# ") {
             has_title |= text.starts_with("Report by ");
-            take(&mut report.header, text).ok_or_else(|| lines.wrong("a header line is wrong"))?;
+            parse_header(&mut report.header, text)
+                .ok_or_else(|| lines.invalid("invalid header line"))?;
         } else if !line.is_empty() {
-            whole(&report, awaited).map_err(|what| lines.wrong(what))?;
+            check_complete(&report, expected).map_err(|reason| lines.invalid(reason))?;
             let (group, count) =
-                title(line).ok_or_else(|| lines.wrong("neither a group nor a path"))?;
+                title(line).ok_or_else(|| lines.invalid("expected a group or a path"))?;
             report.groups.push(group);
-            awaited = count;
+            expected = count;
         }
     }
-    whole(&report, awaited).map_err(|what| lines.wrong(what))?;
+    check_complete(&report, expected).map_err(|reason| lines.invalid(reason))?;
     if !has_title {
-        return Err(lines.wrong("it does not begin with \"# Report by\""));
+        return Err(lines.invalid("\"# Report by\" is missing"));
     }
     Ok(report)
 }
 
-/// A report that was cut off must not pass for a whole one.
-fn whole(report: &Report, awaited: usize) -> Result<(), &'static str> {
+/// Checks that the last group has all its paths, in order to detect truncation.
+fn check_complete(report: &Report, expected: usize) -> Result<(), &'static str> {
     match report.groups.last() {
-        Some(group) if group.members.len() < awaited => Err("a group ends before all its paths"),
+        Some(group) if group.members.len() < expected => Err("truncated group"),
         _ => Ok(()),
     }
 }
@@ -80,43 +83,43 @@ fn whole(report: &Report, awaited: usize) -> Result<(), &'static str> {
 fn empty_header() -> Header {
     Header {
         program: String::new(),
-        begun: Moment(0),
+        timestamp: Timestamp(0),
         command: Vec::new(),
         base: PathBuf::from("/"),
         stats: Stats::default(),
     }
 }
 
-/// Takes what a header line says.
-fn take(header: &mut Header, text: &str) -> Option<()> {
+/// Parses a header line.
+fn parse_header(header: &mut Header, text: &str) -> Option<()> {
     if let Some(program) = text.strip_prefix("Report by ") {
         program.clone_into(&mut header.program);
-    } else if let Some(moment) = text.strip_prefix("Timestamp: ") {
-        header.begun = Moment::parse(moment)?;
+    } else if let Some(timestamp) = text.strip_prefix("Timestamp: ") {
+        header.timestamp = Timestamp::parse(timestamp)?;
     } else if let Some(command) = text.strip_prefix("Command: ") {
         header.command = split(command)?;
     } else if let Some(base) = text.strip_prefix("Base dir: ") {
         header.base = PathBuf::from(std::ffi::OsString::from_vec(unescape(base)?));
-    } else if let Some(sums) = text.strip_prefix("Total: ") {
-        let (bytes, files, groups) = sums_of(sums)?;
+    } else if let Some(totals) = text.strip_prefix("Total: ") {
+        let (bytes, files, groups) = totals_of(totals)?;
         (header.stats.bytes, header.stats.files) = (bytes, files);
         header.stats.groups = groups?;
-    } else if let Some(sums) = text.strip_prefix("Redundant: ") {
-        (header.stats.redundant_bytes, header.stats.redundant_files, _) = sums_of(sums)?;
-    } else if let Some(sums) = text.strip_prefix("Missing: ") {
-        (header.stats.missing_bytes, header.stats.missing_files, _) = sums_of(sums)?;
+    } else if let Some(totals) = text.strip_prefix("Redundant: ") {
+        (header.stats.redundant_bytes, header.stats.redundant_files, _) = totals_of(totals)?;
+    } else if let Some(totals) = text.strip_prefix("Missing: ") {
+        (header.stats.missing_bytes, header.stats.missing_files, _) = totals_of(totals)?;
     }
     Some(())
 }
 
-/// The numbers of `1 B (1 B) in 2 files in 3 groups`.
-fn sums_of(text: &str) -> Option<(u64, u64, Option<u64>)> {
+/// Parses totals such as `1 B (1 B) in 2 files in 3 groups`: bytes, files, and groups if present.
+fn totals_of(text: &str) -> Option<(u64, u64, Option<u64>)> {
     let bytes = text.split(' ').next()?.parse().ok()?;
     let mut counts = text.split(" in ").skip(1).map(|part| part.split(' ').next()?.parse().ok());
     Some((bytes, counts.next()??, counts.next().flatten()))
 }
 
-/// The line above a group, and how many paths follow.
+/// Parses the first line of a group; returns the group without its paths, and the number of paths.
 fn title(line: &str) -> Option<(Group, usize)> {
     let (hash, rest) = line.split_once(", ")?;
     let (size, count) = rest.strip_suffix(':')?.rsplit_once(" * ")?;
@@ -136,10 +139,10 @@ impl Lines<'_> {
         self.line.clear();
         self.number += 1;
         let read = self.input.read_line(&mut self.line);
-        read.map(|bytes| bytes > 0).map_err(|source| Error::Stream { what: "read", source })
+        read.map(|bytes| bytes > 0).map_err(|source| Error::Stream { operation: "read", source })
     }
 
-    fn wrong(&self, what: &'static str) -> Error {
-        Error::Report { what, line: self.number }
+    fn invalid(&self, reason: &'static str) -> Error {
+        Error::Report { reason, line: self.number }
     }
 }

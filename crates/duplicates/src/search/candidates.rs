@@ -1,10 +1,10 @@
-//! Which files may have an equal: those of one length, hard links together.
+//! Files that may have duplicates, grouped by length, with hard links adjacent.
 
 use haul_bulk_read::{FileId, Tree};
 
-use super::Counting;
+use super::replication::ReplicaPolicy;
 
-/// A file, by what it is sorted by.
+/// A file with its sort keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) bytes: u64,
@@ -13,14 +13,14 @@ pub(super) struct Entry {
     pub(super) file: FileId,
 }
 
-/// Something on the disk with one or more names: entries that stand together.
+/// An inode with one or more names, which are adjacent entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
     first: u32,
     count: u32,
 }
 
-/// All files worth a look, and what they lead to, the longest first.
+/// The candidate files and their inodes, sorted by descending length.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     entries: Vec<Entry>,
@@ -28,8 +28,8 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// Finds those of `tree` which are as many as `counting` asks for.
-    pub(super) fn of(tree: &Tree, counting: &Counting) -> Self {
+    /// Selects the files of `tree` whose length occurs often enough for `policy`.
+    pub(super) fn of(tree: &Tree, policy: &ReplicaPolicy) -> Self {
         let mut devices = Vec::new();
         let mut entries: Vec<_> = tree.ids().map(|file| entry(tree, file, &mut devices)).collect();
         let is_link = |entry: &Entry| tree.is_link(entry.file);
@@ -37,7 +37,7 @@ impl Candidates {
             let key = |entry: &Entry| (entry.device, entry.inode, is_link(entry), entry.file);
             b.bytes.cmp(&a.bytes).then_with(|| key(a).cmp(&key(b)))
         });
-        retain_runs(&mut entries, |run| may_report(run, tree, counting));
+        retain_runs(&mut entries, |run| may_report(run, tree, policy));
         entries.shrink_to_fit();
         let mut contents: Vec<Content> = Vec::new();
         for (index, entry) in (0..).zip(&entries) {
@@ -53,13 +53,13 @@ impl Candidates {
         u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
     }
 
-    /// The names of a content, a real file first.
+    /// Returns the names of a content; regular files precede symbolic links.
     pub(super) fn names(&self, content: u32) -> &[Entry] {
         let Content { first, count } = self.contents[content as usize];
         &self.entries[first as usize..][..count as usize]
     }
 
-    /// The name a content is read by.
+    /// Returns the file through which a content is read.
     pub(super) fn file(&self, content: u32) -> FileId {
         self.names(content)[0].file
     }
@@ -84,32 +84,32 @@ fn is_same(a: &Entry, b: &Entry) -> bool {
     (a.bytes, a.device, a.inode) == (b.bytes, b.device, b.inode)
 }
 
-/// Whether files of one length can be a group at all, were they all equal.
-fn may_report(run: &[Entry], tree: &Tree, counting: &Counting) -> bool {
-    if counting.wants_few() {
+/// `true` if the files of one length would be reported in case some of them are equal.
+fn may_report(run: &[Entry], tree: &Tree, policy: &ReplicaPolicy) -> bool {
+    if policy.reports_few() {
         return true;
     }
-    let mut replicas = counting.replicas();
-    let mut before: Option<&Entry> = None;
+    let mut replicas = policy.counter();
+    let mut previous: Option<&Entry> = None;
     for entry in run {
-        let is_link = before.is_some_and(|before| is_same(before, entry));
+        let is_link = previous.is_some_and(|previous| is_same(previous, entry));
         replicas.add(tree.root(entry.file), is_link);
-        before = Some(entry);
+        previous = Some(entry);
     }
-    counting.is_more(replicas.count())
+    policy.may_report(replicas.count())
 }
 
-/// Keeps the runs of one length that `keep` wants, in place.
+/// Removes, in place, the runs of one length for which `keep` returns `false`.
 fn retain_runs(entries: &mut Vec<Entry>, mut keep: impl FnMut(&[Entry]) -> bool) {
-    let (mut kept, mut start) = (0, 0);
+    let (mut end, mut start) = (0, 0);
     while start < entries.len() {
         let bytes = entries[start].bytes;
         let length = entries[start..].iter().take_while(|entry| entry.bytes == bytes).count();
         if keep(&entries[start..start + length]) {
-            entries.copy_within(start..start + length, kept);
-            kept += length;
+            entries.copy_within(start..start + length, end);
+            end += length;
         }
         start += length;
     }
-    entries.truncate(kept);
+    entries.truncate(end);
 }

@@ -1,30 +1,30 @@
-//! Files that are in the same blocks are equal without being read.
+//! Detection of files that share all their blocks: they are equal, so only one of them is read.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsFd;
 
 use haul_bulk_read::Tree;
-use haul_disk::{ExtentMap, Unplaced, extents, first_extent, same_blocks};
+use haul_disk::{DelayedAllocation, ExtentMap, extents, first_extent, same_blocks};
 
 use super::candidates::Candidates;
 
-/// Contents that need no reading, by the one that is read instead.
+/// For a content that is read, the contents that share its blocks and are not read.
 #[derive(Debug, Default)]
 pub(super) struct Reflinks(HashMap<u32, Vec<u32>>);
 
 impl Reflinks {
-    /// Those that are in the blocks of `content`.
+    /// Returns the contents that share the blocks of `content` and are not read themselves.
     pub(super) fn of(&self, content: u32) -> impl Iterator<Item = u32> {
         self.0.get(&content).into_iter().flatten().copied()
     }
 
-    /// Looks at the blocks of contents of one length. One of those in the same blocks stays in
-    /// front; gives how many such there are.
+    /// Compares the extent maps of contents of one length. Of each set of contents with the same
+    /// blocks, one is moved to the front of `contents`. Returns the number of sets.
     ///
-    /// Nothing is read, but what of them is in memory alone is written: until then a file that was
-    /// changed stands in the old blocks.
-    pub(super) fn gather(
+    /// Reads no data, but writes back dirty pages: until then a modified file is still mapped to
+    /// its old blocks.
+    pub(super) fn deduplicate(
         &mut self,
         contents: &mut [u32],
         tree: &Tree,
@@ -35,20 +35,20 @@ impl Reflinks {
             return contents.len();
         }
         let mut readers: Vec<(u32, ExtentMap)> = Vec::new();
-        // What begins in another block need not be compared.
-        let mut beginning: HashMap<Option<u64>, Vec<usize>> = HashMap::new();
+        // Only files with the same first block are compared.
+        let mut by_first_block: HashMap<Option<u64>, Vec<usize>> = HashMap::new();
         for content in contents.iter().copied() {
             let bytes = candidates.bytes(content);
-            // Without a map it is equal to nothing.
+            // A file without an extent map matches no other file.
             let map = open(content)
-                .and_then(|file| extents(&file.as_fd(), 0, u64::MAX, Unplaced::Write).ok())
+                .and_then(|file| extents(&file.as_fd(), 0, u64::MAX, DelayedAllocation::Sync).ok())
                 .unwrap_or_default();
-            let alike = beginning.entry(map.extents.first().map(|first| first.physical));
-            let alike = alike.or_default();
-            match alike.iter().find(|place| same_blocks(&map, &readers[**place].1, bytes)) {
-                Some(place) => self.0.entry(readers[*place].0).or_default().push(content),
+            let first_block = map.extents.first().map(|first| first.physical);
+            let matching = by_first_block.entry(first_block).or_default();
+            match matching.iter().find(|index| same_blocks(&map, &readers[**index].1, bytes)) {
+                Some(index) => self.0.entry(readers[*index].0).or_default().push(content),
                 None => {
-                    alike.push(readers.len());
+                    matching.push(readers.len());
                     readers.push((content, map));
                 }
             }

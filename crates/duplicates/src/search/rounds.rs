@@ -1,47 +1,49 @@
-//! Round after round: what may still be equal is read a piece further, and told apart by it.
+//! Partition refinement. Each round reads another piece of the files that may still be equal, and
+//! splits their classes by the digests of that piece.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use haul_bulk_read::digest::{HashKind, Hasher};
-use haul_bulk_read::{Cache as PageCache, ReadOptions, Tree, Want};
+use haul_bulk_read::{CacheMode, ReadOptions, ReadRequest, Tree};
 use parking_lot::Mutex;
 
 use super::cache::Cache;
 use super::candidates::Candidates;
-use super::counting::Counting;
-use super::found::Groups;
-use super::keys::{Key, Keys, key_bytes, key_of};
+use super::consumer::HashConsumer;
+use super::digests::{DigestTable, Key, key_bytes, key_of};
+use super::events::{Events, Phase};
+use super::options::Options;
 use super::plan::{Plan, Step};
-use super::reading::Reading;
 use super::reflinks::Reflinks;
-use super::{Events, Options, Phase};
+use super::replication::ReplicaPolicy;
+use super::result::Groups;
 
-/// How many contents are read in one go: what is kept for each of them adds up.
+/// The approximate number of contents read in one batch, which bounds the memory for digests.
 const BATCH: usize = 1 << 18;
 
-/// A search under way. A content is named by its number among the candidates; a class is a range
-/// of `order`, and holds what is equal as far as anybody looked.
+/// A running search. A content is identified by its index among the candidates. A class is a range
+/// of `order`, and its contents are equal in all pieces read so far.
 pub(super) struct Rounds<'a> {
     tree: &'a Tree,
     candidates: &'a Candidates,
     options: &'a Options<'a>,
-    counting: Counting,
+    policy: ReplicaPolicy,
     events: &'a dyn Events,
     order: Vec<u32>,
     reflinks: Reflinks,
-    /// Hashers of what was read in part.
-    carried: HashMap<u32, Hasher>,
+    /// The hashers of contents of which only the first parts were read.
+    hashers: HashMap<u32, Hasher>,
     groups: Groups,
 }
 
-/// A class that is read further.
+/// A class and the pieces to read of it in this round.
 struct Class {
     range: Range<usize>,
     step: Step,
     is_last: bool,
-    /// Where its digests are: those of one content together.
-    places: usize,
+    /// The first slot of the digests of this class; the slots of one content are adjacent.
+    slot: usize,
 }
 
 impl Class {
@@ -62,18 +64,18 @@ impl<'a> Rounds<'a> {
         tree: &'a Tree,
         candidates: &'a Candidates,
         options: &'a Options<'a>,
-        counting: Counting,
+        policy: ReplicaPolicy,
         events: &'a dyn Events,
     ) -> Self {
         Self {
             tree,
             candidates,
             options,
-            counting,
+            policy,
             events,
             order: (0..candidates.len()).collect(),
             reflinks: Reflinks::default(),
-            carried: HashMap::new(),
+            hashers: HashMap::new(),
             groups: Groups::new(options.hash.bytes()),
         }
     }
@@ -84,11 +86,11 @@ impl<'a> Rounds<'a> {
         while !live.is_empty() {
             let mut next = Vec::new();
             for batch in batches(&live) {
-                let (waiting, batch): (Vec<_>, Vec<_>) = batch
+                let (skipping, batch): (Vec<_>, Vec<_>) = batch
                     .iter()
                     .cloned()
-                    .partition(|range| self.sits_out(range, &plan, round, cache.as_deref()));
-                next.extend(waiting);
+                    .partition(|range| self.skips_round(range, &plan, round, cache.as_deref()));
+                next.extend(skipping);
                 let classes = batch
                     .into_iter()
                     .map(|range| self.class(range, &plan, round, cache.as_deref()))
@@ -101,7 +103,8 @@ impl<'a> Rounds<'a> {
         self.groups
     }
 
-    /// The classes to begin with. What is alone in its length, or empty, is known already.
+    /// Returns the initial classes, one per length. Empty files need no reads, nor do files of a
+    /// unique length.
     fn classes_of_one_length(&mut self) -> Vec<Range<usize>> {
         let (mut live, mut start) = (Vec::new(), 0);
         while start < self.order.len() {
@@ -114,22 +117,23 @@ impl<'a> Rounds<'a> {
                 let digest = self.options.hash.of(&[]);
                 self.report(range, Some(digest.as_bytes()));
             } else {
-                live.extend(self.alone(range));
+                live.extend(self.report_unique(range));
             }
         }
         live
     }
 
-    /// Reports a content that has become unlike all others, where such are looked for.
-    fn alone(&mut self, range: Range<usize>) -> Option<Range<usize>> {
-        if !self.counting.wants_few() || self.contents(range.clone()).nth(1).is_some() {
+    /// Reports a class that has only one content if the search is for few replicas; otherwise
+    /// returns the class.
+    fn report_unique(&mut self, range: Range<usize>) -> Option<Range<usize>> {
+        if !self.policy.reports_few() || self.contents(range.clone()).nth(1).is_some() {
             return Some(range);
         }
         self.report(range, None);
         None
     }
 
-    /// What is read of a class in this round.
+    /// Determines the pieces to read of a class in this round.
     fn class(
         &mut self,
         range: Range<usize>,
@@ -138,22 +142,24 @@ impl<'a> Rounds<'a> {
         cache: Option<&Cache>,
     ) -> Class {
         let bytes = self.candidates.bytes(self.order[range.start]);
-        // There is a step: a class whose last one was read is reported.
+        // The step is never `None`, because a class is reported after its last step.
         let mut step = plan.step(bytes, round).unwrap_or(Step::Whole);
         let mut is_last = plan.step(bytes, round + 1).is_none();
         let mut range = range;
         if let Step::Part(from, ..) = step {
             let order = &mut self.order[range.clone()];
             if from == 0 {
-                range.end = range.start + self.reflinks.gather(order, self.tree, self.candidates);
+                range.end =
+                    range.start + self.reflinks.deduplicate(order, self.tree, self.candidates);
             }
-            let is_known = |content: &u32| self.full(cache, *content).is_some();
-            if self.order[range.clone()].iter().any(is_known) {
-                // Digests of parts are not kept, so the others are read to the end.
+            let is_cached = |content: &u32| self.full(cache, *content).is_some();
+            if self.order[range.clone()].iter().any(is_cached) {
+                // Only digests of whole files are cached, so that the uncached files have to be
+                // read to the end for a comparison.
                 (step, is_last) = (Step::Part(from, bytes - from, true), true);
             }
         }
-        Class { range, step, is_last, places: 0 }
+        Class { range, step, is_last, slot: 0 }
     }
 
     fn full(&self, cache: Option<&Cache>, content: u32) -> Option<Key> {
@@ -164,9 +170,9 @@ impl<'a> Rounds<'a> {
         cache?.sample(&self.tree.meta(self.candidates.file(content)))
     }
 
-    /// Whether a class has nothing to do with this round: of a content that is known from before
-    /// only the last digest of samples is.
-    fn sits_out(
+    /// `true` if the class skips this round because a cached sample digest exists: only the digest
+    /// of the last round of samples is cached.
+    fn skips_round(
         &self,
         range: &Range<usize>,
         plan: &Plan,
@@ -179,7 +185,7 @@ impl<'a> Rounds<'a> {
             && self.order[range.clone()].iter().any(|c| self.sample(cache, *c).is_some())
     }
 
-    /// Reads a round, and gives the classes that are left.
+    /// Reads the pieces of one round and returns the remaining classes.
     fn read(
         &mut self,
         mut classes: Vec<Class>,
@@ -189,94 +195,108 @@ impl<'a> Rounds<'a> {
     ) -> Vec<Range<usize>> {
         let mut count = 0;
         for class in &mut classes {
-            class.places = count;
+            class.slot = count;
             count += class.range.len() * class.pieces();
         }
-        // Samples only tell apart: a hash for that, and the chosen one for what is reported.
+        // Samples only separate files, so a fast hash suffices. Digests in reports use the chosen
+        // hash.
         let (sampled, whole): (Vec<_>, Vec<_>) = classes.into_iter().partition(Class::is_sampled);
         let mut next = Vec::new();
         for (classes, hash) in [(sampled, HashKind::Xxh3), (whole, self.options.hash)] {
             if !classes.is_empty() {
-                let keys = Keys::new(count, hash.bytes());
-                self.fill(&classes, &keys, hash, round, cache.as_deref());
+                let digests = DigestTable::new(count, hash.bytes());
+                self.fill(&classes, &digests, hash, round, cache.as_deref());
                 for class in classes {
-                    self.split(&class, &keys, plan, round, cache.as_deref_mut(), &mut next);
+                    self.split(&class, &digests, plan, round, cache.as_deref_mut(), &mut next);
                 }
             }
         }
         next
     }
 
-    /// Gets the digests of all pieces, from the cache or by reading.
+    /// Fills the table with the digests of whole files from the cache, and with those of all other
+    /// pieces by reading them.
     fn fill(
         &mut self,
         classes: &[Class],
-        keys: &Keys,
+        digests: &DigestTable,
         hash: HashKind,
         round: u32,
         cache: Option<&Cache>,
     ) {
-        let (mut wants, mut places) = (Vec::new(), Vec::new());
-        let mut carried: Vec<Mutex<Option<Hasher>>> = Vec::new();
-        let mut carriers = Vec::new();
+        let (mut requests, mut slots) = (Vec::new(), Vec::new());
+        let mut hashers: Vec<Mutex<Option<Hasher>>> = Vec::new();
+        let mut continued = Vec::new();
         for class in classes {
             for (index, content) in self.order[class.range.clone()].iter().copied().enumerate() {
-                let place = class.places + index * class.pieces();
+                let slot = class.slot + index * class.pieces();
                 let file = self.candidates.file(content);
                 if !class.is_sampled()
                     && let Some(key) = self.full(cache, content)
                 {
-                    keys.set_key(place, &key);
+                    digests.set_key(slot, &key);
                     continue;
                 }
                 if class.is_sampled() && self.sample(cache, content).is_some() {
                     continue;
                 }
-                let mut want = |offset, bytes, place| {
-                    wants.push(Want { file, offset, bytes });
-                    places.push(place);
+                let mut request = |offset, bytes, slot| {
+                    requests.push(ReadRequest { file, offset, bytes });
+                    slots.push(slot);
                 };
                 match &class.step {
-                    Step::Whole => want(0, u64::MAX, place),
+                    Step::Whole => request(0, u64::MAX, slot),
                     Step::Part(offset, bytes, _) => {
-                        want(*offset, *bytes, place);
-                        carried.resize_with(wants.len() - 1, Mutex::default);
-                        carried.push(Mutex::new(self.carried.remove(&content)));
-                        carriers.push((wants.len() - 1, content));
+                        request(*offset, *bytes, slot);
+                        hashers.resize_with(requests.len() - 1, Mutex::default);
+                        hashers.push(Mutex::new(self.hashers.remove(&content)));
+                        continued.push((requests.len() - 1, content));
                     }
                     Step::Samples(samples) => {
                         for (number, (offset, bytes)) in samples.iter().enumerate() {
-                            want(*offset, *bytes, place + number);
+                            request(*offset, *bytes, slot + number);
                         }
                     }
                 }
             }
         }
-        if wants.is_empty() {
+        if requests.is_empty() {
             return;
         }
         let phase = if round == 0 { Phase::Sampling } else { Phase::Reading };
-        let bytes = |want: &Want| want.bytes.min(self.tree.meta(want.file).bytes);
-        self.events.phase(phase, wants.len() as u64, wants.iter().map(bytes).sum());
+        let bytes = |request: &ReadRequest| request.bytes.min(self.tree.meta(request.file).bytes);
+        self.events.phase(phase, requests.len() as u64, requests.iter().map(bytes).sum());
         let (tree, events) = (self.tree, self.events);
-        let (wants, places, carry) = (&wants[..], &places[..], &carried[..]);
-        let reading = Reading { tree, wants, places, carried: carry, keys, hash, events };
+        let consumer = HashConsumer {
+            tree,
+            requests: &requests,
+            slots: &slots,
+            hashers: &hashers,
+            digests,
+            hash,
+            events,
+        };
         let read = &self.options.read;
-        let cache = if round > 0 && self.options.spare_big { PageCache::Spare } else { read.cache };
+        let cache = if round > 0 && self.options.preserve_cache_for_large {
+            CacheMode::Preserve
+        } else {
+            read.cache
+        };
         let options = ReadOptions { cache, ..read.clone() };
-        haul_bulk_read::read(tree, wants, &options, &reading);
-        for (want, content) in carriers {
-            if let Some(hasher) = carried[want].lock().take() {
-                self.carried.insert(content, hasher);
+        haul_bulk_read::read(tree, &requests, &options, &consumer);
+        for (request, content) in continued {
+            if let Some(hasher) = hashers[request].lock().take() {
+                self.hashers.insert(content, hasher);
             }
         }
     }
 
-    /// Tells the contents of a class apart; reports what is over, and adds the rest to `next`.
+    /// Splits a class by digest. Reports complete groups, and adds classes that need further rounds
+    /// to `next`.
     fn split(
         &mut self,
         class: &Class,
-        keys: &Keys,
+        digests: &DigestTable,
         plan: &Plan,
         round: u32,
         cache: Option<&mut Cache>,
@@ -284,16 +304,16 @@ impl<'a> Rounds<'a> {
     ) {
         let pieces = class.pieces();
         let bytes = self.candidates.bytes(self.order[class.range.start]);
-        let mut known: Vec<(Key, u32)> = Vec::with_capacity(class.range.len());
+        let mut keyed: Vec<(Key, u32)> = Vec::with_capacity(class.range.len());
         for (index, content) in self.order[class.range.clone()].iter().enumerate() {
-            let place = class.places + index * pieces;
+            let slot = class.slot + index * pieces;
             let sample = self.sample(cache.as_deref(), *content).filter(|_| class.is_sampled());
-            let key = sample.or_else(|| combined(keys, place, pieces));
-            known.extend(key.map(|key| (key, *content)));
+            let key = sample.or_else(|| combined(digests, slot, pieces));
+            keyed.extend(key.map(|key| (key, *content)));
         }
         if let Some(cache) = cache {
             let is_sample = plan.is_last_sample(bytes, round);
-            for (key, content) in &known {
+            for (key, content) in &keyed {
                 if class.is_sampled() && is_sample {
                     cache.add_sample(*content, key);
                 } else if class.is_last && !class.is_sampled() {
@@ -301,36 +321,36 @@ impl<'a> Rounds<'a> {
                 }
             }
         }
-        known.sort_unstable();
+        keyed.sort_unstable();
         let mut start = class.range.start;
-        for run in known.chunk_by(|a, b| a.0 == b.0) {
+        for run in keyed.chunk_by(|a, b| a.0 == b.0) {
             let range = start..start + run.len();
             start += run.len();
-            for (place, (_, content)) in self.order[range.clone()].iter_mut().zip(run) {
-                *place = *content;
+            for (entry, (_, content)) in self.order[range.clone()].iter_mut().zip(run) {
+                *entry = *content;
             }
             if class.is_last {
                 let digest = key_bytes(&run[0].0);
                 let length = if class.is_sampled() { 16 } else { self.options.hash.bytes() };
                 self.report(range.clone(), Some(&digest[..length]));
-            } else if self.counting.is_more(self.replicas(range.clone())) {
-                next.extend(self.alone(range));
+            } else if self.policy.may_report(self.replicas(range.clone())) {
+                next.extend(self.report_unique(range));
                 continue;
             }
             for (_, content) in run {
-                self.carried.remove(content);
+                self.hashers.remove(content);
             }
         }
     }
 
-    /// The contents of a class, with those that are known to be equal to one of them.
+    /// Returns the contents of a class, including the reflinked copies that are not read.
     fn contents(&self, range: Range<usize>) -> impl Iterator<Item = u32> {
         let order = self.order[range].iter().copied();
         order.flat_map(|content| std::iter::once(content).chain(self.reflinks.of(content)))
     }
 
     fn replicas(&self, range: Range<usize>) -> usize {
-        let mut replicas = self.counting.replicas();
+        let mut replicas = self.policy.counter();
         for content in self.contents(range) {
             for (number, name) in self.candidates.names(content).iter().enumerate() {
                 replicas.add(self.tree.root(name.file), number > 0);
@@ -340,7 +360,7 @@ impl<'a> Rounds<'a> {
     }
 
     fn report(&mut self, range: Range<usize>, digest: Option<&[u8]>) {
-        if !self.counting.reports(self.replicas(range.clone())) {
+        if !self.policy.reports(self.replicas(range.clone())) {
             return;
         }
         let bytes = self.candidates.bytes(self.order[range.start]);
@@ -350,19 +370,19 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// The digest of one piece, or of the digests of several.
-fn combined(keys: &Keys, place: usize, pieces: usize) -> Option<Key> {
+/// Returns the digest of a single piece, or a digest over the digests of several pieces.
+fn combined(digests: &DigestTable, slot: usize, pieces: usize) -> Option<Key> {
     if pieces == 1 {
-        return keys.get(place);
+        return digests.get(slot);
     }
     let mut hasher = HashKind::Xxh3.hasher();
-    for piece in place..place + pieces {
-        hasher.update(&key_bytes(&keys.get(piece)?));
+    for piece in slot..slot + pieces {
+        hasher.update(&key_bytes(&digests.get(piece)?));
     }
     Some(key_of(hasher.finish().as_bytes()))
 }
 
-/// Classes in portions of not too many contents.
+/// Divides the classes into batches of about [`BATCH`] contents.
 fn batches(live: &[Range<usize>]) -> Vec<&[Range<usize>]> {
     let (mut batches, mut start, mut count) = (Vec::new(), 0, 0);
     for (index, range) in live.iter().enumerate() {

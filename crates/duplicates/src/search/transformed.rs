@@ -1,4 +1,4 @@
-//! Files that are equal once a command has transformed them.
+//! The search for files with equal output of a transform command.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -7,25 +7,25 @@ use haul_bulk_read::Tree;
 use parking_lot::Mutex;
 
 use super::candidates::Candidates;
-use super::counting::{Counting, Replication};
-use super::found::{Found, Groups};
-use super::{Events, Phase};
-use crate::transform::{Made, Transform};
+use super::events::{Events, Phase};
+use super::replication::{ReplicaPolicy, Replication};
+use super::result::{Groups, SearchResult};
+use crate::transform::{OutputDigest, Transform};
 
-/// Runs the command on every file, as many at a time as there are processors. The length of a
-/// file says nothing about what becomes of it.
+/// Runs the command on every file, with one process per CPU. Files of all lengths are compared,
+/// because files of different lengths may have equal outputs.
 pub(super) fn find(
     tree: Tree,
     transform: &Transform,
-    counting: &Counting,
+    policy: &ReplicaPolicy,
     events: &dyn Events,
-) -> Found {
-    // All of them: with none too many, every length may be reported.
-    let all = Counting { replication: Replication::Under(usize::MAX), ..*counting };
+) -> SearchResult {
+    // A policy that selects files of every length as candidates.
+    let all = ReplicaPolicy { replication: Replication::Under(usize::MAX), ..*policy };
     let candidates = Candidates::of(&tree, &all);
     let contents = candidates.len() as usize;
     events.phase(Phase::Transforming, contents as u64, 0);
-    let made: Mutex<Vec<(Made, u32)>> = Mutex::new(Vec::with_capacity(contents));
+    let digests: Mutex<Vec<(OutputDigest, u32)>> = Mutex::new(Vec::with_capacity(contents));
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
     let work = || {
         loop {
@@ -34,7 +34,7 @@ pub(super) fn find(
                 return;
             }
             match transform.digest_of(&tree.path(candidates.file(content))) {
-                Ok(digest) => made.lock().push((digest, content)),
+                Ok(digest) => digests.lock().push((digest, content)),
                 Err(error) => events.failed(error),
             }
             events.progress(done.fetch_add(1, Ordering::Relaxed) + 1, 0);
@@ -42,11 +42,11 @@ pub(super) fn find(
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    let mut made = made.into_inner();
-    made.sort_unstable();
+    let mut digests = digests.into_inner();
+    digests.sort_unstable();
     let mut groups = Groups::new(0);
-    for run in made.chunk_by(|a, b| a.0 == b.0) {
-        let mut replicas = counting.replicas();
+    for run in digests.chunk_by(|a, b| a.0 == b.0) {
+        let mut replicas = policy.counter();
         let mut members = Vec::new();
         for (_, content) in run {
             for (number, name) in candidates.names(*content).iter().enumerate() {
@@ -54,10 +54,10 @@ pub(super) fn find(
                 members.push(name.file);
             }
         }
-        if counting.reports(replicas.count()) {
+        if policy.reports(replicas.count()) {
             let (bytes, digest) = &run[0].0;
             groups.add(*bytes, Some(digest.as_bytes()), members);
         }
     }
-    groups.with(tree, counting)
+    groups.into_result(tree, policy)
 }

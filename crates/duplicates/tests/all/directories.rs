@@ -1,23 +1,23 @@
-//! Directories that hold the same.
+//! Directories with equal content.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use haul_bulk_read::WalkOptions;
-use haul_duplicates::{Options, find, same_dirs};
+use haul_duplicates::{Options, duplicate_dirs, find};
 
-use crate::{Told, disk_dir, write_all};
+use crate::{RecordedEvents, disk_dir, write_all};
 
-fn same(dir: &Path) -> Vec<Vec<String>> {
+fn duplicates(dir: &Path) -> Vec<Vec<String>> {
     let walk = WalkOptions { hidden: true, ..WalkOptions::default() };
-    let found = find(&[dir.into()], &walk, &Options::default(), &Told::default());
+    let found = find(&[dir.into()], &walk, &Options::default(), &RecordedEvents::default());
     let name = |path: &std::path::PathBuf| path.strip_prefix(dir).unwrap().display().to_string();
-    same_dirs(&found).iter().map(|group| group.dirs.iter().map(name).collect()).collect()
+    duplicate_dirs(&found).iter().map(|group| group.dirs.iter().map(name).collect()).collect()
 }
 
 #[test]
-fn directories_are_the_same_when_names_and_contents_are() {
+fn directories_are_equal_by_names_and_contents() {
     let dir = disk_dir();
     write_all(
         dir.path(),
@@ -28,10 +28,10 @@ fn directories_are_the_same_when_names_and_contents_are() {
             ("b/x/1", b"one"),
             ("b/x/2", b"two"),
             ("b/y/e", b""),
-            // The same as one part of the others.
+            // Equal to a subdirectory of the others.
             ("c/1", b"one"),
             ("c/2", b"two"),
-            // Another name, another content, one file more.
+            // Another name, another content, an additional file.
             ("d/1", b"one"),
             ("d/3", b"two"),
             ("e/1", b"one"),
@@ -43,26 +43,26 @@ fn directories_are_the_same_when_names_and_contents_are() {
     );
     fs::create_dir(dir.path().join("g")).unwrap();
     fs::create_dir(dir.path().join("h")).unwrap();
-    assert_eq!(same(dir.path()), [vec!["a", "b"], vec!["a/x", "b/x", "c"]]);
+    assert_eq!(duplicates(dir.path()), [vec!["a", "b"], vec!["a/x", "b/x", "c"]]);
 }
 
 #[test]
-fn what_holds_something_nobody_looked_at_is_like_nothing() {
+fn directory_with_an_unsearched_entry_equals_no_other() {
     let dir = disk_dir();
     write_all(dir.path(), &[("a/.h", b"x"), ("b/.h", b"x"), ("c/.h", b"x")]);
-    assert_eq!(same(dir.path()), [["a", "b", "c"]]);
+    assert_eq!(duplicates(dir.path()), [["a", "b", "c"]]);
     symlink(".h", dir.path().join("b/link")).unwrap();
-    assert_eq!(same(dir.path()), [["a", "c"]]);
+    assert_eq!(duplicates(dir.path()), [["a", "c"]]);
     fs::create_dir(dir.path().join("c/empty")).unwrap();
-    assert_eq!(same(dir.path()), [[""; 0]; 0]);
+    assert_eq!(duplicates(dir.path()), [[""; 0]; 0]);
     fs::create_dir(dir.path().join("a/empty")).unwrap();
-    assert_eq!(same(dir.path()), [["a", "c"]]);
+    assert_eq!(duplicates(dir.path()), [["a", "c"]]);
 }
 
 #[test]
-fn nested_directories_are_alike_from_where_their_names_are() {
+fn nested_directories_are_equal_below_differing_names() {
     let dir = disk_dir();
-    // Each level holds a file, and the next one below it.
+    // Each level has a file and the next level.
     let nested = |root: &str, letters: &str| {
         let mut path = root.to_owned();
         for letter in letters.chars() {
@@ -73,29 +73,33 @@ fn nested_directories_are_alike_from_where_their_names_are() {
     };
     nested("deep", "abcd");
     nested("deep", "efgh");
-    // Above the last ones the names of what is in them differ.
-    assert_eq!(same(dir.path()), [["deep/a/b/c/d", "deep/e/f/g/h"]]);
+    // Above the last level the names of subdirectories differ.
+    assert_eq!(duplicates(dir.path()), [["deep/a/b/c/d", "deep/e/f/g/h"]]);
     nested("deep", "xyzabc");
     nested("deep", "uvwabc");
-    let found = same(dir.path());
+    let found = duplicates(dir.path());
     assert_eq!(found[0], ["deep/u/v/w", "deep/x/y/z"], "{found:?}");
 }
 
 #[test]
-fn of_a_tree_that_is_there_twice_the_whole_is_told_and_not_its_parts() {
+fn duplicate_tree_is_reported_without_its_subdirectories() {
     let dir = disk_dir();
     for tree in ["deep_a", "deep_b"] {
         for name in ["a/b/1", "a/b/c/1", "e/b/1", "e/b/c/1"] {
             write_all(dir.path(), &[(&format!("{tree}/{name}"), b"xxx")]);
         }
     }
-    assert_eq!(same(dir.path()), [["deep_a", "deep_b"]]);
+    assert_eq!(duplicates(dir.path()), [["deep_a", "deep_b"]]);
     fs::remove_dir_all(dir.path().join("deep_b")).unwrap();
-    assert_eq!(same(dir.path()), [["deep_a/a", "deep_a/e"]], "what is alike within it comes then");
+    assert_eq!(
+        duplicates(dir.path()),
+        [["deep_a/a", "deep_a/e"]],
+        "then its subdirectories are reported"
+    );
 }
 
 #[test]
-fn a_layout_that_differs_makes_directories_unlike() {
+fn directories_with_another_layout_differ() {
     let dir = disk_dir();
     let files: [(&str, &[u8]); 4] = [
         ("tree-a/sub2/x", b"xxx"),
@@ -104,28 +108,28 @@ fn a_layout_that_differs_makes_directories_unlike() {
         ("tree-b/y", b"yyy"),
     ];
     write_all(dir.path(), &files);
-    assert_eq!(same(dir.path()), [[""; 0]; 0]);
+    assert_eq!(duplicates(dir.path()), [[""; 0]; 0]);
 }
 
 #[test]
-fn directories_of_empty_files_alone_are_alike_and_those_of_nothing_are_not() {
+fn directories_of_empty_files_are_equal_but_empty_ones_are_not() {
     let dir = disk_dir();
     write_all(dir.path(), &[("a/empty", b""), ("b/empty", b"")]);
     for name in ["c", "d", "e/below", "f/below"] {
         fs::create_dir_all(dir.path().join(name)).unwrap();
     }
-    assert_eq!(same(dir.path()), [["a", "b"]]);
+    assert_eq!(duplicates(dir.path()), [["a", "b"]]);
 }
 
 #[test]
-fn one_file_more_of_a_content_that_is_there_makes_a_directory_unlike() {
+fn additional_copy_of_a_file_makes_directories_differ() {
     let dir = disk_dir();
     write_all(dir.path(), &[("1/a", b"xxx"), ("2/a", b"xxx"), ("2/b", b"xxx"), ("3/a", b"xxx")]);
-    assert_eq!(same(dir.path()), [["1", "3"]]);
+    assert_eq!(duplicates(dir.path()), [["1", "3"]]);
 }
 
 #[test]
-fn hard_links_in_directories_count_as_files_of_their_own() {
+fn hard_links_count_as_separate_files_of_a_directory() {
     let dir = disk_dir();
     for number in ["1", "2"] {
         let path = |name: &str| dir.path().join(number).join(name);
@@ -133,7 +137,7 @@ fn hard_links_in_directories_count_as_files_of_their_own() {
         fs::hard_link(path("a"), path("link1")).unwrap();
         fs::hard_link(path("a"), path("link2")).unwrap();
     }
-    assert_eq!(same(dir.path()), [["1", "2"]]);
+    assert_eq!(duplicates(dir.path()), [["1", "2"]]);
     fs::remove_file(dir.path().join("2/link2")).unwrap();
-    assert_eq!(same(dir.path()), [[""; 0]; 0]);
+    assert_eq!(duplicates(dir.path()), [[""; 0]; 0]);
 }

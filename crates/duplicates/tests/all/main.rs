@@ -1,25 +1,20 @@
-//! The search and the actions against the real kernel.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "helpers of tests, which may fail like them, and tell their seed"
-)]
+//! Tests of searches and actions against the real kernel.
+#![expect(clippy::unwrap_used, reason = "test helpers, which may fail like them")]
 
-mod acting;
-mod adversary;
-mod caching;
-mod differences;
+mod actions;
+mod concurrent_changes;
+mod digest_cache;
 mod directories;
-mod doubles;
-mod finding;
 mod hard_links;
-mod holes;
-mod mistakes;
 mod oracle;
+mod other_tools;
 mod page_cache;
-mod random;
 mod reflinks;
-mod rivals;
+mod regressions;
+mod same_file_paths;
+mod search;
+mod small_differences;
+mod sparse_files;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,17 +24,12 @@ use std::sync::Mutex;
 use haul_bulk_read::WalkOptions;
 use haul_duplicates::report::Group;
 use haul_duplicates::{Error, Events, Options, Phase, find};
-use tempfile::TempDir;
+use haul_testing::disk_dir;
 
-/// Groups of paths, in no order.
+/// Unordered groups of paths.
 type Groups = BTreeSet<BTreeSet<PathBuf>>;
 
-/// A directory on a disk: the usual temporary directory may well be in memory.
-fn disk_dir() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// Writes files with that content, with the directories above them.
+/// Writes files and creates their parent directories.
 fn write_all(dir: &Path, files: &[(&str, &[u8])]) {
     for (name, bytes) in files {
         let path = dir.join(name);
@@ -48,16 +38,16 @@ fn write_all(dir: &Path, files: &[(&str, &[u8])]) {
     }
 }
 
-/// What a search told, and what is to happen when a phase begins.
+/// The recorded events of a search, and a hook for the start of phases.
 #[derive(Default)]
-struct Told<'a> {
+struct RecordedEvents<'a> {
     failed: Mutex<Vec<String>>,
-    /// How many bytes each phase that reads set out to read.
+    /// The bytes to read, per phase.
     read: Mutex<Vec<u64>>,
     at_phase: Option<&'a (dyn Fn(Phase) + Sync)>,
 }
 
-impl Told<'_> {
+impl RecordedEvents<'_> {
     fn failed(&self) -> Vec<String> {
         self.failed.lock().unwrap().clone()
     }
@@ -67,12 +57,12 @@ impl Told<'_> {
     }
 }
 
-impl Events for Told<'_> {
+impl Events for RecordedEvents<'_> {
     fn failed(&self, error: Error) {
         self.failed.lock().unwrap().push(error.to_string());
     }
 
-    fn phase(&self, phase: Phase, _things: u64, bytes: u64) {
+    fn phase(&self, phase: Phase, _items: u64, bytes: u64) {
         self.read.lock().unwrap().push(bytes);
         if let Some(at_phase) = self.at_phase {
             at_phase(phase);
@@ -80,14 +70,14 @@ impl Events for Told<'_> {
     }
 }
 
-/// Everything there is, hidden or not.
+/// Includes hidden files.
 fn everything() -> WalkOptions<'static> {
     WalkOptions { hidden: true, bytes_min: 1, ..WalkOptions::default() }
 }
 
-fn search(roots: &[&Path], options: &Options<'_>, told: &Told<'_>) -> Vec<Group> {
+fn run_search(roots: &[&Path], options: &Options<'_>, events: &RecordedEvents<'_>) -> Vec<Group> {
     let roots: Vec<_> = roots.iter().map(PathBuf::from).collect();
-    find(&roots, &everything(), options, told).groups().collect()
+    find(&roots, &everything(), options, events).groups().collect()
 }
 
 fn paths(groups: &[Group]) -> Groups {
@@ -95,10 +85,10 @@ fn paths(groups: &[Group]) -> Groups {
     groups.iter().map(paths).collect()
 }
 
-/// The groups below a directory, found without a single complaint.
+/// Searches a directory, asserts that nothing failed, and returns the groups.
 fn found(dir: &Path, options: &Options<'_>) -> Vec<Group> {
-    let told = Told::default();
-    let groups = search(&[dir], options, &told);
-    assert_eq!(told.failed(), [""; 0]);
+    let events = RecordedEvents::default();
+    let groups = run_search(&[dir], options, &events);
+    assert_eq!(events.failed(), [""; 0]);
     groups
 }

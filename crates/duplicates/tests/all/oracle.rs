@@ -1,4 +1,4 @@
-//! Random trees, and what is equal in them: by SHA-256 of every file and its inode.
+//! Random trees, and the expected groups by SHA-256 and inode of every file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use haul_bulk_read::digest::{Digest, HashKind};
 use haul_duplicates::Replication;
+use haul_testing::Random;
 
 use crate::Groups;
-use crate::random::Random;
 
-/// Lengths around which plans change what they do.
+/// Lengths at the boundaries of read plans.
 const LENGTHS: [usize; 12] = [
     1,
     2,
@@ -29,26 +29,26 @@ const LENGTHS: [usize; 12] = [
     9 << 20,
 ];
 
-/// Names nobody expects. They are short: a number comes behind each.
+/// Unusual name prefixes; a number is appended.
 const NAMES: [&[u8]; 8] =
     [b"plain", b"new\nline", b"\xff\xfe", b" ", b"-rf", b"q'uo\"te", b".hidden", "ä漢".as_bytes()];
 
-/// Writes a tree of some files of few contents, in all the ways files can be alike.
+/// Writes a random tree with copies, hard links, almost equal and sparse files.
 pub(crate) fn plant(dir: &Path, random: &mut Random, files: usize) {
     let mut planted: Vec<PathBuf> = Vec::new();
     for number in 0..files {
         let mut name = random.pick(&NAMES).to_vec();
         name.extend_from_slice(number.to_string().as_bytes());
-        let parent = dir.join(["", "a", "a/b", "c"][random.below(4)]);
+        let parent = dir.join(["", "a", "a/b", "c"][random.index(4)]);
         fs::create_dir_all(&parent).unwrap();
         let path = parent.join(OsString::from_vec(name));
-        match (planted.is_empty(), random.below(8)) {
+        match (planted.is_empty(), random.index(8)) {
             (false, 0..3) => drop(fs::copy(random.pick(&planted), &path).unwrap()),
             (false, 3) => fs::hard_link(random.pick(&planted), &path).unwrap(),
             (false, 4..6) => {
-                // A copy but for one byte.
+                // A copy with one changed bit.
                 let bytes = fs::copy(random.pick(&planted), &path).unwrap();
-                let at = random.next() % bytes.max(1);
+                let at = random.number() % bytes.max(1);
                 let file = File::options().read(true).write(true).open(&path).unwrap();
                 let mut byte = [0];
                 file.read_exact_at(&mut byte, at).unwrap();
@@ -67,7 +67,7 @@ pub(crate) fn plant(dir: &Path, random: &mut Random, files: usize) {
     }
 }
 
-/// What counts as a replica.
+/// The definition of a replica.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Count {
     Files,
@@ -75,7 +75,7 @@ pub(crate) enum Count {
     Roots,
 }
 
-/// The groups a search should find below these roots, none of which is in another.
+/// Returns the expected groups below disjoint roots.
 pub(crate) fn groups(roots: &[&Path], replication: Replication, count: Count) -> Groups {
     let mut contents: BTreeMap<(u64, Digest), Vec<(PathBuf, usize)>> = BTreeMap::new();
     for (root, dir) in roots.iter().enumerate() {
@@ -106,7 +106,7 @@ pub(crate) fn groups(roots: &[&Path], replication: Replication, count: Count) ->
     contents.values().filter(is_reported).map(paths).collect()
 }
 
-/// All files below a directory that are not empty.
+/// Returns all non-empty files below a directory.
 pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {

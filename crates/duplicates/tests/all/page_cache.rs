@@ -1,4 +1,4 @@
-//! What a search leaves in the page cache.
+//! The page cache after a search.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use haul_disk::{evict, resident};
 use haul_duplicates::Options;
+use haul_testing::Random;
 
-use crate::random::Random;
 use crate::{disk_dir, found};
 
 const BYTES: usize = 16 << 20;
@@ -17,7 +17,7 @@ fn cached_bytes(path: &Path) -> u64 {
 }
 
 #[test]
-fn of_big_files_that_were_not_in_memory_only_samples_stay_there() {
+fn uncached_large_files_leave_only_samples_in_the_page_cache() {
     let dir = disk_dir();
     let content = Random::from_environment().bytes(BYTES);
     let paths = ["a", "b"].map(|name| dir.path().join(name));
@@ -35,14 +35,15 @@ fn of_big_files_that_were_not_in_memory_only_samples_stay_there() {
         paths.iter().map(|path| cached_bytes(path)).sum::<u64>()
     };
     let all = 2 * BYTES as u64;
-    let left = cached_after(&Options::default());
-    assert!(left <= all / 10, "{left} of {all}");
-    let left = cached_after(&Options { spare_big: false, ..Options::default() });
-    assert!(left >= all / 2, "{left} of {all}");
+    let cached = cached_after(&Options::default());
+    assert!(cached <= all / 10, "{cached} of {all}");
+    let options = Options { preserve_cache_for_large: false, ..Options::default() };
+    let cached = cached_after(&options);
+    assert!(cached >= all / 2, "{cached} of {all}");
 }
 
 #[test]
-fn what_was_in_memory_stays_there() {
+fn cached_files_stay_cached() {
     let dir = disk_dir();
     let content = Random::from_environment().bytes(BYTES);
     for name in ["a", "b"] {

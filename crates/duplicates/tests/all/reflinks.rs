@@ -3,11 +3,10 @@
 use std::fs::{self, File};
 
 use haul_duplicates::Options;
-use haul_test_image::LoopImage;
+use haul_testing::{LoopImage, Random};
 use rustix::fs::ioctl_ficlone;
 
-use crate::random::Random;
-use crate::{Told, paths, search};
+use crate::{RecordedEvents, paths, run_search};
 
 #[test]
 fn reflinked_copies_are_read_once() {
@@ -23,16 +22,16 @@ fn reflinked_copies_are_read_once() {
             let copy = File::create(dir.join(format!("copy {number}"))).unwrap();
             ioctl_ficlone(&copy, &original).unwrap();
         }
-        let told = Told::default();
-        let groups = search(&[&dir], &Options::default(), &told);
+        let events = RecordedEvents::default();
+        let groups = run_search(&[&dir], &Options::default(), &events);
         assert_eq!((groups.len(), groups[0].members.len()), (1, 9), "{kind}");
         let samples = 9 * 17 * 4096;
-        assert!(told.bytes() <= bytes.len() as u64 + samples, "{kind}: {} bytes", told.bytes());
+        assert!(events.bytes() <= bytes.len() as u64 + samples, "{kind}: {} bytes", events.bytes());
     }
 }
 
 #[test]
-fn a_reflinked_copy_changed_in_memory_alone_is_no_duplicate() {
+fn reflinked_copy_with_dirty_pages_is_not_a_duplicate() {
     for kind in ["xfs", "btrfs"] {
         let Some(image) = LoopImage::new(kind, 512 << 20) else { continue };
         let dir = image.mount().join("files");
@@ -49,7 +48,7 @@ fn a_reflinked_copy_changed_in_memory_alone_is_no_duplicate() {
         // Between the samples, and not synced.
         let file = File::options().write(true).open(dir.join("b")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &[bytes[300_000] ^ 1], 300_000).unwrap();
-        let groups = search(&[&dir], &Options::default(), &Told::default());
+        let groups = run_search(&[&dir], &Options::default(), &RecordedEvents::default());
         assert_eq!(paths(&groups), [["a", "c"].map(|name| dir.join(name)).into()].into(), "{kind}");
     }
 }

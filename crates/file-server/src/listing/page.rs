@@ -33,10 +33,13 @@ pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
     page += "</tbody>\n</table>\n";
     if listing.is_cut {
         let shown = listing.entries.len();
-        writeln!(page, "<p><strong>There is more: only {shown} names are shown.</strong></p>")
-            .unwrap_or_default();
+        writeln!(
+            page,
+            "<p><strong>The list is truncated: only {shown} names are shown.</strong></p>"
+        )
+        .unwrap_or_default();
     } else if listing.entries.is_empty() {
-        page += "<p>There is nothing here.</p>\n";
+        page += "<p>This directory is empty.</p>\n";
     }
     page
 }
@@ -127,7 +130,7 @@ mod tests {
         let empty = Listing { entries: Vec::new(), is_cut: true };
         assert!(!page(b"/", &empty).contains("../"));
         assert!(page(b"/a/", &empty).contains("href=\"../\""));
-        assert!(page(b"/a/", &empty).contains("There is more"));
+        assert!(page(b"/a/", &empty).contains("is truncated"));
     }
 
     #[test]

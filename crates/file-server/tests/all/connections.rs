@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::time::Duration;
 
+use haul_testing::Random;
+
 use crate::client::{Client, get};
-use crate::helper::{Place, Random, noise, seed};
+use crate::helper::{Place, noise};
 
 #[test]
 fn requests_that_come_together_are_answered_in_their_order() {
@@ -50,7 +52,7 @@ fn however_a_request_is_cut_it_is_answered_the_same() {
     let place = Place::new();
     place.write("a", "0123456789");
     let running = place.serve(|_| {});
-    let mut random = Random::new(seed());
+    let mut random = Random::from_environment();
     let request = "GET /a HTTP/1.1\r\nHost: localhost\r\nRange: bytes=2-5\r\n\r\n".repeat(3);
     let mut client = Client::new(running.address);
     for _ in 0..50 {
@@ -74,7 +76,7 @@ fn a_reset_at_any_point_harms_nobody_else() {
     place.write_cold("cold", &bytes);
     place.write("small", &bytes[..20_000]);
     let running = place.serve(|config| config.tiers.promote_asked = u32::MAX);
-    let mut random = Random::new(seed());
+    let mut random = Random::from_environment();
     let request = "GET /small HTTP/1.1\r\nHost: localhost\r\n\r\n\
                    GET /cold HTTP/1.1\r\nHost: localhost\r\nRange: bytes=5-\r\n\r\n";
     let mut other = Client::new(running.address);

@@ -38,7 +38,7 @@ impl Counting {
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut child) = child else {
-            haul_test_image::skip("there is no strace");
+            haul_testing::skip("there is no strace");
             return None;
         };
         let mut line = String::new();
@@ -46,7 +46,7 @@ impl Counting {
         said.read_line(&mut line).unwrap();
         if !line.contains("attached") {
             child.wait().unwrap();
-            haul_test_image::skip(&format!("strace may not look: {}", line.trim()));
+            haul_testing::skip(&format!("strace may not look: {}", line.trim()));
             return None;
         }
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));

@@ -1,4 +1,4 @@
-//! A directory, a server of it on a thread, and the seed of what is random.
+//! A directory, and a server of it on a thread.
 
 use std::fs::Permissions;
 use std::net::SocketAddr;
@@ -6,9 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haul_file_server::{Address, Config, Handle, Server, Stats};
+use haul_testing::eventually;
+pub(crate) use haul_testing::noise;
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_uid;
 use tempfile::TempDir;
@@ -47,7 +49,7 @@ impl Place {
     /// The same, as a user to whom nothing belongs. Only root can have that.
     pub(crate) fn serve_as_nobody(&self) -> Option<Running> {
         if !geteuid().is_root() {
-            haul_test_image::skip("only root can be somebody else");
+            haul_testing::skip("only root can be somebody else");
             return None;
         }
         let config = self.config(|_| {});
@@ -76,16 +78,11 @@ pub(crate) fn evict(path: &Path) {
     let file = std::fs::File::open(path).unwrap();
     file.sync_all().unwrap();
     let file = std::os::fd::OwnedFd::from(file);
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
+    // A page that was just sent may still belong to a packet.
+    eventually("no page is in use", || {
         haul_disk::evict(&file, 0, u64::MAX).unwrap();
-        // A page that was just sent may still belong to a packet.
-        if resident(path) == 0 {
-            return;
-        }
-        assert!(Instant::now() < until, "somebody else keeps it in memory");
-        std::thread::yield_now();
-    }
+        resident(path) == 0
+    });
 }
 
 /// How many bytes of a file are in the page cache.
@@ -137,11 +134,7 @@ impl Running {
 
     /// Waits until `is_so` of the counts.
     pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Stats) -> bool) {
-        let until = Instant::now() + Duration::from_secs(20);
-        while !is_so(&self.stats()) {
-            assert!(Instant::now() < until, "never: {what}: {:?}", self.stats());
-            std::thread::yield_now();
-        }
+        eventually(what, || is_so(&self.stats()));
     }
 
     /// Waits for its end.
@@ -160,47 +153,4 @@ impl Drop for Running {
             }
         }
     }
-}
-
-/// The seed of this run: `SEED`, or drawn; printed, so that a failed test can be done again.
-pub(crate) fn seed() -> u64 {
-    let drawn = || {
-        let mut bytes = [0; 8];
-        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).unwrap();
-        u64::from_le_bytes(bytes)
-    };
-    let seed = std::env::var("SEED").map_or_else(|_| drawn(), |seed| seed.parse().unwrap());
-    println!("SEED={seed}");
-    seed
-}
-
-/// Numbers that look like nothing, the same for the same seed.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
-    }
-}
-
-/// Bytes that look like nothing else.
-pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut random = Random::new(seed);
-    let mut noise = Vec::with_capacity(bytes + 8);
-    while noise.len() < bytes {
-        noise.extend_from_slice(&random.next().to_le_bytes());
-    }
-    noise.truncate(bytes);
-    noise
 }

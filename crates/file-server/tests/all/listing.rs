@@ -164,7 +164,7 @@ fn a_long_directory_is_cut_and_says_so() {
         assert!(page.body.len() < 1 << 22, "{}", page.body.len());
         let rows = page.text().matches("<tr><td>").count();
         assert_eq!((rows, json["entries"].as_array().unwrap().len()), (10_000, 10_000));
-        let says = page.text().contains("There is more: only 10000 names are shown.");
+        let says = page.text().contains("The list is truncated: only 10000 names are shown.");
         (says, json["is_cut"].as_bool().unwrap())
     };
     assert_eq!(told(), (false, false));

@@ -1,10 +1,5 @@
 //! The server over real sockets, on real files.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "helpers of tests, which may fail like them"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod answers;
 mod changes;

@@ -1,9 +1,10 @@
 //! Parts of files, from every tier.
 
 use haul_file_server::{Cold, Config, Tier};
+use haul_testing::Random;
 
 use crate::client::{Answer, Client, get};
-use crate::helper::{Place, Random, evict, noise, seed};
+use crate::helper::{Place, evict, noise};
 
 /// The parts of a `multipart/byteranges`, as a client takes them apart: ranges and bytes.
 fn parts(answer: &Answer) -> Vec<(String, Vec<u8>)> {
@@ -112,9 +113,8 @@ fn several_ranges_are_parts_in_the_order_asked_for() {
 /// Has a server of this kind send random parts of a file, which must be those of the file.
 fn random_parts(change: impl FnOnce(&mut Config), tier: Tier, is_cold: bool) {
     let place = Place::new();
-    let seed = seed();
-    let mut random = Random::new(seed);
-    let bytes = noise(seed, (4 << 20) + 12_345);
+    let mut random = Random::from_environment();
+    let bytes = noise(random.0, (4 << 20) + 12_345);
     let path = place.write("file", &bytes);
     let running = place.serve(change);
     let mut client = Client::new(running.address);

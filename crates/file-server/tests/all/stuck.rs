@@ -40,7 +40,7 @@ impl Stuck {
             .stdout(Stdio::piped())
             .spawn();
         let Ok(mut child) = child else {
-            haul_test_image::skip("there is no python3");
+            haul_testing::skip("there is no python3");
             return None;
         };
         let mut said = String::new();
@@ -49,7 +49,7 @@ impl Stuck {
             return Some(Self(child));
         }
         child.wait().unwrap();
-        haul_test_image::skip(&format!("reads cannot be held up: {}", said.trim()));
+        haul_testing::skip(&format!("reads cannot be held up: {}", said.trim()));
         None
     }
 }

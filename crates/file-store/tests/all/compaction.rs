@@ -81,12 +81,13 @@ fn what_was_deleted_stays_so_when_the_volume_it_was_in_is_repaired() {
     two_volumes(&store, work, || assert!(store.delete(BUCKET, "key").unwrap()));
     let before = dump(&store);
     store.close().unwrap();
-    // Both copies of the header are gone: the volume cannot be opened.
+    // Both pages with the header are gone: the volume cannot be opened.
     let path = dir.path().join("volumes/0000000001.segment");
     let whole = fs::read(&path).unwrap();
-    fs::write(&path, [&[0; 4096], &whole[4096..]].concat()).unwrap();
+    let records = &whole[4096..whole.len() - 4096];
+    fs::write(&path, [&[0; 4096], records, &[0; 4096]].concat()).unwrap();
     let (store, recovered) = reopen(dir.path());
-    assert_eq!(recovered.damage.len(), 1);
+    assert!(!recovered.damage.is_empty() && recovered.hidden.is_empty());
     compact_second(&store, dir.path());
     store.close().unwrap();
     fs::write(&path, whole).unwrap();

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use haul_disk::{Device, DeviceCounters, Disk, Open, OsDisk, PAGE_BYTES, evict, probe};
 use haul_file_store::{Error, ListRequest, Options, Store};
-use haul_test_image::LoopImage;
+use haul_testing::LoopImage;
 
 use crate::{BUCKET, content, put, random_bytes};
 
@@ -26,11 +27,17 @@ impl Bench {
         let device = probe(image.mount()).unwrap().device.unwrap();
         let store = Self::open(&image);
         store.create_bucket(BUCKET).unwrap();
+        // Opened again, its volume is in the manifest.
+        store.close().unwrap();
+        let store = Self::open(&image);
         Some(Self { store, device, image })
     }
 
     fn open(image: &LoopImage) -> Store {
-        Store::open(&image.mount().join("store"), Options::default()).unwrap().0
+        // What is written beside the requests is not what is counted.
+        let index_write_every = Duration::from_hours(1);
+        let options = Options { index_write_every, idle_watermark_ms: 0, ..Options::default() };
+        Store::open(&image.mount().join("store"), options).unwrap().0
     }
 
     /// Puts the volumes out of the page cache.

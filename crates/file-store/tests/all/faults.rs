@@ -1,17 +1,18 @@
 //! A medium that fails, at any call.
 
 use haul_disk::{Disk, Op};
-use haul_disk_sim::{MemoryDisk, Random, seed};
+use haul_disk_sim::MemoryDisk;
 use haul_file_store::Error;
+use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 use rustix::io::Errno;
 
 use crate::crash::open_on;
-use crate::script::{Act, Lengths, Model, Seeded, Seen};
+use crate::script::{Act, Lengths, Model, Seen};
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
 /// Runs a workload in which the `n`-th call of a kind fails; whether it came so far.
 fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
-    let _seeded = Seeded(seed, format!("{op:?} number {n} fails"));
+    let _context = PrintOnPanic(format!("{op:?} number {n} fails\n{}", replay_command(seed)));
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     let before = disk.calls(op);
@@ -163,7 +164,7 @@ fn short_transfers_and_interruptions_are_gone_on_with() {
         let started = model.carry_out(&act, &store).unwrap();
         model.apply(&act, started);
     }
-    assert!(disk.met().is_some());
+    assert!(disk.faulted_thread().is_some());
     assert!(Seen::of(&store) == model.seen());
     store.close().unwrap();
     assert!(Seen::of(&open_on(&disk).0) == model.seen());
@@ -184,9 +185,15 @@ fn a_rotten_bit_anywhere_in_an_object_is_found_when_it_is_read() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
-    let begins = disk.medium().file(VOLUME_1).iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let written_end = || {
+        let mut medium = disk.medium();
+        let file = medium.file(VOLUME_1);
+        // The page at the end holds the header once more.
+        file[..file.len() - 4096].iter().rposition(|byte| *byte != 0).unwrap() + 1
+    };
+    let begins = written_end();
     put(&store, "key", &random_bytes(1, 500));
-    let ends = disk.medium().file(VOLUME_1).iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let ends = written_end();
     let mut found = 0;
     for at in begins as u64..ends as u64 {
         let bit = (at % 8) as u8;

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread;
 
-use haul_disk_sim::{Random, seed};
 use haul_file_store::Store;
+use haul_testing::{PrintOnPanic, Random, child_test, replay_command, seed};
 
-use crate::script::Seeded;
 use crate::{BIG, BUCKET, big_files, dump, new_store, put, reopen};
 
 pub(crate) const THREADS: u64 = 8;
@@ -66,11 +64,9 @@ fn the_process_that_is_killed() {
 
 /// Runs the process until it has acknowledged so many acts; returns how many of each thread.
 fn run_and_kill(dir: &Path, seed: u64, acts: u64) -> BTreeMap<u64, usize> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::the_process_that_is_killed", "--nocapture"])
+    let mut child = child_test("kill::the_process_that_is_killed")
         .env(DIR, dir)
         .env(SEED, seed.to_string())
-        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut acknowledged = BTreeMap::new();
@@ -122,7 +118,7 @@ pub(crate) fn objects(store: &Store) -> Objects {
 #[test]
 fn a_killed_process_loses_nothing_it_acknowledged() {
     let first = seed();
-    let _seeded = Seeded(first, "killed".to_owned());
+    let _context = PrintOnPanic(format!("killed\n{}", replay_command(first)));
     let (dir, store) = new_store();
     store.close().unwrap();
     let (mut before, mut random, mut compacted) = (Objects::new(), Random(first), 0);

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use haul_disk_sim::{Random, seed};
 use haul_file_store::Store;
+use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 
-use crate::script::{Lengths, Model, Seeded, Seen};
+use crate::script::{Lengths, Model, Seen};
 use crate::{big_files, disk_dir, reopen};
 
 /// What the store holds is what the model does, and no file too many or too few is there.
@@ -17,7 +17,7 @@ fn check(model: &Model, store: &Store, dir: &Path) {
 }
 
 fn run(seed: u64, acts: u32, lengths: Lengths) {
-    let _seeded = Seeded(seed, format!("{lengths:?}"));
+    let _context = PrintOnPanic(format!("{lengths:?}\n{}", replay_command(seed)));
     let mut random = Random(seed);
     let dir = disk_dir();
     let (mut store, mut model) = (reopen(dir.path()).0, Model::default());

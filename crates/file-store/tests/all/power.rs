@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread::{self, ScopedJoinHandle};
 
-use haul_disk_sim::{Options, Parameters, Random, SpinningDisk, seed, tell_count};
+use haul_disk_sim::{Options, Parameters, SpinningDisk, print_count};
 use haul_file_store::{Result, Store};
-use haul_test_image::skip;
+use haul_testing::{PrintOnPanic, Random, child_test, replay_command, seed, skip};
 
 use crate::kill::{Objects, THREADS, acts, check, objects};
-use crate::script::Seeded;
 use crate::{BUCKET, big_files, reopen, small, try_put};
 
 const DIR: &str = "FILE_STORE_POWER_DIR";
@@ -65,11 +63,9 @@ fn cut_under_it(
         _ => (Some(1 + random.below(300)), u64::MAX),
     };
     disk.power_cut_after(requests, seed);
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "power::the_process_without_power", "--nocapture"])
+    let mut child = child_test("power::the_process_without_power")
         .env(DIR, dir)
         .env(SEED, seed.to_string())
-        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let (mut acknowledged, mut lines) = (BTreeMap::new(), 0);
@@ -102,7 +98,7 @@ fn cut_again_and_again(fs: &str, bytes: u64, first: u64) -> Option<u64> {
     let mut options = Options::new(Parameters::travelstar_7k320(), bytes);
     options.time_scale = 0.0;
     let disk = SpinningDisk::start(&options).map_err(|why| skip(&why)).ok()?;
-    disk.make(fs, if fs == "ext4" { &["-q", "-F"] } else { &["-q", "-f"] }).unwrap();
+    disk.mkfs(fs, if fs == "ext4" { &["-q", "-F"] } else { &["-q", "-f"] }).unwrap();
     let (mut before, mut random, mut acts) = (Objects::new(), Random(first), 0);
     let mut mounted = disk.mount(fs, "").unwrap();
     let store = reopen(&mounted.path().join("store")).0;
@@ -110,7 +106,7 @@ fn cut_again_and_again(fs: &str, bytes: u64, first: u64) -> Option<u64> {
     store.close().unwrap();
     for round in 0..CUTS {
         let seed = first.wrapping_add(round);
-        let _seeded = Seeded(first, format!("cut {round} on {fs}"));
+        let _context = PrintOnPanic(format!("cut {round} on {fs}\n{}", replay_command(first)));
         let acknowledged = cut_under_it(&disk, &mounted.path().join("store"), seed, &mut random);
         drop(mounted);
         disk.power_on().unwrap();
@@ -140,6 +136,6 @@ fn what_was_stored_or_deleted_before_the_power_went_is_so_on_a_real_file_system(
     println!("SEED={seed}");
     let Some(on_ext4) = cut_again_and_again("ext4", 128 << 20, seed) else { return };
     let Some(on_xfs) = cut_again_and_again("xfs", 320 << 20, seed) else { return };
-    tell_count(&format!("{on_ext4} power cuts on ext4, {on_xfs} on xfs"), seed);
+    print_count(&format!("{on_ext4} power cuts on ext4, {on_xfs} on xfs"), seed);
     assert_eq!(on_ext4 + on_xfs, 2 * CUTS);
 }

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use haul_disk_sim::Random;
 use haul_file_store::{Error, Options, Store};
+use haul_testing::{Random, eventually};
 
-use crate::sample::{Sample, wait_for};
+use crate::sample::Sample;
 use crate::{
     BUCKET, big_files, disk_dir, dump, file_names, flip, new_store, put, random_bytes, reopen,
     small, try_get,
@@ -31,7 +31,7 @@ fn indexes_say_what_the_volumes_say() {
         assert!(recovered.damage.is_empty() && !recovered.after_crash);
         assert!(dump(&store) == sample.all);
         if round == 1 {
-            wait_for(|| path.exists());
+            eventually("the index is written", || path.exists());
         }
     }
 }
@@ -74,12 +74,12 @@ fn a_directory_of_somebody_else_is_refused_and_untouched() {
         let dir = disk_dir();
         let path = dir.path().join(&foreign);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, b"haul file store, version 2\n").unwrap();
+        fs::write(&path, b"haul file store, version 3\n").unwrap();
         let before = file_names(dir.path());
         let refused = Store::open(dir.path(), small()).unwrap_err();
         assert!(matches!(refused, Error::NotAStore { .. }), "{foreign}: {refused:?}");
         assert_eq!(file_names(dir.path()), before);
-        assert_eq!(fs::read(&path).unwrap(), b"haul file store, version 2\n");
+        assert_eq!(fs::read(&path).unwrap(), b"haul file store, version 3\n");
     }
     let file = disk_dir();
     fs::write(file.path().join("file"), b"").unwrap();
@@ -119,7 +119,7 @@ fn a_store_is_open_once() {
     let (dir, store) = new_store();
     let options = Options { holder: "somebody else".to_owned(), ..small() };
     let refused = Store::open(dir.path(), options).unwrap_err();
-    let Error::Locked { dir: named, holder } = refused else { panic!("{refused:?}") };
+    let Error::InUse { dir: named, holder } = refused else { panic!("{refused:?}") };
     assert_eq!((named.as_path(), holder), (dir.path(), small().holder));
     put(&store, "key", b"it harms nobody");
     drop(store);
@@ -141,7 +141,7 @@ fn a_hundred_thousand_objects_open_in_a_moment() {
             });
         }
     });
-    wait_for(|| {
+    eventually("the index is written", || {
         let names = file_names(&dir.path().join("volumes"));
         let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count();
         count(".index") as u64 + 1 >= store.stats().volumes
@@ -189,7 +189,7 @@ fn what_was_deleted_stays_so_when_an_older_volume_has_lost_its_index() {
     store.close().unwrap();
     // Opening looks after the indexes that are missing.
     let (store, _) = reopen(dir.path());
-    wait_for(|| index(1).exists() && index(2).exists());
+    eventually("the index is written", || index(1).exists() && index(2).exists());
     store.close().unwrap();
     fs::remove_file(index(1)).unwrap();
     let (store, _) = reopen(dir.path());

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use haul_file_store::{Damage, Error, Recovered, Store};
+use haul_testing::eventually;
 use tempfile::TempDir;
 
 use crate::{
@@ -69,7 +70,7 @@ impl Sample {
         for n in 0..3 {
             put(&store, &format!("big {n}"), &random_bytes(1000 + n, 300_000));
         }
-        wait_for(|| dir.path().join("volumes/0000000001.index").exists());
+        eventually("the index is written", || dir.path().join("volumes/0000000001.index").exists());
         let all = dump(&store);
         store.close().unwrap();
         let places = places(dir.path(), &all);
@@ -86,7 +87,7 @@ impl Sample {
 
     /// Checks that of all objects only those in `lost` are not what they were, and how the store
     /// tells so. Returns the damage that verifying found.
-    pub(crate) fn check(&self, store: &Store, recovered: &Recovered, lost: &[&str]) -> Vec<Damage> {
+    pub(crate) fn check(&self, store: &Store, lost: &[&str]) -> Vec<Damage> {
         let mut told = BTreeSet::new();
         for (key, (bytes, _)) in &self.all[BUCKET] {
             match try_get(store, key) {
@@ -99,10 +100,6 @@ impl Sample {
                     assert!(file.starts_with(store.dir()));
                     told.insert(key.clone());
                 }
-                Err(Error::NoSuchKey { .. }) => {
-                    assert!(lost.contains(&key.as_str()), "{key} is gone");
-                    assert!(!recovered.damage.is_empty(), "{key} is gone, and nobody said why");
-                }
                 Err(other) => panic!("{key}: {other:?}"),
             }
         }
@@ -114,7 +111,7 @@ impl Sample {
         let (found, nobodys): (Vec<_>, Vec<_>) =
             verified.damage.into_iter().partition(|damage| damage.key.is_some());
         let keys: BTreeSet<String> = found.iter().filter_map(|damage| damage.key.clone()).collect();
-        assert_eq!(keys, told, "verifying finds what reading does");
+        assert!(keys.is_superset(&told), "verifying finds what reading does: {keys:?} {told:?}");
         assert!(nobodys.is_empty() || !lost.is_empty(), "{nobodys:?}");
         found
     }
@@ -141,14 +138,6 @@ pub(crate) fn places(dir: &Path, all: &Dump) -> BTreeMap<String, (String, u64)> 
     }
     assert_eq!(places.len(), 100);
     places
-}
-
-pub(crate) fn wait_for(mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it never comes");
-        std::thread::yield_now();
-    }
 }
 
 pub(crate) fn damages(recovered: &Recovered) -> Vec<(PathBuf, u64)> {

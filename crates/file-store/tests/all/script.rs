@@ -3,22 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haul_disk_sim::Random;
 use haul_file_store::{Attributes, Etag, Precondition, Result, Store};
+use haul_testing::Random;
 use md5::{Digest, Md5};
 
 use crate::{BIG, Dump, dump};
-
-/// Says the seed when a test fails.
-pub(crate) struct Seeded(pub(crate) u64, pub(crate) String);
-
-impl Drop for Seeded {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            println!("SEED={} {}", self.0, self.1);
-        }
-    }
-}
 
 type Content = Arc<[u8]>;
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use haul_disk_sim::{Random, seed};
 use haul_file_store::{Attributes, Error, Precondition, Store};
+use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 
-use crate::script::Seeded;
 use crate::{BIG, BUCKET, big_files, dump, get, new_store, put, put_part, reopen, try_get};
 
 type Owned = BTreeMap<String, Vec<u8>>;
@@ -78,7 +77,7 @@ fn work(store: &Store, thread: u64, seed: u64, acts: u32) -> Owned {
 #[test]
 fn threads_with_keys_of_their_own_do_not_disturb_each_other_nor_compaction_them() {
     let seed = seed();
-    let _seeded = Seeded(seed, "threads".to_owned());
+    let _context = PrintOnPanic(format!("threads\n{}", replay_command(seed)));
     let (dir, mut store) = new_store();
     for round in 0..3 {
         let done = AtomicBool::new(false);

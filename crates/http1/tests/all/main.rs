@@ -1,23 +1,23 @@
-//! Messages of HTTP/1.1, as real ones and hostile ones are.
+//! Valid and hostile HTTP/1.1 messages.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
-mod bodies;
+mod chunked;
 mod corpus;
+mod head_writer;
 mod requests;
 mod responses;
-mod written;
 
-use haul_http1::{HeadLimits, Refused, Request, parse_request};
+use haul_http1::{HeadLimits, HttpError, Request, parse_request};
 
-fn parsed(head: &[u8]) -> Result<Option<Request<'_>>, Refused> {
+fn parse(head: &[u8]) -> Result<Option<Request<'_>>, HttpError> {
     parse_request(head, &HeadLimits::default())
 }
 
-fn right(head: &str) -> Request<'_> {
-    parsed(head.as_bytes()).unwrap().unwrap()
+fn parse_valid(head: &str) -> Request<'_> {
+    parse(head.as_bytes()).unwrap().unwrap()
 }
 
-/// The status a head is refused with.
-fn refused(head: &[u8]) -> Option<u16> {
-    parsed(head).err().map(|refused| refused.status)
+/// Returns the status of the error, if the head is rejected.
+fn error_status(head: &[u8]) -> Option<u16> {
+    parse(head).err().map(|error| error.status)
 }

@@ -1,14 +1,14 @@
-//! Heads of requests: right ones, hostile ones, too large ones, and ones in pieces.
+//! Heads of requests: valid, hostile, too large and split.
 
-use haul_http1::{Asked, FIELDS_MAX, Framing, HeadLimits, Target, Version, parse_request};
+use haul_http1::{FIELDS_MAX, Framing, HeadLimits, MethodKind, Target, Version, parse_request};
 
 use crate::corpus::{HOSTILE_FIELDS, HOSTILE_HOSTS, HOSTILE_LINES, post, with_line};
-use crate::{parsed, refused, right};
+use crate::{error_status, parse, parse_valid};
 
 #[test]
-fn a_usual_request_is_read() {
+fn typical_request_is_parsed() {
     let head = "GET /a/b?c=%20d HTTP/1.1\r\nhOST:\texample.org:8080 \r\nEmpty:\r\n\r\nrest";
-    let request = right(head);
+    let request = parse_valid(head);
     assert_eq!(request.method, "GET");
     assert_eq!(request.target, Target::Origin("/a/b?c=%20d"));
     assert_eq!(request.version, Version::Http11);
@@ -18,20 +18,20 @@ fn a_usual_request_is_read() {
     assert_eq!(request.fields.count(), 2);
     assert_eq!(request.fields.first("empty"), Some(&b""[..]));
     assert_eq!(&head[request.head_bytes..], "rest");
-    assert_eq!(request.asked(), Asked::Other);
+    assert_eq!(request.method_kind(), MethodKind::Other);
 }
 
 #[test]
-fn one_empty_line_may_stand_before_a_request() {
+fn one_empty_line_before_a_request_is_skipped() {
     let head = "\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\nrest";
-    let request = right(head);
-    assert_eq!((request.method, request.asked()), ("HEAD", Asked::Head));
+    let request = parse_valid(head);
+    assert_eq!((request.method, request.method_kind()), ("HEAD", MethodKind::Head));
     assert_eq!(&head[request.head_bytes..], "rest");
     assert_eq!(request.fields.first("Host"), Some(&b"a"[..]));
 }
 
 #[test]
-fn each_form_of_a_target_is_told_apart() {
+fn each_target_form_is_parsed() {
     let absolute = |is_https, authority, path| Target::Absolute { is_https, authority, path };
     for (line, target, host) in [
         ("GET / HTTP/1.1", Target::Origin("/"), "a"),
@@ -47,32 +47,32 @@ fn each_form_of_a_target_is_told_apart() {
         ("GET http://[2001:db8::1]:80/ HTTP/1.1", absolute(false, "[2001:db8::1]:80", "/"), ""),
     ] {
         let head = format!("{line}\r\nHost: a\r\n\r\n");
-        let request = right(&head);
+        let request = parse_valid(&head);
         assert_eq!(request.target, target, "{line}");
         assert!(host.is_empty() || request.host == Some(host), "{line}: {:?}", request.host);
     }
 }
 
 #[test]
-fn a_host_is_one_name_or_address_with_or_without_a_port() {
+fn host_is_one_name_or_address_with_optional_port() {
     for host in ["a", "a.b:80", "127.0.0.1", "[::1]", "[::1]:0", "xn--bcher-kva.example", "a_b"] {
         let head = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        assert_eq!(right(&head).host, Some(host));
+        assert_eq!(parse_valid(&head).host, Some(host));
     }
     for (why, host) in HOSTILE_HOSTS {
         let head = [b"GET / HTTP/1.1\r\nHost: ", *host, b"\r\n\r\n"].concat();
-        assert_eq!(refused(&head), Some(400), "{why}");
+        assert_eq!(error_status(&head), Some(400), "{why}");
         let head = [b"GET http://b/ HTTP/1.1\r\nHost: ", *host, b"\r\n\r\n"].concat();
-        assert_eq!(refused(&head), Some(400), "{why}, beside an absolute target");
+        assert_eq!(error_status(&head), Some(400), "{why}, with an absolute target");
     }
-    assert_eq!(refused(b"GET / HTTP/1.1\r\n\r\n"), Some(400));
-    assert_eq!(refused(b"GET http://b/ HTTP/1.1\r\n\r\n"), Some(400));
-    assert_eq!(refused(b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n"), Some(400));
-    assert_eq!(right("GET / HTTP/1.0\r\n\r\n").host, None);
+    assert_eq!(error_status(b"GET / HTTP/1.1\r\n\r\n"), Some(400));
+    assert_eq!(error_status(b"GET http://b/ HTTP/1.1\r\n\r\n"), Some(400));
+    assert_eq!(error_status(b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n"), Some(400));
+    assert_eq!(parse_valid("GET / HTTP/1.0\r\n\r\n").host, None);
 }
 
 #[test]
-fn a_body_is_as_long_as_one_field_says() {
+fn framing_follows_content_length_or_transfer_encoding() {
     for (fields, framing) in [
         ("", Framing::Length(0)),
         ("Content-Length: 0\r\n", Framing::Length(0)),
@@ -84,11 +84,11 @@ fn a_body_is_as_long_as_one_field_says() {
         ("TE: trailers\r\nX-Transfer-Encoding: gzip\r\n", Framing::Length(0)),
     ] {
         let head = format!("PUT / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        assert_eq!(right(&head).framing, framing, "{fields}");
+        assert_eq!(parse_valid(&head).framing, framing, "{fields}");
     }
     let coded = |version, value| {
         let head = format!("PUT / HTTP/{version}\r\nHost: a\r\nTransfer-Encoding: {value}\r\n\r\n");
-        refused(head.as_bytes())
+        error_status(head.as_bytes())
     };
     assert_eq!(coded("1.1", "gzip, chunked"), Some(501));
     assert_eq!(coded("1.1", "deflate,\tX-Gzip,chunked"), Some(501));
@@ -97,47 +97,47 @@ fn a_body_is_as_long_as_one_field_says() {
 }
 
 #[test]
-fn hostile_heads_are_refused() {
+fn hostile_heads_are_rejected() {
     for (why, fields) in HOSTILE_FIELDS {
-        assert_eq!(refused(&post(fields)), Some(400), "{why}");
+        assert_eq!(error_status(&post(fields)), Some(400), "{why}");
     }
     for (why, line, status) in HOSTILE_LINES {
-        assert_eq!(refused(&with_line(line)), Some(*status), "{why}");
+        assert_eq!(error_status(&with_line(line)), Some(*status), "{why}");
     }
 }
 
 #[test]
-fn a_refused_head_stays_refused_whatever_comes_after_it() {
+fn rejected_head_stays_rejected_as_bytes_are_appended() {
     let heads = HOSTILE_FIELDS.iter().map(|(why, fields)| (why, post(fields)));
     let lines = HOSTILE_LINES.iter().map(|(why, line, _)| (why, with_line(line)));
     for (why, head) in heads.chain(lines) {
-        let first = (0..=head.len()).find(|bytes| parsed(&head[..*bytes]).is_err());
+        let first = (0..=head.len()).find(|bytes| parse(&head[..*bytes]).is_err());
         let first = first.unwrap_or_else(|| panic!("{why}"));
         for bytes in 0..=head.len() {
-            let parsed = parsed(&head[..bytes]);
+            let parsed = parse(&head[..bytes]);
             assert_eq!(parsed.is_err(), bytes >= first, "{why}: {bytes} bytes");
-            assert!(parsed.ok().flatten().is_none(), "{why}: taken at {bytes}");
+            assert!(parsed.ok().flatten().is_none(), "{why}: accepted at {bytes}");
         }
     }
 }
 
 #[test]
-fn a_head_in_two_pieces_is_read_once_it_is_whole() {
+fn incomplete_head_is_none() {
     for head in [
         "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
         "\r\nPOST http://b:80/c HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\nX:\r\nY: \t1 2\r\n\r\n",
         "OPTIONS * HTTP/1.0\r\n\r\n",
     ] {
         for bytes in 0..head.len() {
-            assert!(parsed(&head.as_bytes()[..bytes]).unwrap().is_none(), "{bytes} of {head}");
+            assert!(parse(&head.as_bytes()[..bytes]).unwrap().is_none(), "{bytes} of {head}");
         }
-        assert_eq!(right(head).head_bytes, head.len());
+        assert_eq!(parse_valid(head).head_bytes, head.len());
     }
 }
 
 #[test]
-fn the_connection_is_kept_as_version_and_field_say() {
-    for (version, fields, kept) in [
+fn keep_alive_follows_version_and_connection_field() {
+    for (version, fields, keep_alive) in [
         ("1.1", "", true),
         ("1.1", "Connection: keep-alive\r\n", true),
         ("1.1", "Connection: Close\r\n", false),
@@ -150,13 +150,13 @@ fn the_connection_is_kept_as_version_and_field_say() {
         ("1.0", "Proxy-Connection: keep-alive\r\n", false),
     ] {
         let head = format!("GET / HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
-        assert_eq!(right(&head).keep_alive, kept, "{version} {fields}");
+        assert_eq!(parse_valid(&head).keep_alive, keep_alive, "{version} {fields}");
     }
 }
 
 #[test]
-fn another_protocol_is_wanted_only_if_both_fields_say_so() {
-    for (version, fields, wanted) in [
+fn upgrade_requires_both_fields_and_http_1_1() {
+    for (version, fields, is_upgrade) in [
         ("1.1", "Connection: Upgrade\r\nUpgrade: websocket\r\n", true),
         ("1.1", "Upgrade: websocket\r\nConnection: keep-alive, upgrade\r\n", true),
         ("1.1", "Upgrade: websocket\r\n", false),
@@ -164,71 +164,73 @@ fn another_protocol_is_wanted_only_if_both_fields_say_so() {
         ("1.0", "Connection: upgrade\r\nUpgrade: websocket\r\n", false),
     ] {
         let head = format!("GET / HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
-        assert_eq!(right(&head).is_upgrade, wanted, "{version} {fields}");
+        assert_eq!(parse_valid(&head).is_upgrade, is_upgrade, "{version} {fields}");
     }
 }
 
 #[test]
-fn only_one_expectation_is_understood() {
+fn only_100_continue_is_accepted_in_expect() {
     let expecting = |version, fields| format!("PUT / HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
-    assert!(right(&expecting("1.1", "Expect: 100-Continue\r\n")).expect_continue);
-    assert!(!right(&expecting("1.0", "Expect: 100-continue\r\n")).expect_continue);
+    assert!(parse_valid(&expecting("1.1", "Expect: 100-Continue\r\n")).expect_continue);
+    assert!(!parse_valid(&expecting("1.0", "Expect: 100-continue\r\n")).expect_continue);
     for fields in [
         "Expect: 200-ok\r\n",
         "Expect:\r\n",
         "Expect: 100-continue, a\r\n",
         "Expect: 100-continue\r\nExpect: 100-continue\r\n",
     ] {
-        assert_eq!(refused(expecting("1.1", fields).as_bytes()), Some(417), "{fields}");
+        assert_eq!(error_status(expecting("1.1", fields).as_bytes()), Some(417), "{fields}");
     }
 }
 
 #[test]
-fn a_head_is_taken_up_to_its_limits_and_refused_beyond() {
+fn head_limits_are_exact() {
     let limits = HeadLimits { head_bytes_max: 200, target_bytes_max: 50, fields_max: 5 };
-    let refused = |head: &str| {
+    let error_status = |head: &str| {
         let parsed = parse_request(head.as_bytes(), &limits);
-        parsed.map(|request| request.map(|request| request.head_bytes)).map_err(|no| no.status)
+        parsed
+            .map(|request| request.map(|request| request.head_bytes))
+            .map_err(|error| error.status)
     };
     let with_fields =
         |count: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(count - 1));
-    assert!(refused(&with_fields(5)).unwrap().is_some());
-    assert_eq!(refused(&with_fields(6)), Err(431));
+    assert!(error_status(&with_fields(5)).unwrap().is_some());
+    assert_eq!(error_status(&with_fields(6)), Err(431));
 
     let with_target =
         |bytes: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(bytes - 1));
-    assert!(refused(&with_target(50)).unwrap().is_some());
-    assert_eq!(refused(&with_target(51)), Err(414));
-    assert_eq!(refused(&with_target(500)), Err(414));
-    assert_eq!(refused(&with_target(51)[..54]), Ok(None), "it may still end");
-    assert_eq!(refused(&with_target(51)[..55]), Err(414), "before the head is whole");
+    assert!(error_status(&with_target(50)).unwrap().is_some());
+    assert_eq!(error_status(&with_target(51)), Err(414));
+    assert_eq!(error_status(&with_target(500)), Err(414));
+    assert_eq!(error_status(&with_target(51)[..54]), Ok(None), "the target may still end");
+    assert_eq!(error_status(&with_target(51)[..55]), Err(414), "before the head is complete");
 
     let with_value = |bytes: usize| {
         let head = |value: String| format!("GET / HTTP/1.1\r\nHost: a\r\nX: {value}\r\n\r\n");
         let others = head(String::new()).len();
         head("y".repeat(bytes - others))
     };
-    assert_eq!(refused(&with_value(200)), Ok(Some(200)));
-    assert_eq!(refused(&with_value(201)), Err(431));
-    assert_eq!(refused(&with_value(201)[..199]), Ok(None));
-    assert_eq!(refused(&with_value(300)[..200]), Err(431), "before the head is whole");
+    assert_eq!(error_status(&with_value(200)), Ok(Some(200)));
+    assert_eq!(error_status(&with_value(201)), Err(431));
+    assert_eq!(error_status(&with_value(201)[..199]), Ok(None));
+    assert_eq!(error_status(&with_value(300)[..200]), Err(431), "before the head is complete");
     assert_eq!(
-        refused(&(with_value(200) + &"z".repeat(500))),
+        error_status(&(with_value(200) + &"z".repeat(500))),
         Ok(Some(200)),
         "the body is not counted"
     );
-    assert_eq!(refused(&"A".repeat(33)), Err(501));
+    assert_eq!(error_status(&"A".repeat(33)), Err(501));
 }
 
 #[test]
-fn a_flood_of_fields_is_refused_by_default() {
+fn default_limits_reject_floods() {
     let head = |count: usize| {
         format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(count - 1)).into_bytes()
     };
-    assert_eq!(refused(&head(FIELDS_MAX)), None);
-    assert_eq!(refused(&head(FIELDS_MAX + 1)), Some(431));
+    assert_eq!(error_status(&head(FIELDS_MAX)), None);
+    assert_eq!(error_status(&head(FIELDS_MAX + 1)), Some(431));
     let flood = "GET / HTTP/1.1\r\n".to_owned() + &"X: y\r\n".repeat(10_000);
-    assert_eq!(refused(flood.as_bytes()), Some(431));
-    assert_eq!(refused(format!("GET /{}", "a".repeat(10_000)).as_bytes()), Some(414));
-    assert_eq!(refused("\r\n".repeat(10_000).as_bytes()), Some(400));
+    assert_eq!(error_status(flood.as_bytes()), Some(431));
+    assert_eq!(error_status(format!("GET /{}", "a".repeat(10_000)).as_bytes()), Some(414));
+    assert_eq!(error_status("\r\n".repeat(10_000).as_bytes()), Some(400));
 }

@@ -1,4 +1,4 @@
-//! The machine stops at every step of a workload, and at steps of the next run.
+//! Crashes at every step of a workload, and at steps of the next run.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use haul_disk_sim::{Crash, Crashes, Device, Medium, MemoryDisk, Survival, crash_
 
 use crate::{all, line, numbers, open_on, small};
 
-/// The first line of a run that goes on after a crash has this number or a greater one.
-const AFTERWARDS: u64 = 90_000_000;
+/// The smallest number of a line appended by a run after a crash.
+const RECOVERY_LINES: u64 = 90_000_000;
 
-/// So many lines are synced, and those with these numbers.
+/// The synced lines: the first `lines` of the workload, and those of later runs.
 #[derive(Debug, Clone, Default)]
 struct Synced {
     lines: u64,
-    afterwards: Vec<u64>,
+    recovery_lines: Vec<u64>,
 }
 
-/// Brings lines, and waits for something after a few; gives how many they were.
+/// Appends lines with syncs, rotations and waits in between. Returns the number of lines.
 fn workload(disk: &MemoryDisk) -> u64 {
     let log = open_on(disk, small());
     let mut next = 0;
@@ -40,33 +40,33 @@ fn workload(disk: &MemoryDisk) -> u64 {
     next
 }
 
-/// A run after a crash brings the line of this number.
-struct Brought(u64);
+/// The number of the line appended by a run after a crash.
+struct Appended(u64);
 
-/// Everything synced is there, and the next run goes on behind it.
+/// Asserts that all synced lines are present, once, and that the next run appends after them.
 fn recover(end: u64, crash: &Crash) {
     let mut synced = crash.notes::<Synced>().last().cloned().unwrap_or_default();
-    let new = crash.notes().last().map_or(AFTERWARDS, |Brought(last)| last + 1);
-    crash.disk.note(Brought(new));
+    let new = crash.notes().last().map_or(RECOVERY_LINES, |Appended(last)| last + 1);
+    crash.disk.note(Appended(new));
     let log = open_on(&crash.disk, small());
     log.append(&line(new, 20)).unwrap();
     log.close().unwrap();
-    synced.afterwards.push(new);
+    synced.recovery_lines.push(new);
     crash.disk.note(synced.clone());
     let mut found = BTreeMap::new();
     for number in numbers(&all(&crash.disk)) {
         *found.entry(number).or_insert(0) += 1;
     }
     let is_once = |number: &u64| found.get(number) == Some(&1);
-    assert!(synced.afterwards.iter().all(is_once), "what comes next is not glued to anything");
-    assert!((0..synced.lines).all(|n| is_once(&n)), "{} were synced", synced.lines);
-    assert!(found.keys().all(|number| *number < end || (AFTERWARDS..=new).contains(number)));
+    assert!(synced.recovery_lines.iter().all(is_once), "a new line is joined to a torn one");
+    assert!((0..synced.lines).all(|n| is_once(&n)), "one of {} synced lines is lost", synced.lines);
+    assert!(found.keys().all(|number| *number < end || (RECOVERY_LINES..=new).contains(number)));
 }
 
-/// A log was killed between the making of its current file and the sync of the name; the next run
-/// saw the file, synced only its bytes, and lost all of it with the power.
+/// Regression: a process was killed after creating its current file, before it synced the
+/// directory. The next run found the file, synced only its bytes, and a power cut lost the file.
 #[test]
-fn a_file_whose_maker_was_killed_keeps_what_the_next_run_synced() {
+fn next_run_syncs_name_of_file_created_by_killed_process() {
     let disk = MemoryDisk::default();
     let log = open_on(&disk, small());
     log.append(&line(0, 100)).unwrap();
@@ -74,7 +74,7 @@ fn a_file_whose_maker_was_killed_keeps_what_the_next_run_synced() {
     log.close().unwrap();
     let mut medium = Medium::default();
     for step in disk.steps() {
-        medium.take(&step);
+        medium.apply_step(&step);
         let killed = MemoryDisk::on(&medium);
         let log = open_on(&killed, small());
         log.append(&line(1, 100)).unwrap();
@@ -85,8 +85,8 @@ fn a_file_whose_maker_was_killed_keeps_what_the_next_run_synced() {
 }
 
 #[test]
-fn what_was_synced_survives_a_crash_at_any_step() {
-    // Where a line comes from lines cannot tell: blocks of other files would pass for some.
+fn synced_lines_survive_crash_at_any_step() {
+    // Lines do not identify their file, so exposing stale blocks of other files is left out.
     let crashes = Crashes { worst: Device::LengthsFirst, ..Crashes::default() };
     let states = crash_everywhere(&crashes, workload, |end, crash| recover(*end, crash));
     assert!(states > 1000, "{states}");

@@ -1,30 +1,31 @@
-//! The n-th call of each kind fails, for every n.
+//! Fault injection: the n-th call of each kind fails, for every n.
 
 use std::sync::Arc;
 
 use haul_disk::Op;
 use haul_disk_sim::{MemoryDisk, Survival};
-use haul_line_log::{Error, Event, Keep, LineLog, Options, SyncWhen};
+use haul_line_log::{Error, Event, LineLog, Options, Retention, SyncMode};
+use haul_testing::eventually;
 use rustix::io::Errno;
 
-use crate::{Told, all, closed, files, line, numbers, open_on, small, within_a_minute};
+use crate::{EventLog, all, closed, files, line, numbers, open_on, small, within_a_minute};
 
 const LINES: u64 = 300;
 
-/// What a workload with one fault came to.
+/// The outcome of a workload with one fault.
 struct Run {
     disk: MemoryDisk,
-    told: Told,
+    events: EventLog,
     errors: Vec<Error>,
-    met: bool,
+    was_injected: bool,
 }
 
-/// Brings lines, and waits for something after each tenth; who is refused asks once more.
+/// Appends lines and waits after every tenth; a failed wait is repeated once.
 fn run(op: Op, n: u64, errno: Errno) -> Run {
     within_a_minute(&format!("{op:?} {n} failing with {errno}"), move || {
-        let (disk, told) = (MemoryDisk::default(), Told::default());
-        let log = LineLog::open_on(Arc::new(disk.clone()), small(), told.outside()).unwrap();
-        // What a failed sync was for arrived, or the lines would have to be missing.
+        let (disk, events) = (MemoryDisk::default(), EventLog::default());
+        let log = LineLog::open_on(Arc::new(disk.clone()), small(), events.environment()).unwrap();
+        // The bytes of a failed sync survive; otherwise lines would rightly be missing.
         disk.after_a_failed_sync(Survival::Everything);
         disk.fail(op, n, 1, errno);
         let before = disk.calls(op);
@@ -44,19 +45,19 @@ fn run(op: Op, n: u64, errno: Errno) -> Run {
         }
         errors.extend(log.close().err());
         assert_eq!(log.stats().memory_bytes, 0);
-        Run { met: disk.calls(op) - before >= n, disk, told, errors }
+        Run { was_injected: disk.calls(op) - before >= n, disk, events, errors }
     })
 }
 
-/// Fails each call of a kind in turn and gives how many there were.
+/// Fails each call of a kind in turn. Returns the number of calls.
 fn sweep(op: Op, errno: Errno, check: impl Fn(&Run)) -> u64 {
     for n in 1.. {
         let run = run(op, n, errno);
         let mut found = numbers(&all(&run.disk));
-        // A line that broke off may be there in part, and then once more.
+        // A partially written line is written again, so it may be found twice.
         found.dedup();
         assert_eq!(found, (0..LINES).collect::<Vec<_>>(), "{op:?} {n}");
-        if !run.met {
+        if !run.was_injected {
             assert!(run.errors.is_empty(), "{:?}", run.errors);
             return n - 1;
         }
@@ -66,51 +67,50 @@ fn sweep(op: Op, errno: Errno, check: impl Fn(&Run)) -> u64 {
 }
 
 #[test]
-fn a_failed_write_is_tried_again_and_told_to_who_waits() {
+fn failed_write_is_retried_and_reported_to_waiting_caller() {
     for errno in [Errno::IO, Errno::NOSPC, Errno::DQUOT, Errno::FBIG] {
         let writes = sweep(Op::Write, errno, |run| {
-            assert_eq!(run.told.count(|event| matches!(event, Event::Stuck(_))), 1);
-            assert_eq!(run.told.count(|event| matches!(event, Event::Unstuck)), 1);
-            assert!(run.errors.iter().all(|error| matches!(error, Error::Stuck { .. })));
+            assert_eq!(run.events.count(|event| matches!(event, Event::WriteFailed(_))), 1);
+            assert_eq!(run.events.count(|event| matches!(event, Event::WriteRecovered)), 1);
+            assert!(run.errors.iter().all(|error| matches!(error, Error::WriteFailed { .. })));
             assert!(run.errors.len() <= 1);
             let parts: usize = files(&run.disk).iter().map(Vec::len).sum();
-            assert_eq!(parts as u64, LINES * 100, "nothing is written twice");
+            assert_eq!(parts as u64, LINES * 100, "bytes were written twice");
         });
         assert!(writes >= 20, "{writes}");
     }
 }
 
 #[test]
-fn a_failure_of_names_is_tried_again() {
+fn failed_create_or_rename_is_retried() {
     for op in [Op::Create, Op::Rename] {
         let calls = sweep(op, Errno::NOSPC, |run| {
-            assert_eq!(run.told.count(|event| matches!(event, Event::Stuck(_))), 1);
+            assert_eq!(run.events.count(|event| matches!(event, Event::WriteFailed(_))), 1);
         });
         assert!(calls >= 10, "{op:?} {calls}");
     }
 }
 
 #[test]
-fn a_failed_sync_is_told_once_and_final_for_its_file() {
+fn failed_sync_is_reported_once_and_final_for_its_file() {
     let syncs = sweep(Op::Sync, Errno::IO, |run| {
-        assert_eq!(run.told.count(|event| matches!(event, Event::Unsynced(_))), 1);
-        let told = matches!(&run.errors[..], [Error::Unsynced { .. }]);
-        assert!(told, "{:?}", run.errors);
+        assert_eq!(run.events.count(|event| matches!(event, Event::SyncFailed(_))), 1);
+        assert!(matches!(&run.errors[..], [Error::SyncFailed { .. }]), "{:?}", run.errors);
         let unsynced = closed(&run.disk).into_iter().filter(|name| name.ends_with(".unsynced"));
-        // The last sync is that of closing, after which nothing is renamed.
+        // After the last sync, that of closing, the file is not renamed.
         assert!(unsynced.count() <= 1);
     });
     assert!(syncs >= 15, "{syncs}");
 }
 
 #[test]
-fn a_file_whose_sync_failed_is_set_aside() {
+fn file_whose_sync_failed_is_renamed_unsynced() {
     let disk = MemoryDisk::default();
     let log = open_on(&disk, small());
     log.append(&line(0, 100)).unwrap();
     disk.after_a_failed_sync(Survival::Everything);
     disk.fail(Op::Sync, 1, 1, Errno::IO);
-    assert!(matches!(log.sync(), Err(Error::Unsynced { .. })));
+    assert!(matches!(log.sync(), Err(Error::SyncFailed { .. })));
     assert_eq!(disk.calls(Op::Sync), 1);
     log.append(&line(1, 100)).unwrap();
     log.sync().unwrap();
@@ -122,26 +122,24 @@ fn a_file_whose_sync_failed_is_set_aside() {
 }
 
 #[test]
-fn a_sync_that_failed_in_the_background_is_told_to_the_next_who_asks() {
+fn background_sync_failure_is_reported_to_next_caller() {
     let disk = MemoryDisk::default();
-    let sync = SyncWhen::Every(std::time::Duration::from_millis(1));
+    let sync = SyncMode::Every(std::time::Duration::from_millis(1));
     let log = open_on(&disk, Options { sync, ..small() });
     disk.fail(Op::Sync, 1, 1, Errno::IO);
     log.append(&line(0, 100)).unwrap();
     log.write_out().unwrap();
-    while log.stats().sync_failures == 0 {
-        std::thread::yield_now();
-    }
-    assert!(matches!(log.last_error(), Some(Error::Unsynced { .. })));
-    assert!(matches!(log.sync(), Err(Error::Unsynced { .. })));
+    eventually("a sync fails", || log.stats().sync_failures > 0);
+    assert!(matches!(log.last_error(), Some(Error::SyncFailed { .. })));
+    assert!(matches!(log.sync(), Err(Error::SyncFailed { .. })));
     log.sync().unwrap();
     log.close().unwrap();
 }
 
 #[test]
-fn a_disk_that_fails_for_long_makes_no_heap_of_files_and_loses_none() {
+fn permanent_write_failure_creates_no_files_and_removes_none() {
     let disk = MemoryDisk::default();
-    let keep = Keep { files_max: Some(3), ..Keep::default() };
+    let keep = Retention { files_max: Some(3), ..Retention::default() };
     let log = open_on(&disk, Options { keep, ..small() });
     (0..100).for_each(|number| log.append(&line(number, 100)).unwrap());
     log.write_out().unwrap();
@@ -149,10 +147,10 @@ fn a_disk_that_fails_for_long_makes_no_heap_of_files_and_loses_none() {
     disk.fail(Op::Write, 1, u64::MAX, Errno::IO);
     log.append(&line(100, 100)).unwrap();
     for _ in 0..20 {
-        assert!(matches!(log.write_out(), Err(Error::Stuck { bytes: 100, .. })));
+        assert!(matches!(log.write_out(), Err(Error::WriteFailed { bytes: 100, .. })));
     }
     let after = closed(&disk);
-    assert_eq!(after[..before.len()], before, "nothing is removed for it");
+    assert_eq!(after[..before.len()], before, "a file was removed");
     assert!(after.len() <= before.len() + 1, "{after:?}");
     disk.heal();
     log.close().unwrap();
@@ -160,9 +158,9 @@ fn a_disk_that_fails_for_long_makes_no_heap_of_files_and_loses_none() {
 }
 
 #[test]
-fn a_log_that_is_not_to_be_synced_is_not() {
+fn sync_mode_never_makes_no_syncs() {
     let disk = MemoryDisk::default();
-    let log = open_on(&disk, Options { sync: SyncWhen::Never, ..small() });
+    let log = open_on(&disk, Options { sync: SyncMode::Never, ..small() });
     (0..300).for_each(|number| log.append(&line(number, 100)).unwrap());
     assert!(matches!(log.sync(), Err(Error::Invalid(_))));
     log.rotate().unwrap();

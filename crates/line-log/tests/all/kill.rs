@@ -1,12 +1,11 @@
-//! A process that logs is killed without warning, again and again.
+//! A logging process is killed (`SIGKILL`) repeatedly.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::thread;
 
 use haul_disk::OsDisk;
-use haul_disk_sim::Random;
+use haul_testing::{Random, child_test};
 
 use crate::{all, disk_dir, line, numbers, open, small};
 
@@ -15,9 +14,9 @@ const ROUND: &str = "HAUL_TEST_ROUND";
 const ROUNDS: u64 = 20;
 const THREADS: u64 = 3;
 
-/// Not a test of its own: what the killed process runs.
+/// The body of the killed child process; returns at once if run as a test.
 #[test]
-fn child_that_logs_until_it_is_killed() {
+fn child_appends_until_killed() {
     let (Some(dir), Ok(round)) = (std::env::var_os(DIR), std::env::var(ROUND)) else { return };
     let round: u64 = round.parse().unwrap();
     let log = open(&PathBuf::from(dir), small());
@@ -42,28 +41,26 @@ fn child_that_logs_until_it_is_killed() {
 }
 
 #[test]
-fn whatever_was_written_out_survives_a_kill() {
+fn written_out_lines_survive_sigkill() {
     let dir = disk_dir();
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
     let mut random = Random(seed);
     let mut written: Vec<u64> = Vec::new();
     for round in 0..ROUNDS {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::child_that_logs_until_it_is_killed", "--nocapture"])
+        let mut child = child_test("kill::child_appends_until_killed")
             .env(DIR, dir.path())
             .env(ROUND, round.to_string())
-            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let until = 1 + random.below(60);
-        let (mut seen, mut said) = (0, String::new());
-        while lines.read_line(&mut said).unwrap() > 0 {
-            // A line cut short by the kill says nothing.
-            if let Some(rest) = said.strip_prefix("written ").filter(|l| l.ends_with('\n')) {
+        let (mut seen, mut output) = (0, String::new());
+        while lines.read_line(&mut output).unwrap() > 0 {
+            // Ignores a line truncated by the kill.
+            if let Some(rest) = output.strip_prefix("written ").filter(|l| l.ends_with('\n')) {
                 let last: u64 = rest.trim().parse().unwrap();
-                // With it everything its thread had brought before.
+                // All earlier lines of the same thread are written, too.
                 let first = last - (last % 1_000_000) % THREADS;
                 let thread = (last % 1_000_000) % THREADS;
                 let of_thread = first - first % 1_000_000 + thread..=last;
@@ -73,7 +70,7 @@ fn whatever_was_written_out_survives_a_kill() {
                     child.kill().unwrap();
                 }
             }
-            said.clear();
+            output.clear();
         }
         child.wait().unwrap();
         assert!(seen >= until, "round {round}: the child ended by itself");
@@ -81,9 +78,9 @@ fn whatever_was_written_out_survives_a_kill() {
         written.dedup();
         let mut found = numbers(&all(&OsDisk::open(dir.path()).unwrap()));
         found.sort_unstable();
-        assert!(found.is_sorted_by(|a, b| a < b), "round {round}: a line is there twice");
-        let is_there = |number: &u64| found.binary_search(number).is_ok();
-        assert!(written.iter().all(is_there), "round {round}: a written line is lost");
+        assert!(found.is_sorted_by(|a, b| a < b), "round {round}: a line is duplicated");
+        let is_found = |number: &u64| found.binary_search(number).is_ok();
+        assert!(written.iter().all(is_found), "round {round}: a written line is lost");
     }
     println!("{} lines written out in {ROUNDS} rounds", written.len());
 }

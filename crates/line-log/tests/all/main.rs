@@ -1,9 +1,5 @@
-//! The log of lines against the real kernel, against faults, full disks and power cuts.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helpers of tests, which may fail like them"
-)]
+//! Tests of the line log on the real kernel and with faults, full disks and power cuts.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
 mod crash;
 mod faults;
@@ -18,48 +14,42 @@ mod writers;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use haul_disk::{Disk, File, Open, read_full};
-use haul_line_log::{CURRENT, Clock, Error, Event, Keep, LineLog, Options, Outside};
-use tempfile::TempDir;
+use haul_line_log::{CURRENT, Clock, Environment, Error, Event, LineLog, Options, Retention};
+use haul_testing::{disk_dir, within_a_minute};
 
-/// Short buffers and files, so that a test sees many, and nothing is removed.
+/// Returns options with small buffers and files and without removal.
 fn small() -> Options {
     Options {
         buffer_bytes: 4 << 10,
         buffers: 2,
         file_bytes_max: Some(4 << 10),
-        keep: Keep { files_max: None, ..Keep::default() },
+        keep: Retention { files_max: None, ..Retention::default() },
         retry_pause: Duration::from_hours(1),
         ..Options::default()
     }
 }
 
-/// A directory on a disk: the usual temporary directory may well be in memory.
-fn disk_dir() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
 fn open(dir: &Path, options: Options) -> LineLog {
-    // A child that another test has forked holds every lock of this process, until it is another
-    // program a moment later.
+    // A child forked by another test holds all locks of this process until its `exec`.
     for _ in 0..100_000 {
-        match LineLog::open(dir, options.clone(), Outside::default()) {
+        match LineLog::open(dir, options.clone(), Environment::default()) {
             Err(Error::InUse { .. }) => thread::yield_now(),
             opened => return opened.unwrap(),
         }
     }
-    panic!("nobody lets go of the lock")
+    panic!("the lock is never released")
 }
 
 fn open_on(disk: &(impl Disk + Clone + 'static), options: Options) -> LineLog {
-    LineLog::open_on(Arc::new(disk.clone()), options, Outside::default()).unwrap()
+    LineLog::open_on(Arc::new(disk.clone()), options, Environment::default()).unwrap()
 }
 
-/// A clock that stands where the test puts it, and files that were written then.
+/// A clock and a modification time that the test sets.
 #[derive(Debug, Default)]
 struct TestClock {
     now_us: AtomicU64,
@@ -82,23 +72,23 @@ impl Clock for TestClock {
     }
 }
 
-/// What the background thread told.
+/// The events reported by the background thread.
 #[derive(Debug, Clone, Default)]
-struct Told(Arc<Mutex<Vec<Event>>>);
+struct EventLog(Arc<Mutex<Vec<Event>>>);
 
-impl Told {
-    fn outside(&self) -> Outside {
-        let told = Arc::clone(&self.0);
-        let watch = move |event: &Event| told.lock().unwrap().push(event.clone());
-        Outside { watch: Box::new(watch), ..Outside::default() }
+impl EventLog {
+    fn environment(&self) -> Environment {
+        let events = Arc::clone(&self.0);
+        let on_event = move |event: &Event| events.lock().unwrap().push(event.clone());
+        Environment { on_event: Box::new(on_event), ..Environment::default() }
     }
 
-    fn count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
-        self.0.lock().unwrap().iter().filter(|event| is_it(event)).count()
+    fn count(&self, matches: impl Fn(&Event) -> bool) -> usize {
+        self.0.lock().unwrap().iter().filter(|event| matches(event)).count()
     }
 }
 
-/// The names of the closed files, oldest first.
+/// Returns the names of the closed files, oldest first.
 fn closed(disk: &dyn Disk) -> Vec<String> {
     let is_closed = |name: &String| name.ends_with("Z.log") || name.ends_with("Z.unsynced");
     disk.list("").unwrap().into_iter().filter(is_closed).collect()
@@ -112,7 +102,7 @@ fn text(disk: &dyn Disk, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Each file, oldest first, the current one last.
+/// Returns the content of each file, oldest first, the current one last.
 fn files(disk: &dyn Disk) -> Vec<Vec<u8>> {
     let mut names = closed(disk);
     if disk.list("").unwrap().iter().any(|name| name == CURRENT) {
@@ -125,7 +115,7 @@ fn all(disk: &dyn Disk) -> Vec<u8> {
     files(disk).concat()
 }
 
-/// A line that says its number, `bytes` long with its newline.
+/// Returns a line that begins with `number`, `bytes` long with its newline.
 fn line(number: u64, bytes: usize) -> Vec<u8> {
     let mut line = format!("{number:08} ").into_bytes();
     line.resize(bytes.max(10) - 1, b'.');
@@ -133,22 +123,8 @@ fn line(number: u64, bytes: usize) -> Vec<u8> {
     line
 }
 
-/// The numbers of the whole lines; what is no whole line is none.
+/// Returns the numbers of the complete lines.
 fn numbers(text: &[u8]) -> Vec<u64> {
     let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
     lines.filter_map(|line| str::from_utf8(line.get(..8)?).ok()?.parse().ok()).collect()
-}
-
-/// Runs `body` in a thread of its own and fails where it does not come back.
-fn within_a_minute<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, wait) = mpsc::channel();
-    let worker = thread::spawn(move || done.send(body()));
-    match wait.recv_timeout(Duration::from_mins(1)) {
-        Ok(result) => result,
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what} hangs"),
-        Err(mpsc::RecvTimeoutError::Disconnected) => match worker.join() {
-            Err(panic) => std::panic::resume_unwind(panic),
-            Ok(_) => unreachable!("it sends before it ends"),
-        },
-    }
 }

@@ -1,4 +1,4 @@
-//! All memory is taken because the disk is slow.
+//! All buffers are full because the disk is slow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,62 +8,65 @@ use std::time::Duration;
 use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
 use haul_line_log::{LineLog, Options, WhenFull};
+use haul_testing::eventually;
 
 use crate::{all, line, numbers, open_on, small, within_a_minute};
 
-/// A log whose background thread stands before the gate with line 0.
-fn behind_a_gate(when_full: WhenFull) -> (MemoryDisk, Arc<LineLog>) {
+/// Opens a log whose background thread is blocked in the write of line 0.
+fn open_blocked(when_full: WhenFull) -> (MemoryDisk, Arc<LineLog>) {
     let disk = MemoryDisk::default();
-    let options =
-        Options { when_full, file_bytes_max: None, late_max: Duration::from_millis(1), ..small() };
+    let options = Options {
+        when_full,
+        file_bytes_max: None,
+        write_delay_max: Duration::from_millis(1),
+        ..small()
+    };
     let log = Arc::new(open_on(&disk, options));
-    disk.shut(Op::Write);
+    disk.block(Op::Write);
     log.append(&line(0, 64)).unwrap();
-    disk.somebody_waits();
+    disk.wait_until_blocked();
     (disk, log)
 }
 
 #[test]
-fn who_brings_a_line_waits_until_there_is_room() {
-    let (disk, log) = behind_a_gate(WhenFull::Wait);
-    let taken = Arc::new(AtomicU64::new(0));
-    let bringing = thread::spawn({
-        let (log, taken) = (Arc::clone(&log), Arc::clone(&taken));
+fn append_waits_for_a_free_buffer() {
+    let (disk, log) = open_blocked(WhenFull::Wait);
+    let accepted = Arc::new(AtomicU64::new(0));
+    let appender = thread::spawn({
+        let (log, accepted) = (Arc::clone(&log), Arc::clone(&accepted));
         move || {
             for number in 1..1000 {
                 log.append(&line(number, 64)).unwrap();
-                taken.store(number, Ordering::SeqCst);
+                accepted.store(number, Ordering::SeqCst);
             }
         }
     });
-    // The other buffer takes 64 lines; then it waits, as the log itself counts.
-    while log.stats().waits == 0 {
-        thread::yield_now();
-    }
-    assert_eq!(taken.load(Ordering::SeqCst), 64);
+    // The other buffer holds 64 lines; the next append waits.
+    eventually("an append waits", || log.stats().waits > 0);
+    assert_eq!(accepted.load(Ordering::SeqCst), 64);
     assert_eq!(log.stats().memory_bytes, 65 * 64);
-    disk.open_gate();
-    bringing.join().unwrap();
+    disk.unblock();
+    appender.join().unwrap();
     log.close().unwrap();
     assert_eq!(numbers(&all(&disk)), (0..1000).collect::<Vec<_>>());
 }
 
 #[test]
-fn dropped_lines_are_counted_and_the_log_says_where_they_are_missing() {
-    let (disk, log) = behind_a_gate(WhenFull::DropNewest);
-    let bring = |numbers: std::ops::Range<u64>| {
+fn dropped_lines_are_counted_and_noted_in_the_log() {
+    let (disk, log) = open_blocked(WhenFull::DropNewest);
+    let append = |numbers: std::ops::Range<u64>| {
         numbers.for_each(|number| log.append(&line(number, 64)).unwrap());
     };
-    // 64 of these fit into the other buffer.
-    bring(1..100);
+    // 64 of these lines fit into the other buffer.
+    append(1..100);
     assert_eq!((log.stats().dropped_lines, log.stats().dropped_bytes), (35, 35 * 64));
     log.append(&[line(100, 64), line(101, 64), b"unended".to_vec()].concat()).unwrap();
     log.append(&line(102, 10_000)).unwrap();
     assert_eq!(log.stats().dropped_lines, 39);
     assert_eq!(log.stats().appends, 65);
-    disk.open_gate();
+    disk.unblock();
     log.write_out().unwrap();
-    bring(200..210);
+    append(200..210);
     log.close().unwrap();
     let text = String::from_utf8(all(&disk)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -76,10 +79,10 @@ fn dropped_lines_are_counted_and_the_log_says_where_they_are_missing() {
 }
 
 #[test]
-fn lines_dropped_last_are_told_by_closing() {
-    let (disk, log) = behind_a_gate(WhenFull::DropNewest);
+fn close_writes_the_note_of_dropped_lines() {
+    let (disk, log) = open_blocked(WhenFull::DropNewest);
     (1..100).for_each(|number| log.append(&line(number, 64)).unwrap());
-    disk.open_gate();
+    disk.unblock();
     log.close().unwrap();
     let text = String::from_utf8(all(&disk)).unwrap();
     assert_eq!(text.matches("35 lines").count(), 1, "{}", text.lines().last().unwrap());
@@ -87,38 +90,36 @@ fn lines_dropped_last_are_told_by_closing() {
 }
 
 #[test]
-fn closing_ends_the_waiting_with_an_error() {
-    let (disk, log) = behind_a_gate(WhenFull::Wait);
-    let bringing = thread::spawn({
+fn close_fails_waiting_appends() {
+    let (disk, log) = open_blocked(WhenFull::Wait);
+    let appender = thread::spawn({
         let log = Arc::clone(&log);
         move || (1..1000).find_map(|number| log.append(&line(number, 64)).err().map(|_| number))
     });
-    while log.stats().waits == 0 {
-        thread::yield_now();
-    }
+    eventually("an append waits", || log.stats().waits > 0);
     let closing = thread::spawn({
         let log = Arc::clone(&log);
         move || log.close()
     });
-    let refused = within_a_minute("a waiting line", || bringing.join().unwrap());
+    let refused = within_a_minute("a waiting append", || appender.join().unwrap());
     assert_eq!(refused, Some(65));
-    disk.open_gate();
+    disk.unblock();
     within_a_minute("closing", || closing.join().unwrap()).unwrap();
     assert_eq!(numbers(&all(&disk)), (0..65).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_line_is_written_when_it_is_late_though_nobody_asks() {
+fn lines_are_written_within_the_maximum_delay() {
     let disk = MemoryDisk::default();
-    let log = open_on(&disk, Options { late_max: Duration::from_millis(1), ..small() });
+    let log = open_on(&disk, Options { write_delay_max: Duration::from_millis(1), ..small() });
     for number in 0..20 {
-        disk.shut(Op::Write);
+        disk.block(Op::Write);
         log.append(&line(number, 64)).unwrap();
         within_a_minute("the background thread", {
             let disk = disk.clone();
-            move || disk.somebody_waits()
+            move || disk.wait_until_blocked()
         });
-        disk.open_gate();
+        disk.unblock();
         log.write_out().unwrap();
     }
 }

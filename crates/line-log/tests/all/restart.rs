@@ -1,19 +1,19 @@
-//! What the next run finds.
+//! Reopening a log.
 
 use haul_disk::{Disk, Open, OsDisk, write_full};
 use haul_disk_sim::MemoryDisk;
-use haul_line_log::{CURRENT, Error, LineLog, Options, Outside};
+use haul_line_log::{CURRENT, Environment, Error, LineLog, Options};
 
 use crate::{all, closed, disk_dir, line, numbers, open, open_on, small, text};
 
 #[test]
-fn the_next_run_appends() {
+fn reopened_log_appends_to_current() {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();
     for number in 0..5 {
         let log = open(dir.path(), small());
         log.append(&line(number, 100)).unwrap();
-        // The second half are dropped, which is as good.
+        // The others are closed by dropping.
         if number < 3 {
             log.close().unwrap();
         }
@@ -23,12 +23,12 @@ fn the_next_run_appends() {
 }
 
 #[test]
-fn a_torn_last_line_is_ended_before_the_next_one_begins() {
+fn torn_last_line_gets_newline_before_next_line() {
     let disk = MemoryDisk::default();
     let file = disk.create(CURRENT, Open::default()).unwrap();
     write_full(&*file, b"00000001 whole\n00000002 tor", 0).unwrap();
     drop(open_on(&disk, small()));
-    assert_eq!(all(&disk), b"00000001 whole\n00000002 tor", "as long as nothing follows");
+    assert_eq!(all(&disk), b"00000001 whole\n00000002 tor", "unchanged without an append");
     let log = open_on(&disk, small());
     log.append(b"00000003 next\n").unwrap();
     log.close().unwrap();
@@ -36,7 +36,7 @@ fn a_torn_last_line_is_ended_before_the_next_one_begins() {
 }
 
 #[test]
-fn what_ends_without_a_newline_is_not_altered_within_a_run() {
+fn incomplete_lines_are_continued_within_a_run() {
     let disk = MemoryDisk::default();
     let log = open_on(&disk, small());
     for part in [&b"be"[..], b"gun", b" and ended\nbegun", b""] {
@@ -48,7 +48,7 @@ fn what_ends_without_a_newline_is_not_altered_within_a_run() {
 }
 
 #[test]
-fn a_current_file_that_is_too_long_is_closed_first() {
+fn too_long_current_file_is_closed_first() {
     let disk = MemoryDisk::default();
     let file = disk.create(CURRENT, Open::default()).unwrap();
     let long: Vec<u8> = (0..100).flat_map(|number| line(number, 100)).collect();
@@ -61,28 +61,28 @@ fn a_current_file_that_is_too_long_is_closed_first() {
 }
 
 #[test]
-fn one_process_has_the_directory() {
+fn second_opener_is_refused_with_the_holder() {
     let dir = disk_dir();
     let options = Options { holder: "the first".into(), ..small() };
-    let log = LineLog::open(dir.path(), options, Outside::default()).unwrap();
-    let second = LineLog::open(dir.path(), small(), Outside::default());
+    let log = LineLog::open(dir.path(), options, Environment::default()).unwrap();
+    let second = LineLog::open(dir.path(), small(), Environment::default());
     assert!(matches!(second, Err(Error::InUse { holder, .. }) if holder == "the first"));
     drop(log);
     drop(open(dir.path(), small()));
 }
 
 #[test]
-fn wrong_options_make_no_directory() {
+fn invalid_options_create_no_directory() {
     let dir = disk_dir();
     let below = dir.path().join("log");
     let options = Options { buffers: 0, ..small() };
-    let refused = LineLog::open(&below, options, Outside::default());
+    let refused = LineLog::open(&below, options, Environment::default());
     assert!(matches!(refused, Err(Error::Invalid(_))));
     assert!(!below.exists());
 }
 
 #[test]
-fn a_closed_log_takes_nothing_more() {
+fn closed_log_refuses_appends() {
     let dir = disk_dir();
     let log = open(dir.path(), small());
     log.append(b"last\n").unwrap();

@@ -1,16 +1,16 @@
-//! Which closed files stay.
+//! Retention of closed files.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use haul_disk::{Disk, Op, Open};
 use haul_disk_sim::MemoryDisk;
-use haul_line_log::{Event, Keep, LineLog, Options};
+use haul_line_log::{Event, LineLog, Options, Retention};
 use rustix::io::Errno;
 
-use crate::{Told, all, closed, files, line, numbers, open_on, small};
+use crate::{EventLog, all, closed, files, line, numbers, open_on, small};
 
-const NOTHING: Keep = Keep { files_max: None, bytes_max: None, age_max: None };
+const UNLIMITED: Retention = Retention { files_max: None, bytes_max: None, age_max: None };
 
 fn rotate_often(log: &LineLog, count: u64) {
     for number in 0..count {
@@ -20,24 +20,28 @@ fn rotate_often(log: &LineLog, count: u64) {
 }
 
 #[test]
-fn so_many_files_stay_as_are_wanted() {
+fn files_max_limits_closed_files() {
     let disk = MemoryDisk::default();
     disk.create("notes.txt", Open::default()).unwrap();
-    let log = open_on(&disk, Options { keep: Keep { files_max: Some(3), ..NOTHING }, ..small() });
+    let log =
+        open_on(&disk, Options { keep: Retention { files_max: Some(3), ..UNLIMITED }, ..small() });
     rotate_often(&log, 10);
     assert_eq!(numbers(&all(&disk)), [7, 8, 9]);
     assert_eq!((log.stats().rotations, log.stats().removed), (10, 7));
-    assert!(disk.open("notes.txt", Open::default()).is_ok(), "files of others are not ours");
+    assert!(disk.open("notes.txt", Open::default()).is_ok(), "an unrelated file was removed");
     drop(log);
-    // Another number is seen to when the log is opened.
-    drop(open_on(&disk, Options { keep: Keep { files_max: Some(1), ..NOTHING }, ..small() }));
+    // A lower limit takes effect when the log is opened.
+    drop(open_on(
+        &disk,
+        Options { keep: Retention { files_max: Some(1), ..UNLIMITED }, ..small() },
+    ));
     assert_eq!(numbers(&all(&disk)), [9]);
 }
 
 #[test]
-fn the_directory_never_exceeds_its_bytes() {
+fn directory_never_exceeds_bytes_max() {
     let disk = MemoryDisk::default();
-    let keep = Keep { bytes_max: Some(16 << 10), ..NOTHING };
+    let keep = Retention { bytes_max: Some(16 << 10), ..UNLIMITED };
     let log = open_on(&disk, Options { keep, ..small() });
     for number in 0..300 {
         log.append(&line(number, 450)).unwrap();
@@ -53,7 +57,7 @@ fn the_directory_never_exceeds_its_bytes() {
 }
 
 #[test]
-fn old_files_go() {
+fn files_older_than_age_max_are_removed() {
     let disk = MemoryDisk::default();
     let age_max = Some(Duration::from_hours(24));
     let old = ["19700101T000000.000000Z.log", "20200101T000000.000000Z.unsynced"];
@@ -61,17 +65,17 @@ fn old_files_go() {
     old.iter().chain(&newer).for_each(|name| {
         disk.create(name, Open::default()).unwrap();
     });
-    let log = open_on(&disk, Options { keep: Keep { age_max, ..NOTHING }, ..small() });
+    let log = open_on(&disk, Options { keep: Retention { age_max, ..UNLIMITED }, ..small() });
     assert_eq!(closed(&disk), newer);
     rotate_often(&log, 2);
     assert_eq!(closed(&disk).len(), 3);
 }
 
 #[test]
-fn what_cannot_be_removed_is_told_and_tried_again() {
-    let (disk, told) = (MemoryDisk::default(), Told::default());
-    let options = Options { keep: Keep { files_max: Some(2), ..NOTHING }, ..small() };
-    let log = LineLog::open_on(Arc::new(disk.clone()), options, told.outside()).unwrap();
+fn failed_removal_is_reported_and_retried() {
+    let (disk, events) = (MemoryDisk::default(), EventLog::default());
+    let options = Options { keep: Retention { files_max: Some(2), ..UNLIMITED }, ..small() };
+    let log = LineLog::open_on(Arc::new(disk.clone()), options, events.environment()).unwrap();
     disk.fail(Op::Remove, 1, 3, Errno::ACCESS);
     rotate_often(&log, 4);
     assert_eq!(closed(&disk).len(), 4);
@@ -79,7 +83,7 @@ fn what_cannot_be_removed_is_told_and_tried_again() {
     rotate_often(&log, 2);
     assert_eq!(closed(&disk).len(), 2);
     log.close().unwrap();
-    assert_eq!(told.count(|event| matches!(event, Event::NotRemoved(_))), 3);
-    assert_eq!(told.count(|event| matches!(event, Event::Removed { .. })), 4);
-    assert_eq!(told.count(|event| matches!(event, Event::Closed { bytes: 1000, .. })), 6);
+    assert_eq!(events.count(|event| matches!(event, Event::RemoveFailed(_))), 3);
+    assert_eq!(events.count(|event| matches!(event, Event::Removed { .. })), 4);
+    assert_eq!(events.count(|event| matches!(event, Event::Closed { bytes: 1000, .. })), 6);
 }

@@ -1,4 +1,4 @@
-//! When a file is closed, and what it is called then.
+//! Rotation by size, interval and request, and the names of closed files.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,30 +6,32 @@ use std::time::Duration;
 
 use haul_disk::{Disk, Op, Open};
 use haul_disk_sim::MemoryDisk;
-use haul_line_log::{LineLog, Options, Outside};
+use haul_line_log::{Environment, LineLog, Options};
 
 use crate::{TestClock, all, closed, files, line, numbers, open_on, small};
 
 const HOUR: u64 = 3600;
 
 fn open_at(disk: &MemoryDisk, clock: &Arc<TestClock>, options: Options) -> LineLog {
-    let outside =
-        Outside { clock: Arc::clone(clock) as Arc<dyn haul_line_log::Clock>, ..Outside::default() };
-    LineLog::open_on(Arc::new(disk.clone()), options, outside).unwrap()
+    let environment = Environment {
+        clock: Arc::clone(clock) as Arc<dyn haul_line_log::Clock>,
+        ..Environment::default()
+    };
+    LineLog::open_on(Arc::new(disk.clone()), options, environment).unwrap()
 }
 
 fn hourly() -> Options {
     Options { file_time: Some(Duration::from_hours(1)), ..small() }
 }
 
-/// One line, with the kernel when this returns.
-fn put(log: &LineLog, number: u64) {
+/// Appends a line and waits until it is written.
+fn append(log: &LineLog, number: u64) {
     log.append(&line(number, 100)).unwrap();
     log.write_out().unwrap();
 }
 
 #[test]
-fn a_file_is_full_at_its_size_and_ends_with_a_line() {
+fn files_are_closed_at_maximum_size_at_line_end() {
     let disk = MemoryDisk::default();
     let log = open_on(&disk, Options { buffer_bytes: 64 << 10, ..small() });
     (0..500).for_each(|number| log.append(&line(number, 100)).unwrap());
@@ -38,12 +40,12 @@ fn a_file_is_full_at_its_size_and_ends_with_a_line() {
     let lengths: Vec<usize> = files.iter().map(Vec::len).collect();
     assert_eq!(lengths, [[4000; 12].as_slice(), &[2000]].concat());
     assert_eq!(numbers(&files.concat()), (0..500).collect::<Vec<_>>());
-    assert_eq!((log.stats().rotations, log.stats().syncs), (12, 13), "each was synced once");
+    assert_eq!((log.stats().rotations, log.stats().syncs), (12, 13), "each file is synced once");
     assert_eq!(disk.calls(Op::Sync), 13);
 }
 
 #[test]
-fn a_line_longer_than_two_files_is_cut_and_the_files_give_it_back() {
+fn line_longer_than_two_files_is_split() {
     let disk = MemoryDisk::default();
     let log = open_on(&disk, Options { file_bytes_max: Some(16 << 10), ..small() });
     let lines = [line(1, 100), line(2, 99_000), line(3, 100), line(4, 15_000), line(5, 100)];
@@ -51,25 +53,25 @@ fn a_line_longer_than_two_files_is_cut_and_the_files_give_it_back() {
     log.close().unwrap();
     assert_eq!(all(&disk), lines.concat());
     let files = files(&disk);
-    assert!(files.iter().all(|file| file.len() <= 32 << 10), "none is longer than two");
+    assert!(files.iter().all(|file| file.len() <= 32 << 10), "a file exceeds twice the maximum");
     let is_in = |file: &Vec<u8>| file.windows(lines[3].len()).any(|part| part == lines[3]);
-    assert!(files.iter().any(is_in), "one that is longer than a buffer, but no file, is whole");
+    assert!(files.iter().any(is_in), "a line longer than a buffer but not than a file is split");
 }
 
 #[test]
-fn the_hour_closes_a_file_on_the_hour() {
+fn hourly_rotation_happens_on_the_hour() {
     let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(10 * HOUR + 1800);
     let log = open_at(&disk, &clock, hourly());
-    put(&log, 1);
+    append(&log, 1);
     clock.set_seconds(11 * HOUR - 1);
-    put(&log, 2);
+    append(&log, 2);
     assert!(closed(&disk).is_empty());
     clock.set_seconds(11 * HOUR);
-    put(&log, 3);
+    append(&log, 3);
     assert_eq!(closed(&disk), ["19700101T110000.000000Z.log"]);
     clock.set_seconds(15 * HOUR + 7);
-    put(&log, 4);
+    append(&log, 4);
     let names = ["19700101T110000.000000Z.log", "19700101T150007.000000Z.log"];
     assert_eq!(closed(&disk), names);
     let contents = files(&disk).iter().map(|file| numbers(file)).collect::<Vec<_>>();
@@ -77,31 +79,31 @@ fn the_hour_closes_a_file_on_the_hour() {
 }
 
 #[test]
-fn an_hour_without_lines_closes_the_file_before_and_makes_none() {
+fn hour_without_lines_creates_no_file() {
     let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(10 * HOUR);
     let log = open_at(&disk, &clock, hourly());
-    put(&log, 1);
+    append(&log, 1);
     for hour in 11..14 {
         clock.set_seconds(hour * HOUR);
-        // Lets the background thread look at the clock.
+        // Makes the background thread check the clock.
         log.sync().unwrap();
         assert_eq!(closed(&disk), ["19700101T110000.000000Z.log"]);
     }
 }
 
 #[test]
-fn a_file_of_an_earlier_hour_is_closed_by_the_next_run() {
+fn file_of_an_earlier_hour_is_closed_on_reopen() {
     let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(10 * HOUR);
     let log = open_at(&disk, &clock, hourly());
-    put(&log, 1);
+    append(&log, 1);
     log.close().unwrap();
     for (hour, files) in [(10, 0), (11, 1)] {
         clock.modified_us.store(10 * HOUR * 1_000_000, Ordering::SeqCst);
         clock.set_seconds(hour * HOUR + 5);
         let log = open_at(&disk, &clock, hourly());
-        put(&log, hour);
+        append(&log, hour);
         assert_eq!(closed(&disk).len(), files);
         log.close().unwrap();
     }
@@ -112,7 +114,7 @@ fn a_file_of_an_earlier_hour_is_closed_by_the_next_run() {
 }
 
 #[test]
-fn a_rotation_asked_for_holds_what_came_before() {
+fn requested_rotation_closes_all_earlier_lines() {
     let disk = MemoryDisk::default();
     let log = open_on(&disk, small());
     log.rotate().unwrap();
@@ -127,35 +129,35 @@ fn a_rotation_asked_for_holds_what_came_before() {
 }
 
 #[test]
-fn a_line_that_is_not_ended_keeps_its_file_open() {
+fn incomplete_line_delays_rotation() {
     let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(10 * HOUR);
     let log = open_at(&disk, &clock, hourly());
-    let give = |text: &str| {
+    let append = |text: &str| {
         log.append(text.as_bytes()).unwrap();
         log.write_out().unwrap();
         files(&disk).iter().map(|file| String::from_utf8(file.clone()).unwrap()).collect::<Vec<_>>()
     };
-    give("whole\nbeg");
+    append("whole\nbeg");
     clock.set_seconds(11 * HOUR);
-    assert_eq!(give("un"), ["whole\nbegun"]);
+    assert_eq!(append("un"), ["whole\nbegun"]);
     log.rotate().unwrap();
-    assert_eq!(give(" and ended\nnext"), ["whole\nbegun and ended\n", "next"]);
+    assert_eq!(append(" and ended\nnext"), ["whole\nbegun and ended\n", "next"]);
     log.rotate().unwrap();
     let next = "next one\n";
-    assert_eq!(give(" one\n\n"), ["whole\nbegun and ended\n", next, "\n"]);
+    assert_eq!(append(" one\n\n"), ["whole\nbegun and ended\n", next, "\n"]);
 }
 
 #[test]
-fn a_clock_set_back_overwrites_nothing_and_names_still_sort() {
+fn clock_set_back_overwrites_no_file_and_names_sort() {
     let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
-    // A file of somebody else, with the name that is due.
+    // A file of another program with a name the log would choose.
     disk.create("19700101T000100.000002Z.log", Open::default()).unwrap();
     let mut expected = Vec::new();
     for (number, seconds) in [100, 60, 60, 10, 0, 59].into_iter().enumerate() {
         clock.set_seconds(seconds);
         let log = open_at(&disk, &clock, small());
-        put(&log, number as u64);
+        append(&log, number as u64);
         log.rotate().unwrap();
         expected.push(number as u64);
         assert_eq!(numbers(&all(&disk)), expected);
@@ -164,12 +166,12 @@ fn a_clock_set_back_overwrites_nothing_and_names_still_sort() {
 }
 
 #[test]
-fn a_name_that_somebody_else_took_meanwhile_is_left_alone() {
+fn rotation_does_not_overwrite_existing_file() {
     let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
     clock.set_seconds(60);
     let log = open_at(&disk, &clock, small());
     disk.create("19700101T000100.000000Z.log", Open::default()).unwrap();
-    put(&log, 1);
+    append(&log, 1);
     log.rotate().unwrap();
     let names = ["19700101T000100.000000Z.log", "19700101T000100.000001Z.log"];
     assert_eq!(closed(&disk), names);

@@ -1,16 +1,16 @@
-//! Many threads at once: every line once, whole, and in order of its thread.
+//! Concurrent appends: every line once, whole, and in order per thread.
 
 use std::thread;
 
 use haul_disk::OsDisk;
-use haul_disk_sim::Random;
 use haul_line_log::{Options, WhenFull};
+use haul_testing::Random;
 
 use crate::{disk_dir, files, open, small};
 
 const THREADS: usize = 6;
 
-/// Line `number` of `thread`, mostly short, now and then longer than a buffer and a file.
+/// Returns line `number` of `thread`: mostly short, sometimes longer than a buffer and a file.
 fn line(thread: u64, number: u64) -> Vec<u8> {
     let mut random = Random(thread << 32 | number);
     let bytes = match random.below(200) {
@@ -25,7 +25,7 @@ fn line(thread: u64, number: u64) -> Vec<u8> {
     line
 }
 
-/// Lets each thread bring `lines` lines, some of them several in one call, and gives the files.
+/// Appends `lines` lines per thread, one to three per call. Returns the files.
 fn run(options: Options, lines: u64) -> Vec<Vec<u8>> {
     let dir = disk_dir();
     let log = open(dir.path(), options);
@@ -36,8 +36,8 @@ fn run(options: Options, lines: u64) -> Vec<Vec<u8>> {
                 let mut random = Random(thread);
                 let mut number = 0;
                 while number < lines {
-                    let together = 1 + random.below(3);
-                    let next = (number + together).min(lines);
+                    let count = 1 + random.below(3);
+                    let next = (number + count).min(lines);
                     let bytes: Vec<u8> = (number..next).flat_map(|n| line(thread, n)).collect();
                     log.append(&bytes).unwrap();
                     match random.below(500) {
@@ -67,7 +67,7 @@ fn check(text: &[u8], lines: u64) {
         let mut words = words.split(' ').map(|word| word.parse::<u64>());
         let (thread, number) = (words.next().unwrap().unwrap(), words.next().unwrap().unwrap());
         let expected = &mut next[usize::try_from(thread).unwrap()];
-        assert_eq!(number, *expected, "of thread {thread}");
+        assert_eq!(number, *expected, "thread {thread}");
         assert!(found == line(thread, number), "line {number} of thread {thread} is not whole");
         *expected += 1;
     }
@@ -75,21 +75,21 @@ fn check(text: &[u8], lines: u64) {
 }
 
 #[test]
-fn every_line_is_there_once_and_whole_and_in_order() {
+fn concurrent_lines_are_whole_unique_and_in_order() {
     check(&run(small(), 3000).concat(), 3000);
     let wide = Options { buffers: 5, buffer_bytes: 16 << 10, ..small() };
     check(&run(wide, 3000).concat(), 3000);
 }
 
 #[test]
-fn it_is_so_too_where_lines_may_be_dropped_and_none_must() {
+fn drop_newest_drops_no_line_with_enough_memory() {
     let options =
         Options { when_full: WhenFull::DropNewest, buffers: 64, buffer_bytes: 1 << 20, ..small() };
     check(&run(options, 2000).concat(), 2000);
 }
 
 #[test]
-fn a_line_that_fits_a_file_is_whole_in_one() {
+fn lines_shorter_than_a_file_are_not_split() {
     // Longer than any of the lines.
     let options = Options { file_bytes_max: Some(12_000), ..small() };
     let files = run(Options { buffer_bytes: 64 << 10, ..options }, 2000);

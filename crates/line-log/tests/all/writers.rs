@@ -1,4 +1,4 @@
-//! The log as somebody else's writer.
+//! The log as an [`std::io::Write`].
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use crate::{all, disk_dir, open, open_on, small};
 
 #[test]
-fn a_tracing_subscriber_writes_through_it() {
+fn tracing_subscriber_writes_whole_lines() {
     const EVENTS: usize = 500;
     let dir = disk_dir();
     let log = Arc::new(open(dir.path(), small()));
@@ -45,44 +45,44 @@ fn a_tracing_subscriber_writes_through_it() {
     assert_eq!(text.lines().count(), 4 * EVENTS);
 }
 
-/// Says the same thing in several parts, and writes a line of its own meanwhile.
+/// A value formatted in several parts, whose formatting writes a line itself.
 struct InParts<'a>(&'a haul_line_log::LineLog);
 
 impl std::fmt::Display for InParts<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(&*self.0, "meanwhile {}", 1).unwrap();
+        writeln!(&*self.0, "nested {}", 1).unwrap();
         f.write_str("one ")?;
         f.write_str("two")
     }
 }
 
 #[test]
-fn a_formatted_line_is_one_call() {
+fn formatted_line_is_one_append() {
     let disk = MemoryDisk::default();
     let mut log = open_on(&disk, small());
     writeln!(&log, "{}, {}", InParts(&log), 3).unwrap();
     writeln!(log, "four").unwrap();
     assert_eq!(log.stats().appends, 3);
     log.flush().unwrap();
-    assert_eq!(all(&disk), b"meanwhile 1\none two, 3\nfour\n");
+    assert_eq!(all(&disk), b"nested 1\none two, 3\nfour\n");
 }
 
 #[test]
-fn many_lines_are_few_writes_and_no_sync() {
+fn many_lines_take_few_writes_and_no_sync() {
     let disk = MemoryDisk::default();
     let options =
         haul_line_log::Options { buffer_bytes: 64 << 10, file_bytes_max: None, ..small() };
     let log = open_on(&disk, options);
-    let mut taken = 0;
+    let mut accepted = 0;
     for number in 0..10_000 {
         let line = crate::line(number, 100);
         log.append(&line).unwrap();
-        taken += line.len();
+        accepted += line.len();
     }
     log.write_out().unwrap();
-    // One for each full buffer, the last one, and what was late meanwhile on a slow machine.
-    let full = taken.div_ceil((64 << 10) - 100) as u64;
+    // One per full buffer, the last one, and some for the maximum delay on a slow machine.
+    let full = accepted.div_ceil((64 << 10) - 100) as u64;
     assert!(disk.calls(Op::Write) <= full + 8, "{} writes", disk.calls(Op::Write));
     assert_eq!(disk.calls(Op::Sync), 0);
-    assert_eq!(log.stats().written_bytes, taken as u64);
+    assert_eq!(log.stats().written_bytes, accepted as u64);
 }

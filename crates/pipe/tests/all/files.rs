@@ -1,4 +1,4 @@
-//! Bytes of files, through the page cache and past it.
+//! Splicing from files, buffered and with `O_DIRECT`.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use crate::*;
 const DIRECT: i32 = OFlags::DIRECT.bits() as i32;
 
 #[test]
-fn any_range_of_a_file_comes_out_as_it_is_in_the_file() {
+fn any_range_of_a_file_is_spliced_unchanged() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let content = pattern(300_000);
     std::fs::write(dir.path().join("file"), &content).unwrap();
@@ -38,7 +38,7 @@ fn any_range_of_a_file_comes_out_as_it_is_in_the_file() {
 }
 
 #[test]
-fn a_file_read_past_the_page_cache_leaves_nothing_there_and_its_last_bytes_are_all_there() {
+fn direct_splice_leaves_no_pages_cached_and_delivers_the_tail() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("file");
     let content = pattern(200_123);
@@ -49,7 +49,7 @@ fn a_file_read_past_the_page_cache_leaves_nothing_there_and_its_last_bytes_are_a
 
     let pool = PipePool::new(PoolOptions { pipe_bytes: 1 << 20, pipes_max: 1 });
     let mut lease = pool.lease().unwrap();
-    // Past the end is fine for the length, if it is aligned.
+    // An aligned length may extend past the end of the file.
     assert_eq!(lease.fill_at(&file, 0, 1 << 20).unwrap(), Filled::Bytes(200_123));
     lease.discard(4097).unwrap();
     let (to, mut out) = pair();
@@ -63,7 +63,7 @@ fn a_file_read_past_the_page_cache_leaves_nothing_there_and_its_last_bytes_are_a
 }
 
 #[test]
-fn an_unaligned_offset_past_the_page_cache_is_a_refusal() {
+fn unaligned_direct_splice_is_a_refusal() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("file");
     std::fs::write(&path, pattern(20_000)).unwrap();

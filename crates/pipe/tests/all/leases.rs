@@ -1,4 +1,4 @@
-//! Who has a pipe, and what becomes of it.
+//! Leasing, releasing and closing pipes.
 
 use haul_pipe::{NoPipe, PoolStats};
 use rustix::process::{Uid, geteuid};
@@ -7,7 +7,7 @@ use rustix::thread::set_thread_uid;
 use crate::*;
 
 #[test]
-fn an_empty_pipe_is_lent_again_and_none_is_made() {
+fn an_empty_pipe_is_reused() {
     let (mut peer, from) = pair();
     let (to, mut out) = pair();
     let pool = pool(4);
@@ -15,21 +15,21 @@ fn an_empty_pipe_is_lent_again_and_none_is_made() {
         peer.write_all(b"burst").unwrap();
         let mut lease = pool.lease().unwrap();
         assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(5));
-        assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::Bytes(5), "{round}");
+        assert_eq!(lease.drain(&to, ALL, false).unwrap(), DrainOutcome::Bytes(5), "{round}");
         assert_eq!(read_now(&mut out), b"burst");
     }
     assert_eq!(pool.stats(), PoolStats { made: 1, free: 1, ..PoolStats::default() });
 }
 
 #[test]
-fn what_was_left_in_a_pipe_reaches_nobody_else() {
+fn leftover_bytes_never_reach_another_transfer() {
     let (mut peer, from) = pair();
     let (to, mut out) = pair();
     let pool = pool(1);
     peer.write_all(b"the first one's secret").unwrap();
     let mut lease = pool.lease().unwrap();
     assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(22));
-    assert_eq!(lease.drain(&to, 4, false).unwrap(), Drained::Bytes(4));
+    assert_eq!(lease.drain(&to, 4, false).unwrap(), DrainOutcome::Bytes(4));
     drop(lease);
     let stats = pool.stats();
     assert_eq!((stats.closed, stats.free, stats.leased), (1, 0, 0));
@@ -37,12 +37,12 @@ fn what_was_left_in_a_pipe_reaches_nobody_else() {
     peer.write_all(b"mine").unwrap();
     let mut lease = pool.lease().unwrap();
     assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(4));
-    assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::Bytes(4));
+    assert_eq!(lease.drain(&to, ALL, false).unwrap(), DrainOutcome::Bytes(4));
     assert_eq!(read_now(&mut out), b"the mine");
 }
 
 #[test]
-fn a_transfer_that_failed_with_bytes_inside_takes_its_pipe_along() {
+fn a_failed_transfer_closes_its_nonempty_pipe() {
     let (mut peer, from) = pair();
     let (to, out) = pair();
     let pool = pool(1);
@@ -63,7 +63,7 @@ fn a_transfer_that_failed_with_bytes_inside_takes_its_pipe_along() {
 }
 
 #[test]
-fn no_more_pipes_are_lent_than_allowed() {
+fn leases_are_limited_to_pipes_max() {
     let pool = pool(2);
     let (first, second) = (pool.lease().unwrap(), pool.lease().unwrap());
     assert!(matches!(pool.lease(), Err(NoPipe::Exhausted(2))));
@@ -76,7 +76,7 @@ fn no_more_pipes_are_lent_than_allowed() {
 }
 
 #[test]
-fn a_lease_comes_back_from_another_thread_even_when_the_pool_is_gone() {
+fn a_lease_outlives_its_pool_and_returns_from_another_thread() {
     let pool = pool(1);
     let lease = pool.lease().unwrap();
     let clone = pool.clone();
@@ -89,15 +89,15 @@ fn a_lease_comes_back_from_another_thread_even_when_the_pool_is_gone() {
 }
 
 #[test]
-fn a_pipe_has_the_size_that_was_asked_for() {
+fn a_pipe_has_the_requested_capacity() {
     let pool = PipePool::new(PoolOptions { pipe_bytes: 1 << 20, pipes_max: 1 });
     assert_eq!(pool.lease().unwrap().capacity_bytes(), 1 << 20);
     assert_eq!(pool.stats().undersized, 0);
 }
 
-/// More than the kernel gives, to anybody.
+/// Requests more than the kernel grants to any user.
 #[test]
-fn a_pipe_that_cannot_be_so_large_is_smaller_and_works() {
+fn an_undersized_pipe_works() {
     let (mut peer, from) = pair();
     let (to, mut out) = pair();
     let pool = PipePool::new(PoolOptions { pipe_bytes: usize::MAX, pipes_max: 1 });
@@ -109,16 +109,16 @@ fn a_pipe_that_cannot_be_so_large_is_smaller_and_works() {
     assert_eq!(read_now(&mut out), b"all the same");
 }
 
-/// A user without privileges has a limit for all of its pipes; so a thread of root becomes a user
-/// that nobody else is.
+/// The limit applies to all pipes of an unprivileged user, so a thread of root switches to a user
+/// id of its own.
 #[test]
-fn pipes_that_were_made_too_small_grow_once_others_are_given_up() {
+fn undersized_pipes_grow_when_others_are_closed() {
     let thread = std::thread::spawn(|| {
         if geteuid().is_root() {
             set_thread_uid(Uid::from_raw(1_000_000_000 + std::process::id())).unwrap();
         }
-        let asked_for = PoolOptions { pipe_bytes: 1 << 20, pipes_max: 4096 };
-        let (others, pool) = (PipePool::new(asked_for), PipePool::new(asked_for));
+        let options = PoolOptions { pipe_bytes: 1 << 20, pipes_max: 4096 };
+        let (others, pool) = (PipePool::new(options), PipePool::new(options));
         let mut large = Vec::new();
         while others.stats().undersized == 0 {
             large.push(others.lease().unwrap());
@@ -136,14 +136,14 @@ fn pipes_that_were_made_too_small_grow_once_others_are_given_up() {
 }
 
 #[test]
-fn what_cannot_be_spliced_is_told_apart_from_what_failed() {
+fn refusals_are_distinguished_from_failures() {
     let pool = pool(1);
     let mut lease = pool.lease().unwrap();
     // A directory.
     let dir = std::fs::File::open("/").unwrap();
     let error = lease.fill_at(&dir, 0, 4096).unwrap_err();
     assert!(error.is_refusal(), "{error}");
-    // A target opened for appending takes no spliced bytes; they can still be had.
+    // A target opened for appending takes no spliced bytes; the bytes remain readable.
     let (mut peer, from) = pair();
     peer.write_all(b"kept").unwrap();
     assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(4));
@@ -162,12 +162,12 @@ fn what_cannot_be_spliced_is_told_apart_from_what_failed() {
 }
 
 #[test]
-fn a_descriptor_that_is_none_is_told() {
+fn filling_from_a_write_only_descriptor_fails() {
     let pool = pool(1);
     let mut lease = pool.lease().unwrap();
     let (_peer, from) = pair();
     let write_only = std::fs::File::options().write(true).open("/dev/null").unwrap();
     assert!(lease.fill(&write_only, ALL).is_err());
-    // The lease is as good as before.
+    // The lease remains usable.
     assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::SourceEmpty);
 }

@@ -9,7 +9,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use haul_pipe::{Drained, Filled, PipePool, PoolOptions};
+use haul_pipe::{DrainOutcome, Filled, PipePool, PoolOptions};
 
 mod files;
 mod leases;
@@ -21,7 +21,7 @@ fn pool(pipes_max: usize) -> PipePool {
     PipePool::new(PoolOptions { pipe_bytes: 64 << 10, pipes_max })
 }
 
-/// Two ends, neither of which blocks.
+/// Returns a connected pair of non-blocking sockets.
 fn pair() -> (UnixStream, UnixStream) {
     let pair = UnixStream::pair().unwrap();
     pair.0.set_nonblocking(true).unwrap();
@@ -29,7 +29,7 @@ fn pair() -> (UnixStream, UnixStream) {
     pair
 }
 
-/// What can be read now.
+/// Reads everything that is available without blocking.
 fn read_now(from: &mut UnixStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match from.read_to_end(&mut bytes) {
@@ -38,12 +38,12 @@ fn read_now(from: &mut UnixStream) -> Vec<u8> {
     }
 }
 
-/// Bytes that tell where they are.
+/// Returns bytes that encode their own offset.
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes.div_ceil(4)).flat_map(|at| (at as u32).to_le_bytes()).take(bytes).collect()
 }
 
-/// Writes until the socket takes no more, and says how much it took.
+/// Writes until the socket would block and returns the number of bytes written.
 fn write_until_full(to: &mut UnixStream) -> usize {
     let (piece, mut bytes) = (pattern(64 << 10), 0);
     loop {

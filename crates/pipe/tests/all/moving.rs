@@ -1,11 +1,11 @@
-//! How bytes move between sockets, and who is to be waited for.
+//! Moving bytes between sockets, and which side would block.
 
 use proptest::prelude::*;
 
 use crate::*;
 
 #[test]
-fn an_empty_source_an_ended_one_and_a_full_target_are_told_apart() {
+fn empty_source_end_of_file_and_full_target_are_distinguished() {
     let (mut peer, from) = pair();
     let (mut to, mut out) = pair();
     let pool = pool(1);
@@ -15,21 +15,21 @@ fn an_empty_source_an_ended_one_and_a_full_target_are_told_apart() {
     let before = write_until_full(&mut to);
     peer.write_all(b"waits").unwrap();
     assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(5));
-    assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::TargetFull);
+    assert_eq!(lease.drain(&to, ALL, false).unwrap(), DrainOutcome::TargetFull);
     assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::PipeFull);
     assert_eq!(lease.pending_bytes(), 5);
 
     assert_eq!(read_now(&mut out).len(), before);
-    assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::Bytes(5));
+    assert_eq!(lease.drain(&to, ALL, false).unwrap(), DrainOutcome::Bytes(5));
     assert_eq!(read_now(&mut out), b"waits");
     drop(peer);
     assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::End);
-    assert_eq!(lease.drain(&to, ALL, false).unwrap(), Drained::Bytes(0));
+    assert_eq!(lease.drain(&to, ALL, false).unwrap(), DrainOutcome::Bytes(0));
 }
 
-/// A slot a message, whatever its length: a pipe is full with next to nothing inside.
+/// Each message takes a slot, whatever its length, so a pipe can be full with few bytes.
 #[test]
-fn a_pipe_is_full_when_its_slots_are_though_few_bytes_are_inside() {
+fn a_pipe_is_full_when_its_slots_are() {
     let (mut peer, from) = pair();
     let pool = pool(1);
     let mut lease = pool.lease().unwrap();
@@ -46,14 +46,14 @@ fn a_pipe_is_full_when_its_slots_are_though_few_bytes_are_inside() {
 }
 
 #[test]
-fn nothing_wanted_is_nothing_moved_and_no_end() {
+fn zero_length_calls_move_nothing_and_report_no_end() {
     let (peer, from) = pair();
     let (to, _out) = pair();
     let pool = pool(1);
     let mut lease = pool.lease().unwrap();
     drop(peer);
     assert_eq!(lease.fill(&from, 0).unwrap(), Filled::Bytes(0));
-    assert_eq!(lease.drain(&to, 0, false).unwrap(), Drained::Bytes(0));
+    assert_eq!(lease.drain(&to, 0, false).unwrap(), DrainOutcome::Bytes(0));
     assert_eq!(lease.read(&mut []).unwrap(), 0);
     assert_eq!(lease.fill(&from, 1).unwrap(), Filled::End);
 }
@@ -61,27 +61,30 @@ fn nothing_wanted_is_nothing_moved_and_no_end() {
 /// One step of two transfers that share a pool of one pipe.
 #[derive(Debug, Clone)]
 enum Step {
-    Write { who: usize, bytes: usize },
-    Fill { who: usize, bytes_max: usize },
-    Drain { who: usize, bytes_max: usize },
-    Discard { who: usize, bytes: usize },
-    Receive { who: usize },
-    LetGo { who: usize },
+    Write { transfer: usize, bytes: usize },
+    Fill { transfer: usize, bytes_max: usize },
+    Drain { transfer: usize, bytes_max: usize },
+    Discard { transfer: usize, bytes: usize },
+    Receive { transfer: usize },
+    Release { transfer: usize },
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let who = || 0..2_usize;
+    let transfer = || 0..2_usize;
     prop_oneof![
-        (who(), 1..100_000_usize).prop_map(|(who, bytes)| Step::Write { who, bytes }),
-        (who(), 0..200_000_usize).prop_map(|(who, bytes_max)| Step::Fill { who, bytes_max }),
-        (who(), 0..200_000_usize).prop_map(|(who, bytes_max)| Step::Drain { who, bytes_max }),
-        (who(), 0..9000_usize).prop_map(|(who, bytes)| Step::Discard { who, bytes }),
-        who().prop_map(|who| Step::Receive { who }),
-        who().prop_map(|who| Step::LetGo { who }),
+        (transfer(), 1..100_000_usize)
+            .prop_map(|(transfer, bytes)| Step::Write { transfer, bytes }),
+        (transfer(), 0..200_000_usize)
+            .prop_map(|(transfer, bytes_max)| Step::Fill { transfer, bytes_max }),
+        (transfer(), 0..200_000_usize)
+            .prop_map(|(transfer, bytes_max)| Step::Drain { transfer, bytes_max }),
+        (transfer(), 0..9000_usize).prop_map(|(transfer, bytes)| Step::Discard { transfer, bytes }),
+        transfer().prop_map(|transfer| Step::Receive { transfer }),
+        transfer().prop_map(|transfer| Step::Release { transfer }),
     ]
 }
 
-/// One transfer, and what is to come out at its end.
+/// A transfer and the bytes expected at each stage.
 struct Transfer {
     peer: UnixStream,
     from: UnixStream,
@@ -102,7 +105,7 @@ impl Transfer {
         Self { peer, from, to, out, lease: None, tag, written: 0, in_source, in_pipe, in_target }
     }
 
-    /// No two bytes near each other, nor of two transfers, are the same.
+    /// Writes bytes that differ between neighbours and between the two transfers.
     fn write(&mut self, bytes: usize) {
         let next = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as u8 | self.tag << 7;
         let piece: Vec<u8> = (self.written..self.written + bytes as u64).map(next).collect();
@@ -123,7 +126,7 @@ impl Transfer {
             }
             Filled::SourceEmpty => assert!(self.in_source.is_empty() && self.in_pipe.is_empty()),
             Filled::PipeFull => assert!(!self.in_pipe.is_empty()),
-            Filled::End => panic!("nobody has closed it"),
+            Filled::End => panic!("the source is still open"),
         }
         assert_eq!(lease.pending_bytes(), self.in_pipe.len());
     }
@@ -131,8 +134,8 @@ impl Transfer {
     fn drain(&mut self, bytes_max: usize) {
         let Some(lease) = &mut self.lease else { return };
         match lease.drain(&self.to, bytes_max, false).unwrap() {
-            Drained::Bytes(bytes) => self.in_target.extend(self.in_pipe.drain(..bytes)),
-            Drained::TargetFull => assert!(!self.in_target.is_empty()),
+            DrainOutcome::Bytes(bytes) => self.in_target.extend(self.in_pipe.drain(..bytes)),
+            DrainOutcome::TargetFull => assert!(!self.in_target.is_empty()),
         }
         assert_eq!(lease.pending_bytes(), self.in_pipe.len());
     }
@@ -147,7 +150,7 @@ impl Transfer {
         assert!(read_now(&mut self.out) == std::mem::take(&mut self.in_target));
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         self.lease = None;
         self.in_pipe.clear();
     }
@@ -155,19 +158,19 @@ impl Transfer {
 
 proptest! {
     #[test]
-    fn every_byte_comes_out_once_in_order_and_where_it_belongs(
+    fn every_byte_arrives_once_in_order_at_its_own_target(
         steps in prop::collection::vec(step(), 1..80),
     ) {
         let pool = pool(1);
         let mut transfers = [Transfer::new(0), Transfer::new(1)];
         for step in steps {
             match step {
-                Step::Write { who, bytes } => transfers[who].write(bytes),
-                Step::Fill { who, bytes_max } => transfers[who].fill(&pool, bytes_max),
-                Step::Drain { who, bytes_max } => transfers[who].drain(bytes_max),
-                Step::Discard { who, bytes } => transfers[who].discard(bytes),
-                Step::Receive { who } => transfers[who].receive(),
-                Step::LetGo { who } => transfers[who].let_go(),
+                Step::Write { transfer, bytes } => transfers[transfer].write(bytes),
+                Step::Fill { transfer, bytes_max } => transfers[transfer].fill(&pool, bytes_max),
+                Step::Drain { transfer, bytes_max } => transfers[transfer].drain(bytes_max),
+                Step::Discard { transfer, bytes } => transfers[transfer].discard(bytes),
+                Step::Receive { transfer } => transfers[transfer].receive(),
+                Step::Release { transfer } => transfers[transfer].release(),
             }
             let leased = transfers.iter().filter(|transfer| transfer.lease.is_some()).count();
             prop_assert_eq!(pool.stats().leased, leased);

@@ -1,4 +1,4 @@
-//! Reactors against the kernel.
+//! Reactors with real sockets.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 use std::io::{IoSlice, Read, Write};
@@ -8,52 +8,58 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use haul_reactor::{
-    Accepted, Address, Connection, Event, Gate, Handle, Hub, Listener, Moved, Next, Reactor,
-    Remote, Service, Side, Socket, TcpOptions,
+    AcceptInfo, Address, AdmissionLimit, Connection, Context, Event, Handle, IoStatus, Listener,
+    MessageSender, Next, Reactor, Service, Socket, SocketKind, TcpOptions,
 };
 
-mod accepting;
-mod driving;
-mod gone;
-mod itself;
-mod pushing;
-mod stopping;
+mod accept;
+mod drive;
+mod half_close;
+mod lingering_close;
+mod push;
+mod self_connect;
+mod shutdown;
 
-/// Whoever is told this tells it to itself again.
-const FOR_EVER: u8 = 255;
+/// A connection that receives this message sends it to itself again.
+const ENDLESS: u8 = 255;
 
-/// Does what the first byte of each message says.
-struct Obedient {
-    remotes: Sender<Remote<u8>>,
+/// A service that executes the command in the first byte of each message.
+struct CommandService {
+    senders: Sender<MessageSender<u8>>,
     driven: Sender<(u8, Event<u8>)>,
 }
 
 struct Peer {
     socket: Socket,
     name: u8,
-    turns_left: u32,
+    yields_left: u32,
     deadline: Option<Instant>,
 }
 
 impl Connection for Peer {
-    fn socket(&mut self, _side: Side) -> Option<&mut Socket> {
+    fn socket(&mut self, _side: SocketKind) -> Option<&mut Socket> {
         Some(&mut self.socket)
     }
 }
 
-impl Service for Obedient {
+impl Service for CommandService {
     type Connection = Peer;
     type Message = u8;
 
-    fn accepted(&mut self, socket: Socket, _: Accepted, hub: &mut Hub<'_, u8>) -> Option<Peer> {
-        self.remotes.send(hub.remote()).unwrap();
-        Some(Peer { socket, name: 0, turns_left: 0, deadline: None })
+    fn on_accept(
+        &mut self,
+        socket: Socket,
+        _: AcceptInfo,
+        context: &mut Context<'_, u8>,
+    ) -> Option<Peer> {
+        self.senders.send(context.message_sender()).unwrap();
+        Some(Peer { socket, name: 0, yields_left: 0, deadline: None })
     }
 
-    fn drive(&mut self, peer: &mut Peer, event: Event<u8>, hub: &mut Hub<'_, u8>) -> Next {
-        let (is_again, is_drain) = (event == Event::Again, event == Event::Drain);
-        if event == Event::Told(FOR_EVER) {
-            hub.remote().tell(FOR_EVER);
+    fn drive(&mut self, peer: &mut Peer, event: Event<u8>, context: &mut Context<'_, u8>) -> Next {
+        let (is_resumed, is_drain) = (event == Event::Resume, event == Event::Drain);
+        if event == Event::Message(ENDLESS) {
+            context.message_sender().send(ENDLESS);
         }
         if event == Event::Deadline {
             peer.deadline = None;
@@ -62,26 +68,26 @@ impl Service for Obedient {
         if is_drain {
             return Next::Close;
         }
-        if is_again {
-            peer.turns_left -= 1;
-            if peer.turns_left > 0 {
-                return Next::Again;
+        if is_resumed {
+            peer.yields_left -= 1;
+            if peer.yields_left > 0 {
+                return Next::Yield;
             }
         }
         let mut message = [0; 16];
         while peer.socket.is_readable() {
             match peer.socket.read(&mut message) {
-                Ok(Moved::Bytes(0)) | Err(_) => return Next::Close,
-                Ok(Moved::Bytes(_)) => {}
-                Ok(Moved::WouldBlock) => continue,
+                Ok(IoStatus::Bytes(0)) | Err(_) => return Next::Close,
+                Ok(IoStatus::Bytes(_)) => {}
+                Ok(IoStatus::WouldBlock) => continue,
             }
             peer.name = message[1];
             match message[0] {
                 b'e' => drop(peer.socket.write(&[IoSlice::new(&message[1..2])], false).unwrap()),
-                b'd' => peer.deadline = Some(hub.now() + Duration::from_millis(1)),
+                b'd' => peer.deadline = Some(context.now() + Duration::from_millis(1)),
                 b'a' => {
-                    peer.turns_left = 50;
-                    return Next::Again;
+                    peer.yields_left = 50;
+                    return Next::Yield;
                 }
                 b'r' => return Next::Close,
                 other => assert_eq!(other, b'n'),
@@ -91,28 +97,28 @@ impl Service for Obedient {
     }
 }
 
-/// A reactor in a thread of its own.
-struct Running {
+/// A reactor server on its own thread.
+struct TestServer {
     address: SocketAddr,
     handle: Handle,
-    gate: Gate,
-    remotes: Receiver<Remote<u8>>,
+    limit: AdmissionLimit,
+    senders: Receiver<MessageSender<u8>>,
     driven: Receiver<(u8, Event<u8>)>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Running {
+impl TestServer {
     fn start(connections_max: usize) -> Self {
         let any = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(&any, TcpOptions::default(), 128).unwrap();
         let Address::Tcp(address) = *listener.address() else { unreachable!() };
-        let ((to_remotes, remotes), (to_driven, driven)) = (channel(), channel());
-        let service = Obedient { remotes: to_remotes, driven: to_driven };
-        let gate = Gate::new(connections_max);
-        let reactor = Reactor::new(service, vec![listener], gate.clone()).unwrap();
+        let ((to_senders, senders), (to_driven, driven)) = (channel(), channel());
+        let service = CommandService { senders: to_senders, driven: to_driven };
+        let limit = AdmissionLimit::new(connections_max);
+        let reactor = Reactor::new(service, vec![listener], limit.clone()).unwrap();
         let handle = reactor.handle();
         let thread = std::thread::spawn(|| drop(reactor.run().unwrap()));
-        Self { address, handle, gate, remotes, driven, thread: Some(thread) }
+        Self { address, handle, limit, senders, driven, thread: Some(thread) }
     }
 
     fn connect(&self) -> TcpStream {
@@ -124,7 +130,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.handle.stop();
         if let Some(thread) = self.thread.take() {
@@ -133,7 +139,7 @@ impl Drop for Running {
     }
 }
 
-/// Asks for an echo, and waits for it.
+/// Requests an echo and waits for it.
 fn echo(stream: &mut TcpStream, byte: u8) {
     stream.write_all(&[b'e', byte]).unwrap();
     let mut answer = [0];
@@ -141,13 +147,13 @@ fn echo(stream: &mut TcpStream, byte: u8) {
     assert_eq!(answer, [byte]);
 }
 
-/// Waits until the connection is known to be ready, which may cost a turn of its own.
+/// Waits until the initial readiness was reported, which may take an iteration of its own.
 fn settle(stream: &mut TcpStream) {
     echo(stream, 1);
     echo(stream, 2);
 }
 
-/// What is left to read, up to the end.
+/// Reads up to the end of the stream.
 fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::anonymous::is_this_machine;
 use crate::config::Credentials;
+use crate::connections::Connections;
 use crate::metrics::{Metrics, RequestsSeen};
 use crate::server::Addresses;
 
@@ -36,6 +37,8 @@ pub(crate) struct Admin {
     /// Asked for by HTTP Basic authentication; `None` on loopback.
     pub(crate) credentials: Option<Credentials>,
     pub(crate) addresses: Addresses,
+    /// Those of S3 and plain HTTP.
+    pub(crate) connections: Arc<Connections>,
 }
 
 impl Admin {
@@ -66,14 +69,21 @@ impl Admin {
                 respond(StatusCode::OK, "application/json", text)
             }
             "/metrics" => {
-                let text = prometheus::text(&self.store.stats(), &self.metrics, self.free());
+                let text = prometheus::text(
+                    &self.store.stats(),
+                    &self.metrics,
+                    &self.connections.stats(),
+                    self.free(),
+                );
                 respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
             }
             "/health" if self.store.stats().latched => plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "A sync failed: nothing more is written until the server is started again\n",
             ),
-            "/health" => plain(StatusCode::OK, "ok\n"),
+            "/health" => {
+                respond(StatusCode::OK, "text/plain; charset=utf-8", health(&self.store.stats()))
+            }
             _ => plain(StatusCode::NOT_FOUND, "There are /, /stats.json, /metrics and /health\n"),
         })
     }
@@ -141,7 +151,28 @@ fn store_json(stats: &Stats) -> Value {
         "log_written_bytes": stats.log_written_bytes,
         "sync_us": stats.sync_us,
         "latched": stats.latched,
+        "damaged_places": stats.damaged_places,
+        "hidden_places": stats.hidden_places,
+        "scrubbed_bytes": stats.scrubbed_bytes,
+        "scrubs": stats.scrubs,
     })
+}
+
+/// What `/health` says of a server that writes. Damage is no reason to send clients elsewhere, where
+/// the objects are not either: the status stays 200.
+fn health(stats: &Stats) -> String {
+    match (stats.damaged_places, stats.hidden_places) {
+        (0, _) => "ok\n".to_owned(),
+        (places, 0) => format!(
+            "degraded: {places} damaged places; objects there answer with errors, all others are as \
+             they were stored (\"haul store verify\" names them)\n"
+        ),
+        (places, hidden) => format!(
+            "degraded: {places} damaged places, {hidden} of them held objects that nothing names; \
+             listings and keys that may have been there answer with errors (see \"haul store \
+             accept-damage\")\n"
+        ),
+    }
 }
 
 fn page() -> Response<Full<Bytes>> {
@@ -172,6 +203,18 @@ fn respond(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn health_is_degraded_while_damage_is_known() {
+        let stats = |damaged_places, hidden_places| Stats {
+            damaged_places,
+            hidden_places,
+            ..Stats::default()
+        };
+        assert_eq!(health(&stats(0, 0)), "ok\n");
+        assert!(health(&stats(2, 0)).starts_with("degraded: 2 damaged places; "));
+        assert!(health(&stats(2, 1)).contains("1 of them held objects that nothing names"));
+    }
 
     #[test]
     fn keys_are_asked_for_where_there_are_any() {

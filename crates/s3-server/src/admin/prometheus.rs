@@ -1,24 +1,31 @@
 //! The text format of Prometheus, version 0.0.4. Pure.
 
-use std::fmt::{Display, Write};
-
+use haul_admin_endpoint::Exposition;
+use haul_admin_endpoint::MetricType::{Counter, Histogram};
 use haul_file_store::Stats;
 
+use crate::connections::ConnectionStats;
 use crate::metrics::Metrics;
 
 /// All metrics. `file_system`: its size and free bytes, where they could be had.
-pub(super) fn text(stats: &Stats, metrics: &Metrics, file_system: Option<(u64, u64)>) -> String {
-    let mut out = Page(String::with_capacity(16 << 10));
+pub(super) fn text(
+    stats: &Stats,
+    metrics: &Metrics,
+    connections: &ConnectionStats,
+    file_system: Option<(u64, u64)>,
+) -> String {
+    let mut out = Exposition::default();
     requests(&mut out, metrics);
+    connections_of_s3(&mut out, connections);
     store(&mut out, stats);
     if let Some((bytes, free_bytes)) = file_system {
         out.gauge("haul_file_system_bytes", "Size of the file system of the store.", bytes);
         out.gauge("haul_file_system_free_bytes", "Free bytes of it.", free_bytes);
     }
-    out.0
+    out.into_text()
 }
 
-fn requests(out: &mut Page, metrics: &Metrics) {
+fn requests(out: &mut Exposition, metrics: &Metrics) {
     let up = metrics.uptime().as_secs_f64();
     out.gauge("haul_uptime_seconds", "Time since the server was started.", up);
     out.gauge("haul_requests_in_flight", "Requests being answered.", metrics.in_flight());
@@ -26,22 +33,33 @@ fn requests(out: &mut Page, metrics: &Metrics) {
     out.counter("haul_received_bytes_total", "Bytes of objects received.", received);
     out.counter("haul_sent_bytes_total", "Bytes of responses sent.", sent);
 
-    out.head("haul_requests_total", "Requests answered.", "counter");
+    let mut family = out.family("haul_requests_total", Counter, "Requests answered.");
     for seen in metrics.requests() {
         for (class, count) in seen.by_status.iter().enumerate().skip(1) {
-            let labels = format!("{{kind=\"{}\",status=\"{}xx\"}}", seen.kind.name(), class + 1);
-            out.sample("haul_requests_total", &labels, count);
+            let status = format!("{}xx", class + 1);
+            family.sample(&[("kind", seen.kind.name()), ("status", &status)], *count);
         }
     }
-    let name = "haul_request_duration_seconds";
-    out.head(name, "From the head of the request to that of the response.", "histogram");
+    let help = "From the head of the request to that of the response.";
+    let mut family = out.family("haul_request_duration_seconds", Histogram, help);
     for seen in metrics.requests() {
-        let label = format!("kind=\"{}\"", seen.kind.name());
-        out.histogram(name, &label, &seen.latency, Some(seen.latency_us_sum));
+        let latency = Latency::of(&seen.latency);
+        let (sum_s, labels) = (seen.latency_us_sum as f64 / 1e6, [("kind", seen.kind.name())]);
+        family.histogram(&labels, latency.buckets, sum_s, latency.count);
     }
 }
 
-fn store(out: &mut Page, stats: &Stats) {
+fn connections_of_s3(out: &mut Exposition, stats: &ConnectionStats) {
+    out.gauge("haul_connections", "Connections of S3 clients open now.", stats.open);
+    let name = "haul_connections_refused_total";
+    out.counter(name, "Connections beyond the limit of their peer.", stats.refused);
+    let help = "Connections closed by the server while they waited for a request.";
+    out.family("haul_connections_closed_total", Counter, help)
+        .sample(&[("reason", "room")], stats.evicted)
+        .sample(&[("reason", "time")], stats.timed_out);
+}
+
+fn store(out: &mut Exposition, stats: &Stats) {
     out.gauge("haul_buckets", "Buckets.", stats.buckets);
     out.gauge("haul_objects", "Objects.", stats.objects);
     out.gauge("haul_object_bytes", "Bytes of all objects.", stats.object_bytes);
@@ -58,6 +76,18 @@ fn store(out: &mut Page, stats: &Stats) {
     out.gauge("haul_big_file_bytes", "Bytes of them.", stats.big_file_bytes);
     let latched = u64::from(stats.latched);
     out.gauge("haul_latched", "1 after a failed sync, when writes are refused.", latched);
+    out.gauge("haul_damaged_places", "Damaged places known.", stats.damaged_places);
+    out.gauge(
+        "haul_damaged_hidden_places",
+        "Damaged places that held objects nothing names, and whose loss is not accepted.",
+        stats.hidden_places,
+    );
+    out.counter(
+        "haul_scrubbed_bytes_total",
+        "Bytes read in the background to look for damage.",
+        stats.scrubbed_bytes,
+    );
+    out.counter("haul_scrubs_total", "How often everything was read so.", stats.scrubs);
 
     out.counter("haul_store_puts_total", "Objects stored.", stats.puts);
     out.counter("haul_store_gets_total", "Objects read.", stats.gets);
@@ -70,54 +100,39 @@ fn store(out: &mut Page, stats: &Stats) {
     out.counter("haul_log_batches_total", "Batches of records written.", stats.log_batches);
     let written_bytes = stats.log_written_bytes;
     out.counter("haul_log_written_bytes_total", "Bytes written to the log.", written_bytes);
-    let name = "haul_sync_duration_seconds";
-    out.head(name, "Syncs of the log: how long the disk took.", "histogram");
-    out.histogram(name, "", &stats.sync_us, None);
+    let sync = Latency::of(&stats.sync_us);
+    let help = "Syncs of the log: how long the disk took.";
+    out.family("haul_sync_duration_seconds", Histogram, help).histogram(
+        &[],
+        sync.buckets,
+        sync.estimated_sum_s,
+        sync.count,
+    );
 }
 
-/// The text so far. Writing to a string cannot fail.
-struct Page(String);
+/// A histogram as it is shown.
+struct Latency {
+    /// Upper bounds in seconds, and how much took less.
+    buckets: Vec<(f64, u64)>,
+    /// Estimated from the middles of the buckets.
+    estimated_sum_s: f64,
+    count: u64,
+}
 
-impl Page {
-    fn head(&mut self, name: &str, help: &str, kind: &str) {
-        let _cannot_fail = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
-        let _cannot_fail = writeln!(self.0, "{name}{labels} {value}");
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.head(name, help, "gauge");
-        self.sample(name, "", value);
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
-        self.head(name, help, "counter");
-        self.sample(name, "", value);
-    }
-
+impl Latency {
     /// Bucket i of `counts` holds what took less than 2^i µs; the last one everything longer.
-    /// Without a sum, one is estimated from the middles of the buckets.
-    fn histogram(&mut self, name: &str, label: &str, counts: &[u64], us_sum: Option<u64>) {
-        let comma = if label.is_empty() { "" } else { "," };
-        let mut below = 0;
-        let mut estimate = 0.0;
+    fn of(counts: &[u64]) -> Self {
+        let mut latency = Self { buckets: Vec::new(), estimated_sum_s: 0.0, count: 0 };
         for (index, count) in counts.iter().enumerate() {
-            below += count;
+            latency.count += count;
             let bound_s = (1_u64 << index) as f64 / 1e6;
-            estimate += *count as f64 * bound_s * 0.75;
+            latency.estimated_sum_s += *count as f64 * bound_s * 0.75;
             // From 16 µs to 67 s: what is shorter or longer needs no bounds of its own.
             if (4..27).contains(&index) {
-                let labels = format!("{{{label}{comma}le=\"{bound_s}\"}}");
-                self.sample(&format!("{name}_bucket"), &labels, below);
+                latency.buckets.push((bound_s, latency.count));
             }
         }
-        self.sample(&format!("{name}_bucket"), &format!("{{{label}{comma}le=\"+Inf\"}}"), below);
-        let labels = if label.is_empty() { String::new() } else { format!("{{{label}}}") };
-        let sum_s = us_sum.map_or(estimate, |us| us as f64 / 1e6);
-        self.sample(&format!("{name}_sum"), &labels, sum_s);
-        self.sample(&format!("{name}_count"), &labels, below);
+        latency
     }
 }
 
@@ -136,7 +151,7 @@ mod tests {
         for us in [3, 100, 100, 5_000, 90_000_000] {
             metrics.answered(Kind::Get, StatusCode::OK, Duration::from_micros(us));
         }
-        let text = text(&Stats::default(), &metrics, Some((10, 4)));
+        let text = text(&Stats::default(), &metrics, &ConnectionStats::default(), Some((10, 4)));
         let value = |line: &str| {
             let found = text.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(' '));
             found.unwrap_or_else(|| panic!("{line} is missing")).parse::<f64>().unwrap()
@@ -158,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_metric_is_explained_once() {
-        let text = text(&Stats::default(), &Metrics::new(), None);
+        let text = text(&Stats::default(), &Metrics::new(), &ConnectionStats::default(), None);
         let mut types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let count = types.len();
         types.sort_unstable();

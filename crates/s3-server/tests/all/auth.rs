@@ -47,6 +47,28 @@ fn with_credentials_only_the_right_signature_goes_through() {
 }
 
 #[test]
+fn what_is_no_region_is_answered_with_the_region_to_sign_for() {
+    let server = server();
+    let credential = format!("{ACCESS}/20261122/US/s3/aws4_request");
+    let header = format!(
+        "AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=0"
+    );
+    let headers = [("authorization", header.as_str()), ("x-amz-content-sha256", "0")];
+    let reply = server.s3.send("GET", "/", &headers, b"");
+    assert_refused(&reply, 400, "AuthorizationHeaderMalformed");
+    assert_eq!(reply.xml("Region").as_deref(), Some("us-east-1"));
+    let message = reply.xml("Message").unwrap();
+    assert!(message.contains("US") && message.contains("us-east-1"), "{message}");
+
+    let query = format!("/bucket/key?X-Amz-Credential={}", credential.replace('/', "%2F"));
+    let reply = server.s3.get(&query);
+    assert_refused(&reply, 400, "AuthorizationQueryParametersError");
+    assert_eq!(reply.xml("Region").as_deref(), Some("us-east-1"));
+    let wrong = put(&signer(&server, ACCESS, "wrong"), "/bucket/key", b"x");
+    assert_eq!(wrong.xml("Region"), None);
+}
+
+#[test]
 fn presigned_urls_are_good_for_their_time_and_seven_days_at_most() {
     let server = server();
     let right = signer(&server, ACCESS, SECRET);

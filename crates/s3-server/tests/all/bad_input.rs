@@ -115,6 +115,47 @@ fn what_is_no_http_is_refused_and_harms_nobody() {
 }
 
 #[test]
+fn a_body_that_is_cut_short_is_incomplete_and_no_failure_of_the_server() {
+    let server = Running::new();
+    for (method, target) in [
+        ("POST", "/bucket?delete"),
+        ("PUT", "/bucket/key"),
+        ("PUT", "/bucket/key?tagging"),
+        ("POST", "/bucket/key?uploadId=1"),
+    ] {
+        let mut stream = server.s3.connect();
+        let head = server.s3.head_bytes(method, target, &[("content-length", "20")]);
+        stream.write_all(&[&head, &b"<Delete>"[..]].concat()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let reply = Reply::read(&mut stream);
+        assert_refused(&reply, 400, "IncompleteBody");
+        assert!(reply.xml("Message").is_some_and(|message| !message.is_empty()), "{target}");
+    }
+}
+
+#[test]
+fn every_error_has_a_message() {
+    let server = Running::new();
+    for (method, target, body) in [
+        ("PUT", "/Bucket", ""),
+        ("POST", "/bucket?delete", "x"),
+        ("PUT", "/bucket/key?tagging", "<a/>"),
+        ("GET", "/bucket/%FF", ""),
+        ("GET", "/bucket/nothing", ""),
+        ("PATCH", "/bucket/key", ""),
+    ] {
+        let reply = server.s3.send(method, target, &[], body.as_bytes());
+        let messages = reply.all_xml("Message");
+        assert!(reply.status >= 400, "{method} {target}");
+        assert!(
+            messages.len() == 1 && !messages[0].is_empty(),
+            "{method} {target}: {}",
+            reply.text()
+        );
+    }
+}
+
+#[test]
 fn web_pages_cannot_reach_a_server_without_credentials() {
     let server = Running::new();
     let host = [("host", "evil.example:9000")];
@@ -130,6 +171,7 @@ fn web_pages_cannot_reach_a_server_without_credentials() {
 fn a_client_that_sends_nothing_is_let_go() {
     let limits = Limits {
         head_time_max: std::time::Duration::from_millis(200),
+        idle_time_max: std::time::Duration::from_millis(200),
         stall_time_max: std::time::Duration::from_millis(200),
         ..Limits::default()
     };
@@ -149,7 +191,7 @@ fn a_public_address_without_credentials_is_refused() {
     let store = std::sync::Arc::new(Store::open(dir.path(), Options::default()).unwrap().0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = Config { listen: "0.0.0.0:0".parse().unwrap(), ..Config::default() };
-    let outcome = runtime.block_on(Server::bind(config, store));
+    let outcome = runtime.block_on(async { Server::bind(config, store) });
     let Err(error @ Error::Public { .. }) = outcome else { panic!("it listens") };
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
 }

@@ -67,7 +67,7 @@ impl Running {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let server = Server::bind(config, store).await.unwrap();
+                let server = Server::bind(config, store).unwrap();
                 ready.send(server.addresses()).unwrap();
                 server.run(async { drop(stopped.await) }).await.unwrap();
             });
@@ -275,14 +275,5 @@ pub(crate) fn assert_refused(reply: &Reply, status: u16, code: &str) {
 
 /// Bytes that look random and are always the same.
 pub(crate) fn noise(bytes: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut noise = Vec::with_capacity(bytes + 8);
-    while noise.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        noise.extend_from_slice(&state.to_le_bytes());
-    }
-    noise.truncate(bytes);
-    noise
+    haul_testing::noise(1, bytes)
 }

@@ -4,6 +4,8 @@ use crate::client::{Running, assert_refused};
 
 const ETAG: &str = "\"5d41402abc4b2a76b9719d911017c592\"";
 const OTHER: &str = "\"00000000000000000000000000000000\"";
+const WEAK: &str = "W/\"5d41402abc4b2a76b9719d911017c592\"";
+const LIST: &str = "\"x\", \"5d41402abc4b2a76b9719d911017c592\"";
 const PAST: &str = "Wed, 21 Oct 2015 07:28:00 GMT";
 const FUTURE: &str = "Wed, 21 Oct 2065 07:28:00 GMT";
 
@@ -15,9 +17,13 @@ fn reads_are_answered_as_their_conditions_say() {
         (&[("if-match", ETAG)][..], 200),
         (&[("if-match", "*")], 200),
         (&[("if-match", OTHER)], 412),
+        (&[("if-match", LIST)], 200),
+        (&[("if-match", WEAK)], 412),
         (&[("if-none-match", ETAG)], 304),
         (&[("if-none-match", "*")], 304),
         (&[("if-none-match", OTHER)], 200),
+        (&[("if-none-match", LIST)], 304),
+        (&[("if-none-match", WEAK)], 304),
         (&[("if-modified-since", PAST)], 200),
         (&[("if-modified-since", FUTURE)], 304),
         (&[("if-unmodified-since", PAST)], 412),

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use haul_s3_server::Limits;
+use haul_testing::eventually;
 
 use crate::client::{Reply, Running};
 
@@ -14,9 +15,9 @@ fn begun(server: &Running) -> TcpStream {
     let headers = [("content-length", "5000000")];
     stream.write_all(&server.s3.head_bytes("PUT", "/bucket/key", &headers)).unwrap();
     stream.write_all(&[1; 100_000]).unwrap();
-    while !server.admin.get("/metrics").text().contains("haul_requests_in_flight 1") {
-        std::thread::yield_now();
-    }
+    eventually("a request is in flight", || {
+        server.admin.get("/metrics").text().contains("haul_requests_in_flight 1")
+    });
     stream
 }
 
@@ -25,9 +26,7 @@ fn requests_in_flight_are_finished_and_new_ones_refused() {
     let mut server = Running::new();
     let mut stream = begun(&server);
     server.tell_to_stop();
-    while TcpStream::connect(server.s3.0).is_ok() {
-        std::thread::yield_now();
-    }
+    eventually("connections are refused", || TcpStream::connect(server.s3.0).is_err());
     stream.write_all(&[1; 4_900_000]).unwrap();
     assert_eq!(Reply::read(&mut stream).status, 200);
     server.join();

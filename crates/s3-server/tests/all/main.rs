@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "helpers of tests, which may fail like them"
 )]
 
@@ -12,6 +13,7 @@ mod client;
 mod conditions;
 mod ending;
 mod faults;
+mod hostile;
 mod integrity;
 mod listing;
 mod objects;

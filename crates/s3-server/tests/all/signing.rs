@@ -1,8 +1,10 @@
 //! Signatures of version 4, made by hand.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use s3s::crypto::{Checksum as _, Sha256};
+use time::UtcDateTime;
+use time::macros::format_description;
 
 use crate::client::{Client, Reply};
 
@@ -117,31 +119,9 @@ fn scope(date: &str) -> String {
 
 /// The time `age_s` seconds ago as 20150830T123600Z.
 fn timestamp(age_s: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - age_s;
-    let (year, month, day) = civil(now / 86_400);
-    let (hour, minute, second) = (now / 3600 % 24, now / 60 % 60, now % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
-}
-
-/// The date so many days after 1970-01-01, counted on the proleptic Gregorian calendar.
-fn civil(mut days: u64) -> (u64, u64, u64) {
-    let by = |year: u64, number| year.is_multiple_of(number);
-    let leap = |year| by(year, 4) && (!by(year, 100) || by(year, 400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    for (month, length) in
-        [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].into_iter().enumerate()
-    {
-        if days < length {
-            return (year, month as u64 + 1, days + 1);
-        }
-        days -= length;
-    }
-    unreachable!("the months make up the year")
+    let format = format_description!("[year][month][day]T[hour][minute][second]Z");
+    let at = SystemTime::now() - Duration::from_secs(age_s);
+    UtcDateTime::from(at).format(format).unwrap()
 }
 
 fn hmac(key: &[u8], text: &str) -> [u8; 32] {

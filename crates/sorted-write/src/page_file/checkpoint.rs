@@ -1,5 +1,6 @@
-//! Between the log and the file: nothing is written there that the log does not have, and the log
-//! forgets nothing that is not synced there.
+//! Checkpoints of a page file. They follow two rules: a write is durable in the log before it is
+//! written to the file (write-ahead logging), and the log keeps a write until it is durable in the
+//! file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,9 +10,9 @@ use haul_disk::File;
 
 use crate::error::Result;
 use crate::page_file::format::{Owner, Record};
-use crate::state::Gate;
+use crate::state::RoundHook;
 
-/// What the sweeps of a page file ask before and tell after.
+/// The write-ahead log of a page file, and the LSN of its last checkpoint.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     pub(crate) log: Arc<Log>,
@@ -22,40 +23,42 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     pub(crate) fn new(log: Arc<Log>, target: Arc<dyn File>, name: &str, through: Lsn) -> Self {
-        // Distances are measured from here: not from 0, for the first segment is not number 0.
+        // The length of the log is measured from its first segment, whose number is not 0.
         let first = log.segments().first().map_or(Lsn(0), |first| Lsn::new(first.number, 0));
         let through = through.max(first);
         Self { log, target, name: name.to_owned(), through: AtomicU64::new(through.0) }
     }
 
-    /// The last record that is in the file, and all before it.
+    /// Returns the LSN up to which the writes of all records are durable in the file.
     pub(crate) fn through(&self) -> Lsn {
         Lsn(self.through.load(Ordering::Acquire))
     }
 
-    /// Appends a mark, and waits for it.
-    pub(crate) fn mark(&self, through: Lsn) -> Result<()> {
+    /// Appends a checkpoint record for `through` to the log, and waits until it is durable.
+    pub(crate) fn append_record(&self, through: Lsn) -> Result<()> {
         let (file_bytes, name) = (self.target.bytes()?, &self.name);
         let owner = Owner::PageFile;
-        let mark = Record::Mark { owner, through: through.0, file_bytes, name }.encode();
-        self.log.append(&[&mark], Room::Reserve)?.wait()?;
+        let record = Record::Checkpoint { owner, through: through.0, file_bytes, name }.encode();
+        self.log.append(&[&record], Room::Reserve)?.wait()?;
         self.through.fetch_max(through.0, Ordering::AcqRel);
         Ok(())
     }
 }
 
-/// A checkpoint is a round of the writer:
+/// A checkpoint is a round of the writer, with these steps:
 ///
-/// 1. What is in memory is set aside; writers go on in other memory and behind it in the log.
-/// 2. [`Gate::before`]: the log is synced up to the last record of the round. After a stop up to
-///    here the file is as the checkpoint before left it, and the log has all the rest.
-/// 3. The file is written, upward, and synced. After a stop here any part of the round is in the
-///    file, torn or whole; the log has all of it, and recovery writes it again.
-/// 4. [`Gate::after`]: a mark says that the round is in the file, and is synced. After a stop
-///    before the mark is on the medium the round is written again, to no effect.
-/// 5. Segments of the log that hold nothing else are removed. After a stop here some of them may
-///    still be there; the mark says that nothing in them counts.
-impl Gate for Checkpoints {
+/// 1. The writer takes the buffered generation for the round. New writes go to the other generation
+///    and to the log.
+/// 2. [`RoundHook::before`] syncs the log up to the last record of the round. After a crash up to
+///    here, the file is as the previous checkpoint left it, and the log contains all later writes.
+/// 3. The writer writes the file in ascending order and syncs it. After a crash during this step,
+///    any part of the round may be in the file, possibly torn; recovery writes all of it again from
+///    the log.
+/// 4. [`RoundHook::after`] appends a checkpoint record to the log and syncs it. After a crash
+///    before the record is durable, recovery writes the round again, which is idempotent.
+/// 5. [`RoundHook::after`] removes obsolete segments of the log. After a crash during this step
+///    some may remain; recovery ignores them because of the checkpoint record.
+impl RoundHook for Checkpoints {
     fn before(&self, last: u64) -> Result<()> {
         if self.log.synced() <= Lsn(last) {
             self.log.sync()?;
@@ -67,11 +70,11 @@ impl Gate for Checkpoints {
         if Lsn(last) <= self.through() {
             return Ok(());
         }
-        match self.mark(Lsn(last)) {
-            // Not even the reserve has room. The log keeps what it has, and the next checkpoint
-            // tries again.
+        match self.append_record(Lsn(last)) {
+            // Even the reserve of the log is full. The log keeps its segments, and the next
+            // checkpoint tries again.
             Err(error) if error.is_full() && !self.log.is_latched() => return Ok(()),
-            marked => marked?,
+            result => result?,
         }
         self.log.truncate_front(Lsn(last))?;
         Ok(())

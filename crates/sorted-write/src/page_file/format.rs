@@ -1,36 +1,36 @@
-//! The bytes of the records in the log. `FORMAT.md` has the picture.
+//! Encodes and decodes the records in the log, as described in `FORMAT.md`.
 
-/// In front of every record: what it is, and the version.
+/// The magic number and version at the beginning of every record.
 const MAGIC: [u8; 4] = *b"HPF1";
 
-/// The length of what stands in front of the bytes of a write.
+/// The length of a record header in bytes.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// Whose log it is.
+/// The use of a log, stored in its checkpoint records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A page file: each write stands for itself.
+    /// The log belongs to a page file: each write is valid on its own.
     PageFile,
-    /// A patch: its writes count when they are all there.
+    /// The log belongs to a patch: its writes are valid only if a commit record follows them.
     Patch,
 }
 
 /// A record of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
-    /// Everything up to the record at the LSN `through` is in the file and synced there. The first
-    /// record of each log is one, with nothing applied.
-    Mark {
+    /// The writes of all records up to the LSN `through` are durable in the file. The first record
+    /// of each log is a checkpoint with the LSN 0.
+    Checkpoint {
         owner: Owner,
         through: u64,
-        /// How long the file was, at least.
+        /// The length of the file in bytes; the file is never shorter later.
         file_bytes: u64,
-        /// The name of the file.
+        /// The name of the file, without its directory.
         name: &'a str,
     },
-    /// Bytes for the file.
+    /// A write to the file.
     Write { offset: u64, bytes: &'a [u8] },
-    /// All writes of a patch are in front of this, so many.
+    /// The commit of a patch. `records` is the number of writes before it.
     Commit { records: u64 },
 }
 
@@ -43,16 +43,16 @@ fn header(kind: u8, owner: u8, number: u64) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// What stands in front of the bytes of a write.
+/// Encodes the header of a write record; the bytes to be written follow it.
 pub(crate) fn write_header(offset: u64) -> [u8; HEADER_BYTES] {
     header(2, 0, offset)
 }
 
 impl Record<'_> {
-    /// Its bytes.
+    /// Encodes the record.
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Mark { owner, through, file_bytes, name } => {
+            Self::Checkpoint { owner, through, file_bytes, name } => {
                 let owner = match owner {
                     Owner::PageFile => 1,
                     Owner::Patch => 2,
@@ -66,7 +66,7 @@ impl Record<'_> {
     }
 }
 
-/// A record from its bytes; `None` when it is of another version, or of somebody else.
+/// Decodes a record. Returns `None` if it is invalid or has another version.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record<'_>> {
     let (front, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let number = u64::from_le_bytes(*front.last_chunk()?);
@@ -79,7 +79,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record<'_>> {
             let (file_bytes, name) = rest.split_first_chunk()?;
             let file_bytes = u64::from_le_bytes(*file_bytes);
             let name = std::str::from_utf8(name).ok()?;
-            Some(Record::Mark { owner, through: number, file_bytes, name })
+            Some(Record::Checkpoint { owner, through: number, file_bytes, name })
         }
         (2, 0) => Some(Record::Write { offset: number, bytes: rest }),
         (3, 0) if rest.is_empty() => Some(Record::Commit { records: number }),
@@ -92,10 +92,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written() {
+    fn records_round_trip() {
         for owner in [Owner::PageFile, Owner::Patch] {
-            let mark = Record::Mark { owner, through: 77, file_bytes: 5, name: "grün" };
-            assert_eq!(decode(&mark.encode()), Some(mark));
+            let checkpoint =
+                Record::Checkpoint { owner, through: 77, file_bytes: 5, name: "grün" };
+            assert_eq!(decode(&checkpoint.encode()), Some(checkpoint));
         }
         for bytes in [&b""[..], b"x", &[7; 5000]] {
             let write = Record::Write { offset: u64::MAX, bytes };
@@ -106,40 +107,34 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_no_record() {
-        let mark = Record::Mark { owner: Owner::Patch, through: 1, file_bytes: 2, name: "n" };
-        let good = mark.encode();
+    fn invalid_bytes_are_no_record() {
+        let checkpoint =
+            Record::Checkpoint { owner: Owner::Patch, through: 1, file_bytes: 2, name: "n" };
+        let valid = checkpoint.encode();
         for (at, byte) in [(0, 0), (3, b'2'), (4, 0), (4, 4), (5, 0), (5, 3), (6, 1), (24, 0xff)] {
-            let mut bad = good.clone();
-            bad[at] = byte;
-            assert_eq!(decode(&bad), None, "{at}");
+            let mut invalid = valid.clone();
+            invalid[at] = byte;
+            assert_eq!(decode(&invalid), None, "{at}");
         }
         for bytes in 0..24 {
-            assert_eq!(decode(&good[..bytes]), None, "{bytes}");
+            assert_eq!(decode(&valid[..bytes]), None, "{bytes}");
         }
         let longer = [&Record::Commit { records: 1 }.encode()[..], b"x"].concat();
         assert_eq!(decode(&longer), None);
     }
 
-    /// The example of `FORMAT.md`, byte for byte.
     #[test]
-    fn the_worked_example_is_true() {
+    fn example_in_format_md_matches_the_encoding() {
         let page = include_str!("../../FORMAT.md");
-        let shown: Vec<Vec<u8>> = page
-            .lines()
-            .filter_map(|line| line.strip_prefix("    "))
-            .filter_map(|line| {
-                line.split_whitespace().map(|two| u8::from_str_radix(two, 16).ok()).collect()
-            })
-            .collect();
-        let mark = Record::Mark {
+        let example = haul_testing::docs::hex_example(page);
+        let checkpoint = Record::Checkpoint {
             owner: Owner::PageFile,
             through: (1 << 32) + 4096,
             file_bytes: 8192,
             name: "data",
         };
         let write = Record::Write { offset: 4096, bytes: b"hello" };
-        let records = [mark, write, Record::Commit { records: 2 }];
-        assert_eq!(shown, records.map(|record| record.encode()));
+        let records = [checkpoint, write, Record::Commit { records: 2 }];
+        assert_eq!(example, records.map(|record| record.encode()).concat());
     }
 }

@@ -1,36 +1,44 @@
-//! A file whose random writes are durable when acknowledged: log first, sorted checkpoints later.
+//! A file whose random writes are durable when acknowledged, by a write-ahead log and sorted
+//! checkpoints.
 
 mod checkpoint;
+mod create;
 mod format;
 mod patch;
 mod recover;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use haul_append_log::{Log, Lsn, Position, Room, Ticket};
-use haul_disk::{Disk, Open};
+use haul_disk::{Disk, Lock, Locked, Open, OsDisk, this_process};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::options::{Options, Role, WRITE_BYTES_MAX};
 use crate::page_file::checkpoint::Checkpoints;
+use crate::page_file::create::create_missing;
 use crate::page_file::format::{Owner, write_header};
 use crate::stats::Stats;
 use crate::writer::{FileId, SortedWriter};
 
-pub use patch::{Leftover, Patch};
+pub use patch::{Patch, PatchState};
 
-/// How a page file behaves.
+/// Options of a page file.
 #[derive(Debug, Clone)]
 pub struct PageFileOptions {
-    /// How checkpoints are written. A generation that is full begins one.
+    /// The options of the writer that executes checkpoints. A checkpoint starts when a generation
+    /// of this writer is full.
     pub sorted: Options,
-    /// How far the log may be ahead of the file: at half of that a checkpoint begins, at all of it
-    /// writers wait for one. 256 MiB; 8 MiB to 8 GiB. On the disk the log takes up to five
-    /// eighths more, for segments that are prepared, kept, or removed in part.
+    /// The maximum number of bytes in the log since the last checkpoint, 8 MiB to 8 GiB. When half
+    /// of it is reached, a checkpoint starts; when all of it is reached, writers wait for a
+    /// checkpoint. The files of the log take up to five eighths more on disk, for segments that are
+    /// preallocated, spare, or partly obsolete. Default: 256 MiB.
     pub log_bytes_max: u64,
-    /// How the log writes; its segments are an eighth of `log_bytes_max`, whatever is said here.
+    /// The options of the log. `segment_bytes` is ignored: the length of a segment is an eighth of
+    /// `log_bytes_max`. `buffer_bytes` and `reserve_bytes` are reduced to what such a segment
+    /// allows.
     pub log: haul_append_log::Options,
 }
 
@@ -47,24 +55,24 @@ impl Default for PageFileOptions {
 impl PageFileOptions {
     fn segment_bytes(&self) -> Result<u32> {
         if !(8 << 20..=8 << 30).contains(&self.log_bytes_max) {
-            return Err(Error::Invalid("log_bytes_max must lie between 8 MiB and 8 GiB"));
+            return Err(Error::Invalid("log_bytes_max must be between 8 MiB and 8 GiB"));
         }
         let pages = self.log_bytes_max / 8 / 4096;
         Ok(u32::try_from(pages * 4096).unwrap_or(1 << 30))
     }
 }
 
-/// What opening a page file did.
+/// The result of the recovery that opening a page file executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
-    /// Writes of the log that were carried out again; 0 after it was closed.
+pub struct Recovery {
+    /// The number of writes replayed from the log; 0 after a clean close.
     pub replayed: u64,
 }
 
-/// A file and its log.
+/// An open file with its write-ahead log.
 ///
-/// All calls may be made from several threads at once. File and log are its alone while it is
-/// open; its owner keeps other processes out ([`haul_disk::DirLock`]).
+/// All methods may be called from several threads at once. The file and its log are locked while
+/// the page file is open.
 pub struct PageFile {
     writer: SortedWriter,
     file: FileId,
@@ -72,31 +80,66 @@ pub struct PageFile {
     checkpoints: Arc<Checkpoints>,
     log_bytes_max: u64,
     segment_bytes: u32,
-    /// The order of the log is the order in memory. Where the last checkpoint was asked for.
-    order: Mutex<Lsn>,
+    /// The LSN of the write that requested the last checkpoint. This lock is held while a write is
+    /// appended to the log and then buffered, so that writes are in the same order in both.
+    checkpoint_requested: Mutex<Lsn>,
+    /// The lock of the file; the log has a lock of its own. This field is declared last, so that it
+    /// is dropped last.
+    _lock: Lock,
 }
 
 impl PageFile {
-    /// Opens the file `name` of `disk`, which is there, with its log in the root of `log`: an empty
-    /// directory, or the one it had before.
-    ///
-    /// 1. The log is opened, and its end found. Only a log of this file is used.
-    /// 2. What is behind its last mark is written to the file again, in the order of the log, and
-    ///    synced. After a stop here it is done once more, from the same mark or a later one.
-    /// 3. A mark says so, and the log in front of it is removed.
+    /// Opens the file at `path`, with its log in the directory `path.log` beside it. Creates both
+    /// if they are missing. If there is no log yet and the file is shorter than `bytes`, extends
+    /// the file to this length.
     ///
     /// # Errors
-    /// [`Error::Foreign`] for the log of another file, [`Error::Log`] for a damaged one,
-    /// [`Error::Invalid`] for options that cannot work, and as the kernel says.
+    /// Returns the errors of [`PageFile::open`], and [`Error::Foreign`] if the log exists and its
+    /// file is missing.
     ///
     /// # Durability
-    /// All writes that were acknowledged are in the file, and on the medium.
+    /// Gives the guarantee of [`PageFile::open`]. A file created by this call survives a power cut.
+    pub fn open_path(
+        path: impl AsRef<Path>,
+        bytes: u64,
+        options: PageFileOptions,
+    ) -> Result<(Self, Recovery)> {
+        options.segment_bytes()?;
+        let path = path.as_ref();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or(Error::Invalid("the name of a page file must be UTF-8"))?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        let disk = OsDisk::open_or_create(parent)?;
+        let log: Arc<dyn Disk> =
+            Arc::new(OsDisk::open_or_create(parent.join(format!("{name}.log")))?);
+        create_missing(&disk, name, bytes, &*log)?;
+        Self::open(&disk, name, &log, options)
+    }
+
+    /// Opens the existing file `name` of `disk`, with its log in the root directory of `log`. This
+    /// directory must be empty or contain the log of this file.
+    ///
+    /// 1. The log is opened, and it is checked that it belongs to this file.
+    /// 2. The writes after the last checkpoint record are replayed in order, and the file is
+    ///    synced. After a crash during this step, the next opening repeats the replay, from the
+    ///    same checkpoint or a later one.
+    /// 3. A checkpoint record is appended to the log, and the log before it is removed.
+    ///
+    /// # Errors
+    /// Returns [`Error::InUse`] if the file or its log is already open, in this process or another
+    /// one, [`Error::Foreign`] if the log belongs to another file, [`Error::Log`] if the log is
+    /// damaged, [`Error::Invalid`] if an option is invalid, and [`Error::Disk`] if a system call
+    /// fails.
+    ///
+    /// # Durability
+    /// All writes acknowledged before are durable in the file.
     pub fn open(
         disk: &dyn Disk,
         name: &str,
         log: &Arc<dyn Disk>,
         options: PageFileOptions,
-    ) -> Result<(Self, Opened)> {
+    ) -> Result<(Self, Recovery)> {
         let segment_bytes = options.segment_bytes()?;
         let log_options = haul_append_log::Options {
             segment_bytes,
@@ -105,147 +148,160 @@ impl PageFile {
             ..options.log
         };
         let log_disk = log;
+        let lock = match disk.lock(name, &this_process())? {
+            Locked::Acquired(lock) => lock,
+            Locked::HeldBy(holder) => {
+                return Err(Error::InUse { path: disk.root().join(name), holder });
+            }
+        };
         let target = disk.open(name, Open::default())?;
         let file_bytes = target.bytes()?;
-        let (log, found) = recover::open(log_disk, log_options)?;
-        found.check(&**log_disk, Owner::PageFile, name, file_bytes)?;
+        let (log, summary) = recover::open(log_disk, log_options)?;
+        summary.check(&**log_disk, Owner::PageFile, name, file_bytes)?;
         let log = Arc::new(log);
-        let through = found.mark.as_ref().map_or(Lsn(0), |mark| mark.through);
+        let through = summary.checkpoint.as_ref().map_or(Lsn(0), |checkpoint| checkpoint.through);
         let checkpoints = Arc::new(Checkpoints::new(Arc::clone(&log), target, name, through));
-        if found.mark.is_none() {
-            checkpoints.mark(Lsn(0))?;
+        if summary.checkpoint.is_none() {
+            checkpoints.append_record(Lsn(0))?;
         }
-        let writer = SortedWriter::with_gate(options.sorted, Some(Arc::clone(&checkpoints) as _))?;
+        let writer = SortedWriter::with_hook(options.sorted, Some(Arc::clone(&checkpoints) as _))?;
         let file = writer.open(disk, name, Role::Bulk)?;
-        let replayed = recover::each_write(&log, through, &mut |lsn, offset, bytes| {
+        let replayed = recover::for_each_write(&log, through, &mut |lsn, offset, bytes| {
             writer.write_tagged(file, offset, bytes, lsn.0)
         })?;
         writer.barrier()?;
         let page_file = Self {
             writer,
             file,
-            order: Mutex::new(checkpoints.through()),
+            checkpoint_requested: Mutex::new(checkpoints.through()),
             log,
             checkpoints,
             log_bytes_max: options.log_bytes_max,
             segment_bytes,
+            _lock: lock,
         };
-        Ok((page_file, Opened { replayed }))
+        Ok((page_file, Recovery { replayed }))
     }
 
-    /// Takes a write of at most [`WRITE_BYTES_MAX`]. It blocks while memory or the log are full of
-    /// what no checkpoint has brought to the file yet. Whoever reads sees it at once.
+    /// Buffers a write of at most [`WRITE_BYTES_MAX`] bytes and appends it to the log. Readers see
+    /// it at once. The call blocks while the memory or the log is full, until a checkpoint has
+    /// written to the file.
     ///
     /// # Errors
-    /// [`Error::TooLong`], or that of the log where its segments are short; [`Error::Log`] with `Full` when the disk of the log is full and a
-    /// checkpoint did not help: nothing was taken then, and all goes on once there is space.
-    /// [`Error::Latched`], and `Latched` of the log, after a failed write or sync: open it again.
+    /// Returns [`Error::TooLong`] if the write is too long, or [`Error::Log`] with `TooLong` if a
+    /// segment of the log is too short for it. Returns [`Error::Log`] with `Full` if the disk of
+    /// the log is full and a checkpoint freed no space: the write was not accepted, and later
+    /// writes succeed once there is space. Returns [`Error::Latched`], or [`Error::Log`] with
+    /// `Latched`, after a failed write or sync: open the page file again.
     ///
     /// # Durability
-    /// None until the ticket was waited for. Then it survives a power cut, and so do all taken
-    /// before. Each write is there after a crash wholly or not at all.
+    /// None until the ticket was awaited. Then this write and all writes accepted before it survive
+    /// a power cut. After a crash a write is in the file completely or not at all.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<Ticket> {
         if bytes.len() > WRITE_BYTES_MAX {
             let (bytes, bytes_max) = (bytes.len() as u64, WRITE_BYTES_MAX as u64);
             return Err(Error::TooLong { bytes, bytes_max });
         }
-        crate::writer::check_place(offset, bytes.len())?;
+        crate::writer::check_range(offset, bytes.len())?;
         match self.append(offset, bytes) {
-            // What a checkpoint removes from the log may be the space that is missing.
+            // A checkpoint may free space by removing segments of the log.
             Err(error) if error.is_full() && !self.log.is_latched() => {
                 self.checkpoint()?;
                 self.append(offset, bytes)
             }
-            outcome => outcome,
+            result => result,
         }
     }
 
     fn append(&self, offset: u64, bytes: &[u8]) -> Result<Ticket> {
         let (ticket, at) = {
-            let mut asked = self.order.lock();
+            let mut requested = self.checkpoint_requested.lock();
             let ticket = self.log.append(&[&write_header(offset), bytes], Room::Ordinary)?;
             let Position { lsn, .. } = ticket.position();
             self.writer.write_tagged(self.file, offset, bytes, lsn.0)?;
-            if self.between(*asked, lsn) > self.log_bytes_max / 2 {
-                *asked = lsn;
-                self.writer.begin_round();
+            if self.log_distance(*requested, lsn) > self.log_bytes_max / 2 {
+                *requested = lsn;
+                self.writer.request_round();
             }
             (ticket, lsn)
         };
-        if self.between(self.checkpoints.through(), at) > self.log_bytes_max {
+        if self.log_distance(self.checkpoints.through(), at) > self.log_bytes_max {
             self.checkpoint()?;
         }
         Ok(ticket)
     }
 
-    /// The bytes of the log between two records, at most.
-    fn between(&self, from: Lsn, to: Lsn) -> u64 {
+    /// Returns an upper bound of the number of log bytes between two records.
+    fn log_distance(&self, from: Lsn, to: Lsn) -> u64 {
         let at = |lsn: Lsn| {
             u64::from(lsn.segment()) * u64::from(self.segment_bytes) + u64::from(lsn.offset())
         };
         at(to).saturating_sub(at(from))
     }
 
-    /// Reads up to `buffer.len()` bytes at `offset`, the newest there are, acknowledged or not, and
-    /// says how many it got: fewer only where the file ends.
+    /// Reads up to `buffer.len()` bytes at `offset`, including writes that are not durable yet.
+    /// Returns the number of bytes read, which is less than the length of `buffer` only at the end
+    /// of the file.
     ///
     /// # Errors
-    /// As the kernel says.
+    /// Returns [`Error::Disk`] if the file cannot be read, and [`Error::Invalid`] if the range ends
+    /// after the largest file offset.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.writer.read(self.file, offset, buffer)
     }
 
-    /// Waits until everything taken is acknowledged.
+    /// Waits until all accepted writes are durable in the log.
     ///
     /// # Errors
-    /// `Latched` of the log.
+    /// Returns [`Error::Log`] with `Latched` if a write or sync of the log failed.
     ///
     /// # Durability
-    /// When this returns `Ok`, every write taken before survives a power cut.
+    /// When this returns `Ok`, every write accepted before this call survives a power cut.
     pub fn sync(&self) -> Result<()> {
         Ok(self.log.sync()?)
     }
 
-    /// Brings everything taken to its place in the file, and waits for it.
+    /// Writes all accepted writes to the file, and waits until they are durable in it.
     ///
     /// # Errors
-    /// [`Error::Latched`] after a failed write or sync.
+    /// Returns [`Error::Latched`] if a write or sync failed, during this call or earlier.
     ///
     /// # Durability
-    /// Every write taken before is in the file, and synced there.
+    /// When this returns `Ok`, every write accepted before this call is durable in the file itself.
     pub fn checkpoint(&self) -> Result<()> {
         self.writer.barrier()
     }
 
-    /// How long the file is, with what is still in memory.
+    /// Returns the length of the file in bytes, including buffered writes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.writer.end_of(self.file)
     }
 
-    /// Counters of the checkpoints.
+    /// Returns the counters of the writer that executes checkpoints.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.writer.stats()
     }
 
-    /// Counters of the log.
+    /// Returns the counters of the log.
     #[must_use]
     pub fn log_stats(&self) -> haul_append_log::Stats {
         self.log.stats()
     }
 
-    /// How many bytes the segments of the log have.
+    /// Returns the total length of the log's segments in bytes.
     #[must_use]
     pub fn log_bytes(&self) -> u64 {
         self.log.segments().iter().map(|segment| u64::from(segment.bytes)).sum()
     }
 
-    /// A last checkpoint. Opened again, there is nothing to do. Dropping it does the same and keeps
-    /// failures to itself.
+    /// Executes a last checkpoint, so that the next opening replays nothing. Dropping the page file
+    /// does the same and ignores errors.
     ///
     /// # Errors
-    /// As [`PageFile::checkpoint`]; what was acknowledged is in the log all the same.
+    /// Returns the errors of [`PageFile::checkpoint`] and of closing the log. Acknowledged writes
+    /// are then still in the log.
     pub fn close(self) -> Result<()> {
         self.writer.close()?;
         drop(self.checkpoints);

@@ -1,57 +1,58 @@
-//! Many writes to a file as one: all of them, or none.
+//! Applies many writes to a file atomically.
 
 use std::sync::Arc;
 
 use haul_append_log::{Log, Lsn, Room, Ticket};
-use haul_disk::{Disk, PAGE_BYTES};
+use haul_disk::{Disk, LOCK_NAME, PAGE_BYTES};
 
 use crate::error::{Error, Result};
 use crate::options::WRITE_BYTES_MAX;
 use crate::page_file::format::{Owner, Record, write_header};
-use crate::page_file::recover::{self, Found};
+use crate::page_file::recover::{self, LogSummary};
 use crate::writer::{FileId, SortedWriter};
 
-/// What an earlier run left in the directory of a patch.
+/// The state of the log of a patch.
 #[derive(Debug)]
-pub enum Leftover {
-    /// Nothing.
-    Nothing,
-    /// A patch that never became durable, or that is in the file already: [`Patch::forget`] the
-    /// rest of it.
-    Rest {
-        /// Whether it is in the file.
+pub enum PatchState {
+    /// There is no patch: the directory is empty.
+    Absent,
+    /// The patch was never committed, or is already applied: remove it with [`Patch::remove_log`].
+    Obsolete {
+        /// `true` if the patch was applied, `false` if it was not committed.
         is_applied: bool,
     },
-    /// A patch that is durable and may be in the file in part: [`Patch::apply`] it.
+    /// The patch was committed and may be partly applied: call [`Patch::apply`].
     Committed(Box<Patch>),
 }
 
-/// Writes that are gathered in a log beside the file, and become durable together.
+/// A set of writes that is collected in a log and then applied to a file atomically.
 ///
-/// 1. [`Patch::begin`] makes the log, [`Patch::add`] puts the writes into it. After a stop here the
-///    file is as it was, and [`Patch::left_in`] finds [`Leftover::Rest`].
-/// 2. [`Patch::commit`] syncs them with a last record. From here on the patch is going to be
-///    applied: [`Patch::left_in`] finds [`Leftover::Committed`].
-/// 3. [`Patch::apply`] writes them to the file, sorted, and syncs it. After a stop here any part of
-///    them is in the file; applying all of them once more completes it.
-/// 4. It says so in the log. After a stop from here on the file is as it should be, and
-///    [`Patch::left_in`] finds [`Leftover::Rest`].
-/// 5. [`Patch::forget`] removes the log.
+/// 1. [`Patch::begin`] creates the log, and [`Patch::add`] appends the writes to it. After a crash
+///    during this step, the file is unchanged, and [`Patch::recover`] returns
+///    [`PatchState::Obsolete`].
+/// 2. [`Patch::commit`] appends a commit record and syncs the log. After a crash from now on,
+///    [`Patch::recover`] returns [`PatchState::Committed`].
+/// 3. [`Patch::apply`] sorts the writes, writes them to the file and syncs it. After a crash during
+///    this step, any part of the writes is in the file; applying the patch again completes it.
+/// 4. [`Patch::apply`] then appends a checkpoint record to the log. After a crash from now on, the
+///    file is complete, and [`Patch::recover`] returns [`PatchState::Obsolete`].
+/// 5. [`Patch::remove_log`] removes the log.
 #[derive(Debug)]
 pub struct Patch {
     log: Log,
     name: String,
     file_bytes: u64,
     records: u64,
-    /// Of records that may still be in memory. One that is let go is written at once; held, they
-    /// are written together.
+    /// The tickets of records that the log may still hold in memory. Dropping a ticket makes the
+    /// log write its record at once, so tickets are kept until many records can be written as a
+    /// batch.
     tickets: Vec<Ticket>,
 }
 
-/// How many writes are in memory at most.
+/// The number of tickets at which their records are written.
 const TICKETS_MAX: usize = 4096;
 
-/// The shortest and the longest segment of the log.
+/// The minimum and maximum length of a log segment in bytes.
 const SEGMENT_BYTES: (u64, u64) = (4 << 20, 64 << 20);
 
 fn options(patch_bytes: u64) -> haul_append_log::Options {
@@ -66,59 +67,63 @@ fn options(patch_bytes: u64) -> haul_append_log::Options {
 }
 
 impl Patch {
-    /// Looks what is in the directory `log`, of a patch for the file `name` of `file_bytes`.
+    /// Returns the state of the patch whose log is in the root directory of `log`. The patch must
+    /// be for the file `name`, which has `file_bytes` bytes.
     ///
     /// # Errors
-    /// [`Error::Foreign`] when it is something else, or for another file; [`Error::Log`] when it
-    /// is damaged.
-    pub fn left_in(log: &Arc<dyn Disk>, name: &str, file_bytes: u64) -> Result<Leftover> {
-        if log.list("")?.is_empty() {
-            return Ok(Leftover::Nothing);
+    /// Returns [`Error::Foreign`] if the log is not that of a patch or is for another file,
+    /// [`Error::Log`] if the log is damaged, and [`Error::InUse`] if it is open.
+    pub fn recover(log: &Arc<dyn Disk>, name: &str, file_bytes: u64) -> Result<PatchState> {
+        if log.list("")?.iter().all(|name| name == LOCK_NAME) {
+            return Ok(PatchState::Absent);
         }
-        let (opened, found) = recover::open(log, options(0))?;
-        let Found { mark, committed, .. } = &found;
-        let is_applied = mark.as_ref().is_some_and(|mark| mark.through > Lsn(0));
+        let (opened, summary) = recover::open(log, options(0))?;
+        let LogSummary { checkpoint, committed, .. } = &summary;
+        let is_applied = checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.through > Lsn(0));
         let Some(records) = committed.filter(|_| !is_applied) else {
-            // One that was never committed may have lost its first segment while it was removed.
-            if mark.is_none() && !found.is_foreign {
-                return Ok(Leftover::Rest { is_applied });
+            // A crash may have interrupted the removal of an uncommitted patch after its first
+            // segment, which contains the checkpoint record.
+            if checkpoint.is_none() && !summary.is_foreign {
+                return Ok(PatchState::Obsolete { is_applied });
             }
-            found.check(&**log, Owner::Patch, name, u64::MAX)?;
-            return Ok(Leftover::Rest { is_applied });
+            summary.check(&**log, Owner::Patch, name, u64::MAX)?;
+            return Ok(PatchState::Obsolete { is_applied });
         };
-        found.check(&**log, Owner::Patch, name, file_bytes)?;
+        summary.check(&**log, Owner::Patch, name, file_bytes)?;
         let name = name.to_owned();
         let tickets = Vec::new();
         let patch = Self { log: opened, name, file_bytes, records, tickets };
-        Ok(Leftover::Committed(Box::new(patch)))
+        Ok(PatchState::Committed(Box::new(patch)))
     }
 
-    /// Begins one in the empty directory `log`, which is expected to have about `patch_bytes`.
+    /// Starts a patch in the root directory of `log`, which must be empty. `patch_bytes` is the
+    /// expected size of the patch, from which the segment length is derived.
     ///
     /// # Errors
-    /// As the kernel says, and [`Error::Log`] on a full disk.
+    /// Returns [`Error::Log`] if the log cannot be created, such as on a full disk.
     pub fn begin(
         log: &Arc<dyn Disk>,
         name: &str,
         file_bytes: u64,
         patch_bytes: u64,
     ) -> Result<Self> {
-        let (opened, _nothing) = recover::open(log, options(patch_bytes))?;
+        let (opened, _empty) = recover::open(log, options(patch_bytes))?;
         let (name, tickets) = (name.to_owned(), Vec::new());
         let patch = Self { log: opened, name, file_bytes, records: 0, tickets };
-        patch.mark(Lsn(0))?;
+        patch.append_checkpoint(Lsn(0))?;
         Ok(patch)
     }
 
-    /// Adds a write; of overlapping ones the last stands.
+    /// Adds a write to the patch. If writes overlap, the bytes of the last one are kept.
     ///
     /// # Errors
-    /// [`Error::Log`]; the patch is of no use then.
+    /// Returns [`Error::Log`] if the log cannot be written, and [`Error::Invalid`] if the write
+    /// ends after the largest file offset. The patch must then be discarded.
     ///
     /// # Durability
-    /// None until [`Patch::commit`].
+    /// None until [`Patch::commit`] has returned.
     pub fn add(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        crate::writer::check_place(offset, bytes.len())?;
+        crate::writer::check_range(offset, bytes.len())?;
         let mut at = offset;
         for part in bytes.chunks(WRITE_BYTES_MAX) {
             self.tickets.push(self.log.append(&[&write_header(at), part], Room::Ordinary)?);
@@ -134,74 +139,78 @@ impl Patch {
         Ok(())
     }
 
-    /// Makes all of it durable.
+    /// Appends the commit record and waits until the complete patch is durable in the log.
     ///
     /// # Errors
-    /// [`Error::Log`]: whether it is durable is known when [`Patch::left_in`] looks.
+    /// Returns [`Error::Log`] if the log cannot be written. The commit may be durable or not; call
+    /// [`Patch::recover`] to determine this.
     ///
     /// # Durability
-    /// When this returns `Ok`, the patch survives a power cut, wholly.
+    /// When this returns `Ok`, the complete patch survives a power cut.
     pub fn commit(&mut self) -> Result<()> {
-        // What is on the medium of a log is always its beginning: with the commit, all before it.
+        // The log makes records durable in order: if the commit record is durable, so are all
+        // records before it.
         let commit = Record::Commit { records: self.records }.encode();
         self.log.append(&[&commit], Room::Reserve)?.wait()?;
         self.tickets.clear();
         Ok(())
     }
 
-    /// Writes a patch that was committed to its file, telling how many of its writes were handed
-    /// over, and waits until it is on the medium.
+    /// Writes a committed patch to `file` through `writer`, and waits until it is durable. After
+    /// each write `progress` is called with the number of writes and bytes submitted so far.
     ///
     /// # Errors
-    /// [`Error::Latched`] and as the kernel says; the patch is still in the log then.
+    /// Returns [`Error::Latched`] or [`Error::Disk`] if the file cannot be written, and
+    /// [`Error::Log`] if the log cannot be read or the checkpoint record not appended. The log
+    /// still contains the patch then.
     ///
     /// # Durability
-    /// When this returns `Ok`, the file has all of it, on the medium.
+    /// When this returns `Ok`, the patch is durable in the file.
     pub fn apply(
         &self,
         writer: &SortedWriter,
         file: FileId,
-        told: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
         let (mut records, mut bytes_done) = (0, 0);
-        let writes = recover::each_write(&self.log, Lsn(0), &mut |_, offset, bytes| {
+        let writes = recover::for_each_write(&self.log, Lsn(0), &mut |_, offset, bytes| {
             writer.write(file, offset, bytes)?;
             records += 1;
             bytes_done += bytes.len() as u64;
-            told(records, bytes_done);
+            progress(records, bytes_done);
             Ok(())
         })?;
         if writes != self.records {
-            return Err(Error::Invalid("the log has not all of the writes it was committed with"));
+            return Err(Error::Invalid("the log has fewer or more writes than its commit record"));
         }
         writer.barrier()?;
-        self.mark(self.log.synced())
+        self.append_checkpoint(self.log.synced())
     }
 
-    /// How many writes it has.
+    /// Returns the number of writes in the patch. A write longer than [`WRITE_BYTES_MAX`] counts
+    /// once for each part into which it was split.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    fn mark(&self, through: Lsn) -> Result<()> {
+    fn append_checkpoint(&self, through: Lsn) -> Result<()> {
         let (name, file_bytes) = (&self.name, self.file_bytes);
         let owner = Owner::Patch;
-        let mark = Record::Mark { owner, through: through.0, file_bytes, name }.encode();
-        self.log.append(&[&mark], Room::Reserve)?.wait()?;
+        let record = Record::Checkpoint { owner, through: through.0, file_bytes, name }.encode();
+        self.log.append(&[&record], Room::Reserve)?.wait()?;
         Ok(())
     }
 
-    /// Removes what is in the directory of a patch that is not open: of one that was applied, or was
-    /// never committed.
-    /// In ascending order, so that the word that it was applied goes last.
+    /// Removes the log of a patch that was applied or never committed. The log must not be open.
+    /// Segments are removed in ascending order, so that the last checkpoint record is removed last.
     ///
     /// # Errors
-    /// As the kernel says.
+    /// Returns [`Error::Disk`] if a file cannot be removed.
     ///
     /// # Durability
-    /// It is gone for good when this returns.
-    pub fn forget(log: &dyn Disk) -> Result<()> {
+    /// When this returns `Ok`, the removal survives a power cut.
+    pub fn remove_log(log: &dyn Disk) -> Result<()> {
         for name in log.list("")? {
             log.remove(&name)?;
             log.sync_dir("")?;

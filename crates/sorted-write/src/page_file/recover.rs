@@ -1,4 +1,4 @@
-//! Opening: what the log has and the file has not is written again.
+//! Checks the log of a page file or patch, and replays its writes since the last checkpoint.
 
 use std::sync::Arc;
 
@@ -8,33 +8,34 @@ use haul_disk::Disk;
 use crate::error::{Error, Result};
 use crate::page_file::format::{Owner, Record, decode};
 
-/// What a log says about itself.
+/// A summary of the records of a log.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// Of the last mark.
-    pub(crate) mark: Option<Mark>,
+pub(crate) struct LogSummary {
+    /// The last checkpoint record.
+    pub(crate) checkpoint: Option<Checkpoint>,
     pub(crate) records: u64,
-    /// The writes in front of the commit of a patch.
+    /// The number of writes that the commit record of a patch declares; `None` if there is no
+    /// commit record.
     pub(crate) committed: Option<u64>,
-    /// There are records nobody here knows.
+    /// `true` if any record has an unknown kind or version.
     pub(crate) is_foreign: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub(crate) struct Checkpoint {
     owner: Owner,
     pub(crate) through: Lsn,
     file_bytes: u64,
     name: String,
 }
 
-impl Found {
-    fn record(&mut self, payload: &[u8]) {
+impl LogSummary {
+    fn add(&mut self, payload: &[u8]) {
         self.records += 1;
         match decode(payload) {
-            Some(Record::Mark { owner, through, file_bytes, name }) => {
+            Some(Record::Checkpoint { owner, through, file_bytes, name }) => {
                 let (through, name) = (Lsn(through), name.to_owned());
-                self.mark = Some(Mark { owner, through, file_bytes, name });
+                self.checkpoint = Some(Checkpoint { owner, through, file_bytes, name });
             }
             Some(Record::Commit { records }) => self.committed = Some(records),
             Some(Record::Write { .. }) => {}
@@ -42,7 +43,8 @@ impl Found {
         }
     }
 
-    /// Refuses a log of something else. One without any record is new.
+    /// Checks that the log belongs to the file `name` of `file_bytes` bytes. A log without records
+    /// is new and passes the check.
     pub(crate) fn check(
         &self,
         dir: &dyn Disk,
@@ -52,55 +54,58 @@ impl Found {
     ) -> Result<()> {
         let foreign = |what: String| Err(Error::Foreign { dir: dir.root().to_path_buf(), what });
         if self.is_foreign {
-            return foreign("it holds records this version does not know".to_owned());
+            return foreign("it contains records that this version does not know".to_owned());
         }
-        let Some(mark) = &self.mark else {
+        let Some(checkpoint) = &self.checkpoint else {
             return match self.records {
                 0 => Ok(()),
-                _ => foreign("it does not say what file it is for".to_owned()),
+                _ => foreign("it has no checkpoint record that names its file".to_owned()),
             };
         };
-        if mark.owner != owner {
-            let other = match mark.owner {
+        if checkpoint.owner != owner {
+            let other = match checkpoint.owner {
                 Owner::PageFile => "a page file",
                 Owner::Patch => "a patch",
             };
             return foreign(format!("it is the log of {other}"));
         }
-        if mark.name != name {
-            return foreign(format!("it is for the file {}", mark.name));
+        if checkpoint.name != name {
+            return foreign(format!("it belongs to the file {}", checkpoint.name));
         }
-        if mark.file_bytes > file_bytes {
-            let (was, is) = (mark.file_bytes, file_bytes);
-            return foreign(format!("its file had {was} bytes, and this one has {is}"));
+        if checkpoint.file_bytes > file_bytes {
+            let (expected, actual) = (checkpoint.file_bytes, file_bytes);
+            return foreign(format!(
+                "its file had at least {expected} bytes, this one has {actual}"
+            ));
         }
         Ok(())
     }
 }
 
-/// Opens a log and reads what it says about itself.
+/// Opens a log and returns it with a summary of its records.
 pub(crate) fn open(
     disk: &Arc<dyn Disk>,
     options: haul_append_log::Options,
-) -> Result<(Log, Found)> {
-    let mut found = Found::default();
-    let mut each = |_: Position, payload: &[u8]| found.record(payload);
-    let (log, _recovered) = Log::open(Arc::clone(disk), options, &mut each)?;
-    Ok((log, found))
+) -> Result<(Log, LogSummary)> {
+    let mut summary = LogSummary::default();
+    let mut visit = |_: Position, payload: &[u8]| summary.add(payload);
+    let (log, _recovered) = Log::open(Arc::clone(disk), options, &mut visit)?;
+    Ok((log, summary))
 }
 
-/// Takes a write: its LSN, its offset, its bytes.
-pub(crate) type EachWrite<'a> = dyn FnMut(Lsn, u64, &[u8]) -> Result<()> + 'a;
+/// A callback that receives the LSN, the file offset and the bytes of a write.
+pub(crate) type WriteVisitor<'a> = dyn FnMut(Lsn, u64, &[u8]) -> Result<()> + 'a;
 
-/// Gives the writes of the log behind `through`, in its order, and says how many there were.
-pub(crate) fn each_write(log: &Log, through: Lsn, each: &mut EachWrite<'_>) -> Result<u64> {
+/// Calls `visit` for each write of the log after the LSN `through`, in order. Returns the number of
+/// writes.
+pub(crate) fn for_each_write(log: &Log, through: Lsn, visit: &mut WriteVisitor<'_>) -> Result<u64> {
     let mut reader = log.reader(through);
     let mut writes = 0;
     while let Some((at, payload)) = reader.read_next()? {
         if at.lsn > through
             && let Some(Record::Write { offset, bytes }) = decode(payload)
         {
-            each(at.lsn, offset, bytes)?;
+            visit(at.lsn, offset, bytes)?;
             writes += 1;
         }
     }

@@ -1,14 +1,13 @@
-//! A process that writes to a page file is killed without warning, again and again.
+//! A process that writes to a page file is killed repeatedly with SIGKILL.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
 use haul_disk::{Disk, OsDisk};
-use haul_disk_sim::{Random, seed};
 use haul_sorted_write::PageFile;
+use haul_testing::{Random, child_test, seed};
 
 use crate::page_file::options;
 
@@ -28,9 +27,9 @@ fn slot(number: u64) -> Vec<u8> {
     number.to_le_bytes().repeat(SLOT_BYTES / 8)
 }
 
-/// Not a test of its own: what the killed process runs.
+/// Not a test of its own: the body of the killed process.
 #[test]
-fn child_that_writes_until_it_is_killed() {
+fn child_writes_until_killed() {
     let (Some(dir), Ok(first)) = (std::env::var_os(DIR), std::env::var(FIRST)) else { return };
     let first: u64 = first.parse().unwrap();
     let page_file = open(Path::new(&dir));
@@ -39,11 +38,11 @@ fn child_that_writes_until_it_is_killed() {
             let page_file = &page_file;
             scope.spawn(move || {
                 for number in first.. {
-                    // Each thread has every fourth slot.
-                    let place = (number * 7 % (SLOTS / THREADS)) * THREADS + thread;
-                    let offset = place * SLOT_BYTES as u64;
+                    // Each thread owns every fourth slot.
+                    let index = (number * 7 % (SLOTS / THREADS)) * THREADS + thread;
+                    let offset = index * SLOT_BYTES as u64;
                     page_file.write(offset, &slot(number)).unwrap().wait().unwrap();
-                    writeln!(std::io::stdout().lock(), "acknowledged {place} {number}").unwrap();
+                    writeln!(std::io::stdout().lock(), "acknowledged {index} {number}").unwrap();
                 }
             });
         }
@@ -51,7 +50,7 @@ fn child_that_writes_until_it_is_killed() {
 }
 
 #[test]
-fn whatever_a_killed_process_acknowledged_is_there() {
+fn acknowledged_writes_survive_sigkill() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("log")).unwrap();
     std::fs::write(dir.path().join("big"), slot(0).repeat(64)).unwrap();
@@ -60,41 +59,39 @@ fn whatever_a_killed_process_acknowledged_is_there() {
     let mut newest = [0_u64; 64];
     let mut first = 1;
     for _ in 0..12 {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::child_that_writes_until_it_is_killed", "--nocapture"])
+        let mut child = child_test("kill::child_writes_until_killed")
             .env(DIR, dir.path())
             .env(FIRST, first.to_string())
-            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut note = |line: &str| {
+        let mut record = |line: &str| {
             let mut words = line.split_whitespace().skip_while(|word| *word != "acknowledged");
             let mut number = || words.nth(1).and_then(|word| word.parse::<u64>().ok());
-            let place = number();
-            // The line may be cut by the kill; then nobody was told.
+            let index = number();
+            // The kill may truncate the line; then the write is not known to be acknowledged.
             let number = line.rsplit(' ').next().and_then(|word| word.parse().ok());
-            if let (Some(place), Some(number)) = (place, number) {
-                let place = usize::try_from(place).unwrap();
-                newest[place] = newest[place].max(number);
+            if let (Some(index), Some(number)) = (index, number) {
+                let index = usize::try_from(index).unwrap();
+                newest[index] = newest[index].max(number);
             }
         };
         for _ in 0..1 + random.below(150) {
-            note(&lines.next().expect("it writes until it is killed").unwrap());
+            record(&lines.next().expect("the child writes until it is killed").unwrap());
         }
         child.kill().unwrap();
         child.wait().unwrap();
         let mut rest: Vec<String> = lines.map_while(Result::ok).collect();
         rest.pop();
-        rest.iter().for_each(|line| note(line));
+        rest.iter().for_each(|line| record(line));
 
         let page_file = open(dir.path());
-        for (place, least) in newest.iter().enumerate() {
+        for (index, least) in newest.iter().enumerate() {
             let mut found = vec![0; SLOT_BYTES];
-            page_file.read((place * SLOT_BYTES) as u64, &mut found).unwrap();
+            page_file.read((index * SLOT_BYTES) as u64, &mut found).unwrap();
             let number = u64::from_le_bytes(found[..8].try_into().unwrap());
-            assert!(found == slot(number), "{place} is torn");
-            assert!(number >= *least, "{place}: {least} was acknowledged, {number} is there");
+            assert!(found == slot(number), "slot {index} is torn");
+            assert!(number >= *least, "slot {index}: {least} was acknowledged, found {number}");
         }
         first = newest.iter().max().unwrap() + 100;
     }

@@ -1,14 +1,16 @@
-//! The writer and the page file against models, faults and power cuts, and what they cost.
+//! The writer and the page file: models, faults, power cuts and request counts.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "helpers of tests, which may fail and speak like them"
+    reason = "helpers of tests, which may fail and print like them"
 )]
 
-mod helper;
+mod earlier_versions;
+mod fixture;
+mod in_use;
 mod kill;
 mod page_file;
 mod page_file_crash;
-mod planning;
-mod power;
-mod writing;
+mod plan;
+mod power_cut;
+mod writer;

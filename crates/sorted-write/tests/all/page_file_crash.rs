@@ -1,11 +1,12 @@
-//! The power is cut at every step of a page file and of a patch, and any call may fail.
+//! Crashes at every step of a page file and of a patch, and faults of every call.
 
 use haul_disk::{Op, Subdir};
-use haul_disk_sim::{Crashes, Medium, MemoryDisk, Random, Survival, crash_everywhere};
-use haul_sorted_write::{Leftover, Options, PageFile, Patch, Role, SortedWriter};
+use haul_disk_sim::{Crashes, Medium, MemoryDisk, Survival, crash_everywhere};
+use haul_sorted_write::{Options, PageFile, Patch, PatchState, Role, SortedWriter};
+use haul_testing::Random;
 use rustix::io::Errno;
 
-use crate::helper::{add_file, content, disk_with, original, put, shared};
+use crate::fixture::{add_file, content, disk_with, original, put, shared};
 use crate::page_file::{log_of, open, options};
 
 const FILE_BYTES: usize = 20_000;
@@ -16,7 +17,7 @@ fn writes(seed: u64, count: u8) -> Vec<(usize, Vec<u8>)> {
     (1..=count).map(|n| (below(18_000), vec![n; below(5000) + 1])).collect()
 }
 
-/// The file after each number of writes.
+/// Returns the content of the file after each prefix of the writes.
 fn states(writes: &[(usize, Vec<u8>)]) -> Vec<Vec<u8>> {
     let mut states = vec![original(FILE_BYTES)];
     for (offset, bytes) in writes {
@@ -27,12 +28,12 @@ fn states(writes: &[(usize, Vec<u8>)]) -> Vec<Vec<u8>> {
     states
 }
 
-/// Begun where there is a file.
+/// The number of acknowledged writes; noted once the file exists.
 #[derive(Debug, Clone, Copy)]
 struct Acknowledged(usize);
 
 #[test]
-fn after_a_crash_the_file_is_as_after_some_write_not_before_the_last_acknowledged() {
+fn crash_leaves_a_prefix_with_all_acknowledged_writes() {
     let crashes =
         Crashes { all_up_to: 4, draws: 1, again_one_in: 16, again_steps: 4, ..Crashes::default() };
     println!("SEED={}", crashes.seed);
@@ -60,7 +61,7 @@ fn after_a_crash_the_file_is_as_after_some_write_not_before_the_last_acknowledge
         let number = files.iter().rposition(|file| *file == found);
         assert!(number.is_some_and(|number| number >= least), "{least} acknowledged: {number:?}");
         crash.disk.note(Acknowledged(number.unwrap()));
-        // It goes on where it was.
+        // Writes continue after recovery.
         if let Some((offset, bytes)) = first.get(number.unwrap()) {
             page_file.write(*offset as u64, bytes).unwrap().wait().unwrap();
             crash.disk.note(Acknowledged(number.unwrap() + 1));
@@ -71,7 +72,7 @@ fn after_a_crash_the_file_is_as_after_some_write_not_before_the_last_acknowledge
 }
 
 #[test]
-fn whatever_call_fails_nothing_acknowledged_is_lost_and_nobody_hangs() {
+fn failed_call_loses_no_acknowledged_write_and_does_not_hang() {
     let writes = writes(3, 30);
     let files = states(&writes);
     for op in [Op::Write, Op::Sync, Op::SyncDir, Op::Create, Op::Rename, Op::Remove, Op::Read] {
@@ -87,8 +88,8 @@ fn whatever_call_fails_nothing_acknowledged_is_lost_and_nobody_hangs() {
                 disk.fail_once(op, n, errno);
                 let mut acknowledged = 0;
                 for (number, (offset, bytes)) in writes.iter().enumerate() {
-                    let done = page_file.write(*offset as u64, bytes).and_then(|t| Ok(t.wait()?));
-                    if done.is_err() {
+                    let result = page_file.write(*offset as u64, bytes).and_then(|t| Ok(t.wait()?));
+                    if result.is_err() {
                         break;
                     }
                     acknowledged = number + 1;
@@ -117,7 +118,7 @@ fn apply(patch: &Patch, disk: &MemoryDisk) {
 }
 
 #[test]
-fn a_patch_is_in_the_file_wholly_or_not_at_all() {
+fn crash_leaves_a_patch_applied_or_not_at_all() {
     let crashes =
         Crashes { all_up_to: 4, draws: 1, again_one_in: 16, again_steps: 4, ..Crashes::default() };
     println!("SEED={}", crashes.seed);
@@ -137,20 +138,20 @@ fn a_patch_is_in_the_file_wholly_or_not_at_all() {
         assert_eq!(patch.records(), 6);
         apply(&patch, disk);
         drop(patch);
-        Patch::forget(&*log).unwrap();
+        Patch::remove_log(&*log).unwrap();
     };
     let states = crash_everywhere(&crashes, workload, |(), crash| {
         let Some(is_committed) = crash.notes::<bool>().last().copied() else { return };
         let disk = &crash.disk;
         let log = log_of(disk);
-        match Patch::left_in(&log, "big", FILE_BYTES as u64).unwrap() {
-            Leftover::Nothing | Leftover::Rest { .. } => {}
-            Leftover::Committed(patch) => {
+        match Patch::recover(&log, "big", FILE_BYTES as u64).unwrap() {
+            PatchState::Absent | PatchState::Obsolete { .. } => {}
+            PatchState::Committed(patch) => {
                 disk.note(true);
                 apply(&patch, disk);
             }
         }
-        Patch::forget(&*log).unwrap();
+        Patch::remove_log(&*log).unwrap();
         let left: Medium = disk.medium().cut(Survival::Nothing);
         let found = content(&MemoryDisk::on(&left), "big");
         let is_after = found == *after;
@@ -163,27 +164,27 @@ fn a_patch_is_in_the_file_wholly_or_not_at_all() {
 }
 
 #[test]
-fn a_patch_for_another_file_is_refused() {
+fn patch_for_another_file_is_rejected() {
     let disk = disk_with("big", FILE_BYTES);
     let log = log_of(&disk);
-    assert!(matches!(Patch::left_in(&log, "big", 1).unwrap(), Leftover::Nothing));
+    assert!(matches!(Patch::recover(&log, "big", 1).unwrap(), PatchState::Absent));
     let mut patch = Patch::begin(&log, "big", FILE_BYTES as u64, 0).unwrap();
     patch.add(7, b"hello").unwrap();
     drop(patch);
-    let rest = Patch::left_in(&log, "big", FILE_BYTES as u64).unwrap();
-    assert!(matches!(rest, Leftover::Rest { is_applied: false }));
-    Patch::forget(&*log).unwrap();
+    let state = Patch::recover(&log, "big", FILE_BYTES as u64).unwrap();
+    assert!(matches!(state, PatchState::Obsolete { is_applied: false }));
+    Patch::remove_log(&*log).unwrap();
     let mut patch = Patch::begin(&log, "big", FILE_BYTES as u64, 0).unwrap();
     patch.commit().unwrap();
     drop(patch);
-    assert!(Patch::left_in(&log, "other", FILE_BYTES as u64).is_err());
-    assert!(Patch::left_in(&log, "big", 100).is_err(), "it became shorter");
-    assert!(PageFile::open(&disk, "big", &log, options(1)).is_err(), "it is a patch");
+    assert!(Patch::recover(&log, "other", FILE_BYTES as u64).is_err());
+    assert!(Patch::recover(&log, "big", 100).is_err(), "the file was truncated");
+    assert!(PageFile::open(&disk, "big", &log, options(1)).is_err(), "the log is a patch");
     let sub = Subdir::new(shared(&disk), "log");
     assert!(matches!(
-        Patch::left_in(&log, "big", FILE_BYTES as u64).unwrap(),
-        Leftover::Committed(_)
+        Patch::recover(&log, "big", FILE_BYTES as u64).unwrap(),
+        PatchState::Committed(_)
     ));
-    Patch::forget(&sub).unwrap();
-    assert!(matches!(Patch::left_in(&log, "big", 1).unwrap(), Leftover::Nothing));
+    Patch::remove_log(&sub).unwrap();
+    assert!(matches!(Patch::recover(&log, "big", 1).unwrap(), PatchState::Absent));
 }

@@ -1,175 +1,153 @@
-//! One direction of a connection: bytes from a socket to another one.
+//! One direction of a connection: moves bytes from a source socket to a destination socket.
 //!
-//! A flow takes from its source only when all it took before is with its target, so what it holds
-//! is one burst at most. What it holds is in a pipe or in memory, and it has neither when it holds
-//! nothing.
+//! A flow reads only after it has written everything it read before, so it buffers at most one
+//! burst, in a pipe or in memory. A flow with nothing buffered has neither a pipe nor a buffer.
 
 use std::io::IoSlice;
-use std::sync::Arc;
 
-use haul_pipe::{Drained, Filled, Lease, PipePool};
-use haul_reactor::{Moved, Socket};
+use haul_pipe::{DrainOutcome, Filled, Lease};
+use haul_reactor::{IoStatus, Socket};
 
-use crate::choice::{Choice, Moving, Way};
-use crate::stats::{Counters, MovedCounters};
+use crate::stats::DirectionCounters;
+use crate::thread_context::{COPY_BYTES_MAX, ThreadContext};
+use crate::transfer_mode::{MethodSelector, TransferMethod};
 
-/// What all flows of a thread use.
-#[derive(Debug)]
-pub(crate) struct Core {
-    /// Where what is copied lies for a moment.
-    pub(crate) scratch: Box<[u8]>,
-    /// The pipes.
-    pub(crate) pool: PipePool,
-    /// What is counted.
-    pub(crate) counters: Arc<Counters>,
-    /// Which ways may be taken.
-    pub(crate) moving: Moving,
-}
-
-/// The most that is copied at once.
-const SCRATCH_BYTES: usize = 64 << 10;
-
-impl Core {
-    /// With nothing counted yet.
-    pub(crate) fn new(pool: PipePool, moving: Moving) -> Self {
-        let scratch = vec![0; SCRATCH_BYTES].into_boxed_slice();
-        Self { scratch, pool, counters: Arc::default(), moving }
-    }
-}
-
-/// Which of the two directions.
+/// A direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From whoever connected to the target.
+    /// From the client to the target.
     Up,
-    /// From the target.
+    /// From the target to the client.
     Down,
 }
 
-/// Why a flow stopped for now.
+/// The reason why a flow stopped moving bytes for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Nothing more came, and nothing is held.
+    /// The source has no bytes to read now, and nothing is buffered.
     SourceEmpty,
-    /// The target takes no more.
-    TargetFull,
-    /// The source has ended, and all of it is with the target.
-    Ended,
-    /// As many bytes as were asked for are with the target.
+    /// The destination accepts no bytes now.
+    DestinationFull,
+    /// The source is at EOF, and all its bytes were written.
+    Eof,
+    /// All bytes of the length set by [`Flow::set_length`] were written.
     Complete,
-    /// The share is used up; there may be more to do.
-    ShareUsed,
+    /// The byte budget is used up; the source may have more.
+    BudgetUsed,
 }
 
-/// The connection failed on one side.
+/// The side whose socket failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Broken {
-    /// Where bytes come from: what came before is with the target, or lost.
+pub(crate) enum FailedSide {
+    /// The source: the bytes not yet read from it are lost.
     Source,
-    /// Where they go: what is held cannot be delivered.
-    Target,
+    /// The destination: the buffered bytes cannot be delivered.
+    Destination,
 }
 
-/// What was taken and could not be handed on at once.
+/// The bytes that a flow has read and not yet written.
 #[derive(Debug, Default)]
-enum Held {
+enum Buffered {
     #[default]
-    Nothing,
-    /// Bytes from this place on.
+    Empty,
+    /// The bytes of the vector from this offset on.
     Memory(Vec<u8>, usize),
     Pipe(Lease),
 }
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Flow {
     direction: Direction,
-    choice: Choice,
-    held: Held,
-    has_ended: bool,
-    /// The kernel was told that more would follow.
-    is_held_back: bool,
-    /// How many bytes are still to be taken; none: all there are.
-    left: Option<u64>,
-    /// How many were taken, and how many handed on.
+    selector: MethodSelector,
+    buffered: Buffered,
+    source_is_eof: bool,
+    /// `true` if the last splice promised the kernel more bytes (`SPLICE_F_MORE`).
+    is_corked: bool,
+    /// The bytes still to be read from the source; `None` without a length limit.
+    remaining: Option<u64>,
+    /// Bytes read plus bytes written.
     moved_bytes: u64,
 }
 
 impl Flow {
-    /// A flow of all bytes there are.
-    pub(crate) fn new(direction: Direction, core: &Core) -> Self {
-        let choice = Choice::new(core.moving);
+    /// Creates a flow without a length limit.
+    pub(crate) fn new(direction: Direction, thread: &ThreadContext) -> Self {
+        let selector = MethodSelector::new(thread.transfer_mode);
         Self {
             direction,
-            choice,
-            held: Held::Nothing,
-            has_ended: false,
-            is_held_back: false,
-            left: None,
+            selector,
+            buffered: Buffered::Empty,
+            source_is_eof: false,
+            is_corked: false,
+            remaining: None,
             moved_bytes: 0,
         }
     }
 
-    /// Bytes that go to the target before anything else does.
-    pub(crate) fn put(&mut self, bytes: Vec<u8>) {
-        debug_assert!(matches!(self.held, Held::Nothing), "only what holds nothing takes more");
+    /// Buffers `bytes`, which are written before any byte of the source. The flow must have nothing
+    /// buffered.
+    pub(crate) fn prepend(&mut self, bytes: Vec<u8>) {
+        debug_assert!(matches!(self.buffered, Buffered::Empty), "prepended to buffered bytes");
         if !bytes.is_empty() {
-            self.held = Held::Memory(bytes, 0);
+            self.buffered = Buffered::Memory(bytes, 0);
         }
     }
 
-    /// Takes so many bytes and no more, besides those that were put; then it is complete. `None`:
-    /// all there are.
-    pub(crate) fn expect(&mut self, bytes: Option<u64>) {
-        self.left = bytes;
-        self.choice.expect(bytes.unwrap_or(0));
+    /// Limits the flow to `bytes` bytes from the source, not counting prepended ones; `None`
+    /// removes the limit.
+    pub(crate) fn set_length(&mut self, bytes: Option<u64>) {
+        self.remaining = bytes;
+        self.selector.set_length(bytes.unwrap_or(0));
     }
 
-    /// How many bytes it holds.
-    pub(crate) fn held_bytes(&self) -> usize {
-        match &self.held {
-            Held::Nothing => 0,
-            Held::Memory(bytes, sent) => bytes.len() - sent,
-            Held::Pipe(lease) => lease.pending_bytes(),
+    /// Returns the number of buffered bytes.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        match &self.buffered {
+            Buffered::Empty => 0,
+            Buffered::Memory(bytes, sent) => bytes.len() - sent,
+            Buffered::Pipe(lease) => lease.pending_bytes(),
         }
     }
 
-    /// The bytes taken and the bytes handed on, added up: it rises while anything moves.
+    /// Returns the number of bytes read plus the number of bytes written: it grows whenever a byte
+    /// moves.
     pub(crate) fn moved_bytes(&self) -> u64 {
         self.moved_bytes
     }
 
-    /// Whether the source has ended, and nothing is held.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended && matches!(self.held, Held::Nothing)
+    /// Returns `true` if the source is at EOF and nothing is buffered.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.source_is_eof && matches!(self.buffered, Buffered::Empty)
     }
 
-    /// Lets go of what it holds: it will not be delivered.
-    pub(crate) fn give_up(&mut self) {
-        self.held = Held::Nothing;
+    /// Drops the buffered bytes; a leased pipe that holds bytes is closed.
+    pub(crate) fn discard_buffered(&mut self) {
+        self.buffered = Buffered::Empty;
     }
 
-    /// Moves what can be moved now, until `share` bytes were taken, which is lowered by what was.
+    /// Moves bytes until one side would block or `budget` is used up, and subtracts the bytes read
+    /// from `budget`.
     ///
     /// # Errors
-    /// When one side failed: no more can be moved this way.
+    /// Returns the side that failed; the flow must not be run again.
     pub(crate) fn run(
         &mut self,
         from: &mut Socket,
         to: &mut Socket,
-        core: &mut Core,
-        share: &mut usize,
-    ) -> Result<Stop, Broken> {
-        let stop = self.run_on(from, to, core, share);
-        if !matches!(stop, Ok(Stop::TargetFull | Stop::ShareUsed)) {
-            self.push(to);
+        thread: &mut ThreadContext,
+        budget: &mut usize,
+    ) -> Result<Stop, FailedSide> {
+        let stop = self.run_on(from, to, thread, budget);
+        if !matches!(stop, Ok(Stop::DestinationFull | Stop::BudgetUsed)) {
+            self.uncork(to);
         }
         stop
     }
 
-    /// Nothing follows at once: the kernel is to hold back nothing.
-    fn push(&mut self, to: &mut Socket) {
-        if std::mem::take(&mut self.is_held_back) {
+    /// Makes the kernel send a partial segment that it holds back because of `SPLICE_F_MORE`.
+    fn uncork(&mut self, to: &mut Socket) {
+        if std::mem::take(&mut self.is_corked) {
             to.push();
         }
     }
@@ -178,50 +156,58 @@ impl Flow {
         &mut self,
         from: &mut Socket,
         to: &mut Socket,
-        core: &mut Core,
-        share: &mut usize,
-    ) -> Result<Stop, Broken> {
+        thread: &mut ThreadContext,
+        budget: &mut usize,
+    ) -> Result<Stop, FailedSide> {
         loop {
-            if !self.let_out(to, core)? {
-                return Ok(Stop::TargetFull);
+            if !self.drain_buffered(to, thread)? {
+                return Ok(Stop::DestinationFull);
             }
-            if self.has_ended {
-                return Ok(Stop::Ended);
+            if self.source_is_eof {
+                return Ok(Stop::Eof);
             }
-            if self.left == Some(0) {
+            if self.remaining == Some(0) {
                 return Ok(Stop::Complete);
             }
             if !from.is_readable() {
                 return Ok(Stop::SourceEmpty);
             }
-            // What could not be handed on would only be held.
+            // Bytes read now could not be written and would only be buffered.
             if !to.is_writable() {
-                return Ok(Stop::TargetFull);
+                return Ok(Stop::DestinationFull);
             }
-            if *share == 0 {
-                return Ok(Stop::ShareUsed);
+            if *budget == 0 {
+                return Ok(Stop::BudgetUsed);
             }
-            let taken = match self.choice.way() {
-                Way::Copy => self.copy(from, to, core)?,
-                Way::Splice => self.splice(from, to, core)?,
+            let bytes_read = match self.selector.method() {
+                TransferMethod::Copy => self.copy(from, to, thread)?,
+                TransferMethod::Splice => self.splice(from, to, thread)?,
             };
-            *share = share.saturating_sub(taken);
+            *budget = budget.saturating_sub(bytes_read);
         }
     }
 
-    /// Hands on what is held. Whether nothing is held then.
-    pub(crate) fn hand_on(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
-        let is_all = self.let_out(to, core)?;
-        if is_all {
-            self.push(to);
+    /// Writes the buffered bytes; returns `true` if none are left.
+    pub(crate) fn write_buffered(
+        &mut self,
+        to: &mut Socket,
+        thread: &mut ThreadContext,
+    ) -> Result<bool, FailedSide> {
+        let is_empty = self.drain_buffered(to, thread)?;
+        if is_empty {
+            self.uncork(to);
         }
-        Ok(is_all)
+        Ok(is_empty)
     }
 
-    fn let_out(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
-        match &mut self.held {
-            Held::Nothing => return Ok(true),
-            Held::Memory(bytes, sent) => {
+    fn drain_buffered(
+        &mut self,
+        to: &mut Socket,
+        thread: &mut ThreadContext,
+    ) -> Result<bool, FailedSide> {
+        match &mut self.buffered {
+            Buffered::Empty => return Ok(true),
+            Buffered::Memory(bytes, sent) => {
                 let more = write(to, &bytes[*sent..])?;
                 *sent += more;
                 self.moved_bytes += more as u64;
@@ -229,153 +215,170 @@ impl Flow {
                     return Ok(false);
                 }
             }
-            Held::Pipe(lease) => {
+            Buffered::Pipe(lease) => {
                 let before = lease.pending_bytes();
-                let drained = drain(lease, to, self.is_held_back);
+                let drained = drain(lease, to, self.is_corked);
                 self.moved_bytes += (before - lease.pending_bytes()) as u64;
                 match drained {
                     Ok(true) => {}
                     Ok(false) => return Ok(false),
-                    Err(error) if error.is_refusal() => return self.unpipe(to, core),
-                    Err(_) => return Err(Broken::Target),
+                    Err(error) if error.is_refusal() => return self.copy_out_of_pipe(to, thread),
+                    Err(_) => return Err(FailedSide::Destination),
                 }
             }
         }
-        self.held = Held::Nothing;
+        self.buffered = Buffered::Empty;
         Ok(true)
     }
 
-    /// The target cannot be spliced to: what is in the pipe is copied out of it.
-    fn unpipe(&mut self, to: &mut Socket, core: &mut Core) -> Result<bool, Broken> {
-        self.refuse_splice(core);
-        let Held::Pipe(mut lease) = std::mem::take(&mut self.held) else { return Ok(true) };
+    /// Copies the content of the pipe to memory and writes it from there, because the destination
+    /// does not support splice; returns `true` if nothing is left.
+    fn copy_out_of_pipe(
+        &mut self,
+        to: &mut Socket,
+        thread: &mut ThreadContext,
+    ) -> Result<bool, FailedSide> {
+        self.disable_splice(thread);
+        let Buffered::Pipe(mut lease) = std::mem::take(&mut self.buffered) else { return Ok(true) };
         let mut bytes = vec![0; lease.pending_bytes()];
         let mut read = 0;
         while read < bytes.len() {
-            read += lease.read(&mut bytes[read..]).map_err(|_closed| Broken::Source)?;
+            read += lease.read(&mut bytes[read..]).map_err(|_closed| FailedSide::Source)?;
         }
-        self.held = Held::Memory(bytes, 0);
-        self.let_out(to, core)
+        self.buffered = Buffered::Memory(bytes, 0);
+        self.drain_buffered(to, thread)
     }
 
-    /// The most that may be taken at once.
-    fn room(&self, most: usize) -> usize {
-        self.left.map_or(most, |left| usize::try_from(left).map_or(most, |left| left.min(most)))
+    /// Returns the length of the next read: at most `most` bytes, and at most the rest of the
+    /// length.
+    fn read_limit(&self, most: usize) -> usize {
+        let remaining = self.remaining.unwrap_or(u64::MAX);
+        usize::try_from(remaining).map_or(most, |remaining| remaining.min(most))
     }
 
-    /// Takes what comes in one read, and hands it on.
+    /// Reads once into memory and writes the bytes read; returns their number.
     fn copy(
         &mut self,
         from: &mut Socket,
         to: &mut Socket,
-        core: &mut Core,
-    ) -> Result<usize, Broken> {
-        let room = self.room(core.scratch.len());
-        let buffer = &mut core.scratch[..room];
-        let bytes = match from.read(buffer).map_err(|_why| Broken::Source)? {
-            Moved::WouldBlock => return Ok(0),
-            Moved::Bytes(0) => {
-                self.has_ended = true;
+        thread: &mut ThreadContext,
+    ) -> Result<usize, FailedSide> {
+        let limit = self.read_limit(thread.scratch.len());
+        let buffer = &mut thread.scratch[..limit];
+        let bytes = match from.read(buffer).map_err(|_why| FailedSide::Source)? {
+            IoStatus::WouldBlock => return Ok(0),
+            IoStatus::Bytes(0) => {
+                self.source_is_eof = true;
                 return Ok(0);
             }
-            Moved::Bytes(bytes) => bytes,
+            IoStatus::Bytes(bytes) => bytes,
         };
-        self.taken(Way::Copy, bytes, bytes == room, core);
-        let sent = write(to, &core.scratch[..bytes])?;
+        self.record_read(TransferMethod::Copy, bytes, bytes == limit, thread);
+        let sent = write(to, &thread.scratch[..bytes])?;
         if sent < bytes {
-            self.held = Held::Memory(core.scratch[sent..bytes].to_vec(), 0);
+            self.buffered = Buffered::Memory(thread.scratch[sent..bytes].to_vec(), 0);
         }
         Ok(bytes)
     }
 
-    /// Takes what comes into a pipe at once, and hands it on.
+    /// Splices once into a pipe and from there to the destination; returns the number of bytes
+    /// read.
     fn splice(
         &mut self,
         from: &mut Socket,
         to: &mut Socket,
-        core: &mut Core,
-    ) -> Result<usize, Broken> {
-        let large_enough = |lease: &Lease| lease.capacity_bytes() >= SCRATCH_BYTES;
-        let Some(mut lease) = core.pool.lease().ok().filter(large_enough) else {
-            core.counters.no_pipe.add(1);
-            return self.copy(from, to, core);
+        thread: &mut ThreadContext,
+    ) -> Result<usize, FailedSide> {
+        let large_enough = |lease: &Lease| lease.capacity_bytes() >= COPY_BYTES_MAX;
+        let Some(mut lease) = thread.pool.lease().ok().filter(large_enough) else {
+            thread.counters.no_pipe.add(1);
+            return self.copy(from, to, thread);
         };
-        let room = self.room(lease.capacity_bytes());
-        let bytes = match lease.fill(&*from, room) {
+        let limit = self.read_limit(lease.capacity_bytes());
+        let bytes = match lease.fill(&*from, limit) {
             Ok(Filled::Bytes(bytes)) => bytes,
-            // Before urgent bytes a splice finds nothing, or an end: a read knows better.
-            Ok(Filled::End) => return self.copy(from, to, core),
-            Ok(_) if from.has_mark() => return self.copy(from, to, core),
+            // At urgent data a splice reports EOF or no bytes; only a read returns the urgent byte.
+            Ok(Filled::End) => return self.copy(from, to, thread),
+            Ok(_) if from.has_urgent_data() => return self.copy(from, to, thread),
             Ok(Filled::SourceEmpty | Filled::PipeFull) => {
-                from.source_was_empty();
+                from.clear_readable();
                 return Ok(0);
             }
             Err(error) if error.is_refusal() => {
-                self.refuse_splice(core);
+                self.disable_splice(thread);
                 return Ok(0);
             }
-            Err(_) => return Err(Broken::Source),
+            Err(_) => return Err(FailedSide::Source),
         };
-        self.taken(Way::Splice, bytes, bytes == room, core);
-        // While much comes, segments are sent when they are full: the last bytes of a burst go with
-        // the next one. There are fewer of them, by up to one for each burst.
-        self.is_held_back = bytes >= SCRATCH_BYTES;
-        self.held = Held::Pipe(lease);
-        self.let_out(to, core)?;
+        self.record_read(TransferMethod::Splice, bytes, bytes == limit, thread);
+        // `SPLICE_F_MORE` makes the kernel send full segments only: it holds the last bytes of a
+        // large burst back until the next burst, which saves up to one segment per burst.
+        self.is_corked = bytes >= COPY_BYTES_MAX;
+        self.buffered = Buffered::Pipe(lease);
+        self.drain_buffered(to, thread)?;
         Ok(bytes)
     }
 
-    fn taken(&mut self, way: Way, bytes: usize, filled_room: bool, core: &Core) {
-        self.choice.moved(bytes, filled_room);
+    fn record_read(
+        &mut self,
+        method: TransferMethod,
+        bytes: usize,
+        filled_limit: bool,
+        thread: &ThreadContext,
+    ) {
+        self.selector.record_burst(bytes, filled_limit);
         self.moved_bytes += bytes as u64;
-        if let Some(left) = &mut self.left {
-            *left -= bytes as u64;
+        if let Some(remaining) = &mut self.remaining {
+            *remaining -= bytes as u64;
         }
-        self.counters(core).burst(way, bytes);
+        self.counters(thread).burst(method, bytes);
     }
 
-    fn refuse_splice(&mut self, core: &Core) {
-        self.choice.refuse_splice();
-        core.counters.splice_refused.add(1);
+    fn disable_splice(&mut self, thread: &ThreadContext) {
+        self.selector.disable_splice();
+        thread.counters.splice_refused.add(1);
     }
 
-    /// Counts bytes of this direction that somebody else took from its source.
-    pub(crate) fn copied(&self, bytes: usize, core: &Core) {
-        self.counters(core).burst(Way::Copy, bytes);
+    /// Counts `bytes` that the caller read from the source itself as one copied burst.
+    pub(crate) fn count_copied(&self, bytes: usize, thread: &ThreadContext) {
+        self.counters(thread).burst(TransferMethod::Copy, bytes);
     }
 
-    fn counters<'a>(&self, core: &'a Core) -> &'a MovedCounters {
+    fn counters<'a>(&self, thread: &'a ThreadContext) -> &'a DirectionCounters {
         match self.direction {
-            Direction::Up => &core.counters.up,
-            Direction::Down => &core.counters.down,
+            Direction::Up => &thread.counters.up,
+            Direction::Down => &thread.counters.down,
         }
     }
 }
 
-/// Writes as much as the target takes.
-fn write(to: &mut Socket, bytes: &[u8]) -> Result<usize, Broken> {
+/// Writes until the destination would block; returns the number of bytes written.
+fn write(to: &mut Socket, bytes: &[u8]) -> Result<usize, FailedSide> {
     let mut sent = 0;
     while sent < bytes.len() {
-        match to.write(&[IoSlice::new(&bytes[sent..])], false).map_err(|_why| Broken::Target)? {
-            Moved::Bytes(more) => sent += more,
-            Moved::WouldBlock => break,
+        match to
+            .write(&[IoSlice::new(&bytes[sent..])], false)
+            .map_err(|_why| FailedSide::Destination)?
+        {
+            IoStatus::Bytes(more) => sent += more,
+            IoStatus::WouldBlock => break,
         }
     }
     Ok(sent)
 }
 
-/// Lets out as much as the target takes. Whether the pipe is empty then.
+/// Splices from the pipe until the destination would block; returns `true` if the pipe is empty.
 fn drain(lease: &mut Lease, to: &mut Socket, more: bool) -> haul_pipe::Result<bool> {
     while lease.pending_bytes() > 0 {
         match lease.drain(&*to, lease.pending_bytes(), more) {
-            Ok(Drained::Bytes(_)) => {}
-            Ok(Drained::TargetFull) => {
-                to.target_was_full();
+            Ok(DrainOutcome::Bytes(_)) => {}
+            Ok(DrainOutcome::TargetFull) => {
+                to.clear_writable();
                 return Ok(false);
             }
             Err(error) => {
                 if !error.is_refusal() {
-                    to.has_failed();
+                    to.mark_failed();
                 }
                 return Err(error);
             }

@@ -1,55 +1,59 @@
-//! What is counted of HTTP.
+//! Counters of HTTP.
 
-use crate::stats::Counter;
+use crate::counter::Counter;
 
-/// The counters of one thread.
+/// The HTTP counters of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct HttpCounters {
-    /// Requests that were understood.
+    /// Valid requests received from clients.
     pub(crate) requests: Counter,
-    /// Responses of targets, by the first digit of their status.
+    /// Responses of targets, by status class: 1xx at index 0 to 5xx at index 4.
     pub(crate) responses: [Counter; 5],
-    /// Answers of the relay itself: requests refused, targets that fail, who takes too long.
-    pub(crate) answers: [Counter; ANSWERS.len()],
-    /// Requests sent over a connection to a target that had been used before.
+    /// Responses that the relay generated itself (refused requests, failed targets, timeouts), by
+    /// status code.
+    pub(crate) error_responses: [Counter; ERROR_STATUSES.len()],
+    /// Requests sent over a reused upstream connection.
     pub(crate) reused: Counter,
-    /// Requests sent again, because that connection had been ended.
-    pub(crate) asked_again: Counter,
-    /// Connections that left HTTP.
+    /// Requests sent again over a new connection because the target had closed the reused one.
+    pub(crate) retried: Counter,
+    /// Connections upgraded to a tunnel.
     pub(crate) tunnels: Counter,
 }
 
-/// The statuses the relay answers with by itself.
-const ANSWERS: [u16; 11] = [400, 408, 413, 414, 417, 431, 501, 502, 503, 504, 505];
+/// The status codes of the responses that the relay generates itself.
+const ERROR_STATUSES: [u16; 11] = [400, 408, 413, 414, 417, 431, 501, 502, 503, 504, 505];
 
 impl HttpCounters {
+    /// Counts a response of a target.
     pub(crate) fn response(&self, status: u16) {
         if let Some(counter) = self.responses.get(usize::from(status / 100).wrapping_sub(1)) {
             counter.add(1);
         }
     }
 
-    pub(crate) fn answer(&self, status: u16) {
-        if let Some(place) = ANSWERS.iter().position(|known| *known == status) {
-            self.answers[place].add(1);
+    /// Counts an error response that the relay generated itself.
+    pub(crate) fn error_response(&self, status: u16) {
+        if let Some(index) = ERROR_STATUSES.iter().position(|known| *known == status) {
+            self.error_responses[index].add(1);
         }
     }
 }
 
-/// What a relay that reads HTTP did so far.
+/// Statistics of HTTP since the relay started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpStats {
-    /// Requests that were understood.
+    /// Valid requests received from clients.
     pub requests: u64,
-    /// Responses of targets, by the first digit of their status, from 1 on.
+    /// Responses of targets, by status class: 1xx at index 0 to 5xx at index 4.
     pub responses: [u64; 5],
-    /// Answers of the relay itself, by their status.
-    pub answers: Vec<(u16, u64)>,
-    /// Requests sent over a connection to a target that had been used before.
+    /// Responses that the relay generated itself (refused requests, failed targets, timeouts), by
+    /// status code.
+    pub error_responses: Vec<(u16, u64)>,
+    /// Requests sent over a reused upstream connection.
     pub reused: u64,
-    /// Requests sent again, because that connection had been ended.
-    pub asked_again: u64,
-    /// Connections that left HTTP.
+    /// Requests sent again over a new connection because the target had closed the reused one.
+    pub retried: u64,
+    /// Connections upgraded to a tunnel.
     pub tunnels: u64,
 }
 
@@ -57,21 +61,24 @@ impl HttpStats {
     pub(crate) fn add(&mut self, counters: &HttpCounters) {
         self.requests += counters.requests.get();
         self.reused += counters.reused.get();
-        self.asked_again += counters.asked_again.get();
+        self.retried += counters.retried.get();
         self.tunnels += counters.tunnels.get();
         for (sum, counter) in self.responses.iter_mut().zip(&counters.responses) {
             *sum += counter.get();
         }
-        if self.answers.is_empty() {
-            self.answers = ANSWERS.map(|status| (status, 0)).to_vec();
+        if self.error_responses.is_empty() {
+            self.error_responses = ERROR_STATUSES.map(|status| (status, 0)).to_vec();
         }
-        for ((_, sum), counter) in self.answers.iter_mut().zip(&counters.answers) {
+        for ((_, sum), counter) in self.error_responses.iter_mut().zip(&counters.error_responses) {
             *sum += counter.get();
         }
     }
 
-    /// How often the relay answered so by itself.
-    pub fn answered(&self, status: u16) -> u64 {
-        self.answers.iter().find(|answer| answer.0 == status).map_or(0, |answer| answer.1)
+    /// Returns the number of responses with this status code that the relay generated itself.
+    pub fn error_responses(&self, status: u16) -> u64 {
+        self.error_responses
+            .iter()
+            .find(|(known, _)| *known == status)
+            .map_or(0, |(_, count)| *count)
     }
 }

@@ -1,290 +1,165 @@
-//! One request and its response: both are moved at once, as a target may answer early.
+//! The state of one request and its response, and the decisions that depend on both. Performs no
+//! I/O.
 
-use haul_http1::{Asked, Framing, Refused, Request, Response, Version, parse_response};
-use haul_reactor::{Moved, Next};
+use std::time::Duration;
 
-use super::connection::{Around, End, HttpRelayed, Stage, Step};
-use super::half::{Failed, Progress, Taking};
-use super::heads::{self, Going};
+use haul_http1::{Framing, HttpError, MethodKind, Request, Response, Version};
+
+use super::messages::{ResponseContext, authenticates_connection, wants_websocket};
 use super::options::HttpOptions;
-use crate::flow::{Broken, Stop};
-use crate::stats::Ended;
+use crate::flow::Stop;
 
-/// What is known of the request that is under way.
+/// One request and its response, from the request head to the last byte of the response.
 #[derive(Debug)]
-pub(crate) struct Exchange {
-    pub(super) going: Going,
-    /// Client and target may agree to leave HTTP.
-    is_websocket: bool,
-    /// It has no body, and asking twice is as good as asking once.
-    pub(super) is_repeatable: bool,
-    /// What comes over the connection behind it may be this client's words: its sender proves who it
-    /// is once, for all that follows, or the target takes a body that it does not read for the next
-    /// request.
+pub(super) struct Exchange {
+    pub(super) context: ResponseContext,
+    /// `true` if the request asks for an upgrade to a websocket and the options allow it.
+    pub(super) is_websocket: bool,
+    /// `true` if the method is idempotent and the request has no body.
+    pub(super) is_retryable: bool,
+    /// `true` if the upstream connection must not be used for other clients afterwards: the request
+    /// authenticates the connection, or it has a body. (A target that does not read the body may
+    /// parse it as the next request.)
     pub(super) is_private: bool,
-    /// Its head, while it can be sent again: to a target that may have ended the connection before.
-    pub(super) again: Option<Vec<u8>>,
-    pub(super) request: Sending,
-    pub(super) response: Getting,
-    /// A client that had said its end was asked whether it still waits.
-    pub(super) was_asked: bool,
-    /// What the kernel still had for whoever is slow, when nothing had moved for long.
-    pub(super) unconfirmed_bytes: Option<u64>,
-    /// Whether the target keeps its connection.
-    far_is_kept: bool,
+    pub(super) request: RequestState,
+    pub(super) response: ResponseState,
+    /// The head to send again if the target closes a reused connection without responding.
+    retry_head: Option<Vec<u8>>,
+    /// `true` if a client that closed its sending side was already probed with an interim response.
+    was_probed: bool,
+    /// The bytes that the slow peer had not acknowledged when the timeout was last checked.
+    unacked_bytes: Option<u64>,
+    /// `true` if the target keeps the connection open after the response.
+    keeps_upstream: bool,
 }
 
-/// How far the request is.
+/// The progress of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sending {
-    Moving,
-    /// All of it is with the target.
-    Done,
-    /// The target takes no more of it. It may have answered before.
-    Lost,
+pub(super) enum RequestState {
+    Sending,
+    /// The whole request was sent to the target.
+    Sent,
+    /// The target accepts no more bytes of the request; it may have responded already.
+    Abandoned,
 }
 
-/// How far the response is.
+/// The progress of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Getting {
-    /// The client was told nothing but interim responses.
+pub(super) enum ResponseState {
+    /// The client was sent nothing, or interim responses (1xx) only.
     Awaited,
-    Moving,
+    Forwarding,
     Done,
-}
-
-/// Why an exchange does not come to its proper end.
-enum Trouble {
-    /// Something was begun that cannot be ended.
-    Cut(Ended),
-    /// The client was told nothing so far, and is told this.
-    Answer(Refused),
-    /// The target ended the connection without a word.
-    Silence,
 }
 
 impl Exchange {
     pub(super) fn new(request: &Request<'_>, options: &HttpOptions) -> Self {
-        let is_safe_twice = matches!(request.method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
+        let method = request.method;
+        let is_idempotent = matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
         Self {
-            going: Going {
+            context: ResponseContext {
                 version: request.version,
-                asked: request.asked(),
+                request_kind: request.method_kind(),
                 keep_alive: request.keep_alive,
             },
-            is_websocket: heads::wants_websocket(request, options),
-            is_repeatable: is_safe_twice && request.framing.is_empty(),
-            is_private: heads::authenticates_connection(request) || !request.framing.is_empty(),
-            again: None,
-            request: Sending::Moving,
-            response: Getting::Awaited,
-            was_asked: false,
-            unconfirmed_bytes: None,
-            far_is_kept: false,
+            is_websocket: wants_websocket(request, options),
+            is_retryable: is_idempotent && request.framing.is_empty(),
+            is_private: authenticates_connection(request) || !request.framing.is_empty(),
+            request: RequestState::Sending,
+            response: ResponseState::Awaited,
+            retry_head: None,
+            was_probed: false,
+            unacked_bytes: None,
+            keeps_upstream: false,
         }
     }
 
     pub(super) fn is_head(&self) -> bool {
-        self.going.asked == Asked::Head
+        self.context.request_kind == MethodKind::Head
     }
 
-    /// The same, to be begun once more.
-    pub(super) fn anew(self) -> Self {
-        Self { again: None, request: Sending::Moving, ..self }
+    /// Stores the head of a retryable request that is about to be sent over a reused connection.
+    pub(super) fn sent_over_reused(self, head: &[u8]) -> Self {
+        let retry_head = self.is_retryable.then(|| head.to_vec());
+        Self { retry_head, ..self }
     }
 
-    /// Whether the client's connection can be kept after this response.
-    fn keeps_near(&self, response: &Response<'_>, is_draining: bool) -> bool {
-        let has_end = match response.framing {
+    /// Returns the exchange in its initial state and the head to send again, if the request is
+    /// retryable and was sent over a reused connection; otherwise `None`.
+    pub(super) fn into_retry(self) -> Option<(Self, Vec<u8>)> {
+        let head = self.retry_head.clone()?;
+        Some((Self { retry_head: None, request: RequestState::Sending, ..self }, head))
+    }
+
+    /// Records whether both connections persist after the response, according to its head.
+    pub(super) fn record_persistence(&mut self, response: &Response<'_>, is_draining: bool) {
+        self.context.keep_alive = self.keeps_client(response, is_draining);
+        self.keeps_upstream = response.keep_alive;
+    }
+
+    fn keeps_client(&self, response: &Response<'_>, is_draining: bool) -> bool {
+        let is_delimited = match response.framing {
             Framing::Length(_) => true,
-            Framing::Chunked => self.going.version == Version::Http11,
+            Framing::Chunked => self.context.version == Version::Http11,
             Framing::UntilClose => false,
         };
-        self.going.keep_alive && has_end && self.request == Sending::Done && !is_draining
+        self.context.keep_alive
+            && is_delimited
+            && self.request == RequestState::Sent
+            && !is_draining
+    }
+
+    /// Returns `true` if the whole request was sent to the target.
+    pub(super) fn is_sent(&self) -> bool {
+        self.request == RequestState::Sent
+    }
+
+    /// Returns `true` if the client may send another request after this exchange.
+    pub(super) fn is_client_reusable(&self) -> bool {
+        self.is_sent() && self.context.keep_alive
+    }
+
+    /// Returns `true` if the target accepts another request after this exchange.
+    pub(super) fn is_upstream_reusable(&self) -> bool {
+        self.is_sent() && self.keeps_upstream
+    }
+
+    /// Returns `true` if an interim response may be sent to detect that the client is gone: nothing
+    /// of the final response was sent, the client speaks HTTP/1.1, and it was not probed yet.
+    pub(super) fn can_be_probed(&self) -> bool {
+        self.response == ResponseState::Awaited
+            && self.context.version == Version::Http11
+            && !self.was_probed
+    }
+
+    /// Records that the client was probed; a client is probed once per exchange.
+    pub(super) fn record_probe(&mut self) {
+        self.was_probed = true;
+    }
+
+    /// Records the number of bytes the slow peer has not acknowledged; returns `true` if the number
+    /// differs from the last call's, or if this is the first call.
+    pub(super) fn record_unacked(&mut self, bytes: u64) -> bool {
+        self.unacked_bytes.replace(bytes) != Some(bytes)
+    }
+
+    /// Returns the time without traffic after which the exchange ends, and the error response sent
+    /// then, if one can still be sent. `up` is the reason why the request stopped.
+    pub(super) fn timeout(
+        &self,
+        up: Option<Stop>,
+        options: &HttpOptions,
+    ) -> (Duration, Option<HttpError>) {
+        match (self.response, self.request) {
+            (ResponseState::Awaited, RequestState::Sending) if up == Some(Stop::SourceEmpty) => {
+                let response = HttpError::new(408, "timeout while reading the request body");
+                (options.body_time_max, Some(response))
+            }
+            (ResponseState::Awaited, _) => {
+                let response = HttpError::new(504, "timeout while waiting for the upstream server");
+                (options.response_time_max, Some(response))
+            }
+            _ => (options.body_time_max, None),
+        }
     }
 }
-
-impl HttpRelayed {
-    pub(super) fn exchange<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
-        let Stage::Exchange(exchange) = &self.stage else { return Ok(None) };
-        let is_head = exchange.is_head();
-        // Nobody waits for it any more.
-        if self.near.is_gone() {
-            return Err(End::cut(Ended::Reset));
-        }
-        let before = self.moved_bytes();
-        let stops = match self.send(around).and_then(|up| Ok([up, self.get(around)?])) {
-            Ok(stops) => stops,
-            Err(Trouble::Cut(how)) => return Err(End::cut(how)),
-            Err(Trouble::Answer(refused)) => return self.answer(refused, is_head, around),
-            Err(Trouble::Silence) => return self.ask_again(around),
-        };
-        if self.moved_bytes() != before {
-            self.moved_at = around.hub.now();
-        }
-        match &self.stage {
-            Stage::Exchange(Exchange { response: Getting::Done, .. }) => self.done(around),
-            Stage::Exchange(_) if stops.contains(&Some(Stop::ShareUsed)) => Ok(Some(Next::Again)),
-            Stage::Exchange(_) => self.wait(stops, around),
-            _ => Ok(None),
-        }
-    }
-
-    fn moved_bytes(&self) -> u64 {
-        self.up.flow.moved_bytes() + self.down.flow.moved_bytes()
-    }
-
-    /// Moves the request.
-    fn send<M>(&mut self, around: &mut Around<'_, '_, M>) -> Result<Option<Stop>, Trouble> {
-        let Self { near, far: Some(far), up, stage: Stage::Exchange(exchange), .. } = self else {
-            return Err(Trouble::Silence);
-        };
-        if exchange.request != Sending::Moving {
-            return Ok(None);
-        }
-        let mut share = around.shared.limits.share_bytes;
-        match up.run(near, &mut far.socket, around.core, &mut share) {
-            Ok(Progress::Done) => exchange.request = Sending::Done,
-            Ok(Progress::Stopped(stop)) => return Ok(Some(stop)),
-            Ok(Progress::Truncated) | Err(Failed::Broken(Broken::Source)) => {
-                return Err(Trouble::Cut(Ended::Reset));
-            }
-            Err(Failed::Broken(Broken::Target)) => {
-                up.flow.give_up();
-                exchange.request = Sending::Lost;
-            }
-            Err(Failed::Refused(refused)) if exchange.response == Getting::Awaited => {
-                return Err(Trouble::Answer(refused));
-            }
-            Err(Failed::Refused(_)) => return Err(Trouble::Cut(Ended::Reset)),
-        }
-        Ok(None)
-    }
-
-    /// Moves the response.
-    fn get<M>(&mut self, around: &mut Around<'_, '_, M>) -> Result<Option<Stop>, Trouble> {
-        let mut share = around.shared.limits.share_bytes;
-        loop {
-            let Self { near, far: Some(far), down, stage: Stage::Exchange(exchange), .. } = self
-            else {
-                return Ok(None);
-            };
-            if exchange.response == Getting::Done {
-                return Ok(None);
-            }
-            // Before the head this is what the client still gets of interim responses.
-            match down.run(&mut far.socket, near, around.core, &mut share) {
-                // The failed write of the request took the error that would have told a cut from
-                // an end.
-                Ok(Progress::Done)
-                    if down.is_until_close() && exchange.request == Sending::Lost =>
-                {
-                    return Err(Trouble::Cut(Ended::Reset));
-                }
-                Ok(Progress::Done) if exchange.response == Getting::Moving => {
-                    exchange.response = Getting::Done;
-                    return Ok(None);
-                }
-                Ok(Progress::Done) => {}
-                Ok(Progress::Stopped(stop)) => return Ok(Some(stop)),
-                Ok(Progress::Truncated) | Err(_) => return Err(Trouble::Cut(Ended::Reset)),
-            }
-            if self.take_head(around)? {
-                continue;
-            }
-            if share == 0 {
-                return Ok(Some(Stop::ShareUsed));
-            }
-            let Self { far: Some(far), down, .. } = self else { return Ok(None) };
-            if !far.socket.is_readable() {
-                return Ok(Some(Stop::SourceEmpty));
-            }
-            match down.receive(&mut far.socket, around.core) {
-                Ok(Moved::Bytes(0)) | Err(_) if down.inbox.is_empty() => {
-                    return Err(Trouble::Silence);
-                }
-                Ok(Moved::Bytes(0)) | Err(_) => {
-                    return Err(Trouble::Answer(BAD_GATEWAY_CUT));
-                }
-                Ok(Moved::WouldBlock) => return Ok(Some(Stop::SourceEmpty)),
-                Ok(Moved::Bytes(bytes)) => share = share.saturating_sub(bytes),
-            }
-        }
-    }
-
-    /// Takes the head of a response, if it has come, and puts it before the client. Whether it had.
-    fn take_head<M>(&mut self, around: &mut Around<'_, '_, M>) -> Result<bool, Trouble> {
-        let Self { down, stage: Stage::Exchange(exchange), .. } = self else { return Ok(false) };
-        if down.inbox.is_empty() {
-            return Ok(false);
-        }
-        let (limits, asked) = (&around.options.head_limits, exchange.going.asked);
-        let response = match parse_response(down.inbox.bytes(), limits, asked) {
-            Ok(None) => return Ok(false),
-            Ok(Some(response)) => response,
-            Err(_) => return Err(Trouble::Answer(BAD_GATEWAY)),
-        };
-        let (status, head_bytes, framing) =
-            (response.status, response.head_bytes, response.framing);
-        around.core.counters.http.response(status);
-        let mut head = Vec::new();
-        let may_leave = exchange.is_websocket && exchange.request == Sending::Done;
-        if status == 101 && !(may_leave && heads::is_websocket(&response)) {
-            return Err(Trouble::Answer(BAD_GATEWAY));
-        }
-        if !response.is_interim() && status != 101 {
-            exchange.going.keep_alive = exchange.keeps_near(&response, around.hub.is_draining());
-            exchange.far_is_kept = response.keep_alive;
-        }
-        heads::write_response(&mut head, &response, exchange.going, around.options)
-            .map_err(|_why| Trouble::Answer(BAD_GATEWAY))?;
-        let is_interim = response.is_interim();
-        down.inbox.skip(head_bytes);
-        if status == 101 {
-            around.core.counters.http.tunnels.add(1);
-            self.begin_tunnel(head, around);
-        } else if is_interim {
-            // Version 1.0 knows none.
-            if exchange.going.version == Version::Http11 {
-                down.flow.put(head);
-            }
-        } else {
-            let taking = Taking {
-                limits: around.options.chunk_limits,
-                bytes_max: None,
-                writes_frame: exchange.going.version == Version::Http11,
-            };
-            down.begin(framing, taking, &mut head).map_err(|_why| Trouble::Answer(BAD_GATEWAY))?;
-            down.flow.put(head);
-            exchange.response = Getting::Moving;
-        }
-        Ok(true)
-    }
-
-    /// The response is with the client.
-    fn done<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
-        let Stage::Exchange(exchange) = &self.stage else { return Ok(None) };
-        let is_whole = exchange.request == Sending::Done;
-        let keeps_near = is_whole && exchange.going.keep_alive;
-        let keeps_far = is_whole && exchange.far_is_kept && self.down.inbox.is_empty();
-        if let Some(far) = &mut self.far {
-            far.is_private |= exchange.is_private;
-        }
-        if !keeps_far {
-            let far = self.far.take();
-            // A request that was cut short must not look whole.
-            if !is_whole && let Some(far) = far {
-                far.socket.reset();
-            }
-        }
-        if keeps_near {
-            return self.await_request(around.hub.now());
-        }
-        self.spare_far(around);
-        self.say_end(Ended::Clean, around)
-    }
-}
-
-const BAD_GATEWAY: Refused = Refused::new(502, "the server behind answered in a way that is wrong");
-const BAD_GATEWAY_CUT: Refused =
-    Refused::new(502, "the server behind ended the connection within its answer");

@@ -1,27 +1,28 @@
-//! Connections that speak HTTP/1.1: heads are read strictly and written anew, bodies pass through.
+//! HTTP/1.1 sessions: message heads are parsed strictly and written again, bodies are relayed.
 //!
-//! One request is under way on a connection; what a client sends ahead waits. A connection to a
-//! target is used for the next request, of the same client or of another one, only when both
-//! messages ended exactly where they said. What
-//! cannot be understood in one way only is answered with 400, and no byte of it reaches a target.
+//! A session forwards one request at a time; pipelined requests wait. An upstream connection is
+//! reused, for the same client or another one, only if both messages ended exactly at their
+//! declared length. A request whose head is ambiguous is answered with 400, and none of its bytes
+//! reach a target.
 
-mod answer;
-mod asking;
-mod connection;
+mod context;
 mod counters;
 mod exchange;
-mod half;
-mod heads;
-mod inbox;
+mod forward;
+mod idle_pool;
 mod linger;
+mod messages;
 mod options;
-mod peer;
-mod spares;
+mod peers;
+mod request;
+mod session;
+mod timeouts;
 mod tunnel;
-mod waiting;
+mod upstream;
 
-pub(crate) use connection::{Around, HttpRelayed};
+pub(crate) use context::HttpContext;
 pub(crate) use counters::HttpCounters;
 pub use counters::HttpStats;
+pub(crate) use idle_pool::IdlePool;
 pub use options::HttpOptions;
-pub(crate) use spares::Spares;
+pub(crate) use session::HttpSession;

@@ -1,37 +1,41 @@
-//! The choices of a relay that reads HTTP.
+//! Options of relaying HTTP.
 
 use std::time::Duration;
 
 use haul_http1::{ChunkLimits, HeadLimits};
 
-/// How HTTP is relayed.
+/// Options of a relay that parses HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpOptions {
-    /// How much of a head is taken.
+    /// Limits of request and response heads.
     pub head_limits: HeadLimits,
-    /// How much of a chunked body is taken that is not data.
+    /// Limits of the framing of chunked bodies.
     pub chunk_limits: ChunkLimits,
-    /// The longest body of a request; longer ones are refused with 413. None: any.
+    /// The length in bytes of the longest accepted request body; the relay responds with 413 to
+    /// longer ones. `None` (the default): unlimited.
     pub request_body_bytes_max: Option<u64>,
-    /// The name in `Via`: a token. `haul`.
+    /// The name of the relay in `Via` fields: letters, digits and `-._~`. Default: `haul`.
     pub via: String,
-    /// Whether what clients say in `Forwarded` and `X-Forwarded-*` is passed on, with the client's
-    /// address added to it. If not, it is dropped: anybody can write it. Say so only where all
-    /// clients are proxies of one's own.
+    /// `true` to forward the client's `Forwarded` and `X-Forwarded-*` fields with the client's
+    /// address appended. By default the relay drops these fields, because any client can forge
+    /// them. Set it only if all clients are your own proxies.
     pub trust_forwarded: bool,
-    /// Whether a client and a target may agree to leave HTTP for websockets.
+    /// `true` (the default) to allow upgrades to websockets.
     pub upgrade: bool,
-    /// How long the head of a request may take from its first byte on; then it is 408. 15 s.
+    /// The time in which a request head must arrive after its first byte; otherwise the relay
+    /// responds with 408. Default: 15 s.
     pub head_time_max: Duration,
-    /// How long a connection may wait for its first byte, or for the next request. 1 min.
+    /// The time a client's connection may wait for its first or next request. Default: 1 min.
     pub keep_alive_time_max: Duration,
-    /// How long a target may take for the head of a response; then it is 504. 1 min.
+    /// The time in which a target must begin its final response, counted from the last byte moved;
+    /// otherwise the relay responds with 504. Default: 1 min.
     pub response_time_max: Duration,
-    /// How many connections to each target a thread keeps that no client uses. 32.
-    pub spares_max: usize,
-    /// How long. 15 s.
-    pub spare_time_max: Duration,
-    /// How long the bodies of an exchange may stand still. 1 min.
+    /// The maximum number of idle connections that each thread keeps to each target; 0: none.
+    /// Default: 32.
+    pub idle_connections_max: usize,
+    /// The time after which an idle upstream connection is closed. Default: 15 s.
+    pub idle_connection_time_max: Duration,
+    /// The time a body may make no progress before the exchange ends. Default: 1 min.
     pub body_time_max: Duration,
 }
 
@@ -48,14 +52,14 @@ impl Default for HttpOptions {
             keep_alive_time_max: Duration::from_mins(1),
             response_time_max: Duration::from_mins(1),
             body_time_max: Duration::from_mins(1),
-            spares_max: 32,
-            spare_time_max: Duration::from_secs(15),
+            idle_connections_max: 32,
+            idle_connection_time_max: Duration::from_secs(15),
         }
     }
 }
 
 impl HttpOptions {
-    /// What cannot work.
+    /// Returns an error if an option is invalid.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         let times = [
@@ -65,10 +69,10 @@ impl HttpOptions {
             self.body_time_max,
         ];
         if self.via.is_empty() || !self.via.bytes().all(is_token) {
-            return Err("the name in Via is letters, digits, and -._~");
+            return Err("the name in Via must consist of letters, digits, and -._~");
         }
         if times.iter().any(Duration::is_zero) {
-            return Err("a time of HTTP must be longer than nothing");
+            return Err("the HTTP timeouts must be longer than 0");
         }
         Ok(())
     }

@@ -1,28 +1,49 @@
-//! What follows when client and target have left HTTP: bytes both ways.
+//! A tunnel after an upgrade: bytes are relayed in both directions without parsing them.
 
-use super::connection::{Around, End, HttpRelayed, Stage, Step};
-use crate::pair::Pair;
-use crate::stats::Ended;
+use haul_reactor::Next;
 
-impl HttpRelayed {
-    /// Begins with the head that says so; what came behind both heads follows it.
-    pub(super) fn begin_tunnel<M>(&mut self, mut head: Vec<u8>, around: &Around<'_, '_, M>) {
-        self.down.inbox.move_to(&mut head, u64::MAX);
+use super::context::HttpContext;
+use super::peers::{Peers, SessionEnd};
+use crate::duplex::Duplex;
+use crate::stats::EndReason;
+
+/// The relayed directions of an upgraded session.
+#[derive(Debug)]
+pub(super) struct Tunnel(Duplex);
+
+impl Tunnel {
+    /// Begins a tunnel: the client is sent the head of the 101 response first; then the bytes
+    /// received behind both heads are forwarded.
+    pub(super) fn begin<M>(
+        mut head: Vec<u8>,
+        peers: &mut Peers,
+        cx: &HttpContext<'_, '_, M>,
+    ) -> Self {
+        cx.thread.counters.http.tunnels.add(1);
+        peers.down.received.take_into(&mut head, u64::MAX);
         let mut early = Vec::new();
-        self.up.inbox.move_to(&mut early, u64::MAX);
-        self.stage = Stage::Tunnel(Pair::new([early, head], around.core, around.hub.now()));
+        peers.up.received.take_into(&mut early, u64::MAX);
+        Self(Duplex::new([early, head], cx.thread, cx.reactor.now()))
     }
 
-    pub(super) fn tunnel<M>(&mut self, around: &mut Around<'_, '_, M>) -> Step {
-        let Self { near, far: Some(far), stage: Stage::Tunnel(pair), .. } = self else {
-            return Err(End::cut(Ended::Reset));
+    /// Relays bytes as far as possible without blocking.
+    ///
+    /// # Errors
+    /// Returns the end of the session once both directions have ended or one side failed.
+    pub(super) fn advance<M>(
+        &mut self,
+        peers: &mut Peers,
+        cx: &mut HttpContext<'_, '_, M>,
+    ) -> Result<Next, SessionEnd> {
+        let Peers { client, upstream: Some(upstream), .. } = peers else {
+            return Err(SessionEnd::abort(EndReason::Reset));
         };
-        let limits = &around.shared.limits;
-        let sockets = [near, &mut far.socket];
-        match pair.go_on(sockets, limits, around.core, around.hub.now()) {
-            Ok(next) => Ok(Some(next)),
-            Err(Ended::Clean) => Err(End::clean(Ended::Clean)),
-            Err(how) => Err(End::cut(how)),
+        let limits = &cx.shared.limits;
+        let sockets = [client, &mut upstream.socket];
+        match self.0.advance(sockets, limits, cx.thread, cx.reactor.now()) {
+            Ok(next) => Ok(next),
+            Err(EndReason::Clean) => Err(SessionEnd::clean(EndReason::Clean)),
+            Err(reason) => Err(SessionEnd::abort(reason)),
         }
     }
 }

@@ -1,24 +1,25 @@
-//! Whose PROXY headers are believed.
+//! The peers whose PROXY headers are accepted.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Addresses that begin with the same bits, such as `10.0.0.0/8`; one address alone is one too.
+/// A network in CIDR notation, such as `10.0.0.0/8`, or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
     bits: u8,
 }
 
-/// A text that is no network.
+/// A string that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no network; write an address, or one with its bits, such as 10.0.0.0/8")]
-pub struct BadNetwork(String);
+#[error("\"{0}\" is not a network; write an address or a prefix such as 10.0.0.0/8")]
+pub struct InvalidNetwork(String);
 
 impl Network {
-    /// Whether `address` is one of them; version 4 within version 6 counts as version 4.
-    pub fn has(&self, address: IpAddr) -> bool {
+    /// Returns `true` if the network contains `address`; an IPv4-mapped IPv6 address counts as
+    /// IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
         let same = |left: u128, right: u128, width: u32| {
             let beyond = width - u32::from(self.bits).min(width);
             (left ^ right).checked_shr(beyond).unwrap_or(0) == 0
@@ -34,9 +35,9 @@ impl Network {
 }
 
 impl FromStr for Network {
-    type Err = BadNetwork;
+    type Err = InvalidNetwork;
 
-    fn from_str(text: &str) -> Result<Self, BadNetwork> {
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let read = || {
             let (address, bits) = match text.split_once('/') {
                 Some((address, bits)) => (address, Some(bits)),
@@ -51,7 +52,8 @@ impl FromStr for Network {
                 }
                 Some(_) => return None,
             };
-            // Version 4 is kept as such: that is how it is compared.
+            // An IPv4-mapped network is stored as IPv4, because `contains` compares canonical
+            // addresses.
             match (first.to_canonical(), bits) {
                 (IpAddr::V4(v4), 96..=128) if first.is_ipv6() => {
                     Some(Self { first: v4.into(), bits: bits - 96 })
@@ -59,7 +61,7 @@ impl FromStr for Network {
                 _ => (bits <= most).then_some(Self { first, bits }),
             }
         };
-        read().ok_or_else(|| BadNetwork(text.to_owned()))
+        read().ok_or_else(|| InvalidNetwork(text.to_owned()))
     }
 }
 
@@ -69,23 +71,25 @@ impl fmt::Display for Network {
     }
 }
 
-/// Who may speak for others.
+/// The peers that may send PROXY headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Trusted {
-    /// Whoever can connect.
+    /// Every peer.
     #[default]
     All,
-    /// These alone; everybody else is sent away. Who comes through a unix socket may: its
-    /// permissions say who that is.
+    /// Peers in these networks, and peers of unix sockets, whose access is controlled by file
+    /// permissions. Connections of other peers are reset.
     Only(Vec<Network>),
 }
 
 impl Trusted {
-    /// Whether a peer with this address, or one without (a unix socket), may.
-    pub fn has(&self, peer: Option<IpAddr>) -> bool {
+    /// Returns `true` if the peer may send a PROXY header; an address of `None` is a unix socket.
+    pub fn allows(&self, peer: Option<IpAddr>) -> bool {
         match (self, peer) {
             (Self::All, _) | (_, None) => true,
-            (Self::Only(networks), Some(peer)) => networks.iter().any(|one| one.has(peer)),
+            (Self::Only(networks), Some(peer)) => {
+                networks.iter().any(|network| network.contains(peer))
+            }
         }
     }
 }
@@ -95,8 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_has_what_begins_with_its_bits() {
-        for (network, address, has) in [
+    fn network_contains_addresses_with_its_prefix() {
+        for (network, address, expected) in [
             ("10.0.0.0/8", "10.255.0.1", true),
             ("10.0.0.0/8", "11.0.0.1", false),
             ("10.0.0.0/8", "::ffff:10.1.2.3", true),
@@ -113,12 +117,16 @@ mod tests {
             ("::/0", "192.0.2.1", false),
         ] {
             let parsed: Network = network.parse().unwrap();
-            assert_eq!(parsed.has(address.parse().unwrap()), has, "{address} of {network}");
+            assert_eq!(
+                parsed.contains(address.parse().unwrap()),
+                expected,
+                "{address} of {network}"
+            );
         }
     }
 
     #[test]
-    fn what_is_no_network_is_refused_with_an_example() {
+    fn invalid_network_is_refused_with_an_example() {
         for text in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/", "10.0.0.0/+8", "host"] {
             let why = text.parse::<Network>().unwrap_err().to_string();
             assert!(why.contains("10.0.0.0/8"), "{text}: {why}");
@@ -127,11 +135,11 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_named_is_trusted() {
+    fn only_named_networks_are_trusted() {
         let only = Trusted::Only(vec!["127.0.0.0/8".parse().unwrap()]);
-        assert!(only.has(Some("127.0.0.1".parse().unwrap())) && only.has(None));
-        assert!(!only.has(Some("192.0.2.1".parse().unwrap())));
-        assert!(Trusted::All.has(Some("192.0.2.1".parse().unwrap())));
-        assert!(!Trusted::Only(Vec::new()).has(Some("127.0.0.1".parse().unwrap())));
+        assert!(only.allows(Some("127.0.0.1".parse().unwrap())) && only.allows(None));
+        assert!(!only.allows(Some("192.0.2.1".parse().unwrap())));
+        assert!(Trusted::All.allows(Some("192.0.2.1".parse().unwrap())));
+        assert!(!Trusted::Only(Vec::new()).allows(Some("127.0.0.1".parse().unwrap())));
     }
 }

@@ -1,54 +1,54 @@
-//! In which order the targets are tried for a connection. Pure.
+//! The order in which the relay tries targets for a connection. Performs no I/O.
 
 use std::net::IpAddr;
 
-/// Who gets a connection.
+/// The algorithm that selects the target of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Balance {
-    /// One after the other.
+    /// Each target in turn.
     #[default]
     RoundRobin,
-    /// Who has the fewest.
+    /// The target with the fewest open connections.
     LeastConnections,
-    /// The same for the same client, while it is up. When one goes, only its clients move
-    /// \[Thaler98\].
+    /// The same target for the same client IP address while the target is up (rendezvous hashing).
+    /// When a target goes down, only the clients of that target move \[Thaler98\].
     Source,
 }
 
-/// What is known of a target when a connection comes.
+/// The state of a target when a connection arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct Candidate {
     pub(super) is_up: bool,
     pub(super) connections: u64,
 }
 
-/// All targets, in the order in which they are tried: those that are up first. `turn` rises with
-/// each connection. When none is up they are tried all the same: a guess is better than a refusal.
+/// Returns the indexes of all targets in the order in which to try them; `sequence` is the number
+/// of the connection. Targets that are down come last, because their state may be outdated.
 pub(super) fn order(
     balance: Balance,
-    known: &[Known],
-    turn: u64,
+    candidates: &[Candidate],
+    sequence: u64,
     client: Option<IpAddr>,
 ) -> Vec<usize> {
-    let count = known.len().max(1) as u64;
-    let begin = turn % count;
-    let mut order: Vec<usize> = (0..known.len()).collect();
-    // How far a target is from the one whose turn it is.
-    let distance = |index: usize| (index as u64 + count - begin) % count;
+    let count = candidates.len().max(1) as u64;
+    let start = sequence % count;
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    // The distance from the target that is next in round-robin order.
+    let distance = |index: usize| (index as u64 + count - start) % count;
     order.sort_by_cached_key(|&index| {
         let (first, second) = match (balance, client) {
             (Balance::RoundRobin, _) => (0, distance(index)),
-            (Balance::LeastConnections, _) => (known[index].connections, distance(index)),
+            (Balance::LeastConnections, _) => (candidates[index].connections, distance(index)),
             (Balance::Source, Some(client)) => (u64::MAX - weight(client, index), 0),
-            // Without an address there is one client for all.
+            // All clients without an IP address get the same order.
             (Balance::Source, None) => (index as u64, 0),
         };
-        (!known[index].is_up, first, second)
+        (!candidates[index].is_up, first, second)
     });
     order
 }
 
-/// How much a client likes a target: the greatest wins, and each target is as often the greatest.
+/// Returns the rendezvous weight of a target for a client; the highest weight wins.
 fn weight(client: IpAddr, index: usize) -> u64 {
     let client = match client {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -58,7 +58,7 @@ fn weight(client: IpAddr, index: usize) -> u64 {
     parts.iter().fold(mix(index as u64), |mixed, part| mix(mixed ^ part))
 }
 
-/// Spreads every bit of a number over all \[Steele14\].
+/// Mixes the bits of a number with SplitMix64 \[Steele14\].
 fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -72,14 +72,14 @@ mod tests {
 
     use super::*;
 
-    fn known(states: &[(bool, u64)]) -> Vec<Known> {
-        states.iter().map(|&(is_up, connections)| Known { is_up, connections }).collect()
+    fn candidates(states: &[(bool, u64)]) -> Vec<Candidate> {
+        states.iter().map(|&(is_up, connections)| Candidate { is_up, connections }).collect()
     }
 
     #[test]
-    fn turns_go_round_over_those_that_are_up() {
-        let all = known(&[(true, 9), (false, 0), (true, 0)]);
-        let first = |turn| order(Balance::RoundRobin, &all, turn, None);
+    fn round_robin_cycles_over_targets_that_are_up() {
+        let all = candidates(&[(true, 9), (false, 0), (true, 0)]);
+        let first = |sequence| order(Balance::RoundRobin, &all, sequence, None);
         assert_eq!(
             (0..4).map(first).collect::<Vec<_>>(),
             [[0, 2, 1], [2, 0, 1], [2, 0, 1], [0, 2, 1],]
@@ -88,15 +88,15 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_fewest_is_first_and_equals_take_turns() {
-        let all = known(&[(true, 3), (true, 1), (true, 1), (false, 0)]);
+    fn least_connections_is_first_and_ties_alternate() {
+        let all = candidates(&[(true, 3), (true, 1), (true, 1), (false, 0)]);
         assert_eq!(order(Balance::LeastConnections, &all, 0, None), [1, 2, 0, 3]);
         assert_eq!(order(Balance::LeastConnections, &all, 2, None), [2, 1, 0, 3]);
     }
 
     #[test]
-    fn when_none_is_up_all_are_tried() {
-        let all = known(&[(false, 0), (false, 0)]);
+    fn all_targets_are_tried_if_none_is_up() {
+        let all = candidates(&[(false, 0), (false, 0)]);
         assert_eq!(order(Balance::RoundRobin, &all, 1, None), [1, 0]);
     }
 
@@ -105,20 +105,20 @@ mod tests {
     }
 
     #[test]
-    fn a_client_keeps_its_target_and_only_those_of_a_lost_one_move() {
-        let all = known(&[(true, 0); 4]);
-        let fewer = known(&[(true, 0), (true, 0), (false, 0), (true, 0)]);
+    fn source_moves_only_clients_of_a_target_that_is_down() {
+        let all = candidates(&[(true, 0); 4]);
+        let fewer = candidates(&[(true, 0), (true, 0), (false, 0), (true, 0)]);
         for client in clients() {
             let before = order(Balance::Source, &all, 1, client)[0];
-            assert_eq!(order(Balance::Source, &all, 2, client)[0], before, "whatever the turn");
+            assert_eq!(order(Balance::Source, &all, 2, client)[0], before, "in any turn");
             let after = order(Balance::Source, &fewer, 3, client)[0];
             assert!(after == before || before == 2, "{client:?} moved from {before} to {after}");
         }
     }
 
     #[test]
-    fn clients_are_spread_evenly() {
-        let all = known(&[(true, 0); 4]);
+    fn source_spreads_clients_evenly() {
+        let all = candidates(&[(true, 0); 4]);
         let mut counts = [0; 4];
         clients().for_each(|client| counts[order(Balance::Source, &all, 0, client)[0]] += 1);
         assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");

@@ -1,4 +1,4 @@
-//! Whether targets answer: one thread connects to all of them every now and then.
+//! Health checks: a thread periodically connects to all targets.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,35 +7,36 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_reactor::{Address, is_to_itself};
+use haul_reactor::{Address, is_self_connected};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::net::{connect, socket_with, sockopt};
 
-use super::is_ours;
+use super::is_local_exhaustion;
 use super::table::Targets;
 
-/// The thread; dropped, it makes no more checks.
+/// A running check thread, which stops when this handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Checker {
     _stop: Sender<()>,
 }
 
 impl Checker {
-    /// Checks at once, and then as often as the options say; each connection may take
-    /// `time_max`.
+    /// Starts a thread that checks all targets at once, and again after each pause of
+    /// [`CheckOptions::interval`]; a connection attempt fails after `time_max`. Returns `None` if
+    /// no interval is set.
     pub(crate) fn start(targets: Arc<Targets>, time_max: Duration) -> io::Result<Option<Self>> {
-        let Some(every) = targets.options.every else { return Ok(None) };
+        let Some(interval) = targets.options.interval else { return Ok(None) };
         let (stop, stopped) = channel();
         thread::Builder::new().name("checks".into()).spawn(move || {
             loop {
-                for (index, success) in round(&targets, time_max).into_iter().enumerate() {
+                for (index, success) in probe_all(&targets, time_max).into_iter().enumerate() {
                     if let Some(success) = success {
                         targets.checked(index, success);
                     }
                 }
-                if stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
+                if stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
             }
@@ -44,62 +45,64 @@ impl Checker {
     }
 }
 
-/// A connection to one target.
-enum Check {
+/// A connection attempt to one target.
+enum Probe {
     Pending(OwnedFd),
-    Over(bool),
-    /// This machine could not ask.
-    NotMade,
+    Done(bool),
+    /// The attempt failed because a local resource was exhausted, so it says nothing about the
+    /// target.
+    NotSent,
 }
 
-/// Connects to all targets at once. Which of them answered in time, if that can be told.
-fn round(targets: &Targets, time_max: Duration) -> Vec<Option<bool>> {
+/// Connects to all targets concurrently. Returns `true` for each target that accepted, `false` for
+/// each that did not, and `None` if a target's state could not be determined.
+fn probe_all(targets: &Targets, time_max: Duration) -> Vec<Option<bool>> {
     let deadline = Instant::now() + time_max;
-    let mut checks: Vec<_> = targets.addresses().map(begin).collect();
+    let mut probes: Vec<_> = targets.addresses().map(start_probe).collect();
     let mut can_wait = true;
     while can_wait {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let is_pending = |check: &&mut Check| matches!(check, Check::Pending(_));
-        let mut pending: Vec<_> = checks.iter_mut().filter(is_pending).collect();
-        if pending.is_empty() || left.is_zero() {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let is_pending = |probe: &&mut Probe| matches!(probe, Probe::Pending(_));
+        let mut pending: Vec<_> = probes.iter_mut().filter(is_pending).collect();
+        if pending.is_empty() || remaining.is_zero() {
             break;
         }
-        can_wait = wait(&mut pending, left);
+        can_wait = wait(&mut pending, remaining);
     }
-    let outcome = |check| match check {
-        Check::Over(success) => Some(success),
-        Check::Pending(_too_late) => can_wait.then_some(false),
-        Check::NotMade => None,
+    let result = |probe| match probe {
+        Probe::Done(success) => Some(success),
+        Probe::Pending(_too_late) => can_wait.then_some(false),
+        Probe::NotSent => None,
     };
-    checks.into_iter().map(outcome).collect()
+    probes.into_iter().map(result).collect()
 }
 
-/// Waits until one of them is over. Whether that can be told.
-fn wait(pending: &mut [&mut Check], left: Duration) -> bool {
+/// Waits until a probe completes or the time is over; returns `false` if `poll(2)` fails.
+fn wait(pending: &mut [&mut Probe], remaining: Duration) -> bool {
     let mut polls: Vec<_> = pending
         .iter()
-        .filter_map(|check| match check {
-            Check::Pending(socket) => Some(PollFd::new(socket, PollFlags::OUT)),
-            Check::Over(_) | Check::NotMade => None,
+        .filter_map(|probe| match probe {
+            Probe::Pending(socket) => Some(PollFd::new(socket, PollFlags::OUT)),
+            Probe::Done(_) | Probe::NotSent => None,
         })
         .collect();
-    let timeout = Timespec::try_from(left).ok();
+    let timeout = Timespec::try_from(remaining).ok();
     if !matches!(poll(&mut polls, timeout.as_ref()), Ok(_) | Err(Errno::INTR)) {
         return false;
     }
     let ready: Vec<_> = polls.iter().map(|poll| !poll.revents().is_empty()).collect();
-    for (check, _) in pending.iter_mut().zip(ready).filter(|(_, is_ready)| *is_ready) {
-        if let Check::Pending(socket) = &**check {
+    for (probe, _) in pending.iter_mut().zip(ready).filter(|(_, is_ready)| *is_ready) {
+        if let Probe::Pending(socket) = &**probe {
             let is_connected = matches!(sockopt::socket_error(socket), Ok(Ok(())));
-            let success = is_connected && !is_to_itself(socket);
-            **check = Check::Over(success);
+            let success = is_connected && !is_self_connected(socket);
+            **probe = Probe::Done(success);
         }
     }
     true
 }
 
-fn begin(address: &Address) -> Check {
-    let begun = || -> rustix::io::Result<Check> {
+fn start_probe(address: &Address) -> Probe {
+    let start = || -> rustix::io::Result<Probe> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = |family| socket_with(family, SocketType::STREAM, flags, None);
         let (socket, connected) = match address {
@@ -119,11 +122,14 @@ fn begin(address: &Address) -> Check {
             }
         };
         match connected {
-            Err(Errno::INPROGRESS) => Ok(Check::Pending(socket)),
-            other => other.map(|()| Check::Over(!is_to_itself(&socket))),
+            Err(Errno::INPROGRESS) => Ok(Probe::Pending(socket)),
+            other => other.map(|()| Probe::Done(!is_self_connected(&socket))),
         }
     };
-    begun().unwrap_or_else(|errno| if is_ours(errno) { Check::NotMade } else { Check::Over(false) })
+    start().unwrap_or_else(|errno| match is_local_exhaustion(errno) {
+        true => Probe::NotSent,
+        false => Probe::Done(false),
+    })
 }
 
 #[cfg(test)]
@@ -137,50 +143,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_answers_and_who_does_not_is_noticed() {
+    fn only_listening_targets_pass_the_check() {
         let listening = TcpListener::bind("127.0.0.1:0").unwrap();
-        // Taken, so that nobody else can listen there.
-        let silent =
+        // The port is bound but not listening, so that no other process can listen on it.
+        let bound =
             socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-        let silent = silent.unwrap();
-        bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        let gone = SocketAddr::try_from(getsockname(&silent).unwrap()).unwrap();
+        let bound = bound.unwrap();
+        bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let closed = SocketAddr::try_from(getsockname(&bound).unwrap()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let _unix = UnixListener::bind(&path).unwrap();
         let addresses = vec![
             Address::Tcp(listening.local_addr().unwrap()),
-            Address::Tcp(gone),
+            Address::Tcp(closed),
             Address::Unix(path),
-            Address::Unix(dir.path().join("nobody")),
+            Address::Unix(dir.path().join("missing")),
         ];
         let targets = Targets::new(addresses, Balance::default(), CheckOptions::default());
-        let answers = [true, false, true, false].map(Some);
-        assert_eq!(round(&targets, Duration::from_secs(5)), answers);
+        let expected = [true, false, true, false].map(Some);
+        assert_eq!(probe_all(&targets, Duration::from_secs(5)), expected);
     }
 
-    /// As it happens by chance where nobody listens at a port of this machine.
+    /// Checks the case in which nothing listens on the target's port and the kernel chooses this
+    /// port as the source port.
     #[test]
-    fn a_check_that_is_answered_by_itself_has_failed() {
+    fn socket_connected_to_itself_fails_the_check() {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
         bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let own = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
-        // Under way or over: what it came to is told by the wait.
+        // `wait` reads the result, even if the connection is still pending.
         connect(&socket, &own)
             .or_else(|errno| match errno {
                 Errno::INPROGRESS => Ok(()),
                 errno => Err(errno),
             })
             .unwrap();
-        let mut check = Check::Pending(socket);
-        assert!(wait(&mut [&mut check], Duration::from_secs(5)));
-        assert!(matches!(check, Check::Over(false)));
+        let mut probe = Probe::Pending(socket);
+        assert!(wait(&mut [&mut probe], Duration::from_secs(5)));
+        assert!(matches!(probe, Probe::Done(false)));
     }
 
-    /// Nothing was asked, so nothing is known.
     #[test]
-    fn a_check_that_cannot_be_made_says_nothing_of_its_target() {
+    fn full_unix_queue_does_not_fail_the_check() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let unix = UnixListener::bind(&path).unwrap();
@@ -188,6 +194,6 @@ mod tests {
         let _first = UnixStream::connect(&path).unwrap();
         let full = Address::Unix(path);
         let targets = Targets::new(vec![full], Balance::default(), CheckOptions::default());
-        assert_eq!(round(&targets, Duration::from_secs(5)), [None]);
+        assert_eq!(probe_all(&targets, Duration::from_secs(5)), [None]);
     }
 }

@@ -1,70 +1,77 @@
-//! When a target is down, and when it is up again. Pure.
+//! The health of a target: checks mark it down and up, failed client connections eject it. Performs
+//! no I/O.
 
 use std::time::{Duration, Instant};
 
-/// How targets are checked.
+/// Options of health checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// How often each target is connected to, only to see whether it answers; none: never.
-    pub every: Option<Duration>,
-    /// So many checks in a row must succeed before a target that is down is up. 2.
+    /// The pause between two checks; a check connects and closes. `None` (the default): no checks.
+    pub interval: Option<Duration>,
+    /// The consecutive successful checks after which a target that is down is up again. Default: 2.
     pub rise: u32,
-    /// So many checks in a row must fail before a target that is up is down. 3.
+    /// The consecutive failed checks after which a target is down. Default: 3.
     pub fall: u32,
-    /// So many connections of clients in a row must fail before a target gets none for
-    /// [`Self::eject_time`]. 3.
+    /// The consecutive failed connections of clients after which a target is ejected: it gets no
+    /// connections for [`Self::eject_time`] unless all targets are down. Default: 3.
     pub eject_after: u32,
-    /// How long. 10 s.
+    /// The time for which a target is ejected. Default: 10 s.
     pub eject_time: Duration,
 }
 
 impl Default for CheckOptions {
     fn default() -> Self {
-        Self { every: None, rise: 2, fall: 3, eject_after: 3, eject_time: Duration::from_secs(10) }
+        Self {
+            interval: None,
+            rise: 2,
+            fall: 3,
+            eject_after: 3,
+            eject_time: Duration::from_secs(10),
+        }
     }
 }
 
-/// What is known of the health of one target.
+/// The health of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct Health {
     is_up: bool,
-    /// Checks in a row that spoke against `is_up`.
-    against: u32,
-    /// Connections of clients that failed in a row.
+    /// The consecutive checks whose results contradict `is_up`.
+    opposing: u32,
+    /// The consecutive failed connections of clients.
     failures: u32,
     ejected_until: Option<Instant>,
 }
 
-impl Default for State {
+impl Default for Health {
     fn default() -> Self {
-        Self { is_up: true, against: 0, failures: 0, ejected_until: None }
+        Self { is_up: true, opposing: 0, failures: 0, ejected_until: None }
     }
 }
 
-impl State {
-    /// Whether connections go there at that time.
+impl Health {
+    /// Returns `true` if the target is neither down nor ejected at the time `now`.
     pub(super) fn is_up(&self, now: Instant) -> bool {
         self.is_up && self.ejected_until.is_none_or(|until| now >= until)
     }
 
-    /// Learns how a check ended.
+    /// Records the result of a check.
     pub(super) fn checked(&mut self, options: &CheckOptions, success: bool) {
         if success == self.is_up {
-            self.against = 0;
+            self.opposing = 0;
         } else {
-            self.against += 1;
+            self.opposing += 1;
             let enough = if self.is_up { options.fall } else { options.rise };
-            if self.against >= enough {
-                (self.is_up, self.against) = (success, 0);
+            if self.opposing >= enough {
+                (self.is_up, self.opposing) = (success, 0);
             }
         }
-        // A check that succeeds is news: the clients' failures are history.
+        // A successful check ends an ejection.
         if success && self.is_up {
             (self.failures, self.ejected_until) = (0, None);
         }
     }
 
-    /// Learns how the connection of a client ended up.
+    /// Records the result of a client's connection.
     pub(super) fn connected(&mut self, options: &CheckOptions, success: bool, now: Instant) {
         if success {
             (self.failures, self.ejected_until) = (0, None);
@@ -82,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_falls_and_rises_after_so_many_in_a_row() {
+    fn target_falls_and_rises_after_consecutive_checks() {
         let (options, now) = (CheckOptions::default(), Instant::now());
         for (checks, up) in [
             ("", true),
@@ -95,26 +102,26 @@ mod tests {
             ("---++--", true),
             ("---++---", false),
         ] {
-            let mut state = State::default();
-            checks.chars().for_each(|check| state.checked(&options, check == '+'));
-            assert_eq!(state.is_up(now), up, "{checks}");
+            let mut health = Health::default();
+            checks.chars().for_each(|check| health.checked(&options, check == '+'));
+            assert_eq!(health.is_up(now), up, "{checks}");
         }
     }
 
     #[test]
-    fn failed_connections_eject_for_a_while() {
+    fn consecutive_failed_connections_eject_for_a_while() {
         let (options, now) = (CheckOptions::default(), Instant::now());
-        let mut state = State::default();
+        let mut health = Health::default();
         let mut connected = |success| {
-            state.connected(&options, success, now);
-            state.clone()
+            health.connected(&options, success, now);
+            health.clone()
         };
         assert!(connected(false).is_up(now) && connected(false).is_up(now));
-        assert!(connected(true).is_up(now), "the row is broken");
+        assert!(connected(true).is_up(now), "a success resets the count");
         assert!(connected(false).is_up(now) && connected(false).is_up(now));
         let ejected = connected(false);
         assert!(!ejected.is_up(now) && ejected.is_up(now + options.eject_time));
-        // The first attempt after that decides.
+        // After the ejection, one failed connection ejects the target again.
         let later = now + options.eject_time;
         let mut again = ejected.clone();
         again.connected(&options, false, later);
@@ -124,6 +131,6 @@ mod tests {
         assert!(back.is_up(now));
         let mut checked = ejected;
         checked.checked(&options, true);
-        assert!(checked.is_up(now), "a check that succeeds ends it");
+        assert!(checked.is_up(now), "a successful check ends the ejection");
     }
 }

@@ -1,14 +1,14 @@
-//! Where connections go: the targets, what is known of them, and which is next.
+//! The targets: selection, health and statistics.
 
 mod balance;
 mod check;
 mod health;
-mod lacking;
+mod local_errors;
 mod table;
 
 pub use balance::Balance;
 pub(crate) use check::Checker;
 pub use health::CheckOptions;
-pub(crate) use lacking::is_ours;
-pub use table::Seen;
-pub(crate) use table::{Attempts, Targets, Using};
+pub(crate) use local_errors::is_local_exhaustion;
+pub use table::TargetStats;
+pub(crate) use table::{ActiveTarget, Attempts, Targets};

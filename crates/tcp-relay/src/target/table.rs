@@ -1,4 +1,4 @@
-//! The targets as all threads know them.
+//! The targets and their state, shared by all threads.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,47 +8,47 @@ use std::time::Instant;
 use haul_reactor::Address;
 use parking_lot::Mutex;
 
-use super::balance::{Balance, Known, order};
-use super::health::{CheckOptions, State};
+use super::balance::{Balance, Candidate, order};
+use super::health::{CheckOptions, Health};
 
-/// All targets; threads share it.
+/// All targets of a relay.
 #[derive(Debug)]
 pub(crate) struct Targets {
     balance: Balance,
     pub(super) options: CheckOptions,
     all: Vec<Target>,
-    turn: AtomicU64,
+    sequence: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Target {
     address: Address,
-    state: Mutex<State>,
+    health: Mutex<Health>,
     active: AtomicU64,
     connected: AtomicU64,
     failed: AtomicU64,
     checks_failed: AtomicU64,
 }
 
-/// What is known of one target.
+/// Statistics of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    /// Where it is.
+pub struct TargetStats {
+    /// The address.
     pub address: String,
-    /// Whether connections go there.
+    /// `true` if the target is neither down nor ejected.
     pub is_up: bool,
-    /// Connections there are now, or that are being made.
+    /// Open connections, and connection attempts that have not finished.
     pub active: u64,
-    /// Connections made.
+    /// Connections established.
     pub connected: u64,
-    /// Connections that could not be made.
+    /// Failed connection attempts.
     pub failed: u64,
-    /// Checks that failed.
+    /// Failed health checks.
     pub checks_failed: u64,
 }
 
 impl Targets {
-    /// All of them up, until something else is known.
+    /// Creates the table. Every target counts as up until checks or connections to it fail.
     pub(crate) fn new(
         addresses: Vec<Address>,
         balance: Balance,
@@ -56,44 +56,45 @@ impl Targets {
     ) -> Arc<Self> {
         let target = |address| Target {
             address,
-            state: Mutex::default(),
+            health: Mutex::default(),
             active: AtomicU64::new(0),
             connected: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             checks_failed: AtomicU64::new(0),
         };
         let all = addresses.into_iter().map(target).collect();
-        Arc::new(Self { balance, options, all, turn: AtomicU64::new(0) })
+        Arc::new(Self { balance, options, all, sequence: AtomicU64::new(0) })
     }
 
-    /// The targets a connection of `client` may use, the best first.
+    /// Returns the targets to try for a connection of `client`, in the order of preference.
     pub(crate) fn attempts(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Attempts {
-        let known = |target: &Target| Known {
-            is_up: target.state.lock().is_up(now),
+        let candidate = |target: &Target| Candidate {
+            is_up: target.health.lock().is_up(now),
             connections: target.active.load(Relaxed),
         };
-        let known: Vec<_> = self.all.iter().map(known).collect();
-        let mut order = order(self.balance, &known, self.turn.fetch_add(1, Relaxed), client);
+        let candidates: Vec<_> = self.all.iter().map(candidate).collect();
+        let mut order =
+            order(self.balance, &candidates, self.sequence.fetch_add(1, Relaxed), client);
         order.reverse();
-        Attempts { targets: Arc::clone(self), left: order }
+        Attempts { targets: Arc::clone(self), remaining: order }
     }
 
-    /// What is known of each.
-    pub(crate) fn seen(&self, now: Instant) -> Vec<Seen> {
-        let seen = |target: &Target| Seen {
+    /// Returns the statistics of each target.
+    pub(crate) fn stats(&self, now: Instant) -> Vec<TargetStats> {
+        let stats = |target: &Target| TargetStats {
             address: target.address.to_string(),
-            is_up: target.state.lock().is_up(now),
+            is_up: target.health.lock().is_up(now),
             active: target.active.load(Relaxed),
             connected: target.connected.load(Relaxed),
             failed: target.failed.load(Relaxed),
             checks_failed: target.checks_failed.load(Relaxed),
         };
-        self.all.iter().map(seen).collect()
+        self.all.iter().map(stats).collect()
     }
 
-    /// Whether connections go anywhere.
+    /// Returns `true` if any target is neither down nor ejected.
     pub(crate) fn is_any_up(&self, now: Instant) -> bool {
-        self.all.iter().any(|target| target.state.lock().is_up(now))
+        self.all.iter().any(|target| target.health.lock().is_up(now))
     }
 
     pub(super) fn addresses(&self) -> impl Iterator<Item = &Address> {
@@ -103,56 +104,56 @@ impl Targets {
     pub(super) fn checked(&self, index: usize, success: bool) {
         let target = &self.all[index];
         target.checks_failed.fetch_add(u64::from(!success), Relaxed);
-        target.state.lock().checked(&self.options, success);
+        target.health.lock().checked(&self.options, success);
     }
 }
 
-/// The targets that are left to try for one connection.
+/// The targets not yet tried for one connection.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     targets: Arc<Targets>,
-    /// The next one last.
-    left: Vec<usize>,
+    /// The indexes of the targets not yet tried, in reverse order: the last element is tried next.
+    remaining: Vec<usize>,
 }
 
 impl Attempts {
-    /// The number of the next target.
+    /// Returns the index of the target that [`Self::next_target`] would return.
     pub(crate) fn first(&self) -> Option<usize> {
-        self.left.last().copied()
+        self.remaining.last().copied()
     }
 
-    /// The next target, which counts as used from now on; none when all were tried.
-    pub(crate) fn next_target(&mut self) -> Option<Using> {
-        let index = self.left.pop()?;
+    /// Returns the next target, which counts as active from now on; `None` if all were tried.
+    pub(crate) fn next_target(&mut self) -> Option<ActiveTarget> {
+        let index = self.remaining.pop()?;
         self.targets.all[index].active.fetch_add(1, Relaxed);
-        Some(Using { targets: Arc::clone(&self.targets), index })
+        Some(ActiveTarget { targets: Arc::clone(&self.targets), index })
     }
 }
 
-/// A target that is in use, until this is dropped.
+/// A target with one more active connection, counted until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Using {
+pub(crate) struct ActiveTarget {
     targets: Arc<Targets>,
     index: usize,
 }
 
-impl Using {
-    /// Its number.
+impl ActiveTarget {
+    /// Returns the index of the target in the configuration.
     pub(crate) fn index(&self) -> usize {
         self.index
     }
 
-    /// Where it is.
+    /// Returns the address of the target.
     pub(crate) fn address(&self) -> &Address {
         &self.target().address
     }
 
-    /// Notes whether it could be connected to.
+    /// Records the result of a connection attempt.
     pub(crate) fn connected(&self, success: bool, now: Instant) {
         let target = self.target();
         let count = if success { &target.connected } else { &target.failed };
         count.fetch_add(1, Relaxed);
-        target.state.lock().connected(&self.targets.options, success, now);
+        target.health.lock().connected(&self.targets.options, success, now);
     }
 
     fn target(&self) -> &Target {
@@ -160,7 +161,7 @@ impl Using {
     }
 }
 
-impl Drop for Using {
+impl Drop for ActiveTarget {
     fn drop(&mut self) {
         self.target().active.fetch_sub(1, Relaxed);
     }
@@ -180,17 +181,17 @@ mod tests {
         let (targets, now) = (targets(Balance::RoundRobin), Instant::now());
         let mut attempts = targets.attempts(None, now);
         let tried: Vec<_> = std::iter::from_fn(|| attempts.next_target())
-            .map(|u| u.address().to_string())
+            .map(|target| target.address().to_string())
             .collect();
         assert_eq!(tried, ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]);
     }
 
     #[test]
-    fn who_is_in_use_counts_until_it_is_let_go() {
+    fn target_is_active_until_it_is_dropped() {
         let (targets, now) = (targets(Balance::LeastConnections), Instant::now());
         let next = || targets.attempts(None, now).next_target().unwrap();
         let (first, second, third) = (next(), next(), next());
-        assert_eq!(targets.seen(now).iter().map(|seen| seen.active).collect::<Vec<_>>(), [1; 3]);
+        assert_eq!(targets.stats(now).iter().map(|stats| stats.active).collect::<Vec<_>>(), [1; 3]);
         let free = second.address().clone();
         drop(second);
         assert_eq!(next().address().to_string(), free.to_string());
@@ -198,18 +199,18 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_refuses_is_left_out_and_comes_back() {
+    fn refusing_target_is_ejected_and_restored() {
         let (targets, now) = (targets(Balance::RoundRobin), Instant::now());
-        let using = targets.attempts(None, now).next_target().unwrap();
-        (0..3).for_each(|_| using.connected(false, now));
-        assert!(!targets.seen(now)[0].is_up && targets.is_any_up(now));
+        let target = targets.attempts(None, now).next_target().unwrap();
+        (0..3).for_each(|_| target.connected(false, now));
+        assert!(!targets.stats(now)[0].is_up && targets.is_any_up(now));
         for _ in 0..6 {
             let first = targets.attempts(None, now).next_target().unwrap();
             assert_ne!(first.address().to_string(), "127.0.0.1:1");
         }
-        assert!(targets.seen(now + CheckOptions::default().eject_time)[0].is_up);
+        assert!(targets.stats(now + CheckOptions::default().eject_time)[0].is_up);
         targets.checked(0, true);
-        assert!(targets.seen(now)[0].is_up);
-        assert_eq!(targets.seen(now)[0].failed, 3);
+        assert!(targets.stats(now)[0].is_up);
+        assert_eq!(targets.stats(now)[0].failed, 3);
     }
 }

@@ -1,11 +1,11 @@
-//! What the admin address tells.
+//! Metrics and health of the admin address.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use haul_tcp_relay::{CheckOptions, Config};
 
-use crate::world::{Relay, anywhere, config, listener};
+use crate::support::{Relay, any_address, config, listener};
 
 fn get(relay: &Relay, path: &str) -> String {
     let mut client = TcpStream::connect(relay.admin()).unwrap();
@@ -14,21 +14,21 @@ fn get(relay: &Relay, path: &str) -> String {
             format!("GET {path} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n").as_bytes(),
         )
         .unwrap();
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    client.read_to_string(&mut response).unwrap();
+    response
 }
 
 #[test]
-fn metrics_count_what_was_relayed_and_health_follows_the_targets() {
+fn metrics_count_traffic_and_health_follows_targets() {
     let (target, address) = listener();
     let admin = || Some("127.0.0.1:0".parse().unwrap());
     let checks = CheckOptions { eject_after: 1, ..CheckOptions::default() };
     let relay = Relay::start(Config { admin: admin(), checks, ..config([address]) });
-    let mut near = relay.connect();
-    near.write_all(b"hello").unwrap();
-    let mut far = target.accept().unwrap().0;
-    far.read_exact(&mut [0; 5]).unwrap();
+    let mut client = relay.connect();
+    client.write_all(b"hello").unwrap();
+    let mut server = target.accept().unwrap().0;
+    server.read_exact(&mut [0; 5]).unwrap();
     let metrics = get(&relay, "/metrics");
     assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
     for line in
@@ -38,7 +38,7 @@ fn metrics_count_what_was_relayed_and_health_follows_the_targets() {
     }
     assert!(get(&relay, "/health").ends_with("\r\n\r\nok\n"));
 
-    // While it drains, nobody should send it more.
+    // A draining relay reports itself as unhealthy.
     let (other, address) = listener();
     let ending = Relay::start(Config { admin: admin(), ..config([address]) });
     let stays = (ending.connect(), other.accept().unwrap());
@@ -46,30 +46,30 @@ fn metrics_count_what_was_relayed_and_health_follows_the_targets() {
     assert!(get(&ending, "/health").starts_with("HTTP/1.1 503 "));
     drop((stays, ending));
 
-    drop((near, far, target));
-    // The first client that fails ejects it.
+    drop((client, server, target));
+    // The first failed connection ejects the target.
     drop(relay.connect());
     relay.until(|stats| stats.targets[0].failed == 1);
     assert!(get(&relay, "/health").starts_with("HTTP/1.1 503 "));
 }
 
 #[test]
-fn a_configuration_that_cannot_work_is_refused_with_a_reason() {
+fn invalid_configuration_is_refused_with_a_reason() {
     let refused = |change: fn(&mut Config)| {
-        let mut config = config([anywhere()]);
+        let mut config = config([any_address()]);
         change(&mut config);
         haul_tcp_relay::Server::bind(config).map(drop).unwrap_err().to_string()
     };
-    assert_eq!(refused(|config| config.listen.clear()), "there must be an address to listen on");
-    assert_eq!(refused(|config| config.targets.clear()), "there must be a target");
+    assert_eq!(refused(|config| config.listen.clear()), "no address to listen on is given");
+    assert_eq!(refused(|config| config.targets.clear()), "no target is given");
     for change in
         [(|config| config.pool.pipe_bytes = (64 << 10) - 1) as fn(&mut Config), |config| {
             config.pool.pipe_bytes = (1 << 30) + 1
         }]
     {
-        assert_eq!(refused(change), "a pipe has 64 KiB to 1 GiB");
+        assert_eq!(refused(change), "the pipe size must be 64 KiB to 1 GiB");
     }
-    assert_eq!(refused(|config| config.threads = 0), "there may be 1 to 1,024 threads");
+    assert_eq!(refused(|config| config.threads = 0), "the number of threads must be 1 to 1,024");
     assert_eq!(
         refused(|config| config.listen = vec!["192.0.2.1:1".parse().unwrap()]),
         "cannot listen on 192.0.2.1:1"

@@ -1,20 +1,15 @@
-//! The relay between real sockets.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "helpers of tests, which may fail like them"
-)]
+//! Tests of the relay with real sockets.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
 mod admin;
-mod bounds;
-mod breaking;
-mod endpoint;
-mod fair;
+mod fairness;
 mod hostile;
 mod http;
-mod marks;
+mod limits;
 mod proxy;
+mod resets;
+mod scripted_peer;
 mod streams;
+mod support;
 mod targets;
-mod world;
+mod urgent_data;

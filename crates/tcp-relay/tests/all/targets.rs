@@ -1,4 +1,4 @@
-//! Targets that are slow, gone, and back.
+//! Targets that are slow, down, and up again.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,19 +7,19 @@ use std::os::unix::net::UnixListener;
 use std::process::Command;
 use std::time::Duration;
 
-use haul_tcp_relay::{Address, Balance, CheckOptions, Config, Ended, Limits};
+use haul_tcp_relay::{Address, Balance, CheckOptions, Config, EndReason, Limits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::world::{Relay, config, listener, nowhere};
+use crate::support::{Relay, config, listener, refusing_address};
 
-/// An address that neither accepts nor refuses: its queue is full.
-pub(crate) struct Deaf {
+/// An address that neither accepts nor refuses connections: its accept queue is full.
+pub(crate) struct Unresponsive {
     _listener: TcpListener,
     _queue: Vec<TcpStream>,
     pub(crate) address: Address,
 }
 
-impl Deaf {
+impl Unresponsive {
     pub(crate) fn new() -> Self {
         let (listener, address) = listener();
         let at = listener.local_addr().unwrap();
@@ -33,26 +33,26 @@ impl Deaf {
 }
 
 #[test]
-fn a_target_that_refuses_or_is_silent_is_passed_over() {
-    let deaf = Deaf::new();
-    for (first, time) in [(nowhere(), 5000), (deaf.address.clone(), 50)] {
+fn next_target_is_tried_after_a_refusal_or_timeout() {
+    let unresponsive = Unresponsive::new();
+    for (first, time) in [(refusing_address(), 5000), (unresponsive.address.clone(), 50)] {
         let (target, address) = listener();
         let connect_time_max = Duration::from_millis(time);
         let limits = Limits { connect_time_max, ..Limits::default() };
         let relay = Relay::start(Config { limits, ..config([first, address]) });
-        let near = relay.connect();
+        let client = relay.connect();
         drop(target.accept().unwrap());
-        drop(near);
+        drop(client);
         let stats = relay.drain();
         let counts: Vec<_> = stats.targets.iter().map(|t| (t.connected, t.failed)).collect();
         assert_eq!(counts, [(0, 1), (1, 0)]);
-        assert_eq!(stats.ended(Ended::Clean), 1);
+        assert_eq!(stats.ended(EndReason::Clean), 1);
     }
 }
 
-/// A full queue of a unix socket is told at once, and is no refusal.
+/// Connecting to a full unix socket fails at once with EAGAIN, which is no refusal.
 #[test]
-fn clients_wait_for_a_unix_target_whose_queue_is_full() {
+fn clients_wait_for_a_full_unix_target() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("target");
     let target = UnixListener::bind(&path).unwrap();
@@ -63,9 +63,9 @@ fn clients_wait_for_a_unix_target_whose_queue_is_full() {
     for _ in 0..6 {
         target.accept().unwrap().0.write_all(b"!").unwrap();
     }
-    for near in &mut clients {
+    for client in &mut clients {
         let mut greeting = [0];
-        near.read_exact(&mut greeting).unwrap();
+        client.read_exact(&mut greeting).unwrap();
         assert_eq!(&greeting, b"!");
     }
     drop(clients);
@@ -74,71 +74,72 @@ fn clients_wait_for_a_unix_target_whose_queue_is_full() {
 }
 
 #[test]
-fn without_any_target_the_client_is_reset() {
-    let relay = Relay::start(config([nowhere(), "unix:/nowhere/at/all".parse().unwrap()]));
-    let mut near = relay.connect();
-    assert_eq!(near.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+fn client_is_reset_if_no_target_accepts() {
+    let relay = Relay::start(config([refusing_address(), "unix:/missing/socket".parse().unwrap()]));
+    let mut client = relay.connect();
+    assert_eq!(client.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     let stats = relay.drain();
-    assert_eq!(stats.ended(Ended::NoTarget), 1);
+    assert_eq!(stats.ended(EndReason::NoTarget), 1);
     assert!(stats.targets.iter().all(|target| (target.connected, target.failed) == (0, 1)));
 }
 
 #[test]
-fn checks_find_a_target_gone_and_back_without_any_client() {
-    let (gone, address) = listener();
-    let at = gone.local_addr().unwrap();
-    let checks = CheckOptions { every: Some(Duration::from_millis(5)), ..CheckOptions::default() };
+fn checks_mark_a_target_down_and_up() {
+    let (closed, address) = listener();
+    let at = closed.local_addr().unwrap();
+    let checks =
+        CheckOptions { interval: Some(Duration::from_millis(5)), ..CheckOptions::default() };
     let relay = Relay::start(Config { checks, ..config([address]) });
     assert!(relay.stats().targets[0].is_up);
-    drop(gone);
+    drop(closed);
     relay.until(|stats| !stats.targets[0].is_up);
-    // Somebody else may have taken the address meanwhile; then it is up, too.
-    let _back = TcpListener::bind(at);
+    // Another process may have taken the address; the target is up then too.
+    let _reopened = TcpListener::bind(at);
     let stats = relay.until(|stats| stats.targets[0].is_up);
     assert!(stats.targets[0].checks_failed >= 3);
     assert_eq!((stats.targets[0].connected, stats.accepted), (0, 0));
 }
 
 #[test]
-fn a_target_that_fails_clients_is_left_out_for_a_while() {
+fn target_is_ejected_after_failed_connections() {
     let (target, address) = listener();
     let checks = CheckOptions {
         eject_after: 2,
         eject_time: Duration::from_hours(1),
         ..CheckOptions::default()
     };
-    let relay = Relay::start(Config { checks, ..config([nowhere(), address]) });
+    let relay = Relay::start(Config { checks, ..config([refusing_address(), address]) });
     for _ in 0..20 {
-        let near = relay.connect();
+        let client = relay.connect();
         drop(target.accept().unwrap());
-        drop(near);
+        drop(client);
     }
     let stats = relay.drain();
-    let [gone, there] = &stats.targets[..] else { panic!("two targets") };
-    assert_eq!((gone.failed, gone.is_up, there.connected, there.is_up), (2, false, 20, true));
+    let [down, up] = &stats.targets[..] else { panic!("two targets") };
+    assert_eq!((down.failed, down.is_up, up.connected, up.is_up), (2, false, 20, true));
 }
 
-/// Runs the test of this name in a process of its own, in which it finds this variable. Whether this
-/// is that process.
-pub(crate) fn is_alone(name: &str) -> bool {
-    const ALONE: &str = "HAUL_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
+/// Runs the test of this name in a child process, because it changes process limits; returns `true`
+/// in the child.
+pub(crate) fn is_child_process(name: &str) -> bool {
+    const CHILD: &str = "HAUL_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
         return true;
     }
     let mut test = Command::new(std::env::current_exe().unwrap());
-    let ran = test.args(["--exact", name, "--nocapture"]).env(ALONE, "1").status().unwrap();
+    let ran = test.args(["--exact", name, "--nocapture"]).env(CHILD, "1").status().unwrap();
     assert!(ran.success(), "{name}");
     false
 }
 
-/// So that few have to be taken until none is left.
-pub(crate) fn have_few_descriptors() {
+/// Lowers the limit of descriptors, so that few use it up.
+pub(crate) fn limit_descriptors() {
     let limit = Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, limit).unwrap();
 }
 
-/// Takes descriptors until so many are left.
-pub(crate) fn leave(descriptors: usize) -> Vec<OwnedFd> {
+/// Opens descriptors until only this many can be opened; returns them.
+pub(crate) fn exhaust_descriptors_except(descriptors: usize) -> Vec<OwnedFd> {
     let mut taken = Vec::new();
     while let Ok(descriptor) = std::io::stdin().as_fd().try_clone_to_owned() {
         taken.push(descriptor);
@@ -148,34 +149,34 @@ pub(crate) fn leave(descriptors: usize) -> Vec<OwnedFd> {
 }
 
 #[test]
-fn running_out_of_descriptors_leaves_no_target_out() {
-    if !is_alone("targets::running_out_of_descriptors_leaves_no_target_out") {
+fn descriptor_exhaustion_ejects_no_target() {
+    if !is_child_process("targets::descriptor_exhaustion_ejects_no_target") {
         return;
     }
-    have_few_descriptors();
+    limit_descriptors();
     let (target, address) = listener();
     let checks = CheckOptions { eject_after: 1, ..CheckOptions::default() };
     let relay = Relay::start(Config { checks, ..config([address]) });
-    // What it needs once and keeps.
+    // Opens the descriptors the relay needs once and keeps.
     drop((relay.connect(), target.accept().unwrap()));
-    relay.until(|stats| stats.ended(Ended::Clean) == 1);
+    relay.until(|stats| stats.ended(EndReason::Clean) == 1);
     for round in 1..=5 {
-        // The client's own, and what accepts it: none for the target.
-        let taken = leave(2);
-        let mut near = relay.connect();
-        assert_eq!(near.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        // One for the client and one to accept it: none for the target.
+        let taken = exhaust_descriptors_except(2);
+        let mut client = relay.connect();
+        assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
         drop(taken);
-        assert_eq!(relay.until(|stats| stats.active == 0).ended(Ended::NoTarget), round);
+        assert_eq!(relay.until(|stats| stats.active == 0).ended(EndReason::NoTarget), round);
     }
     let seen = &relay.stats().targets[0];
     assert_eq!((seen.is_up, seen.connected, seen.failed, seen.active), (true, 1, 0, 0));
-    let mut near = relay.connect();
+    let mut client = relay.connect();
     target.accept().unwrap().0.write_all(b"!").unwrap();
-    near.read_exact(&mut [0]).unwrap();
+    client.read_exact(&mut [0]).unwrap();
 }
 
 #[test]
-fn connections_are_spread_as_was_asked() {
+fn balance_spreads_connections_evenly() {
     for balance in [Balance::RoundRobin, Balance::LeastConnections] {
         let targets: Vec<_> = (0..3).map(|_| listener()).collect();
         let addresses = targets.iter().map(|(_, address)| address.clone());

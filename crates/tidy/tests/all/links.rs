@@ -1,10 +1,10 @@
-//! Links between pages lead somewhere, and so do keys of sources.
+//! Links between pages and keys of sources are valid.
 
 use std::path::Path;
 
 use crate::tree::{Source, assert_none, files, root};
 
-/// The targets of the links of a page that point into the tree.
+/// Returns the targets of the relative links of a page.
 fn relative_links(text: &str) -> Vec<&str> {
     let mut in_block = false;
     let mut links = Vec::new();
@@ -17,32 +17,32 @@ fn relative_links(text: &str) -> Vec<&str> {
     links
 }
 
-fn complaints(files: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {
-    let mut complaints = Vec::new();
+fn violations(files: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut violations = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         let folder = Path::new(&file.path).parent().unwrap_or(Path::new(""));
         let broken = |link: &&str| !exists(&folder.join(link));
         let links = relative_links(&file.text).into_iter().filter(broken);
-        complaints.extend(links.map(|link| format!("{}: no {link}", file.path)));
+        violations.extend(links.map(|link| format!("{}: broken link to {link}", file.path)));
     }
-    complaints
+    violations
 }
 
 #[test]
-fn every_link_between_pages_leads_somewhere() {
-    assert_none(&complaints(files(), |path| root().join(path).exists()));
+fn relative_links_are_valid() {
+    assert_none(&violations(files(), |path| root().join(path).exists()));
 }
 
 #[test]
-fn a_link_to_nowhere_is_noticed() {
+fn broken_link_is_reported() {
     let page = "[a](there.md#part) [b](https://example.org) [c](#here)\n\
                 ```\n[d](nowhere)\n```\n[`e`](gone.md)[f](sub/gone.md)\n";
     let exists = |path: &Path| path == Path::new("docs/there.md");
-    let found = complaints(&[Source::new("docs/a.md", page)], exists);
+    let found = violations(&[Source::new("docs/a.md", page)], exists);
     assert_eq!(found.len(), 2, "{found:?}");
 }
 
-/// Keys such as `[Haystack10]`: letters, then a year or a number.
+/// Returns keys such as `[Haystack10]`: letters, then a year or a number.
 fn keys(text: &str) -> impl Iterator<Item = &str> {
     let brackets = text.split('[').skip(1).filter_map(|rest| rest.split(']').next());
     brackets.map(|key| key.trim_end_matches('\\')).filter(|key| {
@@ -64,15 +64,15 @@ fn unknown_keys(files: &[Source], sources: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_key_of_a_source_is_known() {
+fn source_keys_are_known() {
     let sources = files().iter().find(|file| file.path == "docs/sources.md");
     assert_none(&unknown_keys(files(), sources.map_or("", |file| &file.text)));
 }
 
 #[test]
-fn an_unknown_key_of_a_source_is_noticed() {
-    let key = concat!("[", "Nobody99]");
+fn unknown_source_key_is_reported() {
+    let key = concat!("[", "Unknown99]");
     let file = Source::new("crates/a/src/a.rs", &format!("//! {key} \\{key} [Vec8] [u8; 16]"));
     assert_eq!(unknown_keys(std::slice::from_ref(&file), "").len(), 2);
-    assert_none(&unknown_keys(&[file], "\n| Nobody99 | it |"));
+    assert_none(&unknown_keys(&[file], "\n| Unknown99 | it |"));
 }

@@ -1,12 +1,22 @@
-//! Tests about the code itself: what may depend on what, how long a file may be, where `unsafe`
-//! may stand, which words are used for what. Each rule is a function from files to complaints;
-//! one test asks it about the tree, another shows it a small bad input that it must notice.
+//! Lints of the source tree: dependencies between crates, length of files, use of `unsafe`, banned
+//! words. Each rule is a function from files to violations; one test applies it to the tree, another
+//! checks that it reports a small invalid input.
 
-mod arrows;
-mod forgotten;
+mod banned_words;
+mod cycles;
+mod dependencies;
+mod exceptions;
+mod file_calls;
+mod file_length;
+mod folders;
+mod imports;
+mod lexicon;
 mod links;
+mod pages;
+mod product;
+mod public;
 mod purity;
-mod sizes;
+mod quiet;
+mod test_modules;
 mod tree;
-mod unsafety;
-mod words;
+mod unsafe_code;

@@ -1,4 +1,4 @@
-//! The files of the tree, and small helpers to look at their text.
+//! The files of the tree, and helpers to search their text.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// A text file of the tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    /// Its path below the root, with `/`.
+    /// The path relative to the root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -21,70 +21,70 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
-    /// The name without folders.
+    /// Returns the file name.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// The crate's folder name: `disk` for `crates/disk/src/lib.rs`.
+    /// Returns the crate's folder name: `disk` for `crates/disk/src/lib.rs`.
     pub(crate) fn crate_folder(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 
-    /// What is compiled into the crate, as against its tests.
+    /// `true` if the file is compiled into the crate, not only into its tests.
     pub(crate) fn is_production(&self) -> bool {
         self.is_rust() && self.path.contains("/src/")
     }
 
-    /// The text before a trailing `#[cfg(test)] mod tests`.
+    /// Returns the text before a trailing `#[cfg(test)] mod tests`.
     pub(crate) fn production(&self) -> &str {
         let tests = self.text.rfind("\n#[cfg(test)]\n").filter(|at| {
-            let module = |line: &&str| line.starts_with("mod tests") || line.starts_with("#[");
-            let mut after = self.text[*at..].lines().skip(1).take_while(module);
-            after.any(|line| line.starts_with("mod tests"))
+            let is_module = |line: &str| line.contains("mod tests") && !line.starts_with(' ');
+            let head = |line: &&str| line.starts_with("#[") || is_module(line);
+            self.text[*at..].lines().skip(1).take_while(head).any(is_module)
         });
         &self.text[..tests.map_or(self.text.len(), |at| at + 1)]
     }
 
-    /// The lines of code before the tests, numbered from 1, without comments and strings.
+    /// Returns the lines of code before the tests, numbered from 1, without comments and strings.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, String)> {
-        self.production().lines().enumerate().map(|(index, line)| (index + 1, bare(line)))
+        self.production().lines().enumerate().map(|(index, line)| (index + 1, strip(line)))
     }
 }
 
-/// A line without its comment and the insides of its strings.
-fn bare(line: &str) -> String {
-    let mut bare = String::new();
+/// Removes the comment and the content of strings from a line.
+fn strip(line: &str) -> String {
+    let mut code = String::new();
     let (mut in_string, mut last) = (false, ' ');
     for c in line.chars() {
         if c == '"' && last != '\\' && last != '\'' {
             in_string = !in_string;
         } else if !in_string {
             if (last, c) == ('/', '/') {
-                bare.pop();
+                code.pop();
                 break;
             }
-            bare.push(c);
+            code.push(c);
         }
         last = c;
     }
-    bare
+    code
 }
 
-/// Whether `word` stands in `line` with no letter, digit or underscore beside it.
+/// `true` if `line` contains `word` with no letter, digit or underscore beside it.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
-    let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let is_word_char = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
-        !line[..at].ends_with(part_of_word) && !line[at + word.len()..].starts_with(part_of_word)
+        !line[..at].ends_with(is_word_char) && !line[at + word.len()..].starts_with(is_word_char)
     })
 }
 
-/// The root of the work tree.
+/// Returns the root of the work tree.
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Every text file that is tracked, or would be if all were added.
+/// Returns every text file that is tracked or untracked but not ignored.
 pub(crate) fn files() -> &'static [Source] {
     static FILES: OnceLock<Vec<Source>> = OnceLock::new();
     FILES.get_or_init(|| {
@@ -96,8 +96,8 @@ pub(crate) fn files() -> &'static [Source] {
         paths.sort_unstable();
         paths.dedup();
         let read = |path: &[u8]| {
-            let path = str::from_utf8(path).expect("file names are plain");
-            // A file that is deleted and not yet committed as such has no text.
+            let path = str::from_utf8(path).expect("file names are UTF-8");
+            // A file deleted but still in the index has no text.
             let text = std::fs::read_to_string(PathBuf::from(root()).join(path)).ok()?;
             Some(Source::new(path, &text))
         };
@@ -105,13 +105,13 @@ pub(crate) fn files() -> &'static [Source] {
     })
 }
 
-/// Fails with all complaints at once.
-pub(crate) fn assert_none(complaints: &[String]) {
-    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+/// Fails with all violations at once.
+pub(crate) fn assert_none(violations: &[String]) {
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
 #[test]
-fn the_tree_has_files_and_this_is_one_of_them() {
+fn tree_contains_this_file() {
     assert!(files().iter().any(|file| file.path == "crates/tidy/tests/all/tree.rs"));
 }
 

@@ -1,35 +1,35 @@
-//! Files of a tree that was in use for long: where they lie has little to do with their names, their
-//! directories or their inodes.
+//! Writes the files of an aged tree, whose positions on the disk correlate little with names,
+//! directories and inode numbers.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use haul_disk_sim::Random;
+use haul_testing::Random;
 
-use super::{Content, FILES_A_DIRECTORY, directory};
+use super::content::{Content, FILES_A_DIRECTORY, directory};
 use crate::aging::{Aging, Step};
 
-/// How often half of the files were replaced.
+/// The number of times half of the files are replaced.
 const REPLACEMENTS: usize = 8;
 
-/// What the files of a tree have in common.
-pub(super) struct Life {
-    /// Lengths lie between 2 to the power of these.
+/// The distribution of lengths and contents in a tree.
+pub(super) struct Distribution {
+    /// The range of lengths, as powers of two.
     bytes_log2: Range<u64>,
-    /// So many lengths are there, so that some share one.
+    /// The number of different lengths.
     lengths: u64,
-    /// For so many files there is one content; which of them have it is left to chance.
+    /// The mean number of files with the same content.
     copies: u64,
 }
 
-pub(super) const SMALL: Life = Life { bytes_log2: 8..14, lengths: 400, copies: 2 };
-pub(super) const MEDIUM: Life = Life { bytes_log2: 16..20, lengths: 16, copies: 4 };
+pub(super) const SMALL: Distribution = Distribution { bytes_log2: 8..14, lengths: 400, copies: 2 };
+pub(super) const MEDIUM: Distribution = Distribution { bytes_log2: 16..20, lengths: 16, copies: 4 };
 
-impl Life {
-    /// The content of a file of a tree of so many. One of eight differs from the others of its kind
-    /// in the last byte.
+impl Distribution {
+    /// Returns the content of a file in a tree of `files` files. One file in eight differs from its
+    /// content in the last byte.
     fn content(&self, file: u64, files: usize) -> Content {
         let mut random = Random(file << 8);
         let seed = random.below((files as u64 / self.copies).max(1));
@@ -45,8 +45,8 @@ impl Life {
     }
 }
 
-/// Makes the files and those that were before them.
-pub(super) fn make(dir: &Path, files: usize, life: &Life) -> io::Result<()> {
+/// Writes the tree, and in between the files that are replaced later.
+pub(super) fn write(dir: &Path, files: usize, distribution: &Distribution) -> io::Result<()> {
     let directories = files.div_ceil(FILES_A_DIRECTORY) as u64;
     for number in 0..directories {
         fs::create_dir_all(directory(dir, usize::try_from(number).map_err(io::Error::other)?))?;
@@ -61,7 +61,7 @@ pub(super) fn make(dir: &Path, files: usize, life: &Life) -> io::Result<()> {
     for step in steps {
         match step {
             Step::Write(file) => {
-                life.content(file, files).write_into(&mut buffer);
+                distribution.content(file, files).write_into(&mut buffer);
                 File::create_new(path_of(file))?.write_all(&buffer)?;
             }
             Step::Remove(file) => fs::remove_file(path_of(file))?,
@@ -78,12 +78,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_contents_are_there_more_than_once_and_lengths_are_shared() {
-        for (life, files, bytes) in
+    fn most_contents_have_copies_and_lengths_are_shared() {
+        for (distribution, files, bytes) in
             [(SMALL, 6000, 1 << 8..1 << 14), (MEDIUM, 600, 1 << 16..1 << 20)]
         {
             let contents: Vec<_> =
-                (0..files as u64).map(|file| life.content(file, files)).collect();
+                (0..files as u64).map(|file| distribution.content(file, files)).collect();
             let (mut copies, mut lengths) = (BTreeMap::new(), BTreeMap::new());
             for content in &contents {
                 *copies.entry((content.seed, content.is_variant)).or_insert(0) += 1;

@@ -1,18 +1,18 @@
-//! Big files of one length.
+//! Writes big files of one length.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use haul_disk_sim::Random;
+use haul_testing::Random;
 
-use super::fill;
+use super::content::fill;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// A stretch that differs from file to file.
-pub(super) struct Stretch {
+/// A range of a file with bytes that differ from file to file.
+pub(super) struct Range {
     at: u64,
     bytes: u64,
     number: u64,
@@ -22,15 +22,15 @@ fn whole_pages(bytes: u64) -> u64 {
     bytes / PAGE_BYTES * PAGE_BYTES
 }
 
-/// A sixteenth, right in the middle.
-pub(super) fn in_the_middle(bytes: u64, number: u64) -> Stretch {
-    Stretch { at: whole_pages(bytes / 2 - bytes / 32), bytes: whole_pages(bytes / 16), number }
+/// Returns a range of a sixteenth of the file, in its middle.
+pub(super) fn in_the_middle(bytes: u64, number: u64) -> Range {
+    Range { at: whole_pages(bytes / 2 - bytes / 32), bytes: whole_pages(bytes / 16), number }
 }
 
-/// One page.
-pub(super) fn somewhere(bytes: u64, number: u64) -> Stretch {
+/// Returns a range of one pseudo-random page.
+pub(super) fn somewhere(bytes: u64, number: u64) -> Range {
     let page = Random(number + 1).below((bytes / PAGE_BYTES).max(1));
-    Stretch { at: page * PAGE_BYTES, bytes: PAGE_BYTES, number }
+    Range { at: page * PAGE_BYTES, bytes: PAGE_BYTES, number }
 }
 
 const BIG_FILES: u64 = 16;
@@ -50,11 +50,11 @@ fn big_file_bytes(all_bytes: u64) -> u64 {
     (all_bytes / BIG_FILES).max(CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
 }
 
-pub(super) fn differing(dir: &Path, all: u64, stretch: fn(u64, u64) -> Stretch) -> io::Result<()> {
+pub(super) fn differing(dir: &Path, all: u64, range: fn(u64, u64) -> Range) -> io::Result<()> {
     let bytes = big_file_bytes(all);
     for number in 0..BIG_FILES {
         let file = write_big(&dir.join(format!("big-{number:02}")), 1, bytes)?;
-        let Stretch { at, bytes, number } = stretch(bytes, number);
+        let Range { at, bytes, number } = range(bytes, number);
         let mut other = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
         fill(&mut other, 100 + number);
         file.write_all_at(&other, at)?;
@@ -70,7 +70,7 @@ pub(super) fn twice(dir: &Path, all_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A sixteenth of the bytes, eight times.
+/// Writes a file of a sixteenth of `all_bytes`, and seven reflinks of it.
 pub(super) fn reflinks(dir: &Path, all_bytes: u64) -> io::Result<()> {
     let file = write_big(&dir.join("original"), 1, big_file_bytes(all_bytes))?;
     file.sync_all()?;
@@ -89,10 +89,10 @@ mod tests {
     use super::super::{Corpus, Sizes};
 
     #[test]
-    fn big_files_differ_where_they_should_and_nowhere_else() {
+    fn big_files_differ_in_the_middle_only() {
         let dir = tempfile::tempdir().unwrap();
         let sizes = Sizes { big_bytes: 16 << 20, ..Sizes::default() };
-        sizes.make(Corpus::Middle, dir.path()).unwrap();
+        sizes.write(Corpus::Middle, dir.path()).unwrap();
         let read = |number| fs::read(dir.path().join(format!("big-{number:02}"))).unwrap();
         let (one, two) = (read(3), read(4));
         let differ: Vec<_> = (0..one.len()).filter(|at| one[*at] != two[*at]).collect();

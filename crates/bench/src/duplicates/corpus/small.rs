@@ -1,14 +1,14 @@
-//! Many small files, just written.
+//! Writes many small files in a fresh tree.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use haul_disk_sim::Random;
+use haul_testing::Random;
 
-use super::{Content, FILES_A_DIRECTORY, directory};
+use super::content::{Content, FILES_A_DIRECTORY, directory};
 
-/// How long small files are: one of so many lengths, so that each length is shared by some.
+/// The possible lengths of small files, few enough that several files share each length.
 pub(super) struct Lengths {
     step_bytes: u64,
     steps: u64,
@@ -17,8 +17,8 @@ pub(super) struct Lengths {
 pub(super) const SMALL: Lengths = Lengths { step_bytes: 32, steps: 512 };
 pub(super) const SHORT: Lengths = Lengths { step_bytes: 1, steps: 256 };
 
-/// The content of each of `files` small files. A third are copies of one before, and of what is
-/// left a quarter differ from one before in the last byte.
+/// Returns the contents of `files` small files. A third of the files are copies of an earlier file;
+/// a quarter of the rest differ from an earlier file only in the last byte.
 fn contents(files: usize, lengths: &Lengths) -> Vec<Content> {
     let mut random = Random(0x68_61_75_6c);
     let mut contents: Vec<Content> = Vec::with_capacity(files);
@@ -29,7 +29,7 @@ fn contents(files: usize, lengths: &Lengths) -> Vec<Content> {
             (0..4, Some(other)) => other,
             (4..6, Some(other)) => Content { is_variant: !other.is_variant, ..other },
             _ => {
-                // Rather short, as files are.
+                // The minimum of two random numbers, so that short files are more frequent.
                 let steps = random.below(lengths.steps).min(random.below(lengths.steps)) + 1;
                 let bytes = steps * lengths.step_bytes;
                 Content { seed: random.number(), bytes, is_variant: false }
@@ -39,9 +39,9 @@ fn contents(files: usize, lengths: &Lengths) -> Vec<Content> {
     contents
 }
 
-pub(super) fn make(dir: &Path, files: usize, lengths: &Lengths) -> io::Result<()> {
+pub(super) fn write(dir: &Path, files: usize, lengths: &Lengths) -> io::Result<()> {
     let mut buffer = Vec::new();
-    // Written in another order than they lie in the directories, as files come and go in life.
+    // The order of writes differs from the order in the directories, as in a tree in use.
     let mut order: Vec<_> = contents(files, lengths).into_iter().enumerate().collect();
     let mut random = Random(7);
     for at in (1..order.len()).rev() {

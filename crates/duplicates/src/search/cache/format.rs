@@ -1,31 +1,31 @@
-//! The file of kept digests, byte by byte. Pure.
+//! The format of the digest cache file.
 //!
 //! ```text
-//! file     head, records by rising (device, inode), checksum
-//! head     "HAULDUPS", version u32, hash u32, how many records u64, zeros: 32 bytes
-//! record   device u64, inode u64, bytes u64, modified ns i64, changed ns i64, day u32,
-//!          kind of samples u32, digest of samples (16), what is known u32, zeros u32,
-//!          digest of the content (as long as the hash makes it)
+//! file     header, records by ascending (device, inode), checksum
+//! header   "HAULDUPS", version u32, hash u32, number of records u64, zeros: 32 bytes
+//! record   device u64, inode u64, bytes u64, mtime ns i64, ctime ns i64, day u32,
+//!          fingerprint of samples u32, digest of samples (16), flags u32, zeros u32,
+//!          digest of the content (length of the hash)
 //! checksum XXH3-128 of all before it: 16 bytes
 //! ```
-//! Numbers are little-endian. The kind of samples is a fingerprint of which pieces are sampled;
-//! the day is counted from 1970, and old records are left out when the file is made anew.
+//! Numbers are little-endian. The fingerprint identifies the offsets of the samples. The day is the
+//! number of days since 1970; records that are too old are dropped when the file is rewritten.
 
 use haul_bulk_read::Meta;
 use haul_bulk_read::digest::HashKind;
 
-pub(super) const HEAD_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const CHECKSUM_BYTES: usize = 16;
 pub(super) const SAMPLE_BYTES: usize = 16;
 const FIXED_BYTES: usize = 72;
 const MAGIC: &[u8; 8] = b"HAULDUPS";
 const VERSION: u32 = 1;
 
-/// What is known bits.
+/// The flags of a record.
 const HAS_SAMPLE: u32 = 1;
 const HAS_FULL: u32 = 2;
 
-/// The number of a hash; it never changes its meaning.
+/// Returns the number that stands for a hash function in the file format.
 fn number(hash: HashKind) -> u32 {
     match hash {
         HashKind::Xxh3 => 1,
@@ -35,67 +35,67 @@ fn number(hash: HashKind) -> u32 {
         HashKind::Md5 => 5,
         HashKind::Sha3_256 => 6,
         HashKind::Sha3_512 => 7,
-        // A hash this format does not know keeps nothing anybody would find.
+        // A hash function without a number of its own.
         _ => 0,
     }
 }
 
-/// Who a record is about, in the order of the file.
-pub(super) type Who = (u64, u64);
+/// The device and inode number: the sort key of records.
+pub(super) type RecordKey = (u64, u64);
 
-/// What is kept of one content.
+/// The cached digests of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
-    pub(super) who: Who,
+    pub(super) key: RecordKey,
     pub(super) bytes: u64,
     pub(super) modified_ns: i64,
     pub(super) changed_ns: i64,
     pub(super) day: u32,
-    /// The digest of its samples, and which those are.
+    /// The fingerprint and the digest of the file's samples.
     pub(super) sample: Option<(u32, [u8; SAMPLE_BYTES])>,
-    /// The digest of all of it.
+    /// The digest of the whole content.
     pub(super) full: Option<Vec<u8>>,
 }
 
 impl Record {
-    /// Whether it speaks of the file as it is.
-    pub(super) fn is_of(&self, meta: &Meta) -> bool {
-        (self.who, self.bytes, self.modified_ns, self.changed_ns)
+    /// `true` if the record is for this file in its current state.
+    pub(super) fn matches(&self, meta: &Meta) -> bool {
+        (self.key, self.bytes, self.modified_ns, self.changed_ns)
             == ((meta.device, meta.inode), meta.bytes, meta.modified_ns, meta.changed_ns)
     }
 
     pub(super) fn append_to(&self, file: &mut Vec<u8>, hash: HashKind) {
-        let known = if self.sample.is_some() { HAS_SAMPLE } else { 0 }
+        let flags = if self.sample.is_some() { HAS_SAMPLE } else { 0 }
             | if self.full.is_some() { HAS_FULL } else { 0 };
-        let (kind, sample) = self.sample.unwrap_or_default();
-        for number in [self.who.0, self.who.1, self.bytes] {
+        let (fingerprint, sample) = self.sample.unwrap_or_default();
+        for number in [self.key.0, self.key.1, self.bytes] {
             file.extend_from_slice(&number.to_le_bytes());
         }
         for number in [self.modified_ns, self.changed_ns] {
             file.extend_from_slice(&number.to_le_bytes());
         }
         file.extend_from_slice(&self.day.to_le_bytes());
-        file.extend_from_slice(&kind.to_le_bytes());
+        file.extend_from_slice(&fingerprint.to_le_bytes());
         file.extend_from_slice(&sample);
-        file.extend_from_slice(&known.to_le_bytes());
+        file.extend_from_slice(&flags.to_le_bytes());
         file.extend_from_slice(&[0; 4]);
         let mut full = self.full.clone().unwrap_or_default();
         full.resize(hash.bytes(), 0);
         file.extend_from_slice(&full);
     }
 
-    /// The record in `bytes`, which are as many as [`record_bytes`] says.
+    /// Decodes a record, whose length is [`record_bytes`].
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let (known, kind) = (u32_at(bytes, 64)?, u32_at(bytes, 44)?);
+        let (flags, fingerprint) = (u32_at(bytes, 64)?, u32_at(bytes, 44)?);
         let sample = bytes.get(48..64)?.try_into().ok()?;
         Some(Self {
-            who: who(bytes)?,
+            key: key(bytes)?,
             bytes: u64_at(bytes, 16)?,
             modified_ns: u64_at(bytes, 24)?.cast_signed(),
             changed_ns: u64_at(bytes, 32)?.cast_signed(),
             day: u32_at(bytes, 40)?,
-            sample: (known & HAS_SAMPLE != 0).then_some((kind, sample)),
-            full: (known & HAS_FULL != 0).then(|| bytes[FIXED_BYTES..].to_vec()),
+            sample: (flags & HAS_SAMPLE != 0).then_some((fingerprint, sample)),
+            full: (flags & HAS_FULL != 0).then(|| bytes[FIXED_BYTES..].to_vec()),
         })
     }
 }
@@ -104,13 +104,13 @@ pub(super) fn record_bytes(hash: HashKind) -> usize {
     FIXED_BYTES + hash.bytes()
 }
 
-/// Who the record in `bytes` is about.
-pub(super) fn who(bytes: &[u8]) -> Option<Who> {
+/// Decodes the key of an encoded record.
+pub(super) fn key(bytes: &[u8]) -> Option<RecordKey> {
     Some((u64_at(bytes, 0)?, u64_at(bytes, 8)?))
 }
 
-pub(super) fn head(hash: HashKind, records: u64) -> [u8; HEAD_BYTES] {
-    let mut head = [0; HEAD_BYTES];
+pub(super) fn head(hash: HashKind, records: u64) -> [u8; HEADER_BYTES] {
+    let mut head = [0; HEADER_BYTES];
     head[..8].copy_from_slice(MAGIC);
     head[8..12].copy_from_slice(&VERSION.to_le_bytes());
     head[12..16].copy_from_slice(&number(hash).to_le_bytes());
@@ -118,20 +118,20 @@ pub(super) fn head(hash: HashKind, records: u64) -> [u8; HEAD_BYTES] {
     head
 }
 
-/// The records of a file, or what is wrong with it.
+/// Verifies a cache file and returns its records. An error describes the defect.
 pub(super) fn records(file: &[u8], hash: HashKind) -> Result<&[u8], &'static str> {
     let (body, checksum) =
-        file.split_last_chunk::<CHECKSUM_BYTES>().ok_or("it is shorter than any such file")?;
+        file.split_last_chunk::<CHECKSUM_BYTES>().ok_or("the file is truncated")?;
     if body.get(..8) != Some(MAGIC) {
-        return Err("it is no file of kept digests");
+        return Err("not a digest cache file");
     }
     if HashKind::Xxh3.of(body).as_bytes() != checksum {
-        return Err("its checksum is wrong");
+        return Err("checksum mismatch");
     }
-    let records = body.get(HEAD_BYTES..).ok_or("it is shorter than any such file")?;
+    let records = body.get(HEADER_BYTES..).ok_or("the file is truncated")?;
     let count = u64::try_from(records.len() / record_bytes(hash)).unwrap_or(u64::MAX);
-    if body[..HEAD_BYTES] != head(hash, count) {
-        return Err("it is of another hash or version");
+    if body[..HEADER_BYTES] != head(hash, count) {
+        return Err("written for another hash function or version");
     }
     Ok(records)
 }
@@ -165,14 +165,14 @@ mod tests {
             prop::option::of(prop::collection::vec(any::<u8>(), hash.bytes())),
         );
         (numbers, digests).prop_map(|(numbers, (sample, full))| {
-            let (who, bytes, modified_ns, changed_ns, day) = numbers;
-            Record { who, bytes, modified_ns, changed_ns, day, sample, full }
+            let (key, bytes, modified_ns, changed_ns, day) = numbers;
+            Record { key, bytes, modified_ns, changed_ns, day, sample, full }
         })
     }
 
     proptest! {
         #[test]
-        fn records_come_back_and_any_damage_is_noticed(
+        fn records_round_trip_and_corruption_is_detected(
             all in prop::collection::vec(any_record(HashKind::Blake3), 0..4),
             at: prop::sample::Index,
             bit in 0_u8..8,

@@ -1,9 +1,9 @@
-//! Digests of earlier searches, for files that are as they were.
+//! A cache of digests of unchanged files.
 //!
-//! A file is known by device, inode, length and the times of its last change, of its bytes and of
-//! anything: the last cannot be set by anybody. What changed so short a time before the search that
-//! another change could have the same time is not kept, and what is kept was looked at again after
-//! it was read.
+//! A file is identified by device, inode, length, `mtime` and `ctime`; no program can set the
+//! `ctime`. A file is not cached if it changed so shortly before the search that another change
+//! could have the same timestamps. After a file was read, its status is checked again before its
+//! digest is cached.
 
 mod format;
 
@@ -19,34 +19,35 @@ use haul_disk::Op;
 use rustix::fs::stat;
 
 use super::candidates::Candidates;
-use super::keys::{Key, key_bytes, key_of};
+use super::digests::{Key, key_bytes, key_of};
 use crate::act::identity;
 use crate::error::{Error, Result};
 use format::{Record, SAMPLE_BYTES};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// How far apart two changes must be to have different times, where times are kept to less than
-/// a second, and where they are not. The kernel's clock for files ticks up to every 10 ms.
+/// The minimum time between two changes that guarantees different timestamps, in nanoseconds: for
+/// timestamps with a sub-second part, and for those without. The kernel updates its file clock at
+/// least every 10 ms.
 const TICK_NS: i64 = 100_000_000;
 const COARSE_TICK_NS: i64 = 2 * SECOND_NS;
-/// After so many days a record is left out, and its file read again if it is still there.
+/// The maximum age of a record, in days.
 const DAYS_MAX: u32 = 365;
 
-/// What is known from before, and what is new.
+/// The digests of earlier searches, and those computed in this search.
 #[derive(Debug)]
 pub(super) struct Cache {
     hash: HashKind,
-    /// Which pieces the samples of this search are.
+    /// The fingerprint of the samples of this search, see [`Plan::fingerprint`](super::plan::Plan).
     samples: u32,
-    begun_ns: i64,
+    started_ns: i64,
     old: Vec<u8>,
-    new: Vec<New>,
+    new: Vec<NewDigest>,
     digests: Vec<u8>,
 }
 
-/// A digest that was made in this search.
+/// A digest computed in this search.
 #[derive(Debug, Clone, Copy)]
-struct New {
+struct NewDigest {
     content: u32,
     at: usize,
     is_full: bool,
@@ -55,11 +56,11 @@ struct New {
 impl Cache {
     pub(super) fn empty(hash: HashKind, samples: u32) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let begun_ns = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
-        Self { hash, samples, begun_ns, old: Vec::new(), new: Vec::new(), digests: Vec::new() }
+        let started_ns = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
+        Self { hash, samples, started_ns, old: Vec::new(), new: Vec::new(), digests: Vec::new() }
     }
 
-    /// What `path` holds; nothing when it is not there.
+    /// Opens the cache file at `path`; returns an empty cache if the file does not exist.
     pub(super) fn open(path: &Path, hash: HashKind, samples: u32) -> Result<Self> {
         let mut cache = Self::empty(hash, samples);
         let file = match fs::read(path) {
@@ -68,42 +69,43 @@ impl Cache {
             Err(source) => return Err(haul_disk::Error::new(Op::Read, path, source).into()),
         };
         let records = format::records(&file, hash);
-        let records = records.map_err(|what| Error::Cache { path: path.to_owned(), what })?.len();
+        let records =
+            records.map_err(|reason| Error::Cache { path: path.to_owned(), reason })?.len();
         cache.old = file;
-        cache.old.truncate(format::HEAD_BYTES + records);
+        cache.old.truncate(format::HEADER_BYTES + records);
         Ok(cache)
     }
 
     fn records(&self) -> impl Iterator<Item = &[u8]> {
-        let records = self.old.get(format::HEAD_BYTES..).unwrap_or_default();
+        let records = self.old.get(format::HEADER_BYTES..).unwrap_or_default();
         records.chunks_exact(format::record_bytes(self.hash))
     }
 
     fn find(&self, meta: &Meta) -> Option<Record> {
-        let records = self.old.get(format::HEAD_BYTES..)?;
+        let records = self.old.get(format::HEADER_BYTES..)?;
         let stride = format::record_bytes(self.hash);
-        let who = (meta.device, meta.inode);
+        let key = (meta.device, meta.inode);
         let (mut low, mut high) = (0, records.len() / stride);
         while low < high {
             let middle = low.midpoint(high);
             let record = &records[middle * stride..][..stride];
-            match format::who(record)?.cmp(&who) {
+            match format::key(record)?.cmp(&key) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
                 std::cmp::Ordering::Equal => {
-                    return Record::read(record).filter(|record| record.is_of(meta));
+                    return Record::read(record).filter(|record| record.matches(meta));
                 }
             }
         }
         None
     }
 
-    /// The digest of all of a file.
+    /// Returns the cached digest of a whole file.
     pub(super) fn full(&self, meta: &Meta) -> Option<Key> {
         self.find(meta)?.full.map(|digest| key_of(&digest))
     }
 
-    /// The digest of the samples of a file.
+    /// Returns the cached digest of the samples of a file.
     pub(super) fn sample(&self, meta: &Meta) -> Option<Key> {
         let (samples, digest) = self.find(meta)?.sample?;
         (samples == self.samples).then(|| key_of(&digest))
@@ -118,14 +120,13 @@ impl Cache {
     }
 
     fn add(&mut self, content: u32, key: &Key, length: usize, is_full: bool) {
-        self.new.push(New { content, at: self.digests.len(), is_full });
+        self.new.push(NewDigest { content, at: self.digests.len(), is_full });
         self.digests.extend_from_slice(&key_bytes(key)[..length]);
     }
 
-    /// Writes what is known now, if there is anything new. Whoever reads the file meanwhile sees
-    /// the old one or the new one.
+    /// Writes the cache file if there are new digests. The file is replaced atomically.
     pub(super) fn save(self, path: &Path, tree: &Tree, candidates: &Candidates) -> Result<()> {
-        let new = self.settled(tree, candidates);
+        let new = self.new_records(tree, candidates);
         if new.is_empty() {
             return Ok(());
         }
@@ -133,33 +134,37 @@ impl Cache {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(fail(Op::Create))?;
         }
-        let passing = passing_path(path);
-        let written = self.write(&passing, new).map_err(fail(Op::Write));
-        let published = written.and_then(|()| fs::rename(&passing, path).map_err(fail(Op::Rename)));
+        let temp = temp_path(path);
+        let written = self.write(&temp, new).map_err(fail(Op::Write));
+        let published = written.and_then(|()| fs::rename(&temp, path).map_err(fail(Op::Rename)));
         if published.is_err() {
-            fs::remove_file(&passing).ok();
+            fs::remove_file(&temp).ok();
         }
         published
     }
 
-    /// The new records of files that are still as they were found, and were not changed just then.
-    fn settled(&self, tree: &Tree, candidates: &Candidates) -> BTreeMap<format::Who, Record> {
+    /// Returns new records for the files that are unchanged and whose last change is old enough.
+    fn new_records(
+        &self,
+        tree: &Tree,
+        candidates: &Candidates,
+    ) -> BTreeMap<format::RecordKey, Record> {
         let mut records = BTreeMap::new();
         let mut path = Vec::new();
-        for New { content, at, is_full } in &self.new {
+        for NewDigest { content, at, is_full } in &self.new {
             let file = candidates.file(*content);
             let meta = tree.meta(file);
-            let who = (meta.device, meta.inode);
-            if !records.contains_key(&who) {
-                // A call more for each file, made only for what is kept: one who wrote to it after it
-                // was opened would not be seen otherwise, and its digest would stay.
+            let key = (meta.device, meta.inode);
+            if !records.contains_key(&key) {
+                // One more call per cached file: without it, a write after the open would go
+                // unnoticed, and the stale digest would remain valid.
                 tree.path_into(file, &mut path);
-                let is_as_found = stat(&path[..]).is_ok_and(|stat| is_as_found(&meta, &stat));
-                if !is_as_found || !self.is_settled(&meta) {
+                let unchanged = stat(&path[..]).is_ok_and(|stat| is_unchanged(&meta, &stat));
+                if !unchanged || !self.is_old_enough(&meta) {
                     continue;
                 }
             }
-            let record = records.entry(who).or_insert_with(|| self.blank(&meta));
+            let record = records.entry(key).or_insert_with(|| self.record_of(&meta));
             let digest = &self.digests[*at..];
             if *is_full {
                 record.full = Some(digest[..self.hash.bytes()].to_vec());
@@ -170,18 +175,19 @@ impl Cache {
         records
     }
 
-    fn is_settled(&self, meta: &Meta) -> bool {
+    /// `true` if a later change is certain to result in another timestamp.
+    fn is_old_enough(&self, meta: &Meta) -> bool {
         let changed = meta.modified_ns.max(meta.changed_ns);
         let is_coarse = [meta.modified_ns, meta.changed_ns].iter().all(|ns| ns % SECOND_NS == 0);
         let tick = if is_coarse { COARSE_TICK_NS } else { TICK_NS };
-        changed < self.begun_ns.saturating_sub(tick)
+        changed < self.started_ns.saturating_sub(tick)
     }
 
-    /// What is kept of a file: what was known of it before, if that still holds.
-    fn blank(&self, meta: &Meta) -> Record {
+    /// Returns the cached record of a file if it is valid, else a record without digests.
+    fn record_of(&self, meta: &Meta) -> Record {
         let day = self.today();
-        let blank = Record {
-            who: (meta.device, meta.inode),
+        let empty = Record {
+            key: (meta.device, meta.inode),
             bytes: meta.bytes,
             modified_ns: meta.modified_ns,
             changed_ns: meta.changed_ns,
@@ -189,18 +195,18 @@ impl Cache {
             sample: None,
             full: None,
         };
-        self.find(meta).map_or(blank, |known| Record { day, ..known })
+        self.find(meta).map_or(empty, |record| Record { day, ..record })
     }
 
     fn today(&self) -> u32 {
-        u32::try_from(self.begun_ns / SECOND_NS / 86_400).unwrap_or(0)
+        u32::try_from(self.started_ns / SECOND_NS / 86_400).unwrap_or(0)
     }
 
-    fn write(&self, path: &Path, mut new: BTreeMap<format::Who, Record>) -> io::Result<()> {
+    fn write(&self, path: &Path, mut new: BTreeMap<format::RecordKey, Record>) -> io::Result<()> {
         let oldest = self.today().saturating_sub(DAYS_MAX);
-        let is_kept = |record: &Record| record.day >= oldest;
-        for record in self.records().filter_map(Record::read).filter(is_kept) {
-            new.entry(record.who).or_insert(record);
+        let is_recent = |record: &Record| record.day >= oldest;
+        for record in self.records().filter_map(Record::read).filter(is_recent) {
+            new.entry(record.key).or_insert(record);
         }
         let mut bytes = format::head(self.hash, new.len() as u64).to_vec();
         new.values().for_each(|record| record.append_to(&mut bytes, self.hash));
@@ -212,14 +218,14 @@ impl Cache {
     }
 }
 
-fn is_as_found(meta: &Meta, stat: &rustix::fs::Stat) -> bool {
-    let now = identity(stat);
-    (now.device, now.inode, now.bytes, now.modified_ns, now.changed_ns)
+fn is_unchanged(meta: &Meta, stat: &rustix::fs::Stat) -> bool {
+    let current = identity(stat);
+    (current.device, current.inode, current.bytes, current.modified_ns, current.changed_ns)
         == (meta.device, meta.inode, meta.bytes, meta.modified_ns, meta.changed_ns)
 }
 
-/// A name beside `path` that no other process uses.
-fn passing_path(path: &Path) -> PathBuf {
+/// Returns a temporary path in the directory of `path`, unique per process.
+fn temp_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     path.with_file_name(name)

@@ -1,15 +1,15 @@
-//! Bodies arrive as they were sent, in both directions, whatever their frame.
+//! Bodies arrive intact in both directions, with every framing.
 
 use std::sync::Arc;
 use std::thread;
 
-use haul_tcp_relay::{HttpOptions, Moving};
+use haul_tcp_relay::{HttpOptions, TransferMode};
 
 use super::{Peer, chunked, client, http, http_with, noise, ok, target};
 
-/// A target that answers with the noise of the seed and of the length that the path says, framed as
-/// it says, and checks the noise it gets.
-pub(crate) fn noisy() -> haul_tcp_relay::Address {
+/// A target that responds with noise, with the framing, seed and length given in the path, and
+/// verifies the noise of the request body.
+pub(crate) fn noise_target() -> haul_tcp_relay::Address {
     target(|_, mut peer| {
         while let Ok(Some(request)) = peer.request() {
             let words: Vec<_> = request.line.split([' ', '/']).collect();
@@ -56,16 +56,18 @@ pub(crate) const FRAMES: [&str; 5] = ["length", "close", "small", "large", "one"
 pub(crate) const LENGTHS: [usize; 8] = [0, 1, 100, 16_384, 32_768, 70_001, 1 << 20, 3_000_001];
 
 #[test]
-fn bodies_of_any_length_and_frame_are_equal_at_both_ends() {
-    for moving in [Moving::Auto, Moving::Copy, Moving::Splice] {
-        let relay = http_with([noisy()], HttpOptions::default(), |config| config.moving = moving);
+fn bodies_of_any_length_and_framing_arrive_intact() {
+    for transfer_mode in [TransferMode::Auto, TransferMode::Copy, TransferMode::Splice] {
+        let relay = http_with([noise_target()], HttpOptions::default(), |config| {
+            config.transfer_mode = transfer_mode
+        });
         let mut client = client(&relay);
         for (number, (frame, bytes)) in
             FRAMES.iter().flat_map(|frame| LENGTHS.map(|bytes| (frame, bytes))).enumerate()
         {
             let (up, down) = (bytes, LENGTHS[(number * 3) % LENGTHS.len()]);
-            let response = client.ask(request(frame, number as u64, up, down));
-            let what = format!("{moving:?} {frame} {up} {down}");
+            let response = client.exchange(request(frame, number as u64, up, down));
+            let what = format!("{transfer_mode:?} {frame} {up} {down}");
             assert!(response.body == noise(number as u64 + 1, down), "{what}");
             if *frame == "close" {
                 assert_eq!(response.all("connection"), ["close"], "{what}");
@@ -74,16 +76,16 @@ fn bodies_of_any_length_and_frame_are_equal_at_both_ends() {
         }
         let stats = relay.stats();
         let spliced = [stats.up.bytes_spliced, stats.down.bytes_spliced];
-        match moving {
-            Moving::Copy => assert_eq!(spliced, [0, 0]),
+        match transfer_mode {
+            TransferMode::Copy => assert_eq!(spliced, [0, 0]),
             _ => assert!(spliced.iter().all(|bytes| *bytes > 10_000_000), "{spliced:?}"),
         }
     }
 }
 
 #[test]
-fn a_body_of_a_known_length_takes_no_byte_of_the_next_request() {
-    let relay = http([noisy()]);
+fn bodies_do_not_consume_pipelined_requests() {
+    let relay = http([noise_target()]);
     let mut client = client(&relay);
     let mut both = request("length", 5, 500_000, 3);
     both.extend(request("length", 6, 10, 4));
@@ -99,8 +101,8 @@ fn a_body_of_a_known_length_takes_no_byte_of_the_next_request() {
 }
 
 #[test]
-fn many_clients_at_once_get_their_own_bytes_alone() {
-    let relay = Arc::new(http([noisy(), noisy()]));
+fn concurrent_clients_receive_only_their_own_bytes() {
+    let relay = Arc::new(http([noise_target(), noise_target()]));
     thread::scope(|scope| {
         for client_number in 0..8_u64 {
             let relay = Arc::clone(&relay);
@@ -110,26 +112,26 @@ fn many_clients_at_once_get_their_own_bytes_alone() {
                     let frame = ["length", "small", "large", "one"][turn % 4];
                     let seed = client_number * 1000 + turn as u64;
                     let (up, down) = (LENGTHS[turn % 7], LENGTHS[(turn * 5 + 1) % 7]);
-                    let response = client.ask(request(frame, seed, up, down));
+                    let response = client.exchange(request(frame, seed, up, down));
                     assert!(response.body == noise(seed + 1, down), "{seed}");
                 }
             });
         }
     });
-    // Nobody has a pipe who moves nothing.
+    // Idle connections lease no pipe.
     relay.until(|stats| stats.pipes.leased == 0);
 }
 
 #[test]
-fn who_reads_slowly_holds_up_nobody_else() {
-    let relay = http([noisy()]);
+fn slow_reader_does_not_delay_other_clients() {
+    let relay = http([noise_target()]);
     let mut slow = client(&relay);
     slow.send(request("length", 1, 0, 30_000_000));
-    // As long as it reads nothing, its response stands still.
+    // The client reads nothing yet, so its response is blocked.
     relay.until(|stats| stats.down.bytes_copied + stats.down.bytes_spliced > 1 << 20);
     let mut fast = client(&relay);
     for seed in 10..30 {
-        assert_eq!(fast.ask(request("length", seed, 10, 10)).body, noise(seed + 1, 10));
+        assert_eq!(fast.exchange(request("length", seed, 10, 10)).body, noise(seed + 1, 10));
     }
     assert!(slow.response().unwrap().body == noise(2, 30_000_000));
 }

@@ -1,35 +1,36 @@
-//! Many clients that go away whenever they like, and none gets another one's byte.
+//! Clients that disconnect at random points; none receives bytes of another.
 
 use std::env;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-use super::bodies::{FRAMES, LENGTHS, noisy, request};
-use super::{Http, client, http, noise};
-use crate::endpoint::mix;
+use haul_testing::Random;
 
-/// One connection: some exchanges, until it is cut off at a point that the seed says.
-fn connection(relay: &Http, seed: u64, whole: &AtomicU64) {
+use super::bodies::{FRAMES, LENGTHS, noise_target, request};
+use super::{Http, client, http, noise};
+
+/// Runs up to four exchanges on one connection, which the seed may end at any point.
+fn connection(relay: &Http, seed: u64, completed: &AtomicU64) {
     let mut client = client(relay);
     for turn in 0..4 {
         let random = |what: u64, below: usize| {
-            usize::try_from(mix(seed << 8 | turn << 4 | what) % below as u64).unwrap()
+            usize::try_from(Random(seed << 8 | turn << 4 | what).number() % below as u64).unwrap()
         };
         let frame = FRAMES[random(0, FRAMES.len())];
         let (up, down) = (LENGTHS[random(1, 6)], LENGTHS[random(2, 6)]);
-        let number = mix(seed << 8 | turn) >> 16;
-        let asked = request(frame, number, up, down);
+        let number = Random(seed << 8 | turn).number() >> 16;
+        let request_bytes = request(frame, number, up, down);
         match random(3, 4) {
             0 => {
-                let bytes = random(4, asked.len());
-                client.try_send(&asked[..bytes]).ok();
+                let bytes = random(4, request_bytes.len());
+                client.try_send(&request_bytes[..bytes]).ok();
                 return client.reset();
             }
             1 => {
-                client.send(&asked);
+                client.send(&request_bytes);
                 client.head().unwrap();
-                // Some of the body stays unread, where it has so much.
+                // Part of the body stays unread.
                 if frame == "length" {
                     let body = client.body(random(5, down + 1)).unwrap();
                     assert!(body == noise(number + 1, down)[..body.len()], "a foreign byte");
@@ -37,9 +38,9 @@ fn connection(relay: &Http, seed: u64, whole: &AtomicU64) {
                 return client.reset();
             }
             _ => {
-                let response = client.ask(&asked);
+                let response = client.exchange(&request_bytes);
                 assert!(response.body == noise(number + 1, down), "{frame} {up} {down}");
-                whole.fetch_add(1, SeqCst);
+                completed.fetch_add(1, SeqCst);
                 if frame == "close" {
                     return;
                 }
@@ -49,22 +50,23 @@ fn connection(relay: &Http, seed: u64, whole: &AtomicU64) {
 }
 
 #[test]
-fn clients_that_go_away_at_any_point_leave_no_byte_to_others() {
+fn disconnecting_clients_leak_no_bytes_to_others() {
     let seed = env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     println!("SEED={seed}");
-    let (relay, whole) = (Arc::new(http([noisy(), noisy(), noisy()])), AtomicU64::new(0));
+    let (relay, completed) =
+        (Arc::new(http([noise_target(), noise_target(), noise_target()])), AtomicU64::new(0));
     thread::scope(|scope| {
         for thread in 0..8_u64 {
-            let (relay, whole) = (&relay, &whole);
+            let (relay, completed) = (&relay, &completed);
             scope.spawn(move || {
                 for turn in 0..60 {
-                    connection(relay, seed << 20 | thread << 10 | turn, whole);
+                    connection(relay, seed << 20 | thread << 10 | turn, completed);
                 }
             });
         }
     });
-    assert!(whole.load(SeqCst) > 200, "too few came to their end: {whole:?}");
+    assert!(completed.load(SeqCst) > 200, "too few exchanges completed: {completed:?}");
     let stats = relay.until(|stats| stats.active == 0 && stats.pipes.leased == 0);
     assert_eq!(stats.targets.iter().map(|target| target.active).sum::<u64>(), 0);
-    assert_eq!(stats.http.answered(400) + stats.http.answered(502), 0);
+    assert_eq!(stats.http.error_responses(400) + stats.http.error_responses(502), 0);
 }

@@ -1,4 +1,4 @@
-//! What may be read in two ways, or is too much: it is refused, and reaches no target.
+//! Ambiguous and oversized messages are refused and reach no target.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -6,52 +6,52 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use haul_tcp_relay::{Address, HttpOptions};
 
-use super::{Http, Message, Peer, answering, client, http, http_with, ok, target};
+use super::{Http, Message, Peer, client, http, http_with, ok, responding_target, target};
 
 #[path = "../../../../http1/tests/all/corpus.rs"]
 mod corpus;
 
-/// A target that nobody may connect to, and how many did.
-fn untouched() -> (Address, Arc<AtomicUsize>) {
-    let touched = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&touched);
+/// A target that must not be connected to, and the number of connections it got.
+fn unused_target() -> (Address, Arc<AtomicUsize>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
     let address = target(move |_, _| _ = count.fetch_add(1, SeqCst));
-    (address, touched)
+    (address, connections)
 }
 
-/// The answer to this, after which the connection has a clean end.
+/// Sends bytes; returns the error response, which a clean close must follow.
 fn refusal(relay: &Http, bytes: &[u8]) -> Message {
     let mut client = client(relay);
     client.send(bytes);
-    let answer = client.response().unwrap();
-    assert_eq!(answer.all("connection"), ["close"]);
+    let response = client.response().unwrap();
+    assert_eq!(response.all("connection"), ["close"]);
     assert_eq!(client.rest().unwrap(), b"");
-    answer
+    response
 }
 
 #[test]
 fn hostile_heads_are_refused_and_reach_no_target() {
-    let (address, touched) = untouched();
+    let (address, connections) = unused_target();
     let relay = http([address]);
     let smuggled = b"6\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n";
     for (why, fields) in corpus::HOSTILE_FIELDS {
         let request = [&corpus::post(fields)[..], smuggled].concat();
-        assert_eq!(refusal(&relay, &request).status(), 400, "{why}");
+        assert_eq!(refusal(&relay, &request).status, 400, "{why}");
     }
     for (why, host) in corpus::HOSTILE_HOSTS {
         let request = [b"GET / HTTP/1.1\r\nHost: ", *host, b"\r\n\r\n"].concat();
-        assert_eq!(refusal(&relay, &request).status(), 400, "{why}");
+        assert_eq!(refusal(&relay, &request).status, 400, "{why}");
     }
     for (why, line, status) in corpus::HOSTILE_LINES {
-        assert_eq!(refusal(&relay, &corpus::with_line(line)).status(), *status, "{why}");
+        assert_eq!(refusal(&relay, &corpus::with_line(line)).status, *status, "{why}");
     }
-    assert_eq!(touched.load(SeqCst), 0);
+    assert_eq!(connections.load(SeqCst), 0);
     assert_eq!(relay.stats().targets[0].connected, 0);
 }
 
 #[test]
-fn what_follows_a_hostile_head_is_not_read_as_a_request() {
-    let (address, seen) = answering(|_| ok("passed"));
+fn bytes_after_a_hostile_head_are_not_parsed() {
+    let (address, log) = responding_target(|_| ok("passed"));
     let relay = http([address]);
     let mut client = client(&relay);
     let good = "GET /good HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -59,38 +59,40 @@ fn what_follows_a_hostile_head_is_not_read_as_a_request() {
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
     client.send([good, bad, "0\r\n\r\n", good].concat());
     assert_eq!(client.response().unwrap().body, b"passed");
-    assert_eq!(client.response().unwrap().status(), 400);
+    assert_eq!(client.response().unwrap().status, 400);
     assert_eq!(client.rest().unwrap(), b"");
-    assert_eq!(seen.requests().len(), 1);
+    assert_eq!(log.requests().len(), 1);
 }
 
 #[test]
-fn hostile_bodies_never_look_whole_to_a_target() {
+fn hostile_bodies_never_look_complete_to_a_target() {
     let whole = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&whole);
     let address = target(move |_, mut peer| match peer.request() {
         Ok(Some(_)) => _ = count.fetch_add(1, SeqCst),
         Ok(None) => {}
-        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "it is cut off"),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "the relay must reset it")
+        }
     });
     let relay = http([address]);
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (why, body) in corpus::HOSTILE_BODIES {
-        let answer = refusal(&relay, &[&head[..], body].concat());
-        assert_eq!(answer.status(), 400, "{why}, at once");
+        let response = refusal(&relay, &[&head[..], body].concat());
+        assert_eq!(response.status, 400, "{why}, at once");
         let mut client = client(&relay);
         client.send(head);
         relay.until(|stats| stats.targets[0].active == 1);
         client.send(body);
-        assert_eq!(client.response().unwrap().status(), 400, "{why}, later");
+        assert_eq!(client.response().unwrap().status, 400, "{why}, later");
         relay.until(|stats| stats.targets[0].active == 0);
     }
     assert_eq!(whole.load(SeqCst), 0);
 }
 
 #[test]
-fn wrong_responses_become_502() {
-    for response in [
+fn invalid_responses_become_502() {
+    for bytes in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"[..],
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
@@ -106,16 +108,16 @@ fn wrong_responses_become_502() {
     ] {
         let address = target(move |_, mut peer| {
             peer.request().unwrap();
-            peer.send(response);
+            peer.send(bytes);
         });
         let relay = http([address]);
-        let answer = refusal(&relay, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert_eq!(answer.status(), 502, "{}", String::from_utf8_lossy(response));
+        let response = refusal(&relay, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(response.status, 502, "{}", String::from_utf8_lossy(bytes));
     }
 }
 
 #[test]
-fn more_than_was_asked_for_is_nobodys_response() {
+fn surplus_response_reaches_no_client() {
     let address = target(|number, mut peer| {
         while let Ok(Some(_)) = peer.request() {
             let extra = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nforeign";
@@ -128,45 +130,45 @@ fn more_than_was_asked_for_is_nobodys_response() {
     let relay = http([address]);
     let mut client = client(&relay);
     for number in 0..20 {
-        let response = client.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert_eq!(response.body, number.to_string().as_bytes(), "a connection of its own");
+        let response = client.exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(response.body, number.to_string().as_bytes(), "each on a new connection");
     }
 }
 
 #[test]
-fn too_much_is_refused() {
-    let (address, seen) = answering(|request| ok(request.body.len().to_string()));
+fn oversized_requests_are_refused() {
+    let (address, log) = responding_target(|request| ok(request.body.len().to_string()));
     let options = HttpOptions { request_body_bytes_max: Some(1000), ..HttpOptions::default() };
     let relay = http_with([address], options, |_| {});
-    let ask = |request: String| refusal(&relay, request.as_bytes()).status();
+    let status = |request: String| refusal(&relay, request.as_bytes()).status;
     let get =
         |target: &str, fields: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    assert_eq!(ask(get("/", &"X: y\r\n".repeat(100))), 431);
-    assert_eq!(ask(get("/", &format!("X: {}\r\n", "y".repeat(17_000)))), 431);
-    assert_eq!(ask(get(&format!("/{}", "a".repeat(9000)), "")), 414);
+    assert_eq!(status(get("/", &"X: y\r\n".repeat(100))), 431);
+    assert_eq!(status(get("/", &format!("X: {}\r\n", "y".repeat(17_000)))), 431);
+    assert_eq!(status(get(&format!("/{}", "a".repeat(9000)), "")), 414);
     let named = (0..40).map(|number| format!("x{number},")).collect::<String>();
-    assert_eq!(ask(get("/", &format!("Connection: {named}\r\n"))), 400);
-    assert_eq!(ask("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()), 501);
-    assert_eq!(ask("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()), 501);
-    assert_eq!(ask(get("/", "Expect: more\r\n")), 417);
-    assert_eq!(ask(get("/", "Transfer-Encoding: gzip, chunked\r\n")), 501);
-    assert_eq!(ask(get("/", "Content-Length: 1001\r\n")), 413);
+    assert_eq!(status(get("/", &format!("Connection: {named}\r\n"))), 400);
+    assert_eq!(status("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()), 501);
+    assert_eq!(status("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()), 501);
+    assert_eq!(status(get("/", "Expect: more\r\n")), 417);
+    assert_eq!(status(get("/", "Transfer-Encoding: gzip, chunked\r\n")), 501);
+    assert_eq!(status(get("/", "Content-Length: 1001\r\n")), 413);
     let body = "400\r\n".to_owned() + &"x".repeat(1024) + "\r\n0\r\n\r\n";
-    assert_eq!(ask(get("/", "Transfer-Encoding: chunked\r\n") + &body), 413);
-    assert!(seen.requests().is_empty());
+    assert_eq!(status(get("/", "Transfer-Encoding: chunked\r\n") + &body), 413);
+    assert!(log.requests().is_empty());
     let mut client = client(&relay);
     let right = get("/", "Content-Length: 1000\r\n") + &"x".repeat(1000);
-    assert_eq!(client.ask(right).body, b"1000");
+    assert_eq!(client.exchange(right).body, b"1000");
 }
 
 #[test]
-fn a_refused_upload_is_told_although_the_client_goes_on_sending() {
-    let (address, _) = answering(|_| ok(""));
+fn refused_upload_gets_its_response_while_sending() {
+    let (address, _) = responding_target(|_| ok(""));
     let options = HttpOptions { request_body_bytes_max: Some(1000), ..HttpOptions::default() };
     let relay = http_with([address], options, |_| {});
     let mut client: Peer = client(&relay);
     client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
     client.send(vec![0; 2_000_000]);
-    assert_eq!(client.response().unwrap().status(), 413);
+    assert_eq!(client.response().unwrap().status, 413);
     assert_eq!(client.rest().unwrap(), b"");
 }

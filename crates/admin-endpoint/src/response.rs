@@ -1,0 +1,145 @@
+//! Creates the responses to requests. Performs no I/O.
+
+use haul_http1::{Date, HeadWriter, HttpError, Request, reason_phrase};
+
+use crate::StatusSource;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const ALLOWED: &str = "GET, HEAD";
+const NOT_FOUND: &str = "404 Not Found: only /metrics and /health\n";
+
+const MISDIRECTED: &str = "421 Misdirected Request: use localhost, an IP address, or a host name configured for the server\n";
+
+/// A response with a text body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    content_type: &'static str,
+    body: String,
+}
+
+/// The properties of a response that depend on the request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Encoding {
+    /// `true` to omit the body (`HEAD`).
+    pub(crate) is_head: bool,
+    /// `true` if the connection closes after the response.
+    pub(crate) closes: bool,
+}
+
+impl Response {
+    fn new(status: u16, body: impl Into<String>) -> Self {
+        Self { status, content_type: TEXT, body: body.into() }
+    }
+
+    /// Returns the response to a valid request.
+    pub(crate) fn to(request: &Request<'_>, source: &impl StatusSource) -> Self {
+        if !source.is_allowed_host(request.host) {
+            return Self::new(421, MISDIRECTED);
+        }
+        if !matches!(request.method, "GET" | "HEAD") {
+            return Self::new(405, format!("405 {}: only {ALLOWED}\n", reason_phrase(405)));
+        }
+        let path = request.target.path().split('?').next().unwrap_or_default();
+        match path {
+            "/metrics" => Self { content_type: METRICS, ..Self::new(200, source.metrics()) },
+            "/health" => match source.unavailable_reason() {
+                None => Self::new(200, "ok\n"),
+                Some(reason) => Self::new(503, format!("{reason}\n")),
+            },
+            _ => Self::new(404, NOT_FOUND),
+        }
+    }
+
+    /// Returns the response to an invalid request.
+    pub(crate) fn to_invalid(error: HttpError) -> Self {
+        Self::new(error.status, format!("{} {}\n", error.status, error.reason))
+    }
+
+    /// Encodes the response as HTTP/1.1.
+    pub(crate) fn encode(&self, date: &Date, encoding: Encoding) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256 + self.body.len());
+        let mut head = HeadWriter::response(&mut out, self.status);
+        head.date("Date", date);
+        if self.status == 405 {
+            head.field("Allow", ALLOWED.as_bytes());
+        }
+        head.field("Content-Type", self.content_type.as_bytes());
+        head.field("X-Content-Type-Options", b"nosniff");
+        head.number("Content-Length", self.body.len() as u64);
+        head.field("Cache-Control", b"no-store");
+        let connection: &[u8] = if encoding.closes { b"close" } else { b"keep-alive" };
+        head.field("Connection", connection);
+        // Ending the head cannot fail: no field value comes from the request, so all are valid.
+        head.end().unwrap_or_default();
+        if !encoding.is_head {
+            out.extend_from_slice(self.body.as_bytes());
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use haul_http1::{HeadLimits, parse_request};
+
+    use super::*;
+
+    struct Fixed(Option<&'static str>);
+
+    impl StatusSource for Fixed {
+        fn metrics(&self) -> String {
+            "a 1\n".to_owned()
+        }
+        fn unavailable_reason(&self) -> Option<&'static str> {
+            self.0
+        }
+        fn is_allowed_host(&self, host: Option<&str>) -> bool {
+            host != Some("evil.example")
+        }
+    }
+
+    fn respond(line: &str, host: &str, reason: Option<&'static str>) -> (u16, String) {
+        let head = format!("{line}\r\nHost: {host}\r\n\r\n");
+        let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
+        let response = Response::to(&request, &Fixed(reason));
+        (response.status, response.body)
+    }
+
+    #[test]
+    fn status_and_body_by_request() {
+        for (line, reason, status, body) in [
+            ("GET /metrics HTTP/1.1", None, 200, "a 1\n"),
+            ("GET /metrics?x HTTP/1.1", Some("x"), 200, "a 1\n"),
+            ("GET http://a/metrics HTTP/1.1", None, 200, "a 1\n"),
+            ("HEAD /metrics HTTP/1.0", None, 200, "a 1\n"),
+            ("GET /health HTTP/1.1", None, 200, "ok\n"),
+            ("GET /health HTTP/1.1", Some("x"), 503, "x\n"),
+            ("GET / HTTP/1.1", None, 404, NOT_FOUND),
+            ("GET http://a HTTP/1.1", None, 404, NOT_FOUND),
+            ("GET /health/ HTTP/1.1", None, 404, NOT_FOUND),
+            ("POST /health HTTP/1.1", None, 405, "405 Method Not Allowed: only GET, HEAD\n"),
+            ("OPTIONS * HTTP/1.1", None, 405, "405 Method Not Allowed: only GET, HEAD\n"),
+        ] {
+            assert_eq!(respond(line, "a", reason), (status, body.to_owned()), "{line}");
+        }
+        assert_eq!(respond("GET /metrics HTTP/1.1", "evil.example", None).0, 421);
+    }
+
+    #[test]
+    fn head_response_has_content_length_and_no_body() {
+        let date = Date::of(SystemTime::UNIX_EPOCH);
+        let response = Response { content_type: METRICS, ..Response::new(200, "a 1\n") };
+        let full = response.encode(&date, Encoding { is_head: false, closes: true });
+        let head = response.encode(&date, Encoding { is_head: true, closes: true });
+        let expected = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
+                        Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+                        X-Content-Type-Options: nosniff\r\nContent-Length: 4\r\n\
+                        Cache-Control: no-store\r\nConnection: close\r\n\r\n";
+        assert_eq!(str::from_utf8(&head).unwrap(), expected);
+        assert_eq!(full, [head, b"a 1\n".to_vec()].concat());
+    }
+}

@@ -1,0 +1,180 @@
+//! Appends records to the filling batch, and switches to the next segment when the current one is
+//! full.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::append::commit::Shared;
+use crate::append::state::{Next, State};
+use crate::append::ticket::Ticket;
+use crate::error::{Error, Result};
+use crate::format::{Kind, record_bytes};
+use crate::segments::pool::Pool;
+use crate::segments::reserve::Room;
+
+/// A record to be appended, with its checksum already computed.
+struct Draft<'a> {
+    kind: Kind,
+    payload: &'a [&'a [u8]],
+    bytes: usize,
+    checksum: u32,
+    room: Room,
+}
+
+/// The reason why a record cannot be appended yet.
+enum Blocked {
+    /// Both buffers are full, or the filling batch ends with a seal, or a truncation is in
+    /// progress.
+    Room,
+    /// The next segment is not ready.
+    NextSegment,
+}
+
+/// The part of a log that appends records.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) payload_bytes_max: u32,
+}
+
+impl Appender {
+    /// Implements [`crate::Log::append`].
+    pub(crate) fn append(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
+        let ticket = self.push(&self.draft(payload, room)?)?;
+        self.shared.counters.record();
+        Ok(ticket)
+    }
+
+    /// Implements [`crate::Log::append_async`].
+    pub(crate) async fn append_async(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
+        let draft = self.draft(payload, room)?;
+        let ticket = poll_fn(|context| self.poll_push(&draft, context)).await?;
+        self.shared.counters.record();
+        Ok(ticket)
+    }
+
+    fn draft<'a>(&self, payload: &'a [&'a [u8]], room: Room) -> Result<Draft<'a>> {
+        let bytes: usize = payload.iter().map(|part| part.len()).sum();
+        let bytes_max = self.payload_bytes_max;
+        if bytes > bytes_max as usize {
+            return Err(Error::TooLong { bytes: bytes as u64, bytes_max: bytes_max.into() });
+        }
+        // The checksum of the payload takes the most time, so it is computed before the lock is
+        // taken. The header, which is encoded under the lock, has its own checksum.
+        let checksum = payload.iter().fold(0, |sum, part| haul_crc::crc32c_append(sum, part));
+        Ok(Draft { kind: Kind::Data, payload, bytes, checksum, room })
+    }
+
+    /// Appends a close record.
+    pub(crate) fn push_close(&self) -> Result<Ticket> {
+        let room = Room::Reserve;
+        self.push(&Draft { kind: Kind::Close, payload: &[], bytes: 0, checksum: 0, room })
+    }
+
+    fn push(&self, draft: &Draft<'_>) -> Result<Ticket> {
+        let mut state = self.shared.state.lock();
+        while let Some(blocked) = self.make_room(&mut state, draft)? {
+            match blocked {
+                // This thread commits the batch itself, because the commit thread may be busy
+                // calling a waker.
+                Blocked::Room if state.can_commit() => self.shared.commit(&mut state),
+                Blocked::Room => state.wait(&self.shared.room),
+                Blocked::NextSegment => {
+                    state.waiting_for_next += 1;
+                    state.waiting_by_room[draft.room as usize] += 1;
+                    self.shared.prepare.notify_one();
+                    state.wait(&self.shared.room);
+                    state.waiting_for_next -= 1;
+                    state.waiting_by_room[draft.room as usize] -= 1;
+                }
+            }
+        }
+        Ok(self.append_to_batch(&mut state, draft))
+    }
+
+    fn poll_push(&self, draft: &Draft<'_>, context: &mut Context<'_>) -> Poll<Result<Ticket>> {
+        // Cloning a waker runs code of the caller, which must not happen under the lock.
+        let waker = context.waker().clone();
+        let mut state = self.shared.state.lock();
+        match self.make_room(&mut state, draft) {
+            Ok(None) => Poll::Ready(Ok(self.append_to_batch(&mut state, draft))),
+            Ok(Some(blocked)) => {
+                match blocked {
+                    Blocked::Room => self.shared.request_commit(&mut state),
+                    // A future does not block in this function, so its request is recorded in the
+                    // state until the preparing thread has served it.
+                    Blocked::NextSegment => {
+                        state.request_next(draft.room);
+                        self.shared.prepare.notify_one();
+                    }
+                }
+                state.wakers.register_room(waker);
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Returns `None` if the record fits into the filling batch, otherwise the reason why it must
+    /// wait. Seals the segment if the record does not fit into it and the next segment is ready.
+    fn make_room(&self, state: &mut State, draft: &Draft<'_>) -> Result<Option<Blocked>> {
+        let record_bytes = record_bytes(draft.bytes);
+        loop {
+            state.check_latch()?;
+            let filling = &state.filling;
+            if state.is_paused {
+                return Ok(Some(Blocked::Room));
+            }
+            let segment = &filling.tail.segment;
+            let may_use = self.pool.may_use(segment, draft.room);
+            if filling.sealed {
+                return Ok(Some(Blocked::Room));
+            }
+            if may_use && filling.offset() as usize + record_bytes <= segment.records_end() as usize
+            {
+                let fits = filling.fits(record_bytes);
+                return Ok((!fits).then_some(Blocked::Room));
+            }
+            match &state.next {
+                // The segment is sealed even if the next one is of the reserve and this record may
+                // not use it. Otherwise the log would wait for a record that may use the reserve,
+                // although a segment after it could be created.
+                Next::Ready(_) => {
+                    state.filling.push(Kind::Seal, &[], 0);
+                }
+                Next::Missing => return Ok(Some(Blocked::NextSegment)),
+                // The creation failed for records that may use less space than this one, so it is
+                // tried again.
+                Next::Failed(_, tried) if *tried < draft.room => state.next = Next::Missing,
+                Next::Failed(..) => {
+                    if let Next::Failed(error, _) =
+                        std::mem::replace(&mut state.next, Next::Missing)
+                    {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends the record to the filling batch, into which it must fit, and returns its ticket.
+    ///
+    /// If no second record of this length fits into the segment and the next segment is ready, the
+    /// seal is appended to the same batch, so that switching segments costs no sync of its own.
+    fn append_to_batch(&self, state: &mut State, draft: &Draft<'_>) -> Ticket {
+        let at = state.filling.push(draft.kind, draft.payload, draft.checksum);
+        let segment = &state.filling.tail.segment;
+        let left = segment.records_end().saturating_sub(state.filling.offset());
+        let little = record_bytes(draft.bytes).min(segment.bytes as usize / 64);
+        let is_last = (left as usize) < little && draft.kind == Kind::Data;
+        if is_last && matches!(&state.next, Next::Ready(tail) if !tail.segment.is_reserve) {
+            state.filling.push(Kind::Seal, &[], 0);
+        }
+        if state.filling.offset() >= state.prepare_at {
+            self.shared.prepare.notify_one();
+        }
+        Ticket::new(Arc::clone(&self.shared), at, state.generation)
+    }
+}

@@ -1,0 +1,145 @@
+//! The lock around the state of a log.
+//!
+//! Code that changes the state may defer calls of the caller's code: waking or dropping wakers and
+//! closing files. Deferred calls are made when the state is unlocked, never under the lock.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Instant;
+
+use crate::append::state::State;
+use crate::append::wakers::Deferred;
+use crate::sync::{Condvar, Mutex, MutexGuard};
+
+/// The state with its lock, and the condition variable on which the commit thread waits.
+#[derive(Debug)]
+pub(crate) struct StateLock {
+    state: Mutex<State>,
+    /// Notifies the commit thread that it has work or that the log is closing.
+    work: Condvar,
+}
+
+/// The thread that makes the deferred calls of a [`Locked`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    /// The thread that unlocks the state.
+    Unlocker,
+    /// The commit thread, which the unlocking thread notifies.
+    CommitThread,
+}
+
+/// The locked state. Its fields are dropped in the order of their declaration: first the lock is
+/// released, then the deferred calls are made.
+#[derive(Debug)]
+pub(crate) struct Locked<'a> {
+    state: MutexGuard<'a, State>,
+    deferred: Deferred,
+    work: &'a Condvar,
+    delivery: Delivery,
+}
+
+impl StateLock {
+    pub(super) fn new(state: State) -> Self {
+        Self { state: Mutex::new(state), work: Condvar::new() }
+    }
+
+    /// Locks the state. This thread makes the deferred calls when it unlocks the state. They may
+    /// take long and may wait for any operation of the log, so no other thread may depend on this
+    /// one.
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        self.lock_with(Delivery::Unlocker)
+    }
+
+    /// Locks the state and leaves deferred calls to the commit thread. It is used by threads on
+    /// which others depend: the thread that creates segments, and a thread that has paused appends.
+    pub(crate) fn lock_undelivered(&self) -> Locked<'_> {
+        self.lock_with(Delivery::CommitThread)
+    }
+
+    fn lock_with(&self, delivery: Delivery) -> Locked<'_> {
+        let deferred = Deferred::default();
+        Locked { state: self.state.lock(), deferred, work: &self.work, delivery }
+    }
+
+    /// Wakes the commit thread so that it checks the state.
+    pub(crate) fn notify_commit_thread(&self) {
+        self.work.notify_one();
+    }
+}
+
+impl Locked<'_> {
+    /// Runs `body` with the state unlocked. Deferred calls stay deferred.
+    pub(crate) fn unlocked<T>(&mut self, body: impl FnOnce() -> T) -> T {
+        MutexGuard::unlocked(&mut self.state, body)
+    }
+
+    /// Runs `body` with the state unlocked, like [`Locked::unlocked`], and passes the lock to a
+    /// waiting thread first.
+    pub(super) fn unlocked_fair(&mut self, body: impl FnOnce()) {
+        MutexGuard::unlocked_fair(&mut self.state, body);
+    }
+
+    /// Makes the deferred calls with the state unlocked, unless they are left to the commit thread.
+    /// Returns `true` if it made any, since the state may have changed meanwhile.
+    pub(super) fn deliver(&mut self) -> bool {
+        if !self.state.wakers.has_deferred() {
+            return false;
+        }
+        if self.delivery == Delivery::CommitThread {
+            self.work.notify_one();
+            return false;
+        }
+        let deferred = self.state.wakers.take_deferred();
+        self.unlocked(|| drop(deferred));
+        true
+    }
+
+    /// Unlocks the state and waits until `event` is notified. If there are deferred calls, makes
+    /// them and returns without waiting. In both cases the caller must check the state again.
+    pub(crate) fn wait(&mut self, event: &Condvar) {
+        if !self.deliver() {
+            event.wait(&mut self.state);
+        }
+    }
+
+    /// Waits like [`Locked::wait`], but at most until `deadline`. Returns `true` if the deadline
+    /// has passed.
+    pub(crate) fn wait_until(&mut self, event: &Condvar, deadline: Instant) -> bool {
+        !self.deliver() && event.wait_until(&mut self.state, deadline).timed_out()
+    }
+
+    /// Waits on the commit thread until it is notified of work or `deadline` has passed.
+    pub(super) fn wait_for_work(&mut self, deadline: Option<Instant>) {
+        match deadline {
+            Some(deadline) => {
+                self.wait_until(self.work, deadline);
+            }
+            None => self.wait(self.work),
+        }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        match self.delivery {
+            Delivery::Unlocker => self.deferred = self.state.wakers.take_deferred(),
+            Delivery::CommitThread if self.state.wakers.has_deferred() => {
+                self.work.notify_one();
+            }
+            Delivery::CommitThread => {}
+        }
+    }
+}

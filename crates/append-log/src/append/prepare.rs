@@ -1,0 +1,256 @@
+//! Creates the next segment in the background, step by step as the current one fills.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_disk::{FILL_STEP_BYTES, Op};
+
+use crate::append::batch::Tail;
+use crate::append::commit::Shared;
+use crate::append::state::{Next, State};
+use crate::append::writer::Writer;
+use crate::error::{Error, Result};
+use crate::lsn::Lsn;
+use crate::segments::Segment;
+use crate::segments::pool::Pool;
+use crate::segments::reserve::Room;
+use crate::strategy::SyncMethod;
+use crate::sync::now;
+use crate::sync::thread::{self, JoinHandle};
+
+/// The pause between two steps of filling a file of the reserve that is not needed urgently.
+const RESERVE_STEP_PAUSE: Duration = Duration::from_millis(10);
+
+/// The handle of the preparing thread, which creates segments. Appends may wait for this thread,
+/// and a waker may append, so it leaves wakers to the commit thread.
+#[derive(Debug)]
+pub(crate) struct Preparer {
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Preparer {
+    pub(crate) fn start(
+        shared: Arc<Shared>,
+        pool: Arc<Pool>,
+        method: SyncMethod,
+    ) -> std::io::Result<Self> {
+        let thread = thread::Builder::new()
+            .name("log-prepare".to_owned())
+            .spawn(move || PrepareThread { shared, pool, method }.run())?;
+        Ok(Self { thread: Some(thread) })
+    }
+
+    /// Waits until the thread ends. The caller must have set `is_closing` in the state.
+    pub(crate) fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+struct PrepareThread {
+    shared: Arc<Shared>,
+    pool: Arc<Pool>,
+    method: SyncMethod,
+}
+
+impl PrepareThread {
+    fn run(&self) {
+        // The number of the current segment and the offset in it at which the last creation of a
+        // segment failed. The creation is retried when an append needs the segment, or when a
+        // sixteenth of the current segment more was written.
+        let mut failed_at = None;
+        if !self.fill_reserve() {
+            return;
+        }
+        while let Some(is_requested) = self.wait_until_due(failed_at) {
+            let (made, room) = self.allocate();
+            let mut state = self.shared.state.lock_undelivered();
+            failed_at = None;
+            match made {
+                Ok(None) => return,
+                Ok(Some(tail)) => state.next = Next::Ready(tail),
+                // After a failed directory sync it is unknown which names are durable, and a second
+                // sync could succeed without making them durable.
+                Err(Error::Disk(error)) if error.op == Op::SyncDir => {
+                    return self.shared.latch(&mut state, error);
+                }
+                Err(error) => {
+                    let segment = &state.filling.tail.segment;
+                    failed_at = Some((segment.number, state.filling.offset()));
+                    if is_requested || state.waiting_for_next > 0 {
+                        state.next = Next::Failed(error, room);
+                    }
+                }
+            }
+            self.shared.notify_room(&mut state);
+            drop(state);
+            if !self.fill_reserve() {
+                return;
+            }
+        }
+    }
+
+    /// Creates the missing files of the reserve. The target of the reserve grows with the log, and
+    /// files that the disk had no space for are created later. Returns `false` if the log has
+    /// stopped.
+    fn fill_reserve(&self) -> bool {
+        let filled = self
+            .fit_reserve()
+            .and_then(|()| self.pool.fill_short_reserve())
+            .and_then(|()| self.pool.fill_whole_reserve(&mut |_| self.may_fill_reserve()));
+        match filled {
+            // After a failed directory sync it is unknown which names are durable.
+            Err(Error::Disk(error)) if error.op == Op::SyncDir => {
+                let mut state = self.shared.state.lock_undelivered();
+                self.shared.latch(&mut state, error);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn fit_reserve(&self) -> Result<()> {
+        let segments = self.shared.segments.read();
+        let bytes: u64 = segments.values().map(|segment| u64::from(segment.bytes)).sum();
+        let sealed = segments.len().saturating_sub(1);
+        drop(segments);
+        let next_bytes = match &self.shared.state.lock().next {
+            Next::Ready(next) => u64::from(next.segment.bytes),
+            Next::Missing | Next::Failed(..) => 0,
+        };
+        self.pool.fit_reserve(sealed, bytes + next_bytes)
+    }
+
+    /// Waits before the next step of filling a reserve file. Does not wait if the next segment is
+    /// needed, because it is created only after this file. Returns `false` if the log is closing or
+    /// has stopped.
+    fn may_fill_reserve(&self) -> bool {
+        let mut state = self.shared.state.lock_undelivered();
+        let is_due = state.filling.offset() >= begin_at(state.filling.tail.segment.bytes);
+        let is_urgent = matches!(state.next, Next::Missing) && (is_due || is_needed(&state));
+        if !is_urgent && !state.is_closing && state.latched.is_none() {
+            state.wait_until(&self.shared.prepare, now() + RESERVE_STEP_PAUSE);
+        }
+        !state.is_closing && state.latched.is_none()
+    }
+
+    /// Waits until the next segment must be created. Returns `true` if an append waits for it, and
+    /// `None` if the log is closing or has stopped.
+    fn wait_until_due(&self, failed_at: Option<(u32, u32)>) -> Option<bool> {
+        let mut state = self.shared.state.lock_undelivered();
+        loop {
+            let segment = &state.filling.tail.segment;
+            let (number, bytes) = (segment.number, segment.bytes);
+            let retry_at = failed_at.filter(|at| at.0 == number).map(|at| at.1 + bytes / 16);
+            let due = retry_at.unwrap_or(begin_at(bytes));
+            let is_missing = matches!(state.next, Next::Missing);
+            let is_requested = state.waiting_for_next > 0 || state.requested_next.is_some();
+            if state.latched.is_some() {
+                return None;
+            }
+            if is_missing && (is_requested || state.filling.offset() >= due) {
+                state.prepare_at = u32::MAX;
+                return Some(is_requested);
+            }
+            if state.is_closing {
+                return None;
+            }
+            state.prepare_at = if is_missing { due } else { u32::MAX };
+            state.wait(&self.shared.prepare);
+        }
+    }
+
+    /// Creates the next segment. Returns `None` for the segment if the log closed meanwhile, and
+    /// the [`Room`] for which the creation was tried.
+    fn allocate(&self) -> (Result<Option<Tail>>, Room) {
+        let mut room = Room::Ordinary;
+        let made = match self.pool.allocate(Lsn(0), &mut |done| self.may_fill(done)) {
+            Err(full @ Error::Full { .. }) => {
+                room = self.shared.state.lock_undelivered().room_requested();
+                let drawn = self.pool.allocate_from_reserve(room, Lsn(0));
+                drawn.and_then(|drawn| drawn.ok_or(full).map(Some))
+            }
+            made => made,
+        };
+        self.shared.state.lock_undelivered().requested_next = None;
+        (made.and_then(|made| made.map(|segment| self.tail(segment)).transpose()), room)
+    }
+
+    /// Opens a new segment for writing. If this fails, the segment is removed: its number is used
+    /// up, and if the log continued in a later segment, an empty one without a seal would remain.
+    fn tail(&self, segment: Segment) -> Result<Tail> {
+        let segment = Arc::new(segment);
+        match Writer::open(&*self.shared.disk, &segment, self.method) {
+            Ok(writer) => Ok(Tail { segment, writer }),
+            Err(error) => {
+                self.pool.retire(segment)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until the next step of filling the next segment is due. Returns `false` if the log is
+    /// closing or has stopped.
+    fn may_fill(&self, done: u64) -> bool {
+        let mut state = self.shared.state.lock_undelivered();
+        loop {
+            let bytes = state.filling.tail.segment.bytes;
+            if done < fill_due(state.filling.offset(), bytes) || is_needed(&state) {
+                return true;
+            }
+            if state.is_closing || state.latched.is_some() {
+                return false;
+            }
+            state.prepare_at = offset_for(done, bytes);
+            state.wait(&self.shared.prepare);
+        }
+    }
+}
+
+fn is_needed(state: &State) -> bool {
+    state.waiting_for_next > 0 || state.requested_next.is_some()
+}
+
+/// Returns the offset in the current segment at which filling of the next one begins: a quarter of
+/// its length.
+fn begin_at(segment_bytes: u32) -> u32 {
+    segment_bytes / 4
+}
+
+/// Returns the number of bytes of the next segment that should be filled when the current one is
+/// written up to `offset`: two bytes for each byte written after the first quarter. The next
+/// segment is then complete when three quarters are written, and commits never compete with a burst
+/// of zeros.
+fn fill_due(offset: u32, segment_bytes: u32) -> u64 {
+    match offset.checked_sub(begin_at(segment_bytes)) {
+        Some(behind) => u64::from(behind) * 2 + FILL_STEP_BYTES as u64,
+        None => 0,
+    }
+}
+
+/// Returns the offset in the current segment from which more than `done` bytes of the next one
+/// should be filled.
+fn offset_for(done: u64, segment_bytes: u32) -> u32 {
+    let behind = done.saturating_sub(FILL_STEP_BYTES as u64) / 2 + 1;
+    u32::try_from(u64::from(begin_at(segment_bytes)) + behind).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_segment_is_filled_between_one_and_three_quarters() {
+        let bytes = 128 << 20;
+        assert_eq!(fill_due(bytes / 4 - 1, bytes), 0);
+        assert_eq!(fill_due(bytes / 4, bytes), FILL_STEP_BYTES as u64);
+        assert!(fill_due(bytes / 4 * 3, bytes) > bytes.into());
+        for done in (0..bytes).step_by(FILL_STEP_BYTES) {
+            let at = offset_for(done.into(), bytes);
+            assert!(fill_due(at, bytes) > done.into(), "{done} at {at}");
+            assert!(done == 0 || fill_due(at - 1, bytes) <= done.into(), "{done} before {at}");
+            assert!(at <= bytes / 4 * 3);
+        }
+    }
+}

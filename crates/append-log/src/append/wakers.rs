@@ -1,0 +1,181 @@
+//! Wakers of futures, stored in the state and moved out of it before they are called.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
+
+use crate::append::batch::Tail;
+
+/// Wakers that are registered for an event, and deferred calls of wakers whose event has occurred.
+///
+/// Waking, cloning and dropping a waker run code of the caller, which may call the log. This module
+/// therefore does none of this to a registered waker. It moves the waker to [`Deferred`], which
+/// [`crate::append::lock::Locked`] runs without the lock.
+#[derive(Debug, Default)]
+pub(super) struct Wakers {
+    /// The wakers of futures that wait for the sync of a batch, with the number of that batch.
+    committed: Vec<(u64, Waker)>,
+    /// The wakers of futures that wait to append.
+    room: Vec<Waker>,
+    /// The wakers of readers that have reached the end of the log.
+    more: Vec<Waker>,
+    deferred: Deferred,
+}
+
+impl Wakers {
+    /// Registers a waker to be called when batch `generation` is synced.
+    pub(super) fn register_committed(&mut self, generation: u64, waker: Waker) {
+        let is_same = |(at, other): &(u64, Waker)| *at == generation && other.will_wake(&waker);
+        if self.committed.iter().any(is_same) {
+            self.deferred.to_drop.push(waker);
+        } else {
+            self.committed.push((generation, waker));
+        }
+    }
+
+    /// Registers a waker to be called when waiting appends may continue.
+    pub(super) fn register_room(&mut self, waker: Waker) {
+        register(&mut self.room, &mut self.deferred, waker);
+    }
+
+    /// Registers a waker to be called when more records are synced.
+    pub(super) fn register_more(&mut self, waker: Waker) {
+        register(&mut self.more, &mut self.deferred, waker);
+    }
+
+    /// Defers waking the futures that wait for a batch with a number below `committed`.
+    pub(super) fn wake_committed(&mut self, committed: u64) {
+        let synced = self.committed.extract_if(.., |(generation, _)| *generation < committed);
+        self.deferred.to_wake.extend(synced.map(|(_, waker)| waker));
+    }
+
+    /// Defers waking the futures that wait to append.
+    pub(super) fn wake_room(&mut self) {
+        self.deferred.to_wake.append(&mut self.room);
+    }
+
+    /// Defers waking the readers that have reached the end of the log.
+    pub(super) fn wake_more(&mut self) {
+        self.deferred.to_wake.append(&mut self.more);
+    }
+
+    /// Defers closing the files of a segment.
+    pub(super) fn close_later(&mut self, tail: Tail) {
+        self.deferred.to_close.push(tail);
+    }
+
+    pub(super) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// Returns all deferred calls. Dropping the result makes them, so it must be dropped without
+    /// the lock.
+    pub(super) fn take_deferred(&mut self) -> Deferred {
+        std::mem::take(&mut self.deferred)
+    }
+}
+
+/// Registers a waker unless the same waker is already registered: a future may be polled many times
+/// before its event occurs.
+fn register(wakers: &mut Vec<Waker>, deferred: &mut Deferred, waker: Waker) {
+    // `will_wake` compares two pointers and runs no code of the caller.
+    if wakers.iter().any(|other| other.will_wake(&waker)) {
+        deferred.to_drop.push(waker);
+    } else {
+        wakers.push(waker);
+    }
+}
+
+/// Calls that must not be made under the lock. Dropping this value makes them.
+#[derive(Debug, Default)]
+pub(super) struct Deferred {
+    to_wake: Vec<Waker>,
+    to_drop: Vec<Waker>,
+    to_close: Vec<Tail>,
+}
+
+impl Deferred {
+    fn is_empty(&self) -> bool {
+        self.to_wake.is_empty() && self.to_drop.is_empty() && self.to_close.is_empty()
+    }
+}
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        self.to_wake.drain(..).for_each(|waker| contain_panic(|| waker.wake()));
+        self.to_drop.drain(..).for_each(|waker| contain_panic(|| drop(waker)));
+        self.to_close.drain(..).for_each(|tail| contain_panic(|| drop(tail)));
+    }
+}
+
+/// Catches a panic in code of the caller. The panic hook has already reported it, the committing
+/// thread has not caused it, and the other wakers must still be called.
+fn contain_panic(call: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
+        // The payload of the panic is leaked, because dropping it could panic again.
+        std::mem::forget(payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counter {
+        wakes: AtomicUsize,
+        panics: bool,
+    }
+
+    impl Wake for Counter {
+        fn wake(self: Arc<Self>) {
+            self.wakes.fetch_add(1, Ordering::Relaxed);
+            if self.panics {
+                std::panic::resume_unwind(Box::new("a waker panics"));
+            }
+        }
+    }
+
+    #[test]
+    fn registering_calls_no_waker_and_keeps_each_once() {
+        let counter = Arc::new(Counter::default());
+        let mut wakers = Wakers::default();
+        for _ in 0..3 {
+            wakers.register_room(Arc::clone(&counter).into());
+            wakers.register_more(Arc::clone(&counter).into());
+            wakers.register_committed(7, Arc::clone(&counter).into());
+        }
+        assert_eq!(Arc::strong_count(&counter), 1 + 9, "those not needed are dropped later");
+        drop(wakers.take_deferred());
+        assert_eq!(Arc::strong_count(&counter), 1 + 3);
+        assert_eq!(counter.wakes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn deferred_wakers_are_called_when_taken_and_dropped() {
+        let counter = Arc::new(Counter::default());
+        let mut wakers = Wakers::default();
+        wakers.register_committed(7, Arc::clone(&counter).into());
+        wakers.register_committed(8, Arc::clone(&counter).into());
+        wakers.wake_committed(8);
+        assert_eq!(counter.wakes.load(Ordering::Relaxed), 0);
+        drop(wakers.take_deferred());
+        assert_eq!(counter.wakes.load(Ordering::Relaxed), 1, "batch 8 is not synced");
+        assert!(!wakers.has_deferred());
+    }
+
+    #[test]
+    fn panicking_wakers_keep_no_other_waker_from_being_called() {
+        let of = |panics| Arc::new(Counter { panics, ..Counter::default() });
+        let counters = [of(true), of(false), of(true), of(false)];
+        let mut wakers = Wakers::default();
+        counters.iter().for_each(|counter| wakers.register_more(Arc::clone(counter).into()));
+        wakers.wake_more();
+        drop(wakers.take_deferred());
+        let called = |counter: &Arc<Counter>| counter.wakes.load(Ordering::Relaxed);
+        assert_eq!(counters.each_ref().map(called), [1; 4]);
+    }
+}

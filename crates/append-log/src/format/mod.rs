@@ -1,0 +1,88 @@
+//! Encoding and decoding of segments, as described with figures in `FORMAT.md`. No other module
+//! encodes or decodes them.
+//!
+//! All numbers are little-endian. Checksums are CRC-32C (Castagnoli).
+
+mod record_header;
+mod segment_header;
+
+use crate::lsn::Position;
+
+pub(crate) use record_header::{Kind, RecordHeader};
+pub(crate) use segment_header::{NotAHeader, SegmentHeader};
+
+/// The format version of new segments.
+pub(crate) const VERSION: u32 = 3;
+
+/// An older format version that is still read and appended to. It has no header page at the end of
+/// the file and no watermarks.
+const VERSION_WITHOUT_END_PAGE: u32 = 2;
+
+/// The oldest supported format version. In addition, it has no tag, no flags and no `follows`.
+const VERSION_WITHOUT_TAG: u32 = 1;
+
+/// The length of a header page, in bytes. Records lie between the header pages at the beginning and
+/// the end of the file.
+pub(crate) const HEADER_BYTES: u32 = 4096;
+
+/// The maximum length of a segment, 2 GiB, with which no offset calculation overflows 32 bits.
+pub(crate) const BYTES_MAX: u32 = 2 << 30;
+
+/// The length of a record header in bytes.
+pub(crate) const RECORD_HEADER_BYTES: usize = 32;
+
+/// The alignment of records in a segment, in bytes.
+pub(crate) const RECORD_ALIGN: usize = 8;
+
+/// A random value that distinguishes the records of a segment from stale records of earlier
+/// segments in the same file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Salt {
+    /// A random number that changes each time the file is used for a segment. It is part of the
+    /// checksum of every record header, so that stale records do not verify.
+    pub(crate) nonce: u64,
+    /// The low three bytes of the nonce, stored in every record. An attacker who chooses payloads
+    /// could match a checksum of 32 bits at one of the millions of positions in a file, but not
+    /// checksum and tag, 56 bits together.
+    tag: [u8; 3],
+}
+
+impl Salt {
+    /// Creates the salt of a segment of the current version.
+    pub(crate) fn new(nonce: u64) -> Self {
+        let [a, b, c, ..] = nonce.to_le_bytes();
+        Self { nonce, tag: [a, b, c] }
+    }
+
+    fn of_version(version: u32, nonce: u64) -> Self {
+        match version {
+            VERSION_WITHOUT_TAG => Self { nonce, tag: [0; 3] },
+            _ => Self::new(nonce),
+        }
+    }
+}
+
+/// Returns the length in bytes that a record with a payload of `payload_bytes` takes in a segment,
+/// padding included.
+pub(crate) const fn record_bytes(payload_bytes: usize) -> usize {
+    (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(RECORD_ALIGN)
+}
+
+/// Returns the length in bytes that the record at `at` takes in its segment: the distance to the
+/// next record.
+#[must_use]
+pub fn footprint(at: Position) -> u32 {
+    u32::try_from(record_bytes(at.payload_bytes as usize)).unwrap_or(u32::MAX)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut four = [0; 4];
+    four.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(four)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(eight)
+}

@@ -1,0 +1,216 @@
+//! The header of a segment.
+
+use super::{
+    HEADER_BYTES, Salt, VERSION, VERSION_WITHOUT_END_PAGE, VERSION_WITHOUT_TAG, u32_at, u64_at,
+};
+use crate::lsn::Lsn;
+
+/// The magic number at the beginning of a segment.
+const MAGIC: [u8; 8] = *b"HAUL-LOG";
+
+/// The offset of the second copy of the header within its page. It lies in another sector than the
+/// first copy.
+const HEADER_COPY_AT: usize = 2048;
+
+/// The length of one copy of the header, in the current version and in version 1.
+const HEADER_COPY_BYTES: usize = 48;
+const HEADER_COPY_BYTES_V1: usize = 40;
+
+const FLAG_RESERVE: u32 = 1;
+const FLAG_RECYCLED: u32 = 2;
+
+/// The header of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) version: u32,
+    /// The segment number, also the upper half of the LSN of each record.
+    pub(crate) segment: u32,
+    pub(crate) salt: Salt,
+    /// The length of the file in bytes.
+    pub(crate) bytes: u64,
+    /// `true` if the segment was taken from the reserve. While the reserve is incomplete, it
+    /// accepts only deletions and copies made by compaction.
+    pub(crate) is_reserve: bool,
+    /// `true` if the file was used for a segment before, so that stale bytes instead of zeros
+    /// follow the records.
+    pub(crate) is_recycled: bool,
+    /// The LSN at which the log before this segment ends, even if records lie after that LSN. 0 if
+    /// the previous segment ends with its own seal.
+    pub(crate) follows: Lsn,
+}
+
+/// The reason why bytes are not a valid header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotAHeader {
+    /// The bytes do not begin with the magic number.
+    NoMagic,
+    /// The header has this unsupported format version.
+    Version(u32),
+    /// The checksum does not match the header.
+    Checksum,
+}
+
+impl SegmentHeader {
+    /// `true` if the last page of the file holds a copy of the header.
+    pub(crate) fn has_end_page(&self) -> bool {
+        self.version > VERSION_WITHOUT_END_PAGE
+    }
+
+    /// `true` if the segment's format version has watermarks.
+    pub(crate) fn has_watermarks(&self) -> bool {
+        self.version > VERSION_WITHOUT_END_PAGE
+    }
+
+    /// Returns the offset at which the space for records ends: at the last header page, or at the
+    /// end of the file.
+    pub(crate) fn limit(&self) -> u64 {
+        let end_page = if self.has_end_page() { u64::from(HEADER_BYTES) } else { 0 };
+        self.bytes.saturating_sub(end_page)
+    }
+
+    /// Returns the format version with which this header is rewritten. An older segment does not
+    /// get a header page at the end, because a crash could leave only one of the two pages written.
+    pub(crate) fn renewed_version(&self) -> u32 {
+        self.version.max(VERSION_WITHOUT_END_PAGE)
+    }
+
+    /// Encodes the header twice into a header page.
+    pub(crate) fn encode(&self, page: &mut [u8]) {
+        let mut copy = [0; HEADER_COPY_BYTES];
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(self.is_reserve, FLAG_RESERVE) | flag(self.is_recycled, FLAG_RECYCLED);
+        copy[0..8].copy_from_slice(&MAGIC);
+        copy[8..12].copy_from_slice(&self.version.to_le_bytes());
+        copy[16..20].copy_from_slice(&self.segment.to_le_bytes());
+        copy[20..24].copy_from_slice(&flags.to_le_bytes());
+        copy[24..32].copy_from_slice(&self.salt.nonce.to_le_bytes());
+        copy[32..40].copy_from_slice(&self.bytes.to_le_bytes());
+        copy[40..48].copy_from_slice(&self.follows.0.to_le_bytes());
+        let checksum = haul_crc::crc32c(&copy);
+        copy[12..16].copy_from_slice(&checksum.to_le_bytes());
+        page[..HEADER_COPY_BYTES].copy_from_slice(&copy);
+        page[HEADER_COPY_AT..HEADER_COPY_AT + HEADER_COPY_BYTES].copy_from_slice(&copy);
+    }
+
+    /// Decodes the first valid copy of the header in a page. If no copy is valid, but one has a
+    /// valid checksum and an unsupported version, returns the version.
+    pub(crate) fn decode(page: &[u8]) -> Result<Self, NotAHeader> {
+        let copy = |at: usize| {
+            let bytes = page.get(at..at + HEADER_COPY_BYTES).ok_or(NotAHeader::NoMagic)?;
+            Self::decode_copy(bytes)
+        };
+        match (copy(0), copy(HEADER_COPY_AT)) {
+            (Ok(header), _) | (_, Ok(header)) => Ok(header),
+            (_, Err(version @ NotAHeader::Version(_))) => Err(version),
+            (Err(reason), _) => Err(reason),
+        }
+    }
+
+    fn decode_copy(copy: &[u8]) -> Result<Self, NotAHeader> {
+        if copy[..8] != MAGIC {
+            return Err(NotAHeader::NoMagic);
+        }
+        let version = u32_at(copy, 8);
+        let mut summed = [0; HEADER_COPY_BYTES];
+        summed.copy_from_slice(copy);
+        summed[12..16].fill(0);
+        // The length of the header in an unsupported version is unknown, so both known lengths are
+        // tried.
+        let lengths = match version {
+            VERSION_WITHOUT_TAG => &[HEADER_COPY_BYTES_V1][..],
+            VERSION_WITHOUT_END_PAGE | VERSION => &[HEADER_COPY_BYTES],
+            _ => &[HEADER_COPY_BYTES_V1, HEADER_COPY_BYTES],
+        };
+        if !lengths.iter().any(|bytes| haul_crc::crc32c(&summed[..*bytes]) == u32_at(copy, 12)) {
+            return Err(NotAHeader::Checksum);
+        }
+        let (flags, follows) = match version {
+            VERSION_WITHOUT_TAG => (0, Lsn(0)),
+            VERSION_WITHOUT_END_PAGE | VERSION => (u32_at(copy, 20), Lsn(u64_at(copy, 40))),
+            other => return Err(NotAHeader::Version(other)),
+        };
+        Ok(Self {
+            version,
+            segment: u32_at(copy, 16),
+            salt: Salt::of_version(version, u64_at(copy, 24)),
+            bytes: u64_at(copy, 32),
+            is_reserve: flags & FLAG_RESERVE != 0,
+            is_recycled: flags & FLAG_RECYCLED != 0,
+            follows,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: u64 = 0x0123_4567_89ab_cdef;
+
+    #[test]
+    fn either_copy_of_the_segment_header_suffices() {
+        let header = SegmentHeader {
+            version: VERSION,
+            segment: 7,
+            salt: Salt::new(NONCE),
+            bytes: 1 << 20,
+            is_reserve: false,
+            is_recycled: true,
+            follows: Lsn::new(5, 4104),
+        };
+        let mut page = vec![0; HEADER_BYTES as usize];
+        header.encode(&mut page);
+        assert_eq!(SegmentHeader::decode(&page), Ok(header));
+        page[30] ^= 1;
+        assert_eq!(SegmentHeader::decode(&page), Ok(header));
+        page[HEADER_COPY_AT + 30] ^= 1;
+        assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Checksum));
+        assert_eq!(SegmentHeader::decode(&[0; 4096]), Err(NotAHeader::NoMagic));
+        assert_eq!(SegmentHeader::decode(b"HAUL"), Err(NotAHeader::NoMagic));
+    }
+
+    #[test]
+    fn record_space_ends_before_the_end_page_since_version_3() {
+        let header = |version| SegmentHeader {
+            version,
+            segment: 7,
+            salt: Salt::new(NONCE),
+            bytes: 1 << 20,
+            is_reserve: false,
+            is_recycled: false,
+            follows: Lsn(0),
+        };
+        for (version, limit) in [(2, 1 << 20), (VERSION, (1 << 20) - 4096)] {
+            let mut page = vec![0; HEADER_BYTES as usize];
+            header(version).encode(&mut page);
+            let read = SegmentHeader::decode(&page).unwrap();
+            assert_eq!(read, header(version));
+            assert_eq!((read.limit(), read.renewed_version()), (limit, version));
+            assert_eq!(read.has_watermarks(), version == VERSION);
+        }
+        let mut page = vec![0; HEADER_BYTES as usize];
+        header(VERSION + 1).encode(&mut page);
+        assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Version(VERSION + 1)));
+    }
+
+    #[test]
+    fn version_1_header_is_decoded() {
+        let mut copy = [0; 40];
+        copy[0..8].copy_from_slice(&MAGIC);
+        copy[8] = 1;
+        copy[16] = 7;
+        copy[24..32].copy_from_slice(&NONCE.to_le_bytes());
+        copy[32..40].copy_from_slice(&(1_u64 << 20).to_le_bytes());
+        let checksum = haul_crc::crc32c(&copy);
+        copy[12..16].copy_from_slice(&checksum.to_le_bytes());
+        let mut page = vec![0; HEADER_BYTES as usize];
+        page[..40].copy_from_slice(&copy);
+        let header = SegmentHeader::decode(&page).unwrap();
+        assert_eq!((header.segment, header.bytes, header.follows), (7, 1 << 20, Lsn(0)));
+        assert_eq!((header.is_reserve, header.is_recycled), (false, false));
+        assert_eq!(header.salt, Salt { nonce: NONCE, tag: [0; 3] });
+        assert_eq!((header.limit(), header.renewed_version()), (1 << 20, 2));
+        page[8] = 3;
+        assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Checksum));
+    }
+}

@@ -1,0 +1,41 @@
+//! The append methods of [`Log`].
+
+use super::Log;
+use crate::append::ticket::Ticket;
+use crate::error::Result;
+use crate::segments::reserve::Room;
+
+impl Log {
+    /// Appends a record whose payload is the concatenation of the parts in `payload`. Blocks while
+    /// both buffers are full, which limits the bytes not yet written; while the segment is full and
+    /// the next one is not ready; and during [`Log::truncate_back`].
+    ///
+    /// # Errors
+    /// Returns [`crate::Error::TooLong`] if the payload is too long, [`crate::Error::Full`] if the
+    /// segment is full and the disk has no space for another, [`crate::Error::Disk`] if another
+    /// segment cannot be created for another reason, and [`crate::Error::Latched`] after a failed
+    /// write or sync. In each case nothing was appended.
+    ///
+    /// # Durability
+    /// None until [`Ticket::wait`] has returned.
+    pub fn append(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
+        self.appender.append(payload, room)
+    }
+
+    /// Appends a record like [`Log::append`], but is pending instead of blocking the thread. It
+    /// works under any async runtime, because it uses no timer or I/O driver of the runtime. If the
+    /// future is dropped while pending, nothing was appended.
+    ///
+    /// Wakers are called without a lock of the log being held, by a thread that is waiting in a
+    /// call of the log or by the log's commit thread. A waker may call any function of this crate.
+    /// If a waker panics, the other wakers are still called.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::append`].
+    ///
+    /// # Durability
+    /// None until the ticket has been awaited.
+    pub async fn append_async(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
+        self.appender.append_async(payload, room).await
+    }
+}

@@ -1,0 +1,106 @@
+//! The public interface of the log.
+
+mod append;
+mod close;
+mod open;
+mod read;
+mod reader;
+mod space;
+mod truncate;
+
+use std::sync::Arc;
+
+use haul_disk::Lock;
+
+use crate::append::appender::Appender;
+use crate::append::commit::Shared;
+use crate::append::prepare::Preparer;
+use crate::error::{Error, Result};
+use crate::lsn::Lsn;
+use crate::replay::SegmentInfo;
+use crate::segments::Segment;
+use crate::segments::pool::Pool;
+use crate::stats::Stats;
+use crate::strategy::WriteStrategy;
+use crate::sync::thread::JoinHandle;
+
+pub use reader::Reader;
+pub use space::Space;
+
+/// An append log in a directory of its own.
+///
+/// All methods may be called from several threads at once.
+#[derive(Debug)]
+pub struct Log {
+    appender: Appender,
+    shared: Arc<Shared>,
+    pool: Arc<Pool>,
+    strategy: WriteStrategy,
+    preparer: Preparer,
+    committer: Option<JoinHandle<()>>,
+    /// The lock of the directory. It is released after `Drop` has waited for the threads to end.
+    _lock: Lock,
+}
+
+impl Log {
+    /// Returns the write strategy chosen for this storage, with the reasons for it.
+    #[must_use]
+    pub fn strategy(&self) -> &WriteStrategy {
+        &self.strategy
+    }
+
+    fn segment(&self, number: u32) -> Result<Arc<Segment>> {
+        let segments = self.shared.segments.read();
+        segments.get(&number).cloned().ok_or(Error::Invalid("no segment has this number"))
+    }
+
+    /// Returns the LSN before which all records are durable: the end of the last synced batch.
+    #[must_use]
+    pub fn synced(&self) -> Lsn {
+        self.shared.state.lock().synced
+    }
+
+    /// Waits until all records that any thread appended before this call are durable.
+    ///
+    /// # Errors
+    /// Returns [`Error::Latched`] if a write or sync failed.
+    ///
+    /// # Durability
+    /// When this returns `Ok`, all records appended before this call survive a power cut.
+    pub fn sync(&self) -> Result<()> {
+        self.shared.wait_for_all(&mut self.shared.state.lock())
+    }
+
+    /// Waits until all records appended before are durable. If no record after them proves this
+    /// yet, it then writes a watermark, as an idle log does after
+    /// [`crate::Options::idle_watermark_ms`], unless another thread appends in the meantime. Call
+    /// it when no appends are expected for some time, or if that option is 0.
+    ///
+    /// # Errors
+    /// Returns [`Error::Latched`] if a write or sync failed.
+    ///
+    /// # Durability
+    /// When this returns `Ok`, all records appended before this call survive a power cut.
+    pub fn write_watermark(&self) -> Result<()> {
+        self.shared.write_watermark()
+    }
+
+    /// Returns the segments of the log in ascending order of their numbers. The last one is the
+    /// segment being written.
+    #[must_use]
+    pub fn segments(&self) -> Vec<SegmentInfo> {
+        self.shared.segments.read().values().map(|segment| segment.info()).collect()
+    }
+
+    /// Returns the counters since the log was opened.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.counters.snapshot()
+    }
+
+    /// Returns `true` if an earlier write or sync failed, so that nothing more can be appended.
+    #[must_use]
+    pub fn is_latched(&self) -> bool {
+        self.shared.state.lock().latched.is_some()
+    }
+}

@@ -1,0 +1,121 @@
+//! The functions that open a log, for writing or read-only.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use haul_disk::{Disk, Locked, OsDisk, probe, this_process};
+
+use super::Log;
+use crate::append::appender::Appender;
+use crate::append::batch::Tail;
+use crate::append::commit::{Shared, Start};
+use crate::append::prepare::Preparer;
+use crate::append::writer::{Writer, choose};
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::read_only::{ReadOnlyLog, ReadOnlyReport};
+use crate::recover::{RecoveredLog, recover};
+use crate::replay::{Recovered, Replay};
+use crate::segments::Segment;
+use crate::strategy::strategy;
+use crate::sync::thread;
+
+impl Log {
+    /// Opens the log in the directory `dir` and delivers its records to `replay`. Creates the
+    /// directory and its parents if they do not exist.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::open`], and [`Error::Disk`] if the directory cannot be created.
+    ///
+    /// # Durability
+    /// Gives the guarantee of [`Log::open`]. A directory created by this call survives a power cut.
+    pub fn open_dir(
+        dir: impl AsRef<Path>,
+        options: Options,
+        replay: &mut dyn Replay,
+    ) -> Result<(Self, Recovered)> {
+        options.check()?;
+        Self::open(Arc::new(OsDisk::open_or_create(dir)?), options, replay)
+    }
+
+    /// Opens the log in the root directory of `disk` and delivers its records to `replay`. Creates
+    /// a new log if the directory contains none. The directory is locked until the log is closed or
+    /// dropped.
+    ///
+    /// # Errors
+    /// Returns [`Error::InUse`] if the log is already open, in this process or another one,
+    /// [`Error::Damaged`] or [`Error::Foreign`] if a file contains bytes that no log of this
+    /// version writes, and [`Error::Full`] if the disk has no space for a segment the log needs.
+    ///
+    /// # Durability
+    /// Every record delivered from a segment that was read is durable.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        replay: &mut dyn Replay,
+    ) -> Result<(Self, Recovered)> {
+        options.check()?;
+        let lock = match disk.lock("", &this_process())? {
+            Locked::Acquired(lock) => lock,
+            Locked::HeldBy(holder) => {
+                return Err(Error::InUse { dir: disk.root().to_path_buf(), holder });
+            }
+        };
+        // Probing fails on a simulated disk, whose root does not exist.
+        let mut strategy = strategy(probe(disk.root()).ok().as_ref());
+        let opened = recover(&disk, &options, &strategy, replay)?;
+        let RecoveredLog { segments, pool, current, end, next, is_proven, recovered } = opened;
+        choose(&*disk, &current, end, options.sync_method, &mut strategy)?;
+        let tail = |segment: Arc<Segment>| -> Result<Tail> {
+            let writer = Writer::open(&*disk, &segment, strategy.sync_method)?;
+            Ok(Tail { segment, writer })
+        };
+        let (current, next) = (tail(current)?, next.map(tail).transpose()?);
+        let current = Start { tail: current, end, is_proven };
+        let shared = Shared::new(Arc::clone(&disk), segments, current, next, &options)?;
+        let (shared, pool) = (Arc::new(shared), Arc::new(pool));
+
+        let no_thread = |source| haul_disk::Error::new(haul_disk::Op::Open, disk.root(), source);
+        let preparer =
+            Preparer::start(Arc::clone(&shared), Arc::clone(&pool), strategy.sync_method)
+                .map_err(no_thread)?;
+        let committer = thread::Builder::new()
+            .name("log-commit".to_owned())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || shared.commit_until_closed()
+            })
+            .map_err(no_thread)?;
+        let committer = Some(committer);
+        let appender = Appender {
+            shared: Arc::clone(&shared),
+            pool: Arc::clone(&pool),
+            payload_bytes_max: options.payload_bytes_max(),
+        };
+        let log = Self { appender, shared, pool, strategy, preparer, committer, _lock: lock };
+        Ok((log, recovered))
+    }
+
+    /// Opens the log in the root of `disk` read-only and delivers its records to `replay`.
+    /// Meanwhile another process may append records and remove or recycle segments. This function
+    /// does not write, sync, create, rename, remove or lock any file. It reports the damage and the
+    /// torn tail that [`Log::open`] would repair.
+    ///
+    /// Records are delivered in order and without a gap up to [`ReadOnlyReport::end`]. The last of
+    /// them may be records that the writing process has not synced yet.
+    ///
+    /// # Errors
+    /// Returns [`Error::Damaged`] and [`Error::Foreign`] like [`Log::open`], and
+    /// [`Error::SegmentRemoved`] if the writing process repeatedly removes segments before this
+    /// call has opened them.
+    ///
+    /// # Durability
+    /// None: a power cut may lose delivered records that the writing process has not acknowledged.
+    pub fn open_read_only(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        replay: &mut dyn Replay,
+    ) -> Result<(ReadOnlyLog, ReadOnlyReport)> {
+        ReadOnlyLog::open(disk, &options, replay)
+    }
+}

@@ -1,0 +1,95 @@
+//! Reading of single records and of whole segments.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::Log;
+use crate::error::{Error, Result};
+use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES};
+use crate::lsn::Position;
+use crate::read::read_ahead::Windows;
+use crate::read::scan::{SegmentState, scan};
+use crate::record::Record;
+use crate::replay::{Damage, Replay};
+use crate::segments::Segment;
+
+impl Log {
+    /// Reads the record at `at` with one request and verifies its checksum.
+    ///
+    /// # Errors
+    /// Returns [`Error::Damaged`] if the checksum does not match, and [`Error::Invalid`] if the
+    /// record was removed.
+    pub fn read(&self, at: Position) -> Result<Record> {
+        self.segment_of(at)?.read(at).map(Record::of)
+    }
+
+    /// Reads the first bytes of a record's payload into `buffer`. The checksum covers the whole
+    /// record, so it is not verified; use this for payloads that begin with a checksum of their
+    /// own.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::read`], but detects damage only if the file is too short.
+    pub fn read_front(&self, at: Position, buffer: &mut [u8]) -> Result<()> {
+        let segment = self.segment_of(at)?;
+        let offset = u64::from(at.lsn.offset()) + RECORD_HEADER_BYTES as u64;
+        let wanted = buffer.len().min(at.payload_bytes as usize);
+        let read = haul_disk::read_full(&*segment.file, &mut buffer[..wanted], offset)?;
+        if read < wanted {
+            let what = "the file ends within the record".to_owned();
+            return Err(Error::Damaged { file: segment.path.clone(), offset, what });
+        }
+        Ok(())
+    }
+
+    /// Reads a whole segment in order, using the kernel's readahead. Passes every valid record to
+    /// `each` and returns the damage found. If the segment is being written, the scan ends at the
+    /// last record that was synced when the scan began.
+    ///
+    /// # Errors
+    /// Returns [`Error::Disk`] if the file cannot be read, and [`Error::Invalid`] if the log has no
+    /// such segment.
+    pub fn scan(
+        &self,
+        number: u32,
+        mut each: &mut dyn FnMut(Position, &[u8]),
+    ) -> Result<Vec<Damage>> {
+        self.scan_segment(number, false, &mut each)
+    }
+
+    /// Scans a segment like [`Log::scan`], but bypasses the page cache, so that checking for damage
+    /// in the background evicts nothing. [`Replay::wants_more`] can end the scan early.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::scan`].
+    pub fn check(&self, number: u32, replay: &mut dyn Replay) -> Result<Vec<Damage>> {
+        self.scan_segment(number, true, replay)
+    }
+
+    fn scan_segment(
+        &self,
+        number: u32,
+        direct: bool,
+        replay: &mut dyn Replay,
+    ) -> Result<Vec<Damage>> {
+        let segment = self.segment(number)?;
+        let file = segment.sequential(&*self.shared.disk, direct)?;
+        let synced = self.synced();
+        let known = match number.cmp(&synced.segment()) {
+            Ordering::Less if segment.end() < segment.limit => {
+                SegmentState::SyncedTo(segment.end())
+            }
+            Ordering::Less => SegmentState::Sealed,
+            Ordering::Equal => SegmentState::SyncedTo(synced.offset()),
+            Ordering::Greater => SegmentState::SyncedTo(HEADER_BYTES),
+        };
+        Ok(scan(&segment, &file, known, &Windows::default(), replay)?.damage)
+    }
+
+    fn segment_of(&self, at: Position) -> Result<Arc<Segment>> {
+        let segment = self.segment(at.lsn.segment())?;
+        if at.lsn.offset() < segment.end() {
+            return Ok(segment);
+        }
+        Err(Error::Invalid("the record was removed by a truncation"))
+    }
+}

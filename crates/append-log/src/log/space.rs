@@ -1,0 +1,67 @@
+//! The free space of a log.
+
+use super::Log;
+use crate::append::state::Next;
+use crate::error::Result;
+use crate::segments::reserve::Room;
+
+/// The free space of a log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Space {
+    /// The free bytes in the segment being written; 0 if ordinary records may not use it.
+    pub tail_bytes: u64,
+    /// The length of the next segment, if it is ready or being created; otherwise 0.
+    pub next_bytes: u64,
+    /// The total length of the spare files that are not reserved.
+    pub spare_bytes: u64,
+    /// The free bytes of the file system that new segments for ordinary records may use; `None` if
+    /// the disk reports no limit.
+    pub creatable_bytes: Option<u64>,
+    /// The number of segments of full length that are currently reserved for deletions and
+    /// compaction.
+    pub reserved_segments: usize,
+    /// The number of segments that should be reserved. It is greater than `reserved_segments` if
+    /// some are in use or the disk has no space for them.
+    pub reserved_segments_wanted: usize,
+}
+
+impl Log {
+    /// Returns the number of spare files of full length, including those reserved for compaction.
+    #[must_use]
+    pub fn spare_segments(&self) -> usize {
+        self.pool.spares()
+    }
+
+    /// Returns the free space of the log.
+    ///
+    /// # Errors
+    /// Returns [`crate::Error::Disk`] if the free space of the file system cannot be determined.
+    pub fn space(&self) -> Result<Space> {
+        let pool = self.pool.space()?;
+        let state = self.shared.state.lock();
+        let tail = &state.filling.tail.segment;
+        let is_usable = self.pool.may_use(tail, Room::Ordinary);
+        let tail_bytes = tail.records_end().saturating_sub(state.filling.offset());
+        let next_bytes = match &state.next {
+            Next::Ready(next) if !next.segment.is_reserve => next.segment.bytes,
+            _ => 0,
+        };
+        drop(state);
+        Ok(Space {
+            tail_bytes: if is_usable { tail_bytes.into() } else { 0 },
+            next_bytes: pool.creating_bytes.max(next_bytes.into()),
+            spare_bytes: pool.spare_bytes,
+            creatable_bytes: pool.creatable_bytes,
+            reserved_segments: pool.reserved.0,
+            reserved_segments_wanted: pool.reserved.1 as usize,
+        })
+    }
+
+    /// Removes the spare files that are not reserved for compaction, and returns the bytes freed.
+    ///
+    /// # Errors
+    /// Returns [`crate::Error::Disk`] if a file cannot be removed.
+    pub fn release_spares(&self) -> Result<u64> {
+        self.pool.release_spares()
+    }
+}

@@ -1,0 +1,196 @@
+//! Removal of records: of whole segments, and of all records from an LSN on.
+
+use std::sync::Arc;
+
+use super::Log;
+use crate::append::batch::{Batch, Tail};
+use crate::append::lock::Locked;
+use crate::append::seal::seal;
+use crate::append::state::Next;
+use crate::error::{Error, Result};
+use crate::format::{HEADER_BYTES, Kind};
+use crate::lsn::Lsn;
+use crate::read::segment_reader::SegmentReader;
+
+/// The number of bytes read to check whether a record begins at an offset.
+const WINDOW_BYTES: usize = 64 << 10;
+
+impl Log {
+    /// Removes a sealed segment with all its records. Reads that began before the removal still
+    /// succeed. The log may keep the file as a spare file, to be recycled.
+    ///
+    /// # Errors
+    /// Returns [`Error::Invalid`] if `number` is the segment being written or does not exist, and
+    /// [`Error::Disk`] if its file cannot be removed or renamed.
+    ///
+    /// # Durability
+    /// When this returns `Ok`, the removal survives a power cut.
+    pub fn remove_segment(&self, number: u32) -> Result<()> {
+        let mut segments = self.shared.segments.write();
+        if segments.keys().next_back() == Some(&number) {
+            return Err(Error::Invalid("the segment being written cannot be removed"));
+        }
+        // The segment is removed from the map before its file is retired: the file of a retired
+        // segment may be overwritten.
+        let removed = segments.remove(&number);
+        drop(segments);
+        self.pool.retire(removed.ok_or(Error::Invalid("no segment has this number"))?)
+    }
+
+    /// Removes segments and returns the number removed. It skips missing segments, because other
+    /// threads may remove them concurrently.
+    fn remove_segments(&self, numbers: &[u32]) -> Result<usize> {
+        let mut removed = 0;
+        for number in numbers {
+            match self.remove_segment(*number) {
+                Ok(()) => removed += 1,
+                Err(Error::Invalid(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes all segments before the one that contains `lsn`, and returns the number removed.
+    /// Never removes the segment being written.
+    ///
+    /// # Errors
+    /// Returns [`Error::Disk`] if a file cannot be removed. The segments before it are then already
+    /// removed.
+    ///
+    /// # Durability
+    /// When this returns `Ok`, the removal survives a power cut.
+    pub fn truncate_front(&self, lsn: Lsn) -> Result<usize> {
+        let numbers: Vec<u32> = self.shared.segments.read().keys().copied().collect();
+        let before = numbers.partition_point(|number| *number < lsn.segment());
+        self.remove_segments(&numbers[..before.min(numbers.len().saturating_sub(1))])
+    }
+
+    /// Removes the record at `lsn` and all later records, acknowledged or not. Records appended
+    /// afterwards get LSNs greater than any removed record had. Appends block during the
+    /// truncation.
+    ///
+    /// 1. Pauses appends, and waits until all records are synced.
+    /// 2. Writes `lsn` into the header of the next segment as the end of the log before that
+    ///    segment, and syncs the header. A crash before the header is durable leaves the log
+    ///    unchanged. Once it is durable, the records are removed, and recovery completes the
+    ///    following steps.
+    /// 3. Writes and syncs a seal at `lsn`.
+    /// 4. Removes the segments after the one with `lsn` and before the next segment.
+    ///
+    /// # Errors
+    /// Returns [`Error::Invalid`] if no record begins at `lsn`, and [`Error::Full`] if the disk has
+    /// no space for the next segment; in both cases the log is unchanged. Returns
+    /// [`Error::Latched`] if a write or sync failed. Returns [`Error::Disk`] if a segment cannot be
+    /// removed; the truncation is effective nevertheless.
+    ///
+    /// # Durability
+    /// When this returns `Ok`, the truncation survives a power cut.
+    pub fn truncate_back(&self, lsn: Lsn) -> Result<()> {
+        self.pause()?;
+        let outcome = self.check_boundary(lsn).and_then(|()| self.end_at(lsn));
+        let mut state = self.shared.state.lock_undelivered();
+        state.is_paused = false;
+        self.shared.notify_room(&mut state);
+        self.shared.notify_more(&mut state);
+        drop(state);
+        self.remove_segments(&outcome?).map(drop)
+    }
+
+    /// Pauses all appends and waits until all records are synced.
+    ///
+    /// Appends wait for this thread until the truncation ends. A waker may append, so this thread
+    /// must not call wakers; it leaves them to the commit thread.
+    fn pause(&self) -> Result<()> {
+        let mut state = self.shared.state.lock_undelivered();
+        while state.is_paused {
+            state.check_latch()?;
+            state.wait(&self.shared.room);
+        }
+        state.is_paused = true;
+        let synced = self.shared.wait_for_all(&mut state);
+        if synced.is_err() {
+            state.is_paused = false;
+        }
+        synced
+    }
+
+    fn check_boundary(&self, lsn: Lsn) -> Result<()> {
+        if lsn == self.synced() {
+            return Ok(());
+        }
+        let segment = self.segment(lsn.segment())?;
+        let file = segment.sequential(&*self.shared.disk, false)?;
+        let synced = self.synced();
+        let is_last = lsn.segment() == synced.segment();
+        let limit = if is_last { synced.offset() } else { segment.end() };
+        let mut reader = SegmentReader::new(&segment, &file, limit, WINDOW_BYTES);
+        match reader.record_at(lsn.offset())?.map(|(header, _)| header.kind) {
+            // A watermark or close record begins at `lsn` if `lsn` was the end of the log before
+            // that record was written.
+            Some(Kind::Data | Kind::Watermark | Kind::Close) => Ok(()),
+            _ => Err(Error::Invalid("no record begins at the LSN to truncate at")),
+        }
+    }
+
+    /// Executes steps 2 and 3 of [`Log::truncate_back`]. Returns the numbers of the segments to
+    /// remove in step 4.
+    fn end_at(&self, lsn: Lsn) -> Result<Vec<u32>> {
+        let ended = self.segment(lsn.segment())?;
+        let ready = self.take_next()?;
+        // After a failure it is unknown which header is durable, and therefore whether the records
+        // after `lsn` still belong to the log.
+        let renewed = self.or_latch(self.pool.renew(&ready.segment, lsn))?;
+        let tail = Tail { segment: Arc::new(renewed), writer: ready.writer };
+        let mut segments = self.shared.segments.write();
+        let detached = segments.range(lsn.segment() + 1..);
+        // Readers that have one of these segments open see no more records in it.
+        let between = detached.map(|(number, segment)| {
+            segment.end_at(HEADER_BYTES);
+            *number
+        });
+        let between: Vec<u32> = between.collect();
+        segments.insert(tail.segment.number, Arc::clone(&tail.segment));
+        drop(segments);
+        ended.end_at(lsn.offset());
+        let mut state = self.shared.state.lock_undelivered();
+        let number = tail.segment.number;
+        let batch = |buffer| Batch::begin(tail, buffer);
+        self.shared.continue_with(&mut state, batch);
+        state.synced = Lsn::new(number, HEADER_BYTES);
+        drop(state);
+        self.or_latch(seal(&*self.shared.disk, &ended, lsn.offset()))?;
+        Ok(between)
+    }
+
+    /// Stops the log permanently if `outcome` is an error of the disk, and then returns
+    /// [`Error::Latched`].
+    fn or_latch<T>(&self, outcome: Result<T>) -> Result<T> {
+        if let Err(Error::Disk(error)) = outcome {
+            let mut state = self.shared.state.lock_undelivered();
+            self.shared.latch(&mut state, error);
+            return Err(state.check_latch().err().unwrap_or(Error::Invalid("the log is latched")));
+        }
+        outcome
+    }
+
+    /// Waits until the next segment is ready, and takes it.
+    fn take_next(&self) -> Result<Tail> {
+        let mut state = self.shared.state.lock_undelivered();
+        loop {
+            state.check_latch()?;
+            match std::mem::replace(&mut state.next, Next::Missing) {
+                Next::Ready(tail) => return Ok(tail),
+                Next::Failed(error, _) => return Err(error),
+                Next::Missing => self.wait_for_next(&mut state),
+            }
+        }
+    }
+
+    fn wait_for_next(&self, state: &mut Locked<'_>) {
+        state.waiting_for_next += 1;
+        self.shared.prepare.notify_one();
+        state.wait(&self.shared.room);
+        state.waiting_for_next -= 1;
+    }
+}

@@ -1,0 +1,98 @@
+//! The receiver of records during recovery, and the result of recovery.
+
+use std::path::PathBuf;
+
+use crate::lsn::Position;
+
+/// A receiver of the records that opening a log delivers.
+pub trait Replay {
+    /// Returns `true` if the caller knows all records of this segment from another source, such as
+    /// an index, so that the segment need not be read. Return `true` only for a segment that was
+    /// sealed when its records were indexed, and whose nonce is unchanged. This method is called
+    /// for all segments before the first record is delivered, so it must not apply any records.
+    fn is_known(&mut self, segment: SegmentInfo) -> bool {
+        let _ = segment;
+        false
+    }
+
+    /// Applies the records of a segment for which [`Replay::is_known`] returned `true`. It is
+    /// called after all earlier records of the log were delivered and before any later one. Returns
+    /// `false` if the segment must be read after all.
+    fn apply_known(&mut self, segment: SegmentInfo) -> bool {
+        let _ = segment;
+        true
+    }
+
+    /// Returns an offset in this segment before which all bytes are known, from another source, to
+    /// have been durable; 0 if no such offset is known. Invalid bytes before this offset are
+    /// reported as damage and never truncated as a torn tail. Without this knowledge, damage to the
+    /// last batch before a crash is indistinguishable from an interrupted batch.
+    fn durable_end(&mut self, segment: SegmentInfo) -> u32 {
+        let _ = segment;
+        0
+    }
+
+    /// Returns `false` to stop reading the segment before its end. [`crate::Log::check`] calls this
+    /// after each record; opening a log does not call it.
+    fn wants_more(&self) -> bool {
+        true
+    }
+
+    /// Receives a valid record. The records of a segment are delivered in the order of the log.
+    fn record(&mut self, at: Position, payload: &[u8]);
+
+    /// Receives a record whose header is valid and whose payload is damaged. The call that reads
+    /// the segment also reports the damage. Use the payload only to describe the loss.
+    fn damaged(&mut self, at: Position, payload: &[u8]) {
+        let _ = (at, payload);
+    }
+}
+
+impl<F: FnMut(Position, &[u8])> Replay for F {
+    fn record(&mut self, at: Position, payload: &[u8]) {
+        self(at, payload);
+    }
+}
+
+/// The identity and length of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// The segment number.
+    pub number: u32,
+    /// A random number that changes each time the file is used for a segment again.
+    pub nonce: u64,
+    /// The length of the file in bytes.
+    pub bytes: u32,
+}
+
+/// A range of bytes that were durable and are no longer valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file of the segment.
+    pub file: PathBuf,
+    /// The offset of the first damaged byte in the file.
+    pub offset: u64,
+    /// The offset after the last damaged byte; `u64::MAX` if it is unknown or the whole file is
+    /// unusable.
+    pub end: u64,
+    /// A description of the check that failed.
+    pub what: String,
+}
+
+/// The result of the recovery that opening a log executes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The number of data records delivered from segments that were read.
+    pub records: u64,
+    /// The number of bytes truncated at the end of the log. They were written before a crash and
+    /// never acknowledged.
+    pub torn_bytes: u64,
+    /// `true` if the last record is a close record, or if the log is new.
+    pub closed: bool,
+    /// The damage found. Always empty with [`crate::OnDamage::Refuse`], which makes opening fail
+    /// instead.
+    pub damage: Vec<Damage>,
+    /// The damaged segment header pages of which a copy is valid. They affect no record, and do not
+    /// make opening fail with [`crate::OnDamage::Refuse`].
+    pub header_damage: Vec<Damage>,
+}

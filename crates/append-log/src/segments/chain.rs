@@ -1,0 +1,78 @@
+//! Determines which segments belong to the log, and where segments without a seal end. Performs no
+//! I/O.
+//!
+//! The header of a segment may declare, in its field `follows`, the LSN at which the log before
+//! this segment ends. Records from that LSN up to the declaring segment are no longer part of the
+//! log: they were truncated, or were written but not acknowledged before a write or sync failed.
+
+use std::collections::BTreeMap;
+
+use crate::lsn::Lsn;
+
+/// The result of evaluating the `follows` fields of all segments.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chain {
+    /// The numbers of the segments that are no longer part of the log.
+    pub(crate) detached: Vec<u32>,
+    /// For each segment whose end a later header declares, its number and the offset of its end.
+    /// Records may lie after this offset in the file, but are ignored.
+    pub(crate) ends: BTreeMap<u32, u32>,
+}
+
+/// Evaluates the headers of all segments, given as numbers with their `follows` fields, in
+/// ascending order.
+pub(crate) fn chain(links: &[(u32, Lsn)]) -> Chain {
+    let mut chain = Chain::default();
+    // The newest header is evaluated first, because the header of a detached segment must be
+    // ignored.
+    let mut detached_from = u32::MAX;
+    for (number, follows) in links.iter().rev() {
+        if *number > detached_from {
+            chain.detached.insert(0, *number);
+            continue;
+        }
+        if *follows != Lsn(0) && follows.segment() < *number {
+            chain.ends.insert(follows.segment(), follows.offset());
+            detached_from = follows.segment();
+        }
+    }
+    chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_not_followed_by_a_later_one_are_detached() {
+        let none = Lsn(0);
+        for (links, detached, ends) in [
+            (vec![], vec![], vec![]),
+            (vec![(1, none), (2, none)], vec![], vec![]),
+            (vec![(1, none), (2, Lsn::new(1, 4096))], vec![], vec![(1, 4096)]),
+            (
+                vec![(1, none), (2, none), (3, none), (5, Lsn::new(1, 8192))],
+                vec![2, 3],
+                vec![(1, 8192)],
+            ),
+            // A second truncation at an LSN before that of the first one.
+            (
+                vec![(1, none), (2, none), (4, Lsn::new(2, 5000)), (5, Lsn::new(1, 8192))],
+                vec![2, 4],
+                vec![(1, 8192)],
+            ),
+            // Two truncations at increasing LSNs. The segment at which the first one ended the log
+            // was removed.
+            (
+                vec![(4, Lsn::new(2, 5000)), (5, none), (7, Lsn::new(5, 4096))],
+                vec![],
+                vec![(2, 5000), (5, 4096)],
+            ),
+            // An invalid `follows` field that refers to its own segment is ignored.
+            (vec![(1, none), (2, Lsn::new(2, 4096))], vec![], vec![]),
+        ] {
+            let expected = Chain { detached, ends: ends.into_iter().collect() };
+            assert_eq!(chain(&links), expected, "{links:?}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The size of the reserve of whole segments, and which records may use it. Performs no I/O.
+//!
+//! The last spare files of full length are the reserve. Records that free space, such as deletions,
+//! may use all of them but one; copies made by compaction may use that one, too. Each segment that
+//! compaction removes becomes a spare file, so the reserve is complete again before an ordinary
+//! record gets a new segment.
+
+/// The space that an appended record may use when the disk is nearly full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    /// All space except for the reserve: for ordinary records.
+    Ordinary,
+    /// Additionally the reserve, except for its last segment of full length: for records that help
+    /// to free space, such as deletions.
+    Reserve,
+    /// All space, including the whole reserve: for copies of records whose segment the caller
+    /// removes afterwards.
+    Compaction,
+}
+
+/// The divisor of the log's space that gives the maximum size of the reserve.
+const PART_OF_CAPACITY: u64 = 3;
+
+/// Returns the number of whole segments to reserve, at most `max`.
+///
+/// The number is at most that of the sealed segments, because only sealed segments can be
+/// compacted. It is also limited to a third of `capacity_bytes`, the space of the log including the
+/// free space of the disk (`None` if unlimited).
+pub(crate) fn reserved_count(
+    max: u32,
+    sealed: usize,
+    capacity_bytes: Option<u64>,
+    segment_bytes: u32,
+) -> u32 {
+    let sealed = u32::try_from(sealed).unwrap_or(u32::MAX);
+    let by_capacity = capacity_bytes
+        .map_or(u64::MAX, |bytes| bytes / (PART_OF_CAPACITY * u64::from(segment_bytes).max(1)));
+    max.min(sealed).min(u32::try_from(by_capacity).unwrap_or(u32::MAX))
+}
+
+/// Returns the number of spare segments that must remain after a record of this room has taken one
+/// of them, or that must exist when it is appended to a segment of the reserve.
+pub(crate) fn left_min(room: Room, reserved: u32) -> usize {
+    let left = match room {
+        Room::Ordinary => reserved,
+        Room::Reserve => reserved.min(1),
+        Room::Compaction => 0,
+    };
+    left as usize
+}
+
+/// Returns the number of bytes that a new file for records of this room may take of the `free`
+/// bytes of the disk: all of them, without the space for reserved segments that are missing and,
+/// for ordinary records, without `free_bytes_min`.
+pub(crate) fn creatable_bytes(
+    room: Room,
+    free: u64,
+    (reserved, spares): (u32, usize),
+    segment_bytes: u32,
+    free_bytes_min: u64,
+) -> u64 {
+    let missing = left_min(room, reserved).saturating_sub(spares) as u64 * u64::from(segment_bytes);
+    let margin = if room == Room::Ordinary { free_bytes_min } else { 0 };
+    free.saturating_sub(missing).saturating_sub(margin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: u32 = 1 << 20;
+
+    #[test]
+    fn reserve_grows_with_the_sealed_segments_and_the_disk() {
+        for (max, sealed, capacity, reserved) in [
+            (0, 9, None, 0),
+            (2, 0, None, 0),
+            (2, 1, None, 1),
+            (2, 9, None, 2),
+            (2, 9, Some(2), 0),
+            (2, 9, Some(3), 1),
+            (2, 9, Some(5), 1),
+            (2, 9, Some(6), 2),
+            (2, 9, Some(1000), 2),
+        ] {
+            let capacity = capacity.map(|segments: u64| segments << 20);
+            assert_eq!(
+                reserved_count(max, sealed, capacity, SEGMENT),
+                reserved,
+                "{max} {sealed} {capacity:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn last_reserved_segment_is_for_compaction_only() {
+        for reserved in 0..4 {
+            assert_eq!(left_min(Room::Ordinary, reserved), reserved as usize);
+            assert_eq!(left_min(Room::Compaction, reserved), 0);
+        }
+        assert_eq!([0, 1, 2].map(|reserved| left_min(Room::Reserve, reserved)), [0, 1, 1]);
+    }
+
+    #[test]
+    fn new_files_leave_space_for_the_missing_reserve() {
+        let segments = |n: u64| n << 20;
+        let creatable = |room, free, spares| {
+            creatable_bytes(room, segments(free), (2, spares), SEGMENT, segments(1)) >> 20
+        };
+        assert_eq!([0, 1, 2, 3].map(|spares| creatable(Room::Ordinary, 8, spares)), [5, 6, 7, 7]);
+        assert_eq!([0, 1, 2].map(|spares| creatable(Room::Reserve, 8, spares)), [7, 8, 8]);
+        assert_eq!(creatable(Room::Compaction, 8, 0), 8);
+        assert_eq!(creatable(Room::Ordinary, 2, 0), 0);
+    }
+}

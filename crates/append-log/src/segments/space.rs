@@ -1,0 +1,82 @@
+//! The free space of a log, and the part of it that each room may use.
+
+use std::sync::atomic::Ordering;
+
+use crate::error::Result;
+use crate::names;
+use crate::options::Options;
+use crate::segments::Segment;
+use crate::segments::pool::Pool;
+use crate::segments::reserve::{Room, creatable_bytes, left_min, reserved_count};
+
+/// The space that is available for further segments, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolSpace {
+    /// The number of reserved segments that exist, and the number that should exist.
+    pub(crate) reserved: (usize, u32),
+    /// The total length of the spare files that are not reserved.
+    pub(crate) spare_bytes: u64,
+    /// The length of the file being created; 0 if there is none.
+    pub(crate) creating_bytes: u64,
+    /// The free bytes of the file system that new files for ordinary records may use; `None` if the
+    /// disk reports no limit.
+    pub(crate) creatable_bytes: Option<u64>,
+}
+
+impl Pool {
+    /// Updates the number of segments to reserve, given the number of sealed segments and the total
+    /// length of all segments.
+    pub(crate) fn fit_reserve(&self, sealed: usize, segments_bytes: u64) -> Result<()> {
+        let spares = self.spares() as u64 * u64::from(self.options.segment_bytes);
+        let free = self.disk.free_bytes()?;
+        let capacity = free.map(|free| free.saturating_add(segments_bytes).saturating_add(spares));
+        let max = self.options.compaction_segments;
+        let reserved = reserved_count(max, sealed, capacity, self.options.segment_bytes);
+        // The number never decreases while the log is open, because compaction relies on it.
+        self.reserved.fetch_max(reserved, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns the space that is available for further segments.
+    pub(crate) fn space(&self) -> Result<PoolSpace> {
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        let spares = self.spares();
+        let beyond = spares.saturating_sub(reserved as usize) as u64;
+        Ok(PoolSpace {
+            reserved: (spares.min(reserved as usize), reserved),
+            spare_bytes: beyond * u64::from(self.options.segment_bytes),
+            creating_bytes: self.creating_bytes.load(Ordering::Relaxed),
+            creatable_bytes: self.creatable_bytes(Room::Ordinary)?,
+        })
+    }
+
+    pub(super) fn creatable_bytes(&self, room: Room) -> Result<Option<u64>> {
+        let has = (self.reserved.load(Ordering::Relaxed), self.spares());
+        let Options { segment_bytes, free_bytes_min, .. } = self.options;
+        let of_free = |free| creatable_bytes(room, free, has, segment_bytes, free_bytes_min);
+        Ok(self.disk.free_bytes()?.map(of_free))
+    }
+
+    /// Returns `true` if records of this room may be appended to this segment. A segment of the
+    /// reserve accepts ordinary records only while the reserve of whole segments is complete.
+    pub(crate) fn may_use(&self, segment: &Segment, room: Room) -> bool {
+        if !segment.is_reserve || room == Room::Compaction {
+            return true;
+        }
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        if room == Room::Reserve && segment.bytes < self.options.segment_bytes {
+            return true;
+        }
+        (room == Room::Reserve || reserved > 0) && self.spares() >= left_min(room, reserved)
+    }
+
+    /// Removes the spare files that are not reserved, and returns the number of bytes freed.
+    pub(crate) fn release_spares(&self) -> Result<u64> {
+        let mut released = 0;
+        while let Some(spare) = self.take_spare(Room::Ordinary) {
+            self.disk.remove(&names::spare(spare.number))?;
+            released += u64::from(spare.bytes);
+        }
+        Ok(released)
+    }
+}

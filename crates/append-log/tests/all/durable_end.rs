@@ -1,0 +1,87 @@
+//! A durable end known to the caller: invalid bytes before it are damage, not a torn tail.
+
+use std::sync::Arc;
+
+use haul_append_log::{Log, OnDamage, Options, Position, Recovered, Replay, SegmentInfo};
+use haul_disk_sim::{Medium, MemoryDisk};
+
+use crate::payload::payload;
+use crate::torn::batches;
+use crate::{open_on, put, small};
+
+/// A receiver that knows the durable end of the only segment.
+struct Receiver {
+    durable_end: u32,
+    records: Vec<Position>,
+}
+
+impl Replay for Receiver {
+    fn durable_end(&mut self, _segment: SegmentInfo) -> u32 {
+        self.durable_end
+    }
+
+    fn record(&mut self, at: Position, _payload: &[u8]) {
+        self.records.push(at);
+    }
+}
+
+fn report() -> Options {
+    Options { on_damage: OnDamage::Report, ..small() }
+}
+
+fn open_knowing(medium: &Medium, durable_end: u32) -> (Vec<Position>, Recovered, u32) {
+    let mut receiver = Receiver { durable_end, records: Vec::new() };
+    let disk = Arc::new(MemoryDisk::on(medium));
+    let (log, recovered) = Log::open(disk, report(), &mut receiver).unwrap();
+    let next = put(&log, b"next");
+    (receiver.records, recovered, next.lsn.offset())
+}
+
+#[test]
+fn invalid_last_batch_before_durable_end_is_damage() {
+    let batches = batches(true);
+    let last = *batches.positions.last().unwrap();
+    let start = last.lsn.offset();
+    let end = (start + 32 + last.payload_bytes).next_multiple_of(8);
+    let (whole, name) = batches.file();
+    for offset in start..start + 32 + last.payload_bytes {
+        let mut medium = whole.clone();
+        medium.file(&name)[offset as usize] ^= 1;
+        let (records, recovered, _) = open_knowing(&medium, 0);
+        assert_eq!((records.len(), recovered.damage.len()), (11, 0), "it looks like a torn tail");
+        let (records, recovered, next) = open_knowing(&medium, end);
+        assert_eq!((records.len(), recovered.torn_bytes), (11, 0), "{offset}");
+        let damage = &recovered.damage[0];
+        assert_eq!((damage.offset, damage.end), (start.into(), end.into()), "{offset}");
+        assert_eq!(next, end, "the next record follows the damage");
+    }
+    // Invalid bytes after the durable end are a torn tail.
+    let mut medium = whole.clone();
+    medium.file(&name)[start as usize] ^= 1;
+    let (_, recovered, next) = open_knowing(&medium, start);
+    assert_eq!((recovered.damage.len(), next), (0, start));
+    assert!(recovered.torn_bytes > 0);
+}
+
+#[test]
+fn zeroed_first_page_before_durable_end_is_damage() {
+    let batches = batches(true);
+    let last = *batches.positions.last().unwrap();
+    let end = (last.lsn.offset() + 32 + last.payload_bytes).next_multiple_of(8);
+    let (mut medium, name) = batches.file();
+    medium.file(&name)[4096..8192].fill(0);
+    let (records, recovered, next) = open_knowing(&medium, end);
+    assert_eq!((records.len(), recovered.damage.len(), next), (0, 1, end));
+}
+
+#[test]
+fn number_of_missing_last_segment_is_never_reused() {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    put(&log, &payload(1, 100));
+    log.close().unwrap();
+    let options = Options { numbers_after: 7, ..small() };
+    let opened = open_on(Arc::new(disk), options).unwrap();
+    assert_eq!(opened.records.len(), 1);
+    assert!(put(&opened.log, b"next").lsn.segment() > 7);
+}

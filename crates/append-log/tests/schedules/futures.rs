@@ -1,0 +1,185 @@
+//! Scenarios with futures, with badly behaved wakers.
+
+use std::sync::Arc;
+
+use haul_append_log::{Error, Lsn, Room};
+use shuttle::rand::Rng;
+use shuttle::thread;
+
+use crate::tasks::{Executor, OnWake, poll_once_and_orphan};
+use crate::{Fixture, explore};
+
+/// The payload of a record that fills nearly half a buffer.
+const HALF_BUFFER: usize = 28_000;
+
+/// Runs futures beside a writer; each waker does `on_wake`, one queues its task and is called last.
+fn beside_a_writer(on_wake: &OnWake) {
+    let log = Fixture::new();
+    let executor = Executor::default();
+    for (on_wake, byte) in [(on_wake, 1_u8), (on_wake, 2), (&OnWake::Queue, 3)] {
+        let log = log.clone();
+        executor.spawn(on_wake.clone(), async move {
+            assert!(log.put_async(&[byte; 50]).await);
+            assert!(log.put_async(&[byte; 90]).await);
+        });
+    }
+    let running = executor.start();
+    assert!(log.put(b"one") && log.put(b"two"));
+    running.join().unwrap();
+    log.check(8);
+}
+
+#[test]
+fn futures_of_an_executor_are_all_acknowledged() {
+    explore("queued futures", || beside_a_writer(&OnWake::Queue));
+}
+
+#[test]
+fn wakers_may_poll_inline() {
+    explore("wakers that poll", || beside_a_writer(&OnWake::PollInline));
+}
+
+#[test]
+fn panicking_wakers_affect_no_other_future() {
+    explore("wakers that panic", || beside_a_writer(&OnWake::Panic));
+}
+
+#[test]
+fn wakers_may_drop_the_last_reference_to_a_ticket() {
+    explore("wakers that drop tickets", || {
+        let log = Fixture::new();
+        let other = log.clone();
+        let polling = thread::spawn(move || {
+            let ticket = other.log.append(&[b"owned"], Room::Ordinary).unwrap();
+            poll_once_and_orphan(async move { assert!(ticket.await.is_ok()) });
+            poll_once_and_orphan(async move {
+                let ticket = other.log.append_async(&[b"also owned"], Room::Ordinary).await;
+                assert!(ticket.unwrap().await.is_ok());
+            });
+        });
+        assert!(log.put(b"one") && log.put(b"two"));
+        polling.join().unwrap();
+        assert!(log.put(b"three"));
+        log.read(5);
+        log.check(3);
+    });
+}
+
+#[test]
+fn wakers_may_drop_the_last_reference_to_the_log() {
+    explore("wakers that drop the log", || {
+        let log = Fixture::new();
+        let mut reader = log.log.reader(Lsn::default());
+        log.put_and_forget(&[1; HALF_BUFFER]);
+        log.put_and_forget(&[2; HALF_BUFFER]);
+        let Fixture { log, .. } = log;
+        poll_once_and_orphan(async move {
+            let ticket = log.append_async(&[&[3; HALF_BUFFER]], Room::Ordinary).await.unwrap();
+            drop(ticket.await);
+        });
+        // The end of the log ends the reading.
+        let mut count = 0;
+        while reader.wait_next(None).unwrap().is_some() {
+            count += 1;
+        }
+        assert!((2..=3).contains(&count), "{count} records");
+    });
+}
+
+#[test]
+fn wakers_may_call_and_wait_for_the_log() {
+    explore("wakers that wait", || {
+        let log = Fixture::new();
+        let executor = Executor::default();
+        let other = log.clone();
+        let call =
+            move || drop(other.log.append(&[&[9; HALF_BUFFER]], Room::Ordinary).unwrap().wait());
+        let on_wake = OnWake::Call(Arc::new(call));
+        for byte in [1_u8, 2] {
+            let log = log.clone();
+            executor.spawn(on_wake.clone(), async move {
+                assert!(log.put_async(&[byte; HALF_BUFFER]).await);
+                assert!(log.put_async(&[byte; 90]).await);
+            });
+        }
+        let running = executor.start();
+        log.put_and_forget(&[3; HALF_BUFFER]);
+        assert!(log.put(b"one"));
+        running.join().unwrap();
+        log.check(5);
+    });
+}
+
+#[test]
+fn full_buffers_delay_futures_and_stop_none() {
+    explore("futures and full buffers", || {
+        let log = Fixture::new();
+        let executor = Executor::default();
+        for (on_wake, byte) in [(OnWake::Queue, 1_u8), (OnWake::PollInline, 2), (OnWake::Queue, 3)]
+        {
+            let log = log.clone();
+            executor.spawn(on_wake, async move {
+                assert!(log.put_async(&[byte; HALF_BUFFER]).await);
+                assert!(log.put_async(&[byte; HALF_BUFFER]).await);
+            });
+        }
+        // A future dropped while pending delays no other.
+        let dropped = log.log.clone();
+        poll_once_and_orphan(async move {
+            drop(dropped.append_async(&[&[4; HALF_BUFFER]], Room::Ordinary).await);
+        });
+        executor.start().join().unwrap();
+        log.check(6);
+    });
+}
+
+#[test]
+fn every_future_gets_an_outcome_when_a_sync_fails() {
+    explore("futures and failed syncs", || {
+        let log = Fixture::new();
+        log.disk.fail_sync(shuttle::rand::thread_rng().gen_range(1..5));
+        let executor = Executor::default();
+        for (on_wake, byte) in [(OnWake::Queue, 1_u8), (OnWake::PollInline, 2), (OnWake::Panic, 3)]
+        {
+            let log = log.clone();
+            executor.spawn(on_wake, async move {
+                log.put_async(&[byte; HALF_BUFFER]).await;
+                log.put_async(&[byte; HALF_BUFFER]).await;
+            });
+        }
+        let mut reader = log.log.reader(Lsn::default());
+        executor.spawn(OnWake::Queue, async move {
+            while reader.next_async().await.unwrap().is_some() {}
+        });
+        let running = executor.start();
+        let outcome = log.log.append(&[b"one"], Room::Ordinary).map(drop);
+        assert!(matches!(outcome, Ok(()) | Err(Error::Latched { .. })));
+        drop(log);
+        running.join().unwrap();
+    });
+}
+
+#[test]
+fn futures_of_readers_get_every_record_and_the_end() {
+    explore("futures of readers", || {
+        let log = Fixture::new();
+        let executor = Executor::default();
+        for on_wake in [OnWake::Queue, OnWake::PollInline, OnWake::Panic] {
+            let mut reader = log.log.reader(Lsn::default());
+            executor.spawn(on_wake, async move {
+                let mut count = 0;
+                while reader.next_async().await.unwrap().is_some() {
+                    count += 1;
+                }
+                assert_eq!(count, 3);
+            });
+        }
+        let running = executor.start();
+        let other = log.clone();
+        let writing = thread::spawn(move || assert!(other.put(b"one") && other.put(b"two")));
+        log.put_and_forget(b"three");
+        writing.join().unwrap();
+        log.check(2);
+        running.join().unwrap();
+    });
+}

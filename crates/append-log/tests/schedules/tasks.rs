@@ -1,0 +1,157 @@
+//! Futures polled by hand, with wakers of every behaviour.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex as PlainMutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::thread::{self, JoinHandle};
+
+type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A call that a waker makes before it queues its task.
+pub(crate) type Call = Arc<dyn Fn() + Send + Sync>;
+
+/// The behaviour of a waker.
+#[derive(Clone)]
+pub(crate) enum OnWake {
+    /// Queues the task for the thread of the executor.
+    Queue,
+    /// Polls the task at once, on the thread that wakes.
+    PollInline,
+    /// Queues the task and panics.
+    Panic,
+    /// Makes a call, which may wait for the log, and then queues the task.
+    Call(Call),
+}
+
+#[derive(Default)]
+struct Queue {
+    ready: VecDeque<Arc<Task>>,
+    /// The number of tasks not yet done.
+    pending: usize,
+}
+
+#[derive(Default)]
+struct Ready {
+    queue: Mutex<Queue>,
+    event: Condvar,
+}
+
+/// A future and the flag that it is to be polled. No thread switches between the steps of plain
+/// locks, so what looks like a race between them is none in the model.
+struct Task {
+    future: PlainMutex<Option<BoxFuture>>,
+    is_notified: PlainMutex<bool>,
+    on_wake: OnWake,
+    ready: Arc<Ready>,
+}
+
+impl Task {
+    /// Polls until the task is not notified any more. A poll within a poll leaves it to the outer.
+    fn run(self: &Arc<Self>) {
+        let waker = Waker::from(Arc::clone(self));
+        loop {
+            let Ok(mut future) = self.future.try_lock() else { return };
+            if !std::mem::take(&mut *self.is_notified.lock().unwrap()) {
+                return;
+            }
+            let Some(pending) = future.as_mut() else { return };
+            if pending.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+                let done = future.take();
+                drop(future);
+                drop(done);
+                self.ready.queue.lock().unwrap().pending -= 1;
+                self.ready.event.notify_all();
+                return;
+            }
+        }
+    }
+
+    fn enqueue(self: &Arc<Self>) {
+        self.ready.queue.lock().unwrap().ready.push_back(Arc::clone(self));
+        self.ready.event.notify_all();
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        *self.is_notified.lock().unwrap() = true;
+        match &self.on_wake {
+            OnWake::Queue => self.enqueue(),
+            OnWake::PollInline => self.run(),
+            OnWake::Panic => {
+                self.enqueue();
+                // Without the panic hook, which would print it.
+                std::panic::resume_unwind(Box::new("a waker panics"));
+            }
+            OnWake::Call(call) => {
+                call();
+                self.enqueue();
+            }
+        }
+    }
+}
+
+/// Runs tasks, on a thread and wherever their wakers poll them.
+#[derive(Default)]
+pub(crate) struct Executor {
+    ready: Arc<Ready>,
+}
+
+impl Executor {
+    /// Adds a task and polls it for the first time.
+    pub(crate) fn spawn(&self, on_wake: OnWake, future: impl Future<Output = ()> + Send + 'static) {
+        self.ready.queue.lock().unwrap().pending += 1;
+        let task = Arc::new(Task {
+            future: PlainMutex::new(Some(Box::pin(future))),
+            is_notified: PlainMutex::new(true),
+            on_wake,
+            ready: Arc::clone(&self.ready),
+        });
+        task.run();
+    }
+
+    /// Starts a thread that polls queued tasks until all tasks are done.
+    pub(crate) fn start(&self) -> JoinHandle<()> {
+        let ready = Arc::clone(&self.ready);
+        thread::spawn(move || {
+            loop {
+                let mut queue = ready.queue.lock().unwrap();
+                let task = loop {
+                    if queue.pending == 0 {
+                        return;
+                    }
+                    match queue.ready.pop_front() {
+                        Some(task) => break task,
+                        None => queue = ready.event.wait(queue).unwrap(),
+                    }
+                };
+                drop(queue);
+                task.run();
+            }
+        })
+    }
+}
+
+/// A task whose only owner is its waker, once its executor has gone.
+struct Orphan {
+    future: PlainMutex<Option<BoxFuture>>,
+}
+
+impl Wake for Orphan {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Polls a future once, with a waker that owns it, and drops every other reference: a thread that drops
+/// the waker drops the future and everything it owns.
+pub(crate) fn poll_once_and_orphan(future: impl Future<Output = ()> + Send + 'static) {
+    let task = Arc::new(Orphan { future: PlainMutex::new(Some(Box::pin(future))) });
+    let waker = Waker::from(Arc::clone(&task));
+    let mut slot = task.future.lock().unwrap();
+    let poll = slot.as_mut().map(|future| future.as_mut().poll(&mut Context::from_waker(&waker)));
+    if matches!(poll, Some(Poll::Ready(()))) {
+        *slot = None;
+    }
+}

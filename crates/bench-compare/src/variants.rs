@@ -1,0 +1,43 @@
+//! The rivals, each with the settings that are worth measuring.
+
+use haul_bench::log::{Contender, Failure};
+
+use crate::lmdb_pages::Map;
+use crate::okaywal::Files;
+use crate::sqlite::Sharing;
+use crate::walrus::Topics;
+use crate::workload::{Tuning, Workload};
+use crate::{lmdb_pages, okaywal, raft_engine, sqlite, sqlite_pages, walrus};
+
+/// A function that opens a rival for a workload.
+pub(crate) type Open = fn(Workload<'_>) -> Result<Box<dyn Contender>, Failure>;
+
+/// The name and the constructor of each variant. Variants with the prefix `pages/` overwrite random
+/// pages instead of appending. The first variant of a rival was the fastest when measured and has
+/// no suffix; the suffix of any other variant names its setting.
+pub(crate) const VARIANTS: &[(&str, Open)] = &[
+    ("okaywal", |load| Ok(Box::new(okaywal::Log::open(load.dir, Files::Default)?))),
+    ("okaywal/long-files", |load| Ok(Box::new(okaywal::Log::open(load.dir, Files::Long)?))),
+    ("walrus", |load| Ok(Box::new(walrus::Log::open(Topics::Each, load.writers)?))),
+    ("walrus/one-topic", |load| Ok(Box::new(walrus::Log::open(Topics::One, load.writers)?))),
+    ("raft-engine", |load| {
+        Ok(Box::new(raft_engine::Log::open(load.dir, Tuning::Recycling, load.writers)?))
+    }),
+    ("raft-engine/default", |load| {
+        Ok(Box::new(raft_engine::Log::open(load.dir, Tuning::Default, load.writers)?))
+    }),
+    #[cfg(feature = "rocksdb")]
+    ("rocksdb", |load| Ok(Box::new(crate::rocksdb::Log::open(load.dir, Tuning::Recycling)?))),
+    #[cfg(feature = "rocksdb")]
+    ("rocksdb/default", |load| Ok(Box::new(crate::rocksdb::Log::open(load.dir, Tuning::Default)?))),
+    ("sqlite", |load| Ok(Box::new(sqlite::Log::open(load.dir, Sharing::Each, load.writers)?))),
+    ("sqlite/one-connection", |load| {
+        Ok(Box::new(sqlite::Log::open(load.dir, Sharing::One, load.writers)?))
+    }),
+    ("pages/sqlite", |load| Ok(Box::new(sqlite_pages::Pages::open(load, Sharing::Each)?))),
+    ("pages/sqlite/one-connection", |load| {
+        Ok(Box::new(sqlite_pages::Pages::open(load, Sharing::One)?))
+    }),
+    ("pages/lmdb", |load| Ok(Box::new(lmdb_pages::Pages::open(load, Map::ReadOnly)?))),
+    ("pages/lmdb/write-map", |load| Ok(Box::new(lmdb_pages::Pages::open(load, Map::Writable)?))),
+];

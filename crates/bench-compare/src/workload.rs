@@ -1,0 +1,21 @@
+//! The settings of a rival, and the workload for which it is opened.
+
+use std::path::Path;
+
+/// The settings of a rival.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tuning {
+    /// The defaults of the library.
+    Default,
+    /// Recycled log files, as the library's documentation recommends for durable appends.
+    Recycling,
+}
+
+/// The workload for which a rival is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Workload<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) writers: usize,
+    /// The number of pages, for rivals that overwrite pages.
+    pub(crate) pages: u64,
+}

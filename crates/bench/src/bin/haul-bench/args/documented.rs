@@ -1,0 +1,49 @@
+//! Checks that each `haul bench` line of the documentation and of the help is accepted.
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use haul_testing::docs::{command_lines, haul_commands, pages};
+
+use super::Cli;
+
+/// Checks the `haul bench` commands of some lines, and returns how many there are.
+fn check(from: &str, lines: impl IntoIterator<Item = String>) -> usize {
+    let mut count = 0;
+    for line in lines {
+        let commands = haul_commands(&line).into_iter();
+        for words in commands.filter(|words| words.get(1).is_some_and(|word| word == "bench")) {
+            count += 1;
+            if let Err(error) = Cli::try_parse_from(&words[1..]) {
+                let is_help = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion];
+                assert!(is_help.contains(&error.kind()), "{from}: {line}\n{words:?}\n{error}");
+            }
+        }
+    }
+    count
+}
+
+#[test]
+fn command_lines_of_the_pages_are_accepted() {
+    let count = |(path, text): (std::path::PathBuf, String)| {
+        check(&path.display().to_string(), command_lines(&text))
+    };
+    assert!(pages().into_iter().map(count).sum::<usize>() > 20);
+}
+
+#[test]
+fn every_command_has_examples_and_they_are_accepted() {
+    fn below(command: &clap::Command) -> usize {
+        let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+        assert!(help.contains("Examples:"), "{} has no examples", command.get_name());
+        let lines = help.lines().map(|line| line.trim_start().to_owned());
+        let here = check(command.get_name(), lines);
+        assert!(here > 0, "{} has no examples", command.get_name());
+        here + command.get_subcommands().map(below).sum::<usize>()
+    }
+    assert!(below(&Cli::command()) > 30);
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}

@@ -1,0 +1,88 @@
+//! Examples of the long help.
+
+pub(super) const HAUL_BENCH: &str = "\
+Examples:
+  haul bench write-modes --dir .
+  haul bench pacing --dir /var/tmp
+  haul bench random-read --dir /var/tmp
+  haul bench sequential-read --dir /var/tmp
+  sudo haul bench read-order
+  sudo haul bench random-write";
+
+pub(super) const PACING: &str = "\
+Examples:
+  haul bench pacing --dir /var/tmp
+  haul bench pacing --dir /srv --bulk 8GiB --windows 4MiB,1MiB,32MiB --json pacing.json
+  sudo haul bench pacing --dir /srv --virtual-disk ext4 --dirty-limit 512MiB";
+
+pub(super) const RANDOM_READ: &str = "\
+Examples:
+  haul bench random-read --dir /var/tmp
+  haul bench random-read --dir /srv --file-size 16GiB --readers 1,32 --seconds 2s --json read.json";
+
+pub(super) const SEQUENTIAL_READ: &str = "\
+Examples:
+  haul bench sequential-read --dir /var/tmp
+  haul bench sequential-read --dir /srv --sizes 4KiB,128KiB,4MiB --advice normal
+  sudo haul bench sequential-read --dir /srv --read-ahead-kb 0,128,1024,8192";
+
+pub(super) const READ_ORDER: &str = "\
+Examples:
+  sudo haul bench read-order
+  sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0
+  sudo haul bench read-order --files 20000 --dirs 400 --scheduler mq-deadline --json order.json";
+
+pub(super) const DIRECT_OR_CACHED: &str = "\
+Examples:
+  sudo haul bench direct-or-cached --dir /var/tmp
+  sudo haul bench direct-or-cached --dir /srv --memory 8GiB --data-percent 50,100,200,600 --seconds 10s";
+
+pub(super) const APP_CACHE: &str = "\
+Examples:
+  sudo haul bench app-cache --dir /var/tmp
+  sudo haul bench app-cache --dir /srv --memory 4GiB --hot-percent 20 --seconds 5s --json cache.json";
+
+pub(super) const RANDOM_WRITE: &str = "\
+Examples:
+  sudo haul bench random-write
+  sudo haul bench random-write --records 200000 --file-size 10GiB --batches 1000000 --rounds 1
+  haul bench random-write --drive none --dir /var/tmp --writers 1,16 --json write.json";
+
+pub(super) const DUPLICATES: &str = "\
+Examples:
+  haul bench duplicates --dir /var/tmp --files 20000 --big 1GiB
+  sudo haul bench duplicates --dir /var/tmp --corpus small --rounds 11 --json small.json
+  sudo haul bench duplicates --dir /var/tmp --corpus reflinks,spinning,paths";
+
+pub(super) const FILES: &str = "\
+Examples:
+  sudo haul bench files --dir /var/tmp --congestion cubic --json files.json
+  haul bench files --dir /var/tmp --only hot --sizes 4KiB --rounds 11
+  sudo haul bench files --dir /var/tmp --only latency --memory 512MiB --big-files 32";
+
+pub(super) const RELAY: &str = "\
+Examples:
+  sudo haul bench relay --congestion cubic --compare ./haul-bench-compare --json relay.json
+  haul bench relay --only messages --sizes 64,4KiB,64KiB --rivals haproxy --rounds 11
+  haul bench relay --only bulk --flows 1,4,16,64 --seconds 1s";
+
+pub(super) const LOG: &str = "\
+Examples:
+  haul bench log --dir /var/tmp
+  haul bench log --dir /var/tmp --writers 1,4,16,64 --sizes 100,1KiB,4KiB,64KiB --seconds 500ms
+  haul bench log --dir /var/tmp --rivals ./haul-bench-compare --all-forms --json log.json";
+
+pub(super) const WRITE_MODES: &str = "\
+Examples:
+  haul bench write-modes --dir . --modes fdatasync --sizes 4KiB
+  haul bench write-modes --dir /srv --json modes.json --markdown modes.md
+  sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  haul bench completions bash > /etc/bash_completion.d/haul-bench";
+
+pub(super) const MAN: &str = "\
+Examples:
+  haul bench man
+  haul bench man man/";

@@ -1,0 +1,21 @@
+//! The program `haul-bench`: benchmarks with rivals, run as `haul bench`.
+
+mod args;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use haul_cli_common::{generate, report};
+
+use crate::args::{BenchCommand, Cli};
+
+fn main() -> ExitCode {
+    // A wrong command line ends here, with a message and exit code 2.
+    let cli = Cli::parse();
+    report::exit_code(match &cli.command {
+        BenchCommand::Completions { shell } => generate::completions(&mut Cli::command(), *shell),
+        BenchCommand::Man { dir } => generate::man(Cli::command(), dir.as_deref()),
+        bench => run::run(bench),
+    })
+}

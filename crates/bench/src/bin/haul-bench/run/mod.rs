@@ -1,0 +1,66 @@
+//! Runs one benchmark and shows its report.
+
+mod measured;
+mod net;
+mod programs;
+
+use std::env;
+
+use haul_cli_common::report::Result;
+
+use self::measured::measured;
+use self::programs::{haul_program, rivals_program};
+use crate::args::BenchCommand;
+use haul_bench::file_read::{random_read, sequential_read};
+use haul_bench::page_cache::{app_cache, direct_or_cached};
+use haul_bench::{duplicates, log, pacing, random_write, read_order, write_modes};
+
+/// Runs a benchmark.
+pub(crate) fn run(command: &BenchCommand) -> Result {
+    match command {
+        BenchCommand::WriteModes(args) => measured("write-modes", &args.report, |watcher| {
+            write_modes::run(&args.options, watcher)
+        }),
+        BenchCommand::Log(args) => {
+            let rivals = args.options.rivals.clone().or_else(rivals_program);
+            let options = log::Options { rivals, ..args.options.clone() };
+            measured("log", &args.report, |watcher| log::run(&options, watcher))
+        }
+        BenchCommand::Duplicates(args) => {
+            let program = haul_program(None)?;
+            let path = env::var_os("PATH").unwrap_or_default();
+            let options = duplicates::Options { program, path, ..args.options.clone() };
+            measured("duplicates", &args.report, |watcher| duplicates::run(&options, watcher))
+        }
+        BenchCommand::Pacing(args) => {
+            measured("pacing", &args.report, |watcher| pacing::run(&args.options, watcher))
+        }
+        BenchCommand::RandomRead(args) => measured("random-read", &args.report, |watcher| {
+            random_read::run(&args.options, watcher)
+        }),
+        BenchCommand::SequentialRead(args) => {
+            measured("sequential-read", &args.report, |watcher| {
+                sequential_read::run(&args.options, watcher)
+            })
+        }
+        BenchCommand::ReadOrder(args) => {
+            measured("read-order", &args.report, |watcher| read_order::run(&args.options, watcher))
+        }
+        BenchCommand::DirectOrCached(args) => {
+            measured("direct-or-cached", &args.report, |watcher| {
+                direct_or_cached::run(&args.options, watcher)
+            })
+        }
+        BenchCommand::AppCache(args) => {
+            measured("app-cache", &args.report, |watcher| app_cache::run(&args.options, watcher))
+        }
+        BenchCommand::RandomWrite(args) => {
+            let rivals = args.options.rivals.clone().or_else(rivals_program);
+            let options = random_write::Options { rivals, ..args.options.clone() };
+            measured("random-write", &args.report, |watcher| random_write::run(&options, watcher))
+        }
+        BenchCommand::Files(args) => net::files(args),
+        BenchCommand::Relay(args) => net::relay(args),
+        BenchCommand::Completions { .. } | BenchCommand::Man { .. } => Ok(()),
+    }
+}

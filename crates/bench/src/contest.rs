@@ -1,0 +1,347 @@
+//! Measures strategies side by side in interleaved rounds, and turns the results into rows.
+
+use std::fmt::Display;
+
+use haul_measure::{Latencies, Result, Spread, Turn, Watcher, shuffled_turns, turns};
+
+use crate::report::{Column, Report, Row, Value};
+
+/// A function that returns a figure of one round, or `None` if it could not be measured.
+pub(crate) type Figure<R> = fn(&R) -> Option<f64>;
+
+/// A function that returns a figure of all rounds of a strategy, such as a percentile of all
+/// latencies.
+pub(crate) type Total<R> = fn(&[R]) -> Option<f64>;
+
+/// One or more columns of the report, and the source of a row's values in them.
+pub(crate) struct Field<S, R> {
+    column: Column,
+    source: Source<S, R>,
+}
+
+enum Source<S, R> {
+    Label(fn(&S) -> Value),
+    Median(Figure<R>),
+    /// The median of the rounds, with the smallest and the largest round in two columns of this
+    /// rank.
+    Spread(Figure<R>, u8),
+    Percentile(f64, fn(&R) -> &Latencies),
+    Total(Total<R>),
+    Summary(fn(&[R]) -> Value),
+}
+
+impl<S, R> Field<S, R> {
+    /// Returns a field with a property of the strategy, as text.
+    pub(crate) const fn label(key: &'static str, head: &'static str, of: fn(&S) -> Value) -> Self {
+        Self { column: Column::text(key, head), source: Source::Label(of) }
+    }
+
+    /// Returns a field with a property of the strategy, as a number.
+    pub(crate) const fn parameter(column: Column, of: fn(&S) -> Value) -> Self {
+        Self { column, source: Source::Label(of) }
+    }
+
+    /// Returns a field with the median of the rounds.
+    pub(crate) const fn median(column: Column, of: Figure<R>) -> Self {
+        Self { column, source: Source::Median(of) }
+    }
+
+    /// Returns a field with the median of the rounds, then the smallest and the largest round in
+    /// two columns of `rank`.
+    pub(crate) const fn spread(column: Column, rank: u8, of: Figure<R>) -> Self {
+        Self { column, source: Source::Spread(of, rank) }
+    }
+
+    /// Returns a field with a percentile of the latencies of all rounds, in microseconds.
+    pub(crate) const fn percentile_us(
+        column: Column,
+        percent: f64,
+        of: fn(&R) -> &Latencies,
+    ) -> Self {
+        Self { column, source: Source::Percentile(percent, of) }
+    }
+
+    /// Returns a field with a figure computed from all rounds together.
+    pub(crate) const fn total(column: Column, of: Total<R>) -> Self {
+        Self { column, source: Source::Total(of) }
+    }
+
+    /// Returns a field with a text about all rounds together.
+    pub(crate) const fn summary(column: Column, of: fn(&[R]) -> Value) -> Self {
+        Self { column, source: Source::Summary(of) }
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let column = self.column;
+        match self.source {
+            Source::Spread(_, rank) => {
+                let bound = |suffix, head| Column { suffix, head, rank, ..column };
+                vec![column, bound("_min", "min"), bound("_max", "max")]
+            }
+            _ => vec![column],
+        }
+    }
+
+    fn values(&self, entry: &Entry<S, R>) -> Vec<Value> {
+        match self.source {
+            Source::Label(of) => vec![of(&entry.strategy)],
+            Source::Median(of) => vec![entry.median(of).into()],
+            Source::Percentile(percent, of) => vec![entry.percentile_us(percent, of).into()],
+            Source::Summary(_) | Source::Total(_) if entry.rounds.is_empty() => {
+                vec![Value::NotMeasured]
+            }
+            Source::Summary(of) => vec![of(&entry.rounds)],
+            Source::Total(of) => vec![of(&entry.rounds).into()],
+            Source::Spread(of, _) => {
+                let spread = entry.spread(of);
+                let values = spread.map(|s| [s.median, s.min, s.max].map(Value::from));
+                values.unwrap_or([const { Value::NotMeasured }; 3]).to_vec()
+            }
+        }
+    }
+}
+
+/// Returns the columns of all `fields`.
+pub(crate) fn columns<S, R>(fields: &[Field<S, R>]) -> Vec<Column> {
+    fields.iter().flat_map(Field::columns).collect()
+}
+
+/// The result of one strategy in one round.
+pub(crate) enum Outcome<R> {
+    /// The figures of the round.
+    Measured(R),
+    /// The reason why the strategy cannot be measured on this machine.
+    Skipped(String),
+}
+
+impl<R> Outcome<R> {
+    /// Returns the outcome of a strategy that cannot be measured.
+    pub(crate) fn skipped(reason: &str) -> Result<Self> {
+        Ok(Self::Skipped(reason.to_owned()))
+    }
+}
+
+/// One strategy with its results so far.
+pub(crate) struct Entry<S, R> {
+    pub(crate) strategy: S,
+    pub(crate) rounds: Vec<R>,
+    skipped: Option<String>,
+}
+
+impl<S, R> Entry<S, R> {
+    /// Returns the spread of a figure over the rounds; `None` if it is missing in any round,
+    /// because a spread of some rounds would be taken for one of all.
+    pub(crate) fn spread(&self, of: Figure<R>) -> Option<Spread> {
+        let numbers: Option<Vec<_>> = self.rounds.iter().map(of).collect();
+        Spread::of(&numbers?)
+    }
+
+    /// Returns the median of a figure over the rounds.
+    pub(crate) fn median(&self, of: Figure<R>) -> Option<f64> {
+        self.spread(of).map(|spread| spread.median)
+    }
+
+    fn percentile_us(&self, percent: f64, of: fn(&R) -> &Latencies) -> Option<f64> {
+        let mut all = Latencies::default();
+        self.rounds.iter().for_each(|round| all.add(of(round)));
+        all.percentile_us(percent)
+    }
+
+    /// Returns `true` if a round was skipped.
+    pub(crate) fn is_skipped(&self) -> bool {
+        self.skipped.is_some()
+    }
+}
+
+/// One stage of a benchmark, as needed to report progress.
+pub(crate) struct Stage<'a> {
+    /// The name of the stage in messages, such as the file system; may be empty.
+    pub(crate) name: &'a str,
+    /// The number of the stage, from 0.
+    pub(crate) number: usize,
+    /// The number of stages.
+    pub(crate) of: usize,
+    pub(crate) rounds: usize,
+    pub(crate) watcher: &'a dyn Watcher,
+}
+
+impl<'a> Stage<'a> {
+    /// Returns the stage of a benchmark that has only one stage.
+    pub(crate) fn only(rounds: usize, watcher: &'a dyn Watcher) -> Self {
+        Self { name: "", number: 0, of: 1, rounds, watcher }
+    }
+
+    /// Reports to the watcher that `turn` begins.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`] once the watcher cancels.
+    pub(crate) fn step(&self, turn: Turn, strategy: &dyn Display) -> Result<()> {
+        let separator = if self.name.is_empty() { "" } else { ": " };
+        let what = format!("{}{separator}{strategy}", self.name);
+        self.watcher.step(self.number * turn.of + turn.done, self.of * turn.of, &what);
+        self.watcher.check()
+    }
+}
+
+/// Several strategies for the same job, and the results of each.
+pub(crate) struct Contest<S: 'static, R: 'static> {
+    fields: &'static [Field<S, R>],
+    pub(crate) entries: Vec<Entry<S, R>>,
+}
+
+impl<S, R> Contest<S, R> {
+    /// Returns a contest without results.
+    pub(crate) fn new(
+        fields: &'static [Field<S, R>],
+        strategies: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let entry = |strategy| Entry { strategy, rounds: Vec::new(), skipped: None };
+        Self { fields, entries: strategies.into_iter().map(entry).collect() }
+    }
+
+    /// Adds the outcome of a round to the strategy with the index `which`.
+    pub(crate) fn record(&mut self, which: usize, outcome: Outcome<R>) {
+        let entry = &mut self.entries[which];
+        match outcome {
+            Outcome::Measured(round) => entry.rounds.push(round),
+            Outcome::Skipped(reason) => entry.skipped = Some(reason),
+        }
+    }
+
+    /// Appends a row for each strategy to `report`, grouped by `group`.
+    pub(crate) fn report(&self, report: &mut Report, table: &str, group: fn(&S) -> String) {
+        report.rows.extend(self.entries.iter().map(|entry| self.row(entry, table, group)));
+    }
+
+    /// Returns the row of one strategy.
+    pub(crate) fn row(&self, entry: &Entry<S, R>, table: &str, group: fn(&S) -> String) -> Row {
+        let values = self.fields.iter().flat_map(|field| field.values(entry)).collect();
+        let row = Row::new(table, &group(&entry.strategy), values);
+        match &entry.skipped {
+            Some(reason) if entry.rounds.is_empty() => row.without_numbers(reason),
+            _ => row,
+        }
+    }
+}
+
+impl<S: PartialEq, R> Contest<S, R> {
+    /// Returns the median of a figure over the rounds of a strategy.
+    pub(crate) fn median(&self, strategy: &S, of: Figure<R>) -> Option<f64> {
+        self.entry(strategy)?.median(of)
+    }
+
+    /// Returns a percentile of the latencies of `a` divided by the same percentile of `b`.
+    pub(crate) fn percentile_ratio(
+        &self,
+        a: &S,
+        b: &S,
+        percent: f64,
+        of: fn(&R) -> &Latencies,
+    ) -> Option<f64> {
+        let percentile = |strategy| self.entry(strategy)?.percentile_us(percent, of);
+        Some(percentile(a)? / percentile(b)?)
+    }
+
+    /// Returns the median of a figure of `a` divided by the median of `b`.
+    pub(crate) fn ratio(&self, a: &S, b: &S, of: Figure<R>) -> Option<f64> {
+        Some(self.median(a, of)? / self.median(b, of)?)
+    }
+
+    fn entry(&self, strategy: &S) -> Option<&Entry<S, R>> {
+        self.entries.iter().find(|entry| entry.strategy == *strategy)
+    }
+}
+
+impl<S: Display, R> Contest<S, R> {
+    /// Measures all strategies in each round; the order rotates from round to round.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`], and the errors of `measure`.
+    pub(crate) fn run(
+        &mut self,
+        stage: &Stage<'_>,
+        measure: impl FnMut(&S) -> Result<Outcome<R>>,
+    ) -> Result<()> {
+        self.run_in(turns(stage.rounds, self.entries.len()), stage, measure)
+    }
+
+    /// Measures as [`Contest::run`] does, but in a pseudo-random order.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`], and the errors of `measure`.
+    pub(crate) fn run_shuffled(
+        &mut self,
+        stage: &Stage<'_>,
+        measure: impl FnMut(&S) -> Result<Outcome<R>>,
+    ) -> Result<()> {
+        self.run_in(shuffled_turns(stage.rounds, self.entries.len()), stage, measure)
+    }
+
+    fn run_in(
+        &mut self,
+        turns: impl Iterator<Item = Turn>,
+        stage: &Stage<'_>,
+        mut measure: impl FnMut(&S) -> Result<Outcome<R>>,
+    ) -> Result<()> {
+        for turn in turns {
+            let strategy = &self.entries[turn.which].strategy;
+            stage.step(turn, strategy)?;
+            let outcome = measure(strategy)?;
+            self.record(turn.which, outcome);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+
+    const FIELDS: &[Field<&str, f64>] = &[
+        Field::label("name", "name", |name| (*name).into()),
+        Field::spread(Column::number("rate", "rate", 0), 6, |round| Some(*round)),
+        Field::median(Column::number("odd", "odd", 0), |round| (*round > 1.5).then_some(*round)),
+        Field::total(Column::number("sum", "sum", 0), |rounds| Some(rounds.iter().sum())),
+    ];
+
+    fn contest() -> Contest<&'static str, f64> {
+        let mut contest = Contest::new(FIELDS, ["slow", "fast", "missing"]);
+        let mut next = 0.0;
+        let stage = Stage::only(3, &haul_measure::Silent);
+        contest
+            .run(&stage, |name| {
+                next += 1.0;
+                match *name {
+                    "missing" => Outcome::skipped("not installed"),
+                    "fast" => Ok(Outcome::Measured(100.0 * next)),
+                    _ => Ok(Outcome::Measured(next)),
+                }
+            })
+            .unwrap();
+        contest
+    }
+
+    #[test]
+    fn rows_have_the_spread_of_the_rounds() {
+        let mut report = Report::new("b", Host::default(), columns(FIELDS), "rate");
+        contest().report(&mut report, "t", |name| (*name).to_owned());
+        let of = |row: usize, key: &str| report.value(&report.rows[row], key)?.number();
+        // The strategies run in the order: slow fast missing, fast missing slow, missing slow fast.
+        assert_eq!(
+            [of(0, "rate"), of(0, "rate_min"), of(0, "rate_max")],
+            [6.0, 1.0, 8.0].map(Some)
+        );
+        assert_eq!([of(0, "sum"), of(0, "odd"), of(1, "odd")], [Some(15.0), None, Some(400.0)]);
+        assert_eq!(report.rows[2].state.as_deref(), Some("not installed"));
+        assert!(report.json().contains("\"rate_max\": 8"), "{}", report.json());
+    }
+
+    #[test]
+    fn ratios_are_of_medians() {
+        let contest = contest();
+        let rate = |round: &f64| Some(*round);
+        assert_eq!(contest.ratio(&"fast", &"slow", rate), Some(400.0 / 6.0));
+        assert_eq!(contest.ratio(&"missing", &"slow", rate), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! The columns of the report, and its ratios. Performs no I/O.
+
+use std::collections::BTreeMap;
+
+use super::corpus::Corpus;
+use super::corpus_dir::Traffic;
+use super::process::Cost;
+use super::tools::{Competitor, State, Tool};
+use crate::contest::{Contest, Entry, Field};
+use crate::report::{Column, Report};
+
+/// The figures of one run of a tool.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub(super) cost: Cost,
+    pub(super) traffic: Traffic,
+    pub(super) cached_bytes: Option<u64>,
+    pub(super) groups: usize,
+    pub(super) agrees: bool,
+}
+
+pub(super) const BAR: &str = "seconds";
+
+pub(super) const FIELDS: &[Field<Competitor, Run>] = &[
+    Field::label("state", "state", |competitor| competitor.state.name().into()),
+    Field::label("tool", "tool", |competitor| competitor.tool.name().into()),
+    Field::label("setting", "setting", |competitor| competitor.form.as_str().into()),
+    Field::spread(Column::number("seconds", "s", 3), 5, seconds),
+    Field::median(Column::number("cpu_seconds", "CPU s", 3).ranked(2), |run| {
+        Some(run.cost.cpu.as_secs_f64())
+    }),
+    Field::median(Column::number("memory_mib", "memory MiB", 1).ranked(3), memory_mib),
+    Field::median(Column::number("device_reads", "reads", 0).ranked(4), |run| {
+        Some(run.traffic.reads as f64)
+    }),
+    Field::median(Column::number("device_read_mib", "read MiB", 1).ranked(4), |run| {
+        Some(mib(run.traffic.read_bytes))
+    }),
+    Field::median(Column::number("service_seconds", "disk s", 2).ranked(6), service_seconds),
+    Field::median(Column::number("seeks", "seeks", 0).ranked(7), |run| {
+        Some(run.traffic.seeks? as f64)
+    }),
+    Field::median(Column::number("cached_mib", "left in cache MiB", 1).ranked(3), cached_mib),
+    Field::median(Column::number("groups", "groups", 0).ranked(5), |run| Some(run.groups as f64)),
+    Field::summary(Column::text("agrees", "agrees").ranked(1), |runs| {
+        if runs.iter().all(|run| run.agrees) { "yes" } else { "NO" }.into()
+    }),
+];
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn seconds(run: &Run) -> Option<f64> {
+    Some(run.cost.wall.as_secs_f64())
+}
+
+fn service_seconds(run: &Run) -> Option<f64> {
+    run.traffic.service_s
+}
+
+fn memory_mib(run: &Run) -> Option<f64> {
+    run.cost.memory_bytes.map(mib)
+}
+
+fn cached_mib(run: &Run) -> Option<f64> {
+    run.cached_bytes.map(mib)
+}
+
+/// Returns the time that ratios compare: the service time of a simulated disk, otherwise the
+/// wall-clock time.
+fn time(entry: &Entry<Competitor, Run>) -> Option<f64> {
+    entry.median(service_seconds).or_else(|| entry.median(seconds))
+}
+
+/// Adds the ratios. `small_warm_vs_fclones` is the time of a rival in its best setting divided by
+/// the time of `haul`; on a spinning disk a further ratio compares all rivals that do not sort.
+/// `big_cold_cache_vs_fclones` is the page cache that `haul` leaves divided by the rival's.
+/// `paths_memory_mib` is the memory of `haul`. Rivals with other results than `haul` are excluded.
+pub(super) fn add_ratios(
+    contest: &Contest<Competitor, Run>,
+    corpus: Corpus,
+    state: State,
+    report: &mut Report,
+) {
+    let is_ours = |entry: &&Entry<Competitor, Run>| entry.strategy.tool == Tool::Haul;
+    let Some(own) = contest.entries.iter().find(is_ours) else { return };
+    let Some(our_time) = time(own) else { return };
+    if corpus == Corpus::Paths {
+        report.ratio("paths_memory_mib", own.median(memory_mib));
+    }
+    let mut ratios: BTreeMap<String, f64> = BTreeMap::new();
+    let mut add = |key: String, ratio: Option<f64>, better: fn(f64, f64) -> f64| {
+        let Some(ratio) = ratio else { return };
+        let best = ratios.get(&key).map_or(ratio, |before| better(*before, ratio));
+        ratios.insert(key, best);
+    };
+    let agrees = |entry: &&Entry<Competitor, Run>| entry.rounds.iter().all(|run| run.agrees);
+    for rival in contest.entries.iter().filter(|it| !is_ours(it)).filter(agrees) {
+        let tool = rival.strategy.tool;
+        let times = time(rival).map(|time| time / our_time);
+        add(format!("{corpus}_{state}_vs_{tool}"), times, f64::min);
+        if corpus.is_on_spinning_disk() && !tool.sorts() {
+            add(format!("{corpus}_{state}_vs_unsorted"), times, f64::min);
+        }
+        if corpus == Corpus::Big {
+            let cached = own.median(cached_mib).zip(rival.median(cached_mib));
+            let part = cached.map(|(ours, theirs)| ours / theirs);
+            add(format!("{corpus}_{state}_cache_vs_{tool}"), part, f64::max);
+        }
+    }
+    ratios.into_iter().for_each(|(name, ratio)| report.ratio(name, Some(ratio)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::super::tools::competitors;
+    use super::*;
+    use crate::contest::{Outcome, columns};
+    use crate::host::Host;
+
+    fn run(seconds: u64, agrees: bool) -> Outcome<Run> {
+        Outcome::Measured(Run {
+            cost: Cost { wall: Duration::from_secs(seconds), ..Cost::default() },
+            traffic: Traffic::default(),
+            cached_bytes: Some(seconds << 20),
+            groups: 1,
+            agrees,
+        })
+    }
+
+    #[test]
+    fn rivals_count_in_their_best_setting_and_with_equal_results() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["fclones", "rdfind"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let path = dir.path().as_os_str();
+        let all = competitors(Path::new("haul"), path, State::Cold, false);
+        let mut contest = Contest::new(FIELDS, all);
+        [2, 1, 9].into_iter().for_each(|seconds| contest.record(0, run(seconds, true)));
+        contest.record(1, run(10, true));
+        contest.record(2, run(6, true));
+        contest.record(3, Outcome::Skipped("exit status: 1".to_owned()));
+        contest.record(5, run(1, false));
+        let mut report = Report::new("duplicates", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "big", |_| String::new());
+        add_ratios(&contest, Corpus::Big, State::Cold, &mut report);
+        assert_eq!(
+            report.ratios.clone().into_iter().collect::<Vec<_>>(),
+            [
+                ("big_cold_cache_vs_fclones".to_owned(), 2.0 / 6.0),
+                ("big_cold_vs_fclones".to_owned(), 3.0)
+            ]
+        );
+        assert_eq!(report.rows[5].values.last(), Some(&"NO".into()));
+        assert_eq!(report.rows[3].state.as_deref(), Some("exit status: 1"));
+    }
+}

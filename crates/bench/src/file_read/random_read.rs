@@ -1,0 +1,318 @@
+//! Measures random reads of one file by more and more readers, with several methods.
+//!
+//! Cold reads use `O_DIRECT`, so each of them reads from the device; warm reads find the file in
+//! the page cache. Every read is timed and verified.
+
+use std::fmt;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use haul_disk::{File, Open, read_full, warm};
+use haul_measure::{Error, Latencies, Result, Watcher};
+use haul_units::parse_time;
+
+use super::{NO_DIRECT_IO, ring};
+use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::host::Host;
+use crate::named::named;
+use crate::options::{count, file_size, pages, rounds};
+use crate::reads::{Load, Reads};
+use crate::report::{Column, Report};
+use crate::test_file::TestFile;
+
+/// Options of `haul bench random-read`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// Directory for the test file
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Length of a read, a multiple of 4KiB
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = pages)]
+    pub size: u64,
+    /// Length of the file
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = file_size)]
+    pub file_size: u64,
+    /// Numbers of readers
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "1,2,4,8,16,32,64,128,256", value_parser = count(1..=4096))]
+    pub readers: Vec<usize>,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
+    pub rounds: usize,
+    /// Duration of one measurement, such as 1s
+    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_time)]
+    pub seconds: Duration,
+}
+
+named! {
+    /// The method by which the readers read the file.
+    pub(super) enum Method {
+        /// `pread` on one descriptor that all readers share.
+        SharedPread = "pread, shared descriptor",
+        /// `pread` on a separate descriptor for each reader.
+        OwnPread = "pread, own descriptors",
+        /// `lseek` and `read` on one descriptor, under a lock.
+        LockedSeek = "seek + read, locked",
+        /// One thread with one io_uring, and as many reads in flight as there are readers.
+        Ring = "io_uring, one thread",
+    }
+}
+
+named! {
+    /// The source of the bytes: the device (cold) or the page cache (warm).
+    pub(super) enum Cache {
+        Cold = "cold",
+        Warm = "warm",
+    }
+}
+
+/// A method of reading, with a number of readers and the source of the bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Point {
+    cache: Cache,
+    readers: usize,
+    method: Method,
+    read_bytes: u64,
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} readers, {}", self.cache, self.readers, self.method)
+    }
+}
+
+/// The reads of one round, and their length.
+struct Round {
+    reads: Reads,
+    read_bytes: u64,
+}
+
+const BAR: &str = "reads_per_s";
+
+const FIELDS: &[Field<Point, Round>] = &[
+    Field::parameter(Column::number("readers", "readers", 0), |point| {
+        (point.readers as f64).into()
+    }),
+    Field::label("way", "method", |point| point.method.name().into()),
+    Field::spread(Column::number("reads_per_s", "reads/s", 0), 6, rate),
+    Field::median(Column::number("mb_per_s", "MB/s", 1).ranked(5), |round| {
+        Some(rate(round)? * round.read_bytes as f64 / 1e6)
+    }),
+    Field::percentile_us(Column::number("median_us", "µs", 1), 50.0, latencies),
+    Field::percentile_us(Column::number("p99_us", "p99 µs", 1).ranked(1), 99.0, latencies),
+    Field::percentile_us(Column::number("p999_us", "p99.9 µs", 1).ranked(2), 99.9, latencies),
+    Field::median(Column::number("device_reads", "device reads", 2).ranked(3), |round| {
+        round.reads.device_reads_each()
+    }),
+    Field::total(Column::number("reads", "reads", 0).ranked(7), |rounds| {
+        Some(rounds.iter().map(|round| round.reads.latencies.count() as f64).sum())
+    }),
+];
+
+fn rate(round: &Round) -> Option<f64> {
+    round.reads.per_second()
+}
+
+fn latencies(round: &Round) -> &Latencies {
+    &round.reads.latencies
+}
+
+/// Runs the benchmark. The file is removed when this returns, and also when the process is killed.
+///
+/// # Errors
+/// Returns [`crate::Error::Cancelled`] if the watcher cancels, and an error if the disk fails or a
+/// read returns wrong bytes.
+pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    watcher.step(0, 1, "writing the test file");
+    let file = TestFile::new(&options.dir, options.file_size, watcher)?;
+    let host = Host::here().with_storage("", &file.storage);
+    let mut report = Report::new("random-read", host, columns(FIELDS), BAR);
+    report.notes.push(note(options));
+    // Cold reads are measured first, because warm reads need the file in the page cache until the
+    // end.
+    for (number, cache) in Cache::ALL.into_iter().enumerate() {
+        let mut contest = contest(options, cache);
+        let obstacle = prepare(options, &file, cache, watcher)?;
+        let stage = Stage { number, of: Cache::ALL.len(), ..Stage::only(options.rounds, watcher) };
+        contest.run(&stage, |point| match obstacle {
+            Some(reason) => Outcome::skipped(reason),
+            None => measure(options, &file, point),
+        })?;
+        contest.report(&mut report, cache.name(), |point| point.readers.to_string());
+        add_ratios(&contest, cache, options, &mut report);
+    }
+    Ok(report)
+}
+
+fn contest(options: &Options, cache: Cache) -> Contest<Point, Round> {
+    let read_bytes = options.size;
+    let of = |readers: &usize| {
+        let readers = *readers;
+        Method::ALL.map(move |method| Point { cache, readers, method, read_bytes })
+    };
+    Contest::new(FIELDS, options.readers.iter().flat_map(of))
+}
+
+fn note(options: &Options) -> String {
+    let Options { size, file_size, rounds, seconds, .. } = options;
+    format!(
+        "Reads of {size} B at random pages of a file of {} MiB; {rounds} interleaved rounds, {} ms \
+         each. Cold: O_DIRECT; warm: the whole file in the page cache. Reads per second are \
+         medians of the rounds, latencies those of all reads; device reads are per read, from the \
+         counters of the device, which include other programs. A ratio \"a_vs_b\" is the rate of a \
+         divided by that of b with that many readers.",
+        file_size >> 20,
+        seconds.as_millis()
+    )
+}
+
+/// Evicts the file or reads it into the page cache; returns the reason if this state cannot be
+/// measured.
+fn prepare(
+    options: &Options,
+    file: &TestFile,
+    cache: Cache,
+    watcher: &dyn Watcher,
+) -> Result<Option<&'static str>> {
+    match cache {
+        Cache::Cold if !file.is_direct(options.size) => return Ok(Some(NO_DIRECT_IO)),
+        Cache::Cold => file.make_cold()?,
+        Cache::Warm => {
+            warm(&*file.open(Open::default())?, 0, u64::MAX)?;
+            file.read_through_cache(file.bytes, watcher)?;
+            if file.in_memory()? < 1.0 {
+                return Ok(Some("does not fit into memory"));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn measure(options: &Options, file: &TestFile, point: &Point) -> Result<Outcome<Round>> {
+    let read_bytes = options.size;
+    let load = Load {
+        read_bytes,
+        data_bytes: options.file_size,
+        time: options.seconds,
+        interval: Duration::ZERO,
+    };
+    let direct = point.cache == Cache::Cold;
+    let before = file.device_reads();
+    let reads = match point.method {
+        Method::Ring => match ring::read(file, direct, point.readers, &load)? {
+            Some(reads) => reads,
+            None => return Outcome::skipped("no io_uring here"),
+        },
+        method => read_by_threads(file, method, direct, point.readers, &load)?,
+    };
+    let device_reads = file.device_reads().zip(before).map(|(after, before)| after - before);
+    Ok(Outcome::Measured(Round { reads: Reads { device_reads, ..reads }, read_bytes }))
+}
+
+fn read_by_threads(
+    file: &TestFile,
+    method: Method,
+    direct: bool,
+    readers: usize,
+    load: &Load,
+) -> Result<Reads> {
+    let flags = Open { direct, random: true, ..Open::default() };
+    if method == Method::LockedSeek {
+        let file = Mutex::new(file.open_seekable(direct)?);
+        let read = |buffer: &mut [u8], offset| {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.seek(SeekFrom::Start(offset))
+                .and_then(|_| file.read_exact(buffer))
+                .map_err(Error::other("read the file"))
+        };
+        return load.run(vec![read; readers]);
+    }
+    let count = if method == Method::OwnPread { readers } else { 1 };
+    let opened = (0..count).map(|_| file.open(flags)).collect::<Result<Vec<_>>>()?;
+    let reader = |file: &dyn File, buffer: &mut [u8], offset| -> Result<()> {
+        Ok(read_full(file, buffer, offset).map(drop)?)
+    };
+    let all = opened.iter().cycle().take(readers);
+    load.run(all.map(|file| move |buffer: &mut [u8], at| reader(&**file, buffer, at)).collect())
+}
+
+/// Adds the ratios between the methods with the most readers, and the gain from more readers.
+fn add_ratios(
+    contest: &Contest<Point, Round>,
+    cache: Cache,
+    options: &Options,
+    report: &mut Report,
+) {
+    let readers = options.readers.iter().copied();
+    let (least, most) = (readers.clone().min().unwrap_or(1), readers.max().unwrap_or(1));
+    let read_bytes = options.size;
+    let point = |method, readers| Point { cache, readers, method, read_bytes };
+    let shared = point(Method::SharedPread, most);
+    for (name, a, b) in [
+        (format!("shared_vs_locked_{most}"), shared, point(Method::LockedSeek, most)),
+        (format!("ring_vs_shared_{most}"), point(Method::Ring, most), shared),
+        (format!("own_vs_shared_{most}"), point(Method::OwnPread, most), shared),
+        (format!("shared_{most}_vs_{least}"), shared, point(Method::SharedPread, least)),
+    ] {
+        report.ratio(format!("{name}_{cache}"), contest.ratio(&a, &b, rate));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn round(count: u64) -> Outcome<Round> {
+        let mut reads = Reads { time: Duration::from_secs(1), ..Reads::default() };
+        (0..count).for_each(|_| reads.latencies.record(Duration::from_micros(100)));
+        reads.device_reads = Some(2 * count);
+        Outcome::Measured(Round { reads, read_bytes: 4096 })
+    }
+
+    fn report(contest: &Contest<Point, Round>) -> Report {
+        let mut report = Report::new("random-read", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "cold", |point| point.readers.to_string());
+        report
+    }
+
+    #[test]
+    fn rows_have_rate_and_requests_per_read() {
+        let options = Options::parse_from(["", "--dir", "d", "--readers", "4"]);
+        let mut contest = contest(&options, Cache::Cold);
+        contest.record(1, round(500));
+        contest.record(2, Outcome::Skipped(NO_DIRECT_IO.to_owned()));
+        let report = report(&contest);
+        for (key, expected) in
+            [("readers", 4.0), ("reads_per_s", 500.0), ("mb_per_s", 2.048), ("device_reads", 2.0)]
+        {
+            let number = report.value(&report.rows[1], key).unwrap().number().unwrap();
+            assert!((number - expected).abs() < 1e-9, "{key}: {number}");
+        }
+        assert_eq!(report.rows[2].state.as_deref(), Some(NO_DIRECT_IO));
+        let first = contest.entries[0].strategy.to_string();
+        assert_eq!(first, "cold, 4 readers, pread, shared descriptor");
+    }
+
+    #[test]
+    fn ratios_are_of_the_most_readers_and_of_measured_rows() {
+        let options = Options::parse_from(["", "--dir", "d", "--readers", "1,16"]);
+        let mut cold = contest(&options, Cache::Cold);
+        for (which, reads) in [10, 10, 10, 10, 160, 80, 40, 320].into_iter().enumerate() {
+            cold.record(which, round(reads));
+        }
+        let mut report = report(&cold);
+        add_ratios(&cold, Cache::Cold, &options, &mut report);
+        add_ratios(&contest(&options, Cache::Warm), Cache::Warm, &options, &mut report);
+        let expected = [
+            ("own_vs_shared_16_cold", 0.5),
+            ("ring_vs_shared_16_cold", 2.0),
+            ("shared_16_vs_1_cold", 16.0),
+            ("shared_vs_locked_16_cold", 4.0),
+        ];
+        assert_eq!(report.ratios, expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
+    }
+}

@@ -1,0 +1,115 @@
+//! Options of the benchmark of file servers.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use haul_units::parse_time;
+
+use crate::named::named;
+use crate::options::{count, rounds, size};
+
+/// Options of `haul bench files`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// Directory for the files; some GiB must be free
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Parts to measure: hot, warm, cold, latency
+    ///
+    /// hot: requests per second of CPU time for small files in memory. warm, cold: CPU time per GB
+    /// for big files that are in memory or not, and the part of them that is in the page cache
+    /// afterwards. latency: latency of hot files at a fixed rate during downloads of cold ones,
+    /// with little memory; needs root and the memory cgroup.
+    #[arg(long = "only", value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "hot,warm,cold,latency")]
+    pub parts: Vec<Part>,
+    /// Sizes of hot files
+    #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "1KiB,4KiB,16KiB", value_parser = hot_size)]
+    pub hot_bytes: Vec<u64>,
+    /// Number of hot files of each size
+    #[arg(long = "files", value_name = "N", default_value = "1000")]
+    #[arg(value_parser = count(1..=20_000))]
+    pub hot_files: usize,
+    /// Size of a big file
+    #[arg(long = "big", value_name = "SIZE", default_value = "256MiB", value_parser = big_size)]
+    pub big_bytes: u64,
+    /// Number of big files; warm and cold use the first four
+    #[arg(long, value_name = "N", default_value = "16", value_parser = count(1..=10_000))]
+    pub big_files: usize,
+    /// Memory of a server during the part latency, including the page cache
+    #[arg(long = "memory", value_name = "SIZE", default_value = "256MiB")]
+    #[arg(value_parser = memory_size)]
+    pub memory_bytes: u64,
+    /// Number of connections that request hot files
+    #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=1000))]
+    pub connections: usize,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
+    pub rounds: usize,
+    /// Duration of one measurement, such as 500ms
+    #[arg(long = "seconds", value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    pub time: Duration,
+    /// TCP congestion control during the benchmark, such as cubic; needs root
+    ///
+    /// This is a setting of the machine: it applies to all connections made in the meantime. The
+    /// previous one is restored however the benchmark ends.
+    #[arg(long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// Program to measure as haul, such as another build; default: the installed one
+    #[arg(long, value_name = "PROGRAM")]
+    pub program: Option<PathBuf>,
+    /// The directories in which nginx is searched, as in `PATH`.
+    #[arg(skip)]
+    pub path: OsString,
+}
+
+named! {
+    /// A part of the benchmark.
+    pub enum Part {
+        /// Small files in memory, as fast as possible.
+        Hot = "hot",
+        /// Big files in memory.
+        Warm = "warm",
+        /// Big files that are not in memory.
+        Cold = "cold",
+        /// The latency of hot files, alone and during downloads of cold ones.
+        Latency = "latency",
+    }
+}
+
+fn hot_size(text: &str) -> Result<u64, String> {
+    size(text, 1..=16 << 20, "a size from 1 B to 16MiB")
+}
+
+fn big_size(text: &str) -> Result<u64, String> {
+    size(text, 1 << 20..=1 << 40, "a size from 1MiB to 1TiB")
+}
+
+fn memory_size(text: &str) -> Result<u64, String> {
+    size(text, 32 << 20..=1 << 44, "a size of at least 32MiB, which a server needs")
+}
+
+impl Options {
+    /// Returns a note that explains the rows.
+    pub(super) fn note(&self) -> String {
+        let Self { rounds, time, connections, hot_files, big_bytes, big_files, .. } = self;
+        format!(
+            "{rounds} interleaved rounds; numbers are medians, ratios are medians of the ratios of \
+             pairs of one round. One core for the server, one for the load, on loopback. hot: \
+             {hot_files} files of each size, {connections} connections, {} ms; requests are per \
+             second in which the server's core is busy. warm, cold: 4 files of {} MiB on 2 \
+             connections, in memory, or not and from a restarted server; CPU time is that of the \
+             server's processes, core time that of everything on its core, per 10^9 bytes. \
+             \"cached\" is the part of the files in the page cache afterwards. latency: random \
+             files of 16 KiB, in all a quarter of the server's memory of {} MiB, requested at 30 % \
+             of the rate of the slowest server; latency counts from when a request was due. \
+             Downloads: {big_files} big files on 2 connections. \"again\" is the first server once \
+             more.",
+            time.as_millis(),
+            big_bytes >> 20,
+            self.memory_bytes >> 20,
+        )
+    }
+}

@@ -1,0 +1,107 @@
+//! The servers: `haul`, and nginx with the settings that may be its fastest.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::options::Options;
+use crate::net::comparison::Variant;
+use crate::net::cores::Cores;
+use crate::net::nginx::{Module, Nginx};
+use crate::net::server::{Placement, Server, free_address};
+use haul_measure::{Error, Result};
+
+const SENDFILE_CONFIG: &str = "sendfile on;\ntcp_nopush on;\n";
+const THREADS_CONFIG: &str = "sendfile on;\ntcp_nopush on;\naio threads;\n";
+const DIRECT_CONFIG: &str =
+    "sendfile on;\ntcp_nopush on;\naio threads;\ndirectio 1m;\noutput_buffers 4 1m;\n";
+
+pub(super) static COPY: Variant = Variant::new("haul", "haul", "--cold copy", "copy");
+pub(super) static SPLICE: Variant = Variant::new("haul", "haul_splice", "--cold splice", "splice");
+static SENDFILE: Variant =
+    Variant::new("nginx", "nginx_sendfile", "sendfile, tcp_nopush", SENDFILE_CONFIG);
+static NO_PUSH_OFF: Variant =
+    Variant::new("nginx", "nginx_sendfile_at_once", "sendfile", "sendfile on;\ntcp_nopush off;\n");
+static READ_WRITE: Variant = Variant::new("nginx", "nginx_copy", "sendfile off", "sendfile off;\n");
+static THREADS: Variant =
+    Variant::new("nginx", "nginx_aio_threads", "sendfile, aio threads", THREADS_CONFIG);
+static DIRECT: Variant =
+    Variant::new("nginx", "nginx_directio", "directio 1m, aio threads", DIRECT_CONFIG);
+
+pub(super) static VARIANTS: [&Variant; 7] =
+    [&COPY, &SPLICE, &SENDFILE, &NO_PUSH_OFF, &READ_WRITE, &THREADS, &DIRECT];
+
+/// The installed programs, and the directory they serve.
+#[derive(Debug)]
+pub(super) struct Servers {
+    haul: Option<PathBuf>,
+    pub(super) nginx: Option<Nginx>,
+    pub(super) cores: Cores,
+    pub(super) root: PathBuf,
+}
+
+impl Servers {
+    /// Finds the installed servers, which will serve a directory in `dir`.
+    pub(super) fn find(options: &Options, cores: Cores, dir: &Path) -> Self {
+        let nginx = Nginx::find(&options.path);
+        Self { haul: options.program.clone(), nginx, cores, root: dir.join("site") }
+    }
+
+    /// Returns the variants of installed servers.
+    pub(super) fn variants(&self) -> impl Iterator<Item = &'static Variant> {
+        let is_installed = |one: &&Variant| match one.is_haul() {
+            true => self.haul.is_some(),
+            false => self.nginx.is_some(),
+        };
+        VARIANTS.into_iter().filter(is_installed)
+    }
+
+    /// Starts a server; `dir` must be an empty directory.
+    pub(super) fn start(&self, variant: &Variant, dir: &Path) -> Result<Server> {
+        let placement = Placement { address: free_address()?, cores: self.cores, dir };
+        let missing = || Error::Missing(format!("{} is not installed", variant.program));
+        if !variant.is_haul() {
+            let nginx = self.nginx.as_ref().ok_or_else(missing)?;
+            let body = http_config(variant, placement.address, &self.root);
+            return nginx.start(Module::Http, &body, placement);
+        }
+        let mut command = Command::new(self.haul.as_ref().ok_or_else(missing)?);
+        command.arg("files").arg(&self.root).args(["--threads", "1", "--cold", variant.config]);
+        command.args(["--requests", "1000000000", "--listen"]);
+        command.arg(placement.address.to_string());
+        Server::start(variant.program, command, false, placement)
+    }
+}
+
+/// Returns the content of nginx's block `http`, with the settings that its documentation recommends
+/// for many files, and with persistent connections without a limit.
+fn http_config(variant: &Variant, address: SocketAddr, root: &Path) -> String {
+    format!(
+        "{}tcp_nodelay on;\nkeepalive_timeout 3600s;\nkeepalive_requests 1000000000;\n\
+         open_file_cache max=50000 inactive=600s;\nopen_file_cache_valid 600s;\n\
+         server {{\nlisten {address} backlog=4096;\nroot \"{}\";\n}}\n",
+        variant.config,
+        root.display(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nginx_config_matches_the_name_of_the_setting() {
+        let address = "127.0.0.1:8080".parse().unwrap();
+        for variant in VARIANTS.into_iter().filter(|one| !one.is_haul()) {
+            let text = http_config(variant, address, Path::new("/a b"));
+            assert!(text.contains("listen 127.0.0.1:8080 backlog=4096;\nroot \"/a b\";\n"));
+            let has = |directive: &str| text.contains(directive);
+            assert_eq!(has("sendfile on;"), variant != &READ_WRITE, "{variant:?}");
+            let no_push = [&SENDFILE, &THREADS, &DIRECT].contains(&variant);
+            assert_eq!(has("tcp_nopush on;"), no_push, "{variant:?}");
+            let threads = [&THREADS, &DIRECT].contains(&variant);
+            assert_eq!(has("aio threads;"), threads, "{variant:?}");
+            assert_eq!(has("directio 1m;"), variant == &DIRECT, "{variant:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The options of the benchmark.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use haul_measure::Result;
+use haul_units::{parse_bytes, parse_time};
+
+use crate::options::{count, rounds as round_count, size};
+
+/// Options of `haul bench log`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// Directory for the test files, which needs some GiB
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Numbers of threads that append
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,16")]
+    #[arg(value_parser = count(1..=1024))]
+    pub writers: Vec<usize>,
+    /// Lengths of a record
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4KiB")]
+    #[arg(value_parser = record_size)]
+    pub sizes: Vec<usize>,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = round_count())]
+    pub rounds: usize,
+    /// Duration of one measurement, such as 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    pub seconds: Duration,
+    /// The program that drives the rivals, haul-bench-compare
+    ///
+    /// By default the one beside this program, or in a directory of PATH; without it the rivals are
+    /// listed as missing. See docs/log-bench.md for how to build it.
+    #[arg(long, value_name = "PROGRAM")]
+    pub rivals: Option<PathBuf>,
+    /// Measure all configurations of the rivals, not only the fastest one of each
+    #[arg(long)]
+    pub all_forms: bool,
+    /// Number of segment changes to time; 0 for none
+    #[arg(long, value_name = "N", default_value = "200", value_parser = count(0..=1_000_000))]
+    pub rotations: usize,
+    /// Size of the log whose recovery is timed; 0 for none
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = parse_bytes)]
+    pub recovery: u64,
+}
+
+fn record_size(text: &str) -> Result<usize, String> {
+    let bytes = size(text, 1..=1 << 20, "1 B to 1MiB")?;
+    usize::try_from(bytes).map_err(|error| error.to_string())
+}

@@ -1,0 +1,54 @@
+//! Value parsers of command-line options.
+
+use std::ops::RangeInclusive;
+
+use clap::builder::RangedU64ValueParser;
+use haul_units::parse_bytes;
+
+/// Returns a parser of numbers in a range.
+#[must_use]
+pub fn count(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(range)
+}
+
+/// Returns the parser of a number of rounds.
+#[must_use]
+pub fn rounds() -> RangedU64ValueParser<usize> {
+    count(1..=1000)
+}
+
+/// Parses a size within a range, which `expected` describes.
+///
+/// # Errors
+/// Returns an error if `text` is no size, and `expected` if the size is outside the range.
+pub fn size(text: &str, range: RangeInclusive<u64>, expected: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text)?;
+    if range.contains(&bytes) { Ok(bytes) } else { Err(format!("expected {expected}")) }
+}
+
+/// Parses the length of a file: whole MiB, at least one.
+///
+/// # Errors
+/// Returns an error if `text` is no such length.
+pub fn file_size(text: &str) -> Result<u64, String> {
+    Ok(size(text, 1 << 20..=u64::MAX, "1MiB or more")? >> 20 << 20)
+}
+
+/// Parses a length in bytes that is a multiple of 4 KiB, and returns the bytes.
+///
+/// # Errors
+/// Returns an error if `text` is no such length.
+pub fn pages(text: &str) -> Result<u64, String> {
+    let expected = "a multiple of 4KiB, up to 64MiB";
+    let bytes = size(text, 4 << 10..=64 << 20, expected)?;
+    if bytes.is_multiple_of(4 << 10) { Ok(bytes) } else { Err(format!("expected {expected}")) }
+}
+
+/// Parses the time scale of a simulated drive.
+///
+/// # Errors
+/// Returns an error if `text` is no number from 0 to 1000.
+pub fn time_scale(text: &str) -> Result<f64, String> {
+    let scale = text.parse().ok().filter(|scale| (0.0..=1000.0).contains(scale));
+    scale.ok_or_else(|| "expected a number from 0 to 1000, such as 0.1".to_owned())
+}

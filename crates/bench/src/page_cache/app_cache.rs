@@ -1,0 +1,264 @@
+//! Measures reads of hot pages during a scan of cold data: with the page cache alone, with an
+//! application's own cache in front of it, and with scans that bypass the page cache.
+//!
+//! Threads read random pages of the hot part of a file, which fits into memory. A scan reads the
+//! cold rest, which does not fit, over and over.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use haul_disk::{AlignedBuf, Open, PAGE_BYTES, read_full, read_uncached};
+use haul_measure::{Latencies, Result, Watcher};
+use haul_units::parse_time;
+
+use super::cached_pages::CachedPages;
+use super::{NO_DIRECT_IO, memory_size};
+use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::host::Host;
+use crate::memory_limit::MemoryLimit;
+use crate::named::named;
+use crate::options::{count, rounds};
+use crate::reads::{Load, Reads, joined};
+use crate::report::{Column, Report};
+use crate::test_file::{TestFile, check};
+
+/// Options of `haul bench app-cache`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// Directory for the test file
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Memory for both caches and the readers
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory_size)]
+    pub memory: u64,
+    /// Size of the hot data, in percent of the memory
+    #[arg(long, value_name = "PERCENT", default_value = "40")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub hot_percent: u64,
+    /// Size of the scanned data, in percent of the memory
+    #[arg(long, value_name = "PERCENT", default_value = "800")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub cold_percent: u64,
+    /// Number of threads that read hot pages
+    #[arg(long, value_name = "N", default_value = "8", value_parser = count(1..=4096))]
+    pub readers: usize,
+    /// Most hot reads per second, of all readers; 0 is unlimited
+    ///
+    /// Pages read all the time stay in any cache: at a low rate the caches differ.
+    #[arg(long, value_name = "N", default_value = "10000")]
+    pub reads_per_second: u64,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
+    pub rounds: usize,
+    /// Duration of one measurement, such as 5s
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
+    pub seconds: Duration,
+}
+
+/// The length in bytes of one read of the scan.
+const SCAN_BYTES: u64 = 1 << 20;
+
+impl Options {
+    fn data_bytes(&self, percent: u64) -> u64 {
+        (self.memory / 100 * percent / SCAN_BYTES).max(1) * SCAN_BYTES
+    }
+
+    fn hot_bytes(&self) -> u64 {
+        self.data_bytes(self.hot_percent)
+    }
+
+    /// Returns the time between the starts of two reads of one thread.
+    fn interval(&self) -> Duration {
+        match self.reads_per_second {
+            0 => Duration::ZERO,
+            reads => Duration::from_secs_f64(self.readers as f64 / reads as f64),
+        }
+    }
+}
+
+named! {
+    /// The cache that holds the hot pages, and the kind of scan.
+    pub(super) enum Strategy {
+        NoScan = "page cache, no scan",
+        PageCache = "page cache",
+        AppCache = "application cache + page cache",
+        ScanUncached = "page cache, scan uncached",
+        ScanDirect = "page cache, scan direct",
+    }
+}
+
+/// The result of one measurement of one strategy.
+#[derive(Debug, Default)]
+struct Round {
+    reads: Reads,
+    scanned_bytes: u64,
+    /// The fraction of the hot pages that is cached at the end.
+    cached: f64,
+}
+
+const BAR: &str = "p99_us";
+
+const FIELDS: &[Field<Strategy, Round>] = &[
+    Field::label("way", "strategy", |strategy| strategy.name().into()),
+    Field::spread(Column::number("reads_per_s", "hot reads/s", 0), 6, rate),
+    Field::percentile_us(Column::number("median_us", "µs", 1).ranked(1), 50.0, latencies),
+    Field::percentile_us(Column::number("p99_us", "p99 µs", 1), 99.0, latencies),
+    Field::percentile_us(Column::number("p999_us", "p99.9 µs", 1).ranked(2), 99.9, latencies),
+    Field::median(Column::number("kept_percent", "% cached", 1).ranked(3), |round| {
+        Some(round.cached * 100.0)
+    }),
+    Field::median(Column::number("scan_mb_per_s", "scan MB/s", 0).ranked(4), |round| {
+        Some(round.scanned_bytes as f64 / 1e6 / round.reads.time.as_secs_f64())
+    }),
+    Field::total(Column::number("reads", "reads", 0).ranked(7), |rounds| {
+        Some(rounds.iter().map(|round| round.reads.latencies.count() as f64).sum())
+    }),
+];
+
+fn rate(round: &Round) -> Option<f64> {
+    round.reads.per_second()
+}
+
+fn latencies(round: &Round) -> &Latencies {
+    &round.reads.latencies
+}
+
+/// Runs the benchmark. The file is removed when this returns, and also when the process is killed.
+///
+/// # Errors
+/// Returns [`crate::Error::Cancelled`] if the watcher cancels, [`crate::Error::Missing`] if memory
+/// cannot be limited, and an error if the disk fails or a read returns wrong bytes.
+pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    // Returns an error before the file is written if memory cannot be limited.
+    drop(MemoryLimit::new(options.memory)?);
+    watcher.step(0, 1, "writing the test file");
+    let bytes = options.hot_bytes() + options.data_bytes(options.cold_percent);
+    let file = TestFile::new(&options.dir, bytes, watcher)?;
+    let host = Host::here().with_storage("", &file.storage);
+    let mut report = Report::new("app-cache", host, columns(FIELDS), BAR);
+    report.notes.push(note(options));
+    let _limit = MemoryLimit::new(options.memory)?;
+    let mut contest = Contest::new(FIELDS, Strategy::ALL);
+    contest.run(&Stage::only(options.rounds, watcher), |strategy| {
+        if *strategy == Strategy::ScanDirect && !file.is_direct(SCAN_BYTES) {
+            return Outcome::skipped(NO_DIRECT_IO);
+        }
+        measure(options, &file, *strategy).map(Outcome::Measured)
+    })?;
+    contest.report(&mut report, "", |_| String::new());
+    add_ratios(&contest, &mut report);
+    Ok(report)
+}
+
+fn note(options: &Options) -> String {
+    let Options { memory, readers, reads_per_second, rounds, seconds, .. } = options;
+    format!(
+        "{readers} threads read random pages of 4 KiB of {} MiB of hot data, at most \
+         {reads_per_second} per second, while a scan reads {} MiB of cold data over and over; \
+         {rounds} interleaved rounds, {} ms each. A memory cgroup limits this process, page cache \
+         included, to {} MiB. % cached: the part of the hot data in a cache at the end.",
+        options.hot_bytes() >> 20,
+        options.data_bytes(options.cold_percent) >> 20,
+        seconds.as_millis(),
+        memory >> 20,
+    )
+}
+
+/// Adds the rate and the 99th percentile of each strategy relative to the page cache alone during a
+/// scan.
+fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
+    let base = Strategy::PageCache;
+    for (name, strategy) in [
+        ("app_cache", Strategy::AppCache),
+        ("scan_uncached", Strategy::ScanUncached),
+        ("scan_direct", Strategy::ScanDirect),
+    ] {
+        report.ratio(format!("{name}_vs_page_cache"), contest.ratio(&strategy, &base, rate));
+        let p99 = contest.percentile_ratio(&strategy, &base, 99.0, latencies);
+        report.ratio(format!("{name}_p99_vs_page_cache"), p99);
+    }
+}
+
+fn measure(options: &Options, file: &TestFile, strategy: Strategy) -> Result<Round> {
+    file.make_cold()?;
+    let hot_bytes = options.hot_bytes();
+    let opened = file.open(Open { random: true, ..Open::default() })?;
+    let pages = CachedPages::new(opened, (strategy == Strategy::AppCache).then_some(hot_bytes));
+    // Reads all hot pages once, so that the caches are warm at the start.
+    let mut page = AlignedBuf::zeroed(PAGE_BYTES);
+    for offset in (0..hot_bytes).step_by(PAGE_BYTES) {
+        pages.read(&mut page, offset)?;
+    }
+    let load = Load {
+        read_bytes: PAGE_BYTES as u64,
+        data_bytes: hot_bytes,
+        time: options.seconds,
+        interval: options.interval(),
+    };
+    let readers = vec![|page: &mut [u8], offset| pages.read(page, offset); options.readers];
+    let is_over = AtomicBool::new(false);
+    let (reads, scanned_bytes) = thread::scope(|scope| {
+        let scan = (strategy != Strategy::NoScan)
+            .then(|| scope.spawn(|| scan(file, hot_bytes, strategy, &is_over)));
+        let reads = load.run(readers);
+        is_over.store(true, Ordering::Relaxed);
+        (reads, scan.map_or(Ok(0), joined))
+    });
+    Ok(Round { reads: reads?, scanned_bytes: scanned_bytes?, cached: pages.cached(hot_bytes)? })
+}
+
+/// Reads the cold data over and over until `is_over` is set; returns the number of bytes read.
+fn scan(file: &TestFile, from: u64, strategy: Strategy, is_over: &AtomicBool) -> Result<u64> {
+    let direct = strategy == Strategy::ScanDirect;
+    let opened = file.open(Open { direct, ..Open::default() })?;
+    let mut chunk = AlignedBuf::zeroed(1 << 20);
+    let (mut at, mut bytes) = (from, 0);
+    while !is_over.load(Ordering::Relaxed) {
+        match strategy {
+            Strategy::ScanUncached => read_uncached(&*opened, &mut chunk, at)?,
+            _ => read_full(&*opened, &mut chunk, at)?,
+        };
+        check(&chunk, at)?;
+        bytes += SCAN_BYTES;
+        at += SCAN_BYTES;
+        if at >= file.bytes {
+            at = from;
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(reads: u64, us: u64) -> Outcome<Round> {
+        let mut all = Reads { time: Duration::from_secs(2), ..Reads::default() };
+        (0..reads).for_each(|_| all.latencies.record(Duration::from_micros(us)));
+        Outcome::Measured(Round { reads: all, scanned_bytes: 8_000_000, cached: 0.5 })
+    }
+
+    #[test]
+    fn strategies_are_compared_with_the_page_cache_during_a_scan() {
+        let mut contest = Contest::new(FIELDS, Strategy::ALL);
+        for (which, (reads, us)) in
+            [(900, 10), (100, 400), (800, 20), (200, 100)].into_iter().enumerate()
+        {
+            contest.record(which, round(reads, us));
+        }
+        let mut report = Report::new("app-cache", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "", |_| String::new());
+        add_ratios(&contest, &mut report);
+        let near = |key: &str, expected: f64| {
+            assert!((report.ratios[key] / expected - 1.0).abs() < 0.01, "{key}: {report:?}");
+        };
+        near("app_cache_vs_page_cache", 8.0);
+        near("app_cache_p99_vs_page_cache", 0.05);
+        near("scan_uncached_vs_page_cache", 2.0);
+        assert!(!report.ratios.contains_key("scan_direct_vs_page_cache"));
+        let number = |key| report.value(&report.rows[1], key).unwrap().number();
+        assert_eq!((number("kept_percent"), number("scan_mb_per_s")), (Some(50.0), Some(4.0)));
+    }
+}

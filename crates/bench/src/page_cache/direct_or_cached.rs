@@ -1,0 +1,277 @@
+//! Measures random reads of more and more data with the same memory, to find the size of the data
+//! from which on direct reads are faster than the page cache.
+//!
+//! Threads read random pages with three methods: through the page cache, through the page cache
+//! with `RWF_DONTCACHE`, and with `O_DIRECT`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use haul_disk::{Open, PAGE_BYTES, read_full, read_uncached};
+use haul_measure::{Latencies, Result, Watcher};
+use haul_units::parse_time;
+
+use super::{NO_DIRECT_IO, memory_size};
+use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::host::Host;
+use crate::memory_limit::MemoryLimit;
+use crate::named::named;
+use crate::options::{count, rounds};
+use crate::reads::{Load, Reads};
+use crate::report::{Column, Report};
+use crate::test_file::TestFile;
+
+/// Options of `haul bench direct-or-cached`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// Directory for the test file
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Memory for the page cache and the readers
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory_size)]
+    pub memory: u64,
+    /// Sizes of the data, in percent of the memory
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "25,50,80,100,125,150,200,400,800,1600")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub data_percent: Vec<u64>,
+    /// Number of threads that read
+    #[arg(long, value_name = "N", default_value = "50", value_parser = count(1..=4096))]
+    pub readers: usize,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
+    pub rounds: usize,
+    /// Duration of one measurement, such as 1s
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_time)]
+    pub seconds: Duration,
+}
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+named! {
+    /// The method of one read.
+    pub(super) enum Method {
+        PageCache = "page cache",
+        Uncached = "page cache, uncached",
+        Direct = "direct",
+    }
+}
+
+/// A method of reading, with an amount of data.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    percent: u64,
+    method: Method,
+    data_bytes: u64,
+}
+
+impl PartialEq for Point {
+    fn eq(&self, other: &Self) -> bool {
+        (self.percent, self.method) == (other.percent, other.method)
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %, {}", self.percent, self.method)
+    }
+}
+
+impl Options {
+    fn data_bytes(&self, percent: u64) -> u64 {
+        (self.memory / 100 * percent / PAGE).max(1) * PAGE
+    }
+
+    fn points(&self) -> impl Iterator<Item = Point> {
+        self.data_percent.iter().flat_map(|percent| {
+            let (percent, data_bytes) = (*percent, self.data_bytes(*percent));
+            Method::ALL.map(|method| Point { percent, method, data_bytes })
+        })
+    }
+}
+
+const BAR: &str = "reads_per_s";
+
+const FIELDS: &[Field<Point, Reads>] = &[
+    Field::parameter(Column::number("data_per_memory", "data/memory", 2), |point| {
+        (point.percent as f64 / 100.0).into()
+    }),
+    Field::label("way", "method", |point| point.method.name().into()),
+    Field::parameter(Column::number("data_mib", "data MiB", 0).ranked(5), |point| {
+        ((point.data_bytes >> 20) as f64).into()
+    }),
+    Field::spread(Column::number("reads_per_s", "reads/s", 0), 6, Reads::per_second),
+    Field::percentile_us(Column::number("median_us", "µs", 1).ranked(1), 50.0, latencies),
+    Field::percentile_us(Column::number("p99_us", "p99 µs", 1).ranked(1), 99.0, latencies),
+    Field::median(
+        Column::number("device_reads", "device reads", 2).ranked(3),
+        Reads::device_reads_each,
+    ),
+    Field::total(Column::number("reads", "reads", 0).ranked(7), |rounds| {
+        Some(rounds.iter().map(|round| round.latencies.count() as f64).sum())
+    }),
+];
+
+fn latencies(reads: &Reads) -> &Latencies {
+    &reads.latencies
+}
+
+/// Runs the benchmark. The file is removed when this returns, and also when the process is killed.
+///
+/// # Errors
+/// Returns [`crate::Error::Cancelled`] if the watcher cancels, [`crate::Error::Missing`] if memory
+/// cannot be limited, and an error if the disk fails or a read returns wrong bytes.
+pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    // Returns an error before the file is written if memory cannot be limited.
+    drop(MemoryLimit::new(options.memory)?);
+    watcher.step(0, 1, "writing the test file");
+    let most = options.data_percent.iter().copied().max().unwrap_or(100);
+    let file = TestFile::new(&options.dir, options.data_bytes(most), watcher)?;
+    let host = Host::here().with_storage("", &file.storage);
+    let mut report = Report::new("direct-or-cached", host, columns(FIELDS), BAR);
+    report.notes.push(note(options));
+    let _limit = MemoryLimit::new(options.memory)?;
+    let mut contest = Contest::new(FIELDS, options.points());
+    contest.run(&Stage::only(options.rounds, watcher), |point| {
+        if point.method == Method::Direct && !file.is_direct(PAGE) {
+            return Outcome::skipped(NO_DIRECT_IO);
+        }
+        measure(options, &file, point, watcher).map(Outcome::Measured)
+    })?;
+    contest.report(&mut report, "", |point| point.percent.to_string());
+    add_ratios(&contest, &mut report);
+    Ok(report)
+}
+
+fn note(options: &Options) -> String {
+    let Options { memory, readers, rounds, seconds, .. } = options;
+    format!(
+        "{readers} threads read random pages of 4 KiB; {rounds} interleaved rounds, {} ms each. A \
+         memory cgroup limits this process, page cache included, to {} MiB. Before each \
+         measurement the data is evicted, and for the page cache read once. Device reads are per \
+         read. \"crossover\" is the smallest ratio of data to memory from which on direct reads \
+         are faster than the page cache.",
+        seconds.as_millis(),
+        memory >> 20,
+    )
+}
+
+fn measure(
+    options: &Options,
+    file: &TestFile,
+    point: &Point,
+    watcher: &dyn Watcher,
+) -> Result<Reads> {
+    file.make_cold()?;
+    let direct = point.method == Method::Direct;
+    if point.method == Method::PageCache {
+        file.read_through_cache(point.data_bytes, watcher)?;
+    }
+    let opened = &*file.open(Open { direct, random: true, ..Open::default() })?;
+    let load = Load {
+        read_bytes: PAGE,
+        data_bytes: point.data_bytes,
+        time: options.seconds,
+        interval: Duration::ZERO,
+    };
+    let method = point.method;
+    let read = |page: &mut [u8], offset| {
+        match method {
+            Method::PageCache | Method::Direct => read_full(opened, page, offset)?,
+            Method::Uncached => read_uncached(opened, page, offset)?,
+        };
+        Ok(())
+    };
+    let before = file.device_reads();
+    let reads = load.run(vec![read; options.readers])?;
+    let device_reads = file.device_reads().zip(before).map(|(after, before)| after - before);
+    Ok(Reads { device_reads, ..reads })
+}
+
+/// Adds the rates of direct and uncached reads relative to the page cache, and the size of the data
+/// from which on direct reads are faster.
+fn add_ratios(contest: &Contest<Point, Reads>, report: &mut Report) {
+    let mut direct = BTreeMap::new();
+    for point in contest.entries.iter().map(|entry| entry.strategy) {
+        let cached = Point { method: Method::PageCache, ..point };
+        let ratio = contest.ratio(&point, &cached, Reads::per_second);
+        let name = match point.method {
+            Method::PageCache => continue,
+            Method::Uncached => "uncached",
+            Method::Direct => "direct",
+        };
+        report.ratio(format!("{name}_vs_cached_{}_percent", point.percent), ratio);
+        if point.method == Method::Direct {
+            direct.extend(ratio.map(|ratio| (point.percent, ratio)));
+        }
+    }
+    let crossover = crossover(&direct).map(|percent| percent as f64 / 100.0);
+    report.ratio("crossover", crossover);
+}
+
+/// Returns the smallest key from which on all ratios are above one.
+fn crossover(ratios: &BTreeMap<u64, f64>) -> Option<u64> {
+    ratios.iter().rev().take_while(|(_, ratio)| **ratio > 1.0).last().map(|(percent, _)| *percent)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn crossover_is_where_direct_reads_stay_faster() {
+        for (ratios, expected) in [
+            (&[(50, 0.1), (100, 0.9), (200, 1.2), (400, 1.3)][..], Some(200)),
+            (&[(50, 1.2), (100, 0.9), (200, 1.1)], Some(200)),
+            (&[(50, 0.2), (100, 0.9)], None),
+            (&[], None),
+        ] {
+            assert_eq!(crossover(&ratios.iter().copied().collect()), expected, "{ratios:?}");
+        }
+    }
+
+    #[test]
+    fn each_amount_of_data_has_ratios_and_rows() {
+        let options = Options::parse_from([
+            "",
+            "--dir",
+            "d",
+            "--memory",
+            "100MiB",
+            "--data-percent",
+            "50,200",
+        ]);
+        let mut contest = Contest::new(FIELDS, options.points());
+        for (which, count) in [800, 100, 200, 100, 50, 150].into_iter().enumerate() {
+            let mut reads = Reads { time: Duration::from_secs(1), ..Reads::default() };
+            (0..count).for_each(|_| reads.latencies.record(Duration::from_micros(100)));
+            contest.record(which, Outcome::Measured(reads));
+        }
+        let mut report = Report::new("b", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "", |point| point.percent.to_string());
+        add_ratios(&contest, &mut report);
+        let expected = [
+            ("crossover", 2.0),
+            ("direct_vs_cached_200_percent", 1.5),
+            ("direct_vs_cached_50_percent", 0.25),
+            ("uncached_vs_cached_200_percent", 0.5),
+            ("uncached_vs_cached_50_percent", 0.125),
+        ];
+        let expected = expected.map(|(name, ratio)| (name.to_owned(), ratio));
+        assert_eq!(report.ratios, BTreeMap::from(expected));
+        let number = |key| report.value(&report.rows[0], key).unwrap().number();
+        assert_eq!((number("data_per_memory"), number("data_mib")), (Some(0.5), Some(50.0)));
+    }
+
+    #[test]
+    fn data_is_whole_pages() {
+        let mut options = Options::parse_from(["", "--dir", "d", "--memory", "100MiB"]);
+        assert_eq!((options.data_bytes(50), options.data_bytes(1600)), (50 << 20, 1600 << 20));
+        options.memory = 4096;
+        assert_eq!(options.data_bytes(1), 4096);
+    }
+}

@@ -1,0 +1,52 @@
+//! Measures the methods on the disk of a directory, by the wall clock and by the device's counters.
+
+use std::path::Path;
+use std::time::Instant;
+
+use haul_disk::{DeviceCounters, Storage, probe};
+use haul_measure::{Result, Watcher};
+
+use super::files::{BIG, Cell, Files, INDEX, Index};
+use super::options::Options;
+use super::table::Round;
+use crate::guardian::{Guardian, guarded_dir};
+
+/// A directory with both files in it; it is removed on drop and when the process ends.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) storage: Storage,
+    files: Files,
+    runs: u64,
+    _guardian: Guardian,
+}
+
+impl Disk {
+    pub(super) fn new(options: &Options, dir: &Path, watcher: &dyn Watcher) -> Result<Self> {
+        let storage = probe(dir)?;
+        let (path, guardian) = guarded_dir(dir, "haul-bench-write", &[BIG, INDEX])?;
+        let files = Files::create(&path, options.file_size, options.index_size, watcher)?;
+        Ok(Self { storage, files, runs: 0, _guardian: guardian })
+    }
+
+    fn counters(&self) -> Option<DeviceCounters> {
+        DeviceCounters::of(self.storage.device.as_ref()?).ok()
+    }
+
+    /// Writes the records with cold caches, then verifies some of them.
+    pub(super) fn measure(
+        &mut self,
+        options: &Options,
+        cell: Cell,
+        watcher: &dyn Watcher,
+    ) -> Result<Round> {
+        self.runs += 1;
+        let all = options.records_of(cell.batch, self.runs);
+        self.files.evict()?;
+        let (before, started) = (self.counters(), Instant::now());
+        self.files.write(cell, &all, watcher)?;
+        let elapsed = started.elapsed();
+        let requests = self.counters().zip(before).map(|(after, before)| after.since(&before));
+        self.files.verify(&all, cell.index != Index::None)?;
+        Ok(Round::of_disk(all.len(), elapsed, requests).in_batches(cell.batch))
+    }
+}

@@ -1,0 +1,160 @@
+//! Measures the methods on a simulated disk, by the disk's own clock and counters.
+
+use std::time::Instant;
+
+use haul_disk::{DelayedAllocation, Disk as _, Open, extents};
+use haul_disk_sim::{Drive as Model, Nanos, SECTOR_BYTES};
+use haul_measure::{Result, Watcher};
+use haul_sorted_write::plan::{Costs, Extent, Rules, plan};
+use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
+
+use super::files::{BIG, Cell, Files, Index};
+use super::options::Options;
+use super::pages::{self, Writer};
+use super::records::{Record, records};
+use super::table::Round;
+use crate::log::{Failure, Scratch, drive};
+use crate::simulated::{Drive, Format, SimulatedDisk};
+
+/// Options of ext4 that disable background initialization, which would disturb the measurement.
+const FORMAT: Format<'static> = Format {
+    file_system: "ext4",
+    mkfs_options: &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    mount_options: "noinit_itable",
+};
+
+/// The maximum length in bytes of the log of a page file.
+const PAGES_LOG_BYTES: u64 = 32 << 20;
+/// The maximum size in bytes of a generation of a page file.
+const PAGES_GENERATION_BYTES: usize = 32 << 20;
+
+/// The unit in bytes of reads and writes, a page.
+const UNIT_BYTES: u64 = 4096;
+
+/// A simulated drive that contains both files.
+pub(super) struct SimulatedDrive {
+    disk: SimulatedDisk<'static>,
+    model: Model,
+    runs: u64,
+}
+
+impl SimulatedDrive {
+    /// Starts the drive and creates the files, both outside the measured time.
+    pub(super) fn new(options: &Options, drive: &Drive, watcher: &dyn Watcher) -> Result<Self> {
+        let Options { file_size, index_size, time_scale, scheduler, .. } = options;
+        let disk_bytes = file_size + file_size / 4 + (256 << 20);
+        let disk = SimulatedDisk::new(drive, disk_bytes, *time_scale, scheduler, FORMAT)?;
+        disk.untimed(|disk| {
+            Files::create(&disk.mount()?.path(), *file_size, *index_size, watcher).map(drop)
+        })?;
+        let model = Model::new(drive.parameters().clone(), disk_bytes);
+        Ok(Self { disk, model, runs: 0 })
+    }
+
+    /// Writes the records with cold caches, then verifies some of them.
+    pub(super) fn measure(
+        &mut self,
+        options: &Options,
+        cell: Cell,
+        watcher: &dyn Watcher,
+    ) -> Result<Round> {
+        self.runs += 1;
+        let all = options.records_of(cell.batch, self.runs);
+        let mounted = self.disk.mount_cold()?;
+        let files = Files::open(&mounted.path())?;
+        let (before, started) = (self.disk.counters(), Instant::now());
+        files.write(cell, &all, watcher)?;
+        let elapsed_s = self.disk.drive_seconds(started.elapsed());
+        let requests = self.disk.counters().since(&before);
+        self.disk.untimed(|_| {
+            files.verify(&all, cell.index != Index::None)?;
+            drop((files, mounted));
+            Ok(())
+        })?;
+        let round = Round::of_drive(1, all.len() as f64, &requests, elapsed_s);
+        Ok(round.in_batches(cell.batch))
+    }
+
+    /// Writes durable pages with many threads, in a separate directory.
+    pub(super) fn write_pages(
+        &self,
+        options: &Options,
+        writer: Writer,
+        writers: usize,
+    ) -> Result<Round, Failure> {
+        let mounted = self.disk.mount()?;
+        let scratch = Scratch::new(&mounted.path(), "pages")?;
+        let page_file = options.page_file();
+        let generation_bytes = page_file.sorted.generation_bytes.min(PAGES_GENERATION_BYTES);
+        let page_file = PageFileOptions {
+            sorted: SortedOptions { generation_bytes, ..page_file.sorted },
+            log_bytes_max: page_file.log_bytes_max.min(PAGES_LOG_BYTES),
+            ..page_file
+        };
+        let pages = options.pages_size.min(options.file_size / 8) / UNIT_BYTES;
+        let contender = pages::open(writer, scratch.path(), writers, pages, &page_file)?;
+        contender.warm_up()?;
+        rustix::fs::sync();
+        let before = self.disk.counters();
+        let sample = drive(&*contender, &options.load(writers), None)?;
+        let requests = self.disk.counters().since(&before);
+        Ok(Round::of_drive(writers, sample.appends, &requests, None))
+    }
+
+    /// Returns the least time that any method can take that reads and writes each batch in one
+    /// sweep.
+    pub(super) fn bound(&self, options: &Options, batch: usize) -> Result<Round> {
+        let all = options.records_of(batch, 0);
+        let mounted = self.disk.mount()?;
+        let files = Files::open(&mounted.path())?;
+        let file = files.disk.open(BIG, Open { read_only: true, ..Open::default() })?;
+        let map = extents(&*file, 0, u64::MAX, DelayedAllocation::Report)?;
+        let on_disk = |extent: &Extent| {
+            let at = map.extents.partition_point(|it| it.logical + it.bytes <= extent.offset);
+            let place =
+                map.extents.get(at).map_or(0, |it| it.physical + (extent.offset - it.logical));
+            (place / SECTOR_BYTES, extent.bytes / SECTOR_BYTES)
+        };
+        let sweeps = all.chunks(batch).map(|batch| {
+            let (reads, writes) = units(batch);
+            self.model.sweep_ns(reads.iter().map(on_disk))
+                + self.model.sweep_ns(writes.iter().map(on_disk))
+        });
+        let service_s = sweeps.sum::<Nanos>() as f64 / 1e9;
+        Ok(Round::of_service(1, all.len() as f64, service_s).in_batches(batch))
+    }
+}
+
+/// Returns the extents to read before the writes, and the extents to write, both in ascending
+/// order.
+fn units(batch: &[Record]) -> (Vec<Extent>, Vec<Extent>) {
+    let mut entries: Vec<_> = (0..).zip(batch).map(|(number, it)| it.as_entry(number)).collect();
+    let costs = Costs { request_us: 0, bytes_per_second: 0 };
+    let rules =
+        Rules { unit_bytes: UNIT_BYTES, units_end: 1 << 62, request_bytes_max: 1 << 20, costs };
+    let plan = plan(&mut entries, &rules);
+    (plan.reads, plan.requests.iter().map(|request| request.extent).collect())
+}
+
+impl Options {
+    /// Returns the records for batches of `batch` records: fewer records if the batches are short.
+    pub(super) fn records_of(&self, batch: usize, run: u64) -> Vec<Record> {
+        let count = self.records.min(batch.saturating_mul(self.batches_max));
+        records(count, self.file_size, self.index_size, self.seed, run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_units_are_not_read_and_overlaps_count_once() {
+        let record = |offset, bytes| Record { offset, bytes, entry_at: 0, filling: 0 };
+        let batch = [record(8192, 4096), record(4000, 200), record(100, 10), record(4050, 100)];
+        let ends = |all: &[Extent]| all.iter().map(|it| (it.offset, it.end())).collect::<Vec<_>>();
+        let (reads, writes) = units(&batch);
+        assert_eq!(ends(&writes), [(0, 12_288)]);
+        assert_eq!(ends(&reads), [(0, 8192)]);
+    }
+}

@@ -1,0 +1,294 @@
+//! Writes records with methods that are all equally durable: each syncs a batch before the next one
+//! begins.
+
+use std::path::Path;
+
+use haul_disk::{
+    AlignedBuf, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, align_down, align_up, read_full,
+    write_full,
+};
+use haul_measure::{Error, Result, Watcher};
+use haul_sorted_write::plan::{Costs, Entry, Piece, Rules, plan};
+use haul_sorted_write::{FileId, Options as SortedOptions, Role, SortedWriter};
+
+use super::records::{ENTRY_BYTES, RECORD_BYTES, Record, not_overwritten};
+use crate::named::named;
+
+/// The names of the file of records and of its index.
+pub(super) const BIG: &str = "big";
+pub(super) const INDEX: &str = "index";
+
+/// The maximum number of records that are verified.
+const VERIFIED: usize = 100;
+
+named! {
+    /// The method by which records are written.
+    pub enum Method {
+        /// `pwrite` in arrival order and one `fdatasync` per batch: the kernel sorts the writes, and
+        /// reads partly written pages one by one in arrival order.
+        Random = "random",
+        /// As [`Method::Random`] with `O_DIRECT`; the program reads the partly written pages.
+        Direct = "random-direct",
+        /// The batch is sorted and overwritten parts are dropped; then as [`Method::Random`].
+        Sorted = "sorted",
+        /// The batch is sorted; then as [`Method::Direct`].
+        SortedDirect = "sorted-direct",
+        /// Written by `haul_sorted_write::SortedWriter`, with a barrier per batch.
+        Merged = "sorted-merged",
+    }
+}
+
+named! {
+    /// The place and order of the index entries, of which each record has one in a small file.
+    pub(super) enum Index {
+        /// No index is written.
+        None = "no",
+        /// An entry is written right after its record, or in the same sorted batch.
+        Mixed = "mixed",
+        /// Entries are written by a separate queue.
+        Separate = "apart",
+    }
+}
+
+/// A method, an index and a batch length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) method: Method,
+    pub(super) index: Index,
+    /// The number of records between two syncs.
+    pub(super) batch: usize,
+}
+
+/// Returns all combinations in the order of the batches: each method without an index and with one.
+pub(super) fn cells(methods: &[Method], batches: &[usize], with_index: bool) -> Vec<Cell> {
+    let with = |index: Index| methods.iter().map(move |method| (*method, index));
+    let separate = with(Index::Separate).filter(|(method, _)| *method == Method::Merged);
+    let indexed = with(Index::Mixed).chain(separate).filter(|_| with_index);
+    let all: Vec<_> = with(Index::None).chain(indexed).collect();
+    let of = |batch: usize| {
+        all.iter().map(move |(method, index)| Cell { method: *method, index: *index, batch })
+    };
+    batches.iter().flat_map(|batch| of(*batch)).collect()
+}
+
+/// The two files in a directory, which have their final length and were written once.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) disk: OsDisk,
+}
+
+impl Files {
+    /// Creates both files, fills them with zeros, and syncs them.
+    pub(super) fn create(
+        dir: &Path,
+        big_bytes: u64,
+        index_bytes: u64,
+        watcher: &dyn Watcher,
+    ) -> Result<Self> {
+        let disk = OsDisk::open(dir)?;
+        let chunk = AlignedBuf::zeroed(1 << 20);
+        // The index is created second, so that it is allocated after the file of records.
+        for (name, bytes) in [(BIG, big_bytes), (INDEX, index_bytes)] {
+            let file = disk.create(name, Open { direct: true, ..Open::default() })?;
+            let mut at = 0;
+            while at < bytes {
+                watcher.check()?;
+                let length = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(chunk.len());
+                write_full(&*file, &chunk[..length], at)?;
+                at += length as u64;
+            }
+            file.sync(Durability::Everything)?;
+        }
+        disk.sync_dir("")?;
+        Ok(Self { disk })
+    }
+
+    /// Opens a directory that contains both files.
+    pub(super) fn open(dir: &Path) -> Result<Self> {
+        Ok(Self { disk: OsDisk::open(dir)? })
+    }
+
+    /// Evicts both files from the page cache.
+    pub(super) fn evict(&self) -> Result<()> {
+        for name in [BIG, INDEX] {
+            haul_disk::evict(&*self.disk.open(name, Open::default())?, 0, u64::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all records with the method of `cell`.
+    pub(super) fn write(
+        &self,
+        cell: Cell,
+        records: &[Record],
+        watcher: &dyn Watcher,
+    ) -> Result<()> {
+        match cell.method {
+            Method::Merged => self.write_sorted(cell, records, watcher),
+            _ => self.write_calls(cell, records, watcher),
+        }
+    }
+
+    fn write_calls(&self, cell: Cell, records: &[Record], watcher: &dyn Watcher) -> Result<()> {
+        let direct = matches!(cell.method, Method::Direct | Method::SortedDirect);
+        let how = Open { direct, random: !direct, ..Open::default() };
+        let (big, index) = (self.disk.open(BIG, how)?, self.disk.open(INDEX, how)?);
+        let with_index = cell.index != Index::None;
+        let mut buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
+        let mut pages = AlignedBuf::zeroed(2 * PAGE_BYTES);
+        let mut write = |file: &dyn File, bytes: &[u8], offset: u64| match direct {
+            true => write_pages(file, &mut pages, bytes, offset),
+            false => write_full(file, bytes, offset),
+        };
+        for batch in records.chunks(cell.batch) {
+            watcher.check()?;
+            let pieces = match cell.method {
+                Method::Sorted | Method::SortedDirect => sorted(batch),
+                _ => as_given(batch),
+            };
+            // Index entries are written in the order of the records, so that the last entry of a
+            // slot wins.
+            let mut entries = batch.iter().filter(|_| with_index);
+            for piece in pieces {
+                let (number, from) = (piece.number as usize, piece.from as usize);
+                let bytes = &batch[number].fill(&mut buffer)[from..][..piece.bytes as usize];
+                write(&*big, bytes, piece.offset)?;
+                if let Some(record) = entries.next() {
+                    write(&*index, &record.entry(), record.entry_at)?;
+                }
+            }
+            for record in entries {
+                write(&*index, &record.entry(), record.entry_at)?;
+            }
+            big.sync(Durability::Data)?;
+            if with_index {
+                index.sync(Durability::Data)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_sorted(&self, cell: Cell, records: &[Record], watcher: &dyn Watcher) -> Result<()> {
+        let writer = SortedWriter::start(sorted_options()).map_err(failed)?;
+        let open = |name, role| writer.open(&self.disk, name, role).map_err(failed);
+        let index = match cell.index {
+            Index::None => None,
+            Index::Mixed => Some(open(INDEX, Role::Bulk)?),
+            Index::Separate => Some(open(INDEX, Role::Index)?),
+        };
+        let big = open(BIG, Role::Bulk)?;
+        let mut buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
+        let write = |file: FileId, offset, bytes: &[u8]| writer.write(file, offset, bytes);
+        for batch in records.chunks(cell.batch) {
+            watcher.check()?;
+            for record in batch {
+                write(big, record.offset, record.fill(&mut buffer)).map_err(failed)?;
+                if let Some(index) = index {
+                    write(index, record.entry_at, &record.entry()).map_err(failed)?;
+                }
+            }
+            writer.barrier().map_err(failed)?;
+        }
+        writer.close().map_err(failed)
+    }
+
+    /// Reads back some records that no later record overwrites, from the device, and compares them.
+    pub(super) fn verify(&self, records: &[Record], with_index: bool) -> Result<()> {
+        self.evict()?;
+        let (big, index) =
+            (self.disk.open(BIG, Open::default())?, self.disk.open(INDEX, Open::default())?);
+        let mut expected = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
+        let mut found = expected.clone();
+        for record in not_overwritten(records, VERIFIED) {
+            read_full(&*big, &mut found[..record.bytes], record.offset)?;
+            let is_written = found[..record.bytes] == *record.fill(&mut expected);
+            let last = records.iter().rfind(|other| other.entry_at == record.entry_at);
+            let mut entry = [0; ENTRY_BYTES];
+            read_full(&*index, &mut entry, record.entry_at)?;
+            let is_indexed = last.is_some_and(|last| last.entry() == entry);
+            if !is_written || (with_index && !is_indexed) {
+                let why = std::io::Error::other(format!("wrong bytes at offset {}", record.offset));
+                return Err(Error::other("verify the bytes written")(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns all records of a batch, whole and in arrival order.
+fn as_given(batch: &[Record]) -> Vec<Piece> {
+    let whole = |(number, record): (u32, &Record)| {
+        let Entry { offset, number, bytes } = record.as_entry(number);
+        Piece { offset, bytes, number, from: 0 }
+    };
+    (0..).zip(batch).map(whole).collect()
+}
+
+/// Returns the parts of a batch that no later record overwrites, in ascending order.
+fn sorted(batch: &[Record]) -> Vec<Piece> {
+    let mut entries: Vec<_> = (0..).zip(batch).map(|(number, it)| it.as_entry(number)).collect();
+    let costs = Costs { request_us: 0, bytes_per_second: 0 };
+    let rules = Rules { unit_bytes: 1, units_end: 0, request_bytes_max: 1 << 20, costs };
+    plan(&mut entries, &rules).pieces
+}
+
+/// Returns options with enough memory for any batch, so that only barriers start writing.
+fn sorted_options() -> SortedOptions {
+    SortedOptions {
+        generation_bytes: usize::MAX,
+        index_bytes: usize::MAX,
+        ..SortedOptions::default()
+    }
+}
+
+fn failed(error: haul_sorted_write::Error) -> Error {
+    Error::other("write sorted")(std::io::Error::other(error))
+}
+
+/// Writes the bytes as whole pages; first reads the pages that they cover only in part.
+fn write_pages(
+    file: &dyn File,
+    pages: &mut AlignedBuf,
+    bytes: &[u8],
+    offset: u64,
+) -> haul_disk::Result<()> {
+    let page = PAGE_BYTES as u64;
+    let (from, to) = (align_down(offset, page), align_up(offset + bytes.len() as u64, page));
+    let length = usize::try_from(to - from).unwrap_or(0);
+    let within = usize::try_from(offset - from).unwrap_or(0);
+    if length > bytes.len() {
+        read_full(file, &mut pages[..length], from)?;
+    }
+    pages[within..within + bytes.len()].copy_from_slice(bytes);
+    write_full(file, &pages[..length], from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::records::records;
+    use super::*;
+    use haul_measure::Silent;
+
+    #[test]
+    fn all_methods_write_the_same_bytes() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let files = Files::create(dir.path(), 2 << 20, 64 << 10, &Silent).unwrap();
+        let mut contents = Vec::new();
+        for cell in cells(&Method::ALL, &[1, 100, 1 << 20], true) {
+            let count = if cell.batch == 1 { 20 } else { 300 };
+            let all = records(count, 2 << 20, 64 << 10, 3, 1);
+            std::fs::write(dir.path().join(BIG), vec![0; 2 << 20]).unwrap();
+            std::fs::write(dir.path().join(INDEX), vec![0; 64 << 10]).unwrap();
+            assert!(files.verify(&all, false).is_err(), "the file has zeros");
+            files.write(cell, &all, &Silent).unwrap();
+            files.verify(&all, cell.index != Index::None).unwrap();
+            let read = |name| std::fs::read(dir.path().join(name)).unwrap();
+            contents.push((count, cell.index != Index::None, read(BIG), read(INDEX)));
+        }
+        for some in [(20, false), (20, true), (300, false), (300, true)] {
+            let same: Vec<_> = contents.iter().filter(|it| (it.0, it.1) == some).collect();
+            assert!(same.windows(2).all(|two| two[0] == two[1]), "{some:?}");
+            assert!(same.len() >= 4);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Options of the benchmark of random writes.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use haul_measure::Result;
+use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
+use haul_units::{parse_bytes, parse_time};
+
+use super::files::{Cell, Method, cells};
+use crate::log::Load;
+use crate::options::{count, file_size, rounds, time_scale};
+use crate::simulated::Drive;
+
+/// A simulated drive, or none.
+#[derive(Debug, Clone)]
+pub struct DriveOrNone(pub(super) Option<Drive>);
+
+impl FromStr for DriveOrNone {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "none" => Ok(Self(None)),
+            name => Drive::from_str(name)
+                .map(|drive| Self(Some(drive)))
+                .map_err(|expected| format!("{expected}, none")),
+        }
+    }
+}
+
+/// Options of `haul bench random-write`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// Directory on a disk to measure too; needs some GiB
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Simulated drives, or none
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "deskstar-7k1000.c")]
+    pub drive: Vec<DriveOrNone>,
+    /// Methods: random, random-direct, sorted, sorted-direct, sorted-merged
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "random,random-direct,sorted,sorted-direct,sorted-merged")]
+    pub ways: Vec<Method>,
+    /// Most records to write
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = count(1..=100_000_000))]
+    pub records: usize,
+    /// Records between syncs; more than all records is one sync at the end
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,1000,1000000")]
+    #[arg(value_parser = count(1..=100_000_000))]
+    pub batches: Vec<usize>,
+    /// Most batches to write; all short batches cost the same
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = count(1..=100_000_000))]
+    pub batches_max: usize,
+    /// Length of the file the records go to; zeros take no memory
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = file_size)]
+    pub file_size: u64,
+    /// Length of the index, which has an entry of 64 B for each record; 0 for none
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_bytes)]
+    pub index_size: u64,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
+    pub rounds: usize,
+    /// Seconds by the clock for each second of the drive; 0 does not wait
+    #[arg(long, value_name = "FACTOR", default_value = "0", value_parser = time_scale)]
+    pub time_scale: f64,
+    /// I/O scheduler of the simulated disk
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    pub scheduler: String,
+    /// Seed of the offsets
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+    /// Numbers of threads that write pages
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16")]
+    #[arg(value_parser = count(1..=1024))]
+    pub writers: Vec<usize>,
+    /// Length of the file of pages
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = file_size)]
+    pub pages_size: u64,
+    /// Duration of page writes in a round, such as 3s
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_time)]
+    pub seconds: Duration,
+    /// Largest log of the page file
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes)]
+    pub log_size: u64,
+    /// Memory of each of the two generations of the page file
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
+    pub memory: u64,
+    /// The program that drives databases, haul-bench-compare
+    ///
+    /// By default the one beside this program, or in a directory of PATH. See docs/log-bench.md
+    /// for how to build it.
+    #[arg(long, value_name = "PROGRAM")]
+    pub rivals: Option<PathBuf>,
+}
+
+impl Options {
+    /// Returns the load of `writers` threads on a page file. A write counts when it returns, so the
+    /// load needs no time to settle.
+    pub(super) fn load(&self, writers: usize) -> Load {
+        Load { writers, record_bytes: 4096, settle: Duration::ZERO, measure: self.seconds }
+    }
+
+    pub(super) fn page_file(&self) -> PageFileOptions {
+        let generation_bytes = usize::try_from(self.memory).unwrap_or(usize::MAX);
+        PageFileOptions {
+            sorted: SortedOptions { generation_bytes, ..SortedOptions::default() },
+            log_bytes_max: self.log_size,
+            ..PageFileOptions::default()
+        }
+    }
+
+    pub(super) fn cells(&self) -> Vec<Cell> {
+        cells(&self.ways, &self.batches, self.index_size > 0)
+    }
+}

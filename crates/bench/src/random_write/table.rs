@@ -1,0 +1,367 @@
+//! The columns of the report, and its ratios. Performs no I/O.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use haul_disk::DeviceCounters;
+use haul_disk_sim::Counters;
+
+use super::files::{Cell, Index, Method};
+use super::pages::Writer;
+use crate::contest::{Contest, Field};
+use crate::log::Sample;
+use crate::report::{Column, Report};
+
+/// The strategy of a row: a method with its index and batch, or a writer of pages.
+#[derive(Debug, Clone)]
+pub(super) struct Strategy {
+    pub(super) name: String,
+    pub(super) group: String,
+    pub(super) index: &'static str,
+    pub(super) cell: Option<Cell>,
+}
+
+/// The name of the row with the lower bound of the time.
+const BOUND: &str = "bound";
+
+impl Strategy {
+    pub(super) fn of(cell: Cell) -> Self {
+        Self {
+            name: cell.method.name().to_owned(),
+            group: cell.batch.to_string(),
+            index: cell.index.name(),
+            cell: Some(cell),
+        }
+    }
+
+    /// Returns the strategy of the bound for batches without an index.
+    pub(super) fn bound(batch: usize) -> Self {
+        Self { index: Index::None.name(), group: batch.to_string(), ..Self::pages(BOUND) }
+    }
+
+    /// Returns the strategy of a writer of pages.
+    pub(super) fn pages(name: &str) -> Self {
+        Self { name: name.to_owned(), group: String::new(), index: "", cell: None }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cell {
+            Some(Cell { method, index, batch }) => {
+                write!(f, "{method}, index {index}, batches of {batch}")
+            }
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// The figures of one round; numbers of requests are per record.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Round {
+    pub(super) batch: Option<f64>,
+    pub(super) writers: f64,
+    pub(super) records: f64,
+    pub(super) per_s: f64,
+    acknowledged_per_s: Option<f64>,
+    service_s: Option<f64>,
+    elapsed_s: Option<f64>,
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+    cpu_us: Option<f64>,
+    reads: Option<f64>,
+    writes: Option<f64>,
+    bytes: Option<f64>,
+    syncs: Option<f64>,
+    seeks: Option<f64>,
+    travel_cylinders: Option<f64>,
+}
+
+impl Round {
+    /// Returns a round that wrote `records` records in `seconds` seconds.
+    fn new(writers: usize, records: f64, seconds: f64) -> Self {
+        Self { writers: writers as f64, records, per_s: records / seconds, ..Self::default() }
+    }
+
+    /// Returns the round with its batch length, which is at most the number of records.
+    pub(super) fn in_batches(self, batch: usize) -> Self {
+        Self { batch: Some(self.records.min(batch as f64)), ..self }
+    }
+
+    /// Returns a round that took `service_s` seconds of a simulated drive.
+    pub(super) fn of_service(writers: usize, records: f64, service_s: f64) -> Self {
+        Self { service_s: Some(service_s), ..Self::new(writers, records, service_s) }
+    }
+
+    /// Returns a round with the counters of a simulated drive.
+    pub(super) fn of_drive(
+        writers: usize,
+        records: f64,
+        requests: &Counters,
+        elapsed_s: Option<f64>,
+    ) -> Self {
+        let each = |number: u64| Some(number as f64 / records);
+        Self {
+            elapsed_s,
+            reads: each(requests.reads),
+            writes: each(requests.writes),
+            bytes: each(requests.bytes_read + requests.bytes_written),
+            syncs: each(requests.syncs),
+            seeks: each(requests.seeks),
+            travel_cylinders: Some(requests.seek_cylinders as f64),
+            ..Self::of_service(writers, records, requests.service_ns() as f64 / 1e9)
+        }
+    }
+
+    /// Returns a round with times by the wall clock, and the counters of the device.
+    pub(super) fn of_disk(
+        records: usize,
+        elapsed: Duration,
+        requests: Option<DeviceCounters>,
+    ) -> Self {
+        let (records, elapsed_s) = (records as f64, elapsed.as_secs_f64());
+        let each = |number: fn(&DeviceCounters) -> u64| {
+            requests.as_ref().map(|requests| number(requests) as f64 / records)
+        };
+        Self {
+            elapsed_s: Some(elapsed_s),
+            reads: each(|requests| requests.reads),
+            writes: each(|requests| requests.writes),
+            bytes: each(|requests| requests.read_bytes + requests.written_bytes),
+            syncs: each(|requests| requests.syncs),
+            ..Self::new(1, records, elapsed_s)
+        }
+    }
+
+    /// Returns a round of page writes, whose times and requests include the final checkpoint.
+    pub(super) fn of_sample(writers: usize, sample: &Sample) -> Self {
+        let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other.unwrap_or(0.0));
+        let cpu_s = sum(sample.cpu_seconds, sample.finish_cpu_seconds);
+        Self {
+            per_s: sample.rate_with_finish(),
+            acknowledged_per_s: Some(sample.rate()),
+            elapsed_s: sum(Some(sample.seconds), sample.finish_seconds),
+            p50_us: sample.p50_us,
+            p99_us: sample.p99_us,
+            cpu_us: sample.each(cpu_s).map(|seconds| seconds * 1e6),
+            reads: sample.each(sample.device_reads),
+            writes: sample.each(sum(sample.device_writes, sample.finish_writes)),
+            bytes: sample.each(sample.device_bytes),
+            syncs: sample.each(sample.device_syncs),
+            ..Self::new(writers, sample.appends, sample.seconds)
+        }
+    }
+}
+
+pub(super) const BAR: &str = "per_s";
+
+pub(super) const FIELDS: &[Field<Strategy, Round>] = &[
+    Field::label("way", "method", |strategy| strategy.name.as_str().into()),
+    Field::label("index", "index", |strategy| strategy.index.into()),
+    Field::median(Column::number("batch", "batch", 0), batch),
+    Field::median(Column::number("writers", "writers", 0).ranked(1), |round| Some(round.writers)),
+    Field::median(Column::number("records", "records", 0).ranked(4), |round| Some(round.records)),
+    Field::spread(Column::number("per_s", "records/s", 0), 6, per_s),
+    Field::median(
+        Column::number("acknowledged_per_s", "acknowledged/s", 0).ranked(1),
+        acknowledged,
+    ),
+    Field::median(Column::number("service_s", "service s", 2), |round| round.service_s),
+    Field::median(Column::number("elapsed_s", "elapsed s", 2).ranked(3), |round| round.elapsed_s),
+    Field::median(Column::number("p50_us", "p50 µs", 0).ranked(2), |round| round.p50_us),
+    Field::median(Column::number("p99_us", "p99 µs", 0).ranked(3), |round| round.p99_us),
+    Field::median(Column::number("cpu_us", "CPU µs", 1).ranked(2), |round| round.cpu_us),
+    Field::median(Column::number("reads", "reads", 3).ranked(2), |round| round.reads),
+    Field::median(Column::number("writes", "writes", 3).ranked(2), |round| round.writes),
+    Field::median(Column::number("bytes", "B moved", 0).ranked(4), |round| round.bytes),
+    Field::median(Column::number("syncs", "syncs", 4).ranked(3), |round| round.syncs),
+    Field::median(Column::number("seeks", "seeks", 3).ranked(2), |round| round.seeks),
+    Field::median(Column::number("travel_cylinders", "cylinders", 0).ranked(3), |round| {
+        round.travel_cylinders
+    }),
+];
+
+fn batch(round: &Round) -> Option<f64> {
+    round.batch
+}
+
+fn per_s(round: &Round) -> Option<f64> {
+    Some(round.per_s)
+}
+
+fn acknowledged(round: &Round) -> Option<f64> {
+    round.acknowledged_per_s
+}
+
+/// Adds the ratios between the methods for each batch length; the names for the longest batch also
+/// appear without the length.
+pub(super) fn add_ratios_of_methods(
+    prefix: &str,
+    contest: &Contest<Strategy, Round>,
+    report: &mut Report,
+) {
+    let entries = &contest.entries;
+    let mut batches: Vec<_> = entries.iter().filter_map(|entry| entry.median(batch)).collect();
+    batches.sort_by(f64::total_cmp);
+    batches.dedup();
+    for length in &batches {
+        let rate = |name: &str, index: Index| {
+            let mut entries = entries.iter().filter(|entry| entry.median(batch) == Some(*length));
+            let strategy = |name: &str, it: &Strategy| it.name == name && it.index == index.name();
+            entries.find(|entry| strategy(name, &entry.strategy))?.median(per_s)
+        };
+        let alone = |method: Method| rate(method.name(), Index::None);
+        let mixed = |method: Method| rate(method.name(), Index::Mixed);
+        let merged = alone(Method::Merged);
+        let separate = rate(Method::Merged.name(), Index::Separate);
+        for (name, a, b) in [
+            ("sorted_vs_random", merged, alone(Method::Random)),
+            ("sorted_vs_random_direct", merged, alone(Method::Direct)),
+            ("merged_vs_sorted", merged, alone(Method::Sorted)),
+            ("merged_vs_sorted_direct", merged, alone(Method::SortedDirect)),
+            ("bound_vs_sorted", rate(BOUND, Index::None), merged),
+            // `Merged` with a separate index and `SortedDirect` with a mixed one both sort their
+            // writes: they differ mainly in the index.
+            ("apart_vs_mixed", separate, mixed(Method::SortedDirect)),
+            ("apart_vs_mixed_cached", separate, mixed(Method::Sorted)),
+            ("apart_vs_mixed_random", separate, mixed(Method::Random)),
+            ("apart_vs_mixed_random_direct", separate, mixed(Method::Direct)),
+            ("apart_vs_mixed_merged", separate, mixed(Method::Merged)),
+        ] {
+            let ratio = a.zip(b).map(|(a, b)| a / b);
+            report.ratio(format!("{prefix}_{name}_batch_{length}"), ratio);
+            if Some(length) == batches.last() {
+                report.ratio(format!("{prefix}_{name}"), ratio);
+            }
+        }
+    }
+}
+
+/// Adds the rate of the page file relative to the best variant of each other writer.
+pub(super) fn add_ratios_of_pages(
+    prefix: &str,
+    contest: &Contest<Strategy, Round>,
+    writers: usize,
+    report: &mut Report,
+) {
+    let mut best: BTreeMap<String, f64> = BTreeMap::new();
+    let page_file = Writer::PageFile.name();
+    for entry in contest.entries.iter().filter(|entry| entry.strategy.name != page_file) {
+        let Some(rate) = entry.median(per_s) else { continue };
+        let name = &entry.strategy.name;
+        let family = name.split('/').next().unwrap_or(name).replace('-', "_");
+        let known = best.entry(family).or_insert(rate);
+        *known = known.max(rate);
+    }
+    let page_file = contest.entries.iter().find(|entry| entry.strategy.name == page_file);
+    for (other, rate) in best {
+        let name = format!("{prefix}page_file_vs_{other}_{writers}w");
+        let ratio = |figure| Some(page_file?.median(figure)? / rate);
+        report.ratio(format!("{name}_acknowledged"), ratio(acknowledged));
+        report.ratio(name, ratio(per_s));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contest::{Outcome, columns};
+    use crate::host::Host;
+
+    fn contest(lines: &[(&str, Index, f64, &[f64])]) -> Contest<Strategy, Round> {
+        let strategy = |line: &(&str, Index, f64, &[f64])| Strategy {
+            index: line.1.name(),
+            ..Strategy::pages(line.0)
+        };
+        let mut contest = Contest::new(FIELDS, lines.iter().map(strategy));
+        for (which, (_, _, batch, rates)) in lines.iter().enumerate() {
+            for rate in *rates {
+                let round = Round { batch: Some(*batch), per_s: *rate, ..Round::default() };
+                contest.record(which, Outcome::Measured(round));
+            }
+        }
+        contest
+    }
+
+    fn report() -> Report {
+        Report::new("random-write", Host::default(), columns(FIELDS), BAR)
+    }
+
+    fn assert_ratios(report: &Report, expected: &[(&str, f64)]) {
+        let expected = expected.iter().map(|(name, ratio)| ((*name).to_owned(), *ratio));
+        assert_eq!(report.ratios, expected.collect());
+    }
+
+    #[test]
+    fn rows_have_medians_and_the_spread_of_the_rate() {
+        let mut contest = contest(&[
+            ("random", Index::None, 5.0, &[3.0, 1.0, 2.0]),
+            ("x", Index::None, 1.0, &[]),
+        ]);
+        contest.record(1, Outcome::Skipped("no space".to_owned()));
+        let mut report = report();
+        contest.report(&mut report, "t", |strategy| strategy.group.clone());
+        let number = |key| report.value(&report.rows[0], key).unwrap().number();
+        assert_eq!([number("per_s"), number("per_s_min")], [Some(2.0), Some(1.0)]);
+        assert_eq!([number("per_s_max"), number("service_s")], [Some(3.0), None]);
+        assert_eq!(report.rows[1].state.as_deref(), Some("no space"));
+    }
+
+    #[test]
+    fn ratios_of_methods_are_per_batch_and_of_the_longest_one() {
+        let contest = contest(&[
+            ("random", Index::None, 10.0, &[2.0]),
+            ("sorted-merged", Index::None, 10.0, &[3.0]),
+            ("random", Index::None, 1000.0, &[2.0]),
+            ("sorted-merged", Index::None, 1000.0, &[14.0]),
+            ("bound", Index::None, 1000.0, &[21.0]),
+            ("sorted-direct", Index::Mixed, 1000.0, &[1.0]),
+            ("sorted-merged", Index::Separate, 1000.0, &[12.0]),
+        ]);
+        let mut report = report();
+        add_ratios_of_methods("spinning", &contest, &mut report);
+        assert_ratios(
+            &report,
+            &[
+                ("spinning_sorted_vs_random_batch_10", 1.5),
+                ("spinning_sorted_vs_random_batch_1000", 7.0),
+                ("spinning_sorted_vs_random", 7.0),
+                ("spinning_bound_vs_sorted_batch_1000", 1.5),
+                ("spinning_bound_vs_sorted", 1.5),
+                ("spinning_apart_vs_mixed_batch_1000", 12.0),
+                ("spinning_apart_vs_mixed", 12.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn page_file_is_compared_with_the_best_form_of_each_other_writer() {
+        let contest = contest(&[
+            ("page-file", Index::None, 0.0, &[80.0, 100.0, 90.0]),
+            ("pwrite-fdatasync", Index::None, 0.0, &[20.0]),
+            ("sqlite", Index::None, 0.0, &[5.0]),
+            ("sqlite/one-connection", Index::None, 0.0, &[9.0]),
+        ]);
+        let mut report = report();
+        add_ratios_of_pages("", &contest, 16, &mut report);
+        let expected =
+            [("page_file_vs_pwrite_fdatasync_16w", 4.5), ("page_file_vs_sqlite_16w", 10.0)];
+        assert_ratios(&report, &expected);
+    }
+
+    #[test]
+    fn rounds_of_pages_include_the_final_checkpoint() {
+        let sample = Sample {
+            appends: 100.0,
+            seconds: 1.0,
+            finish_seconds: Some(1.0),
+            device_writes: Some(20.0),
+            finish_writes: Some(80.0),
+            ..Sample::default()
+        };
+        let round = Round::of_sample(16, &sample);
+        assert_eq!((Some(round.per_s), round.acknowledged_per_s), (Some(50.0), Some(100.0)));
+        assert_eq!((round.writes, round.elapsed_s, round.cpu_us), (Some(1.0), Some(2.0), None));
+    }
+}

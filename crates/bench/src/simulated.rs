@@ -1,0 +1,109 @@
+//! Simulates spinning disks with file systems on them.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use haul_disk_sim::{Counters, MountedFs, Options as DiskOptions, Parameters, SpinningDisk};
+use haul_measure::{Error, Result};
+
+/// A model of a drive to simulate, selected by its name.
+#[derive(Debug, Clone)]
+pub struct Drive(Parameters);
+
+impl Drive {
+    /// Returns all drives that can be simulated.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        Parameters::all().into_iter().map(Self).collect()
+    }
+
+    pub(crate) fn parameters(&self) -> &Parameters {
+        &self.0
+    }
+
+    /// Returns the name of the drive, such as `travelstar-7k320`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.name
+    }
+}
+
+impl FromStr for Drive {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let all = Self::all();
+        let names: Vec<_> = all.iter().map(|drive| drive.name().to_owned()).collect();
+        let found = all.into_iter().find(|drive| drive.name() == name);
+        found.ok_or_else(|| format!("expected one of {}", names.join(", ")))
+    }
+}
+
+/// The file system to create on a simulated disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Format<'a> {
+    pub(crate) file_system: &'a str,
+    pub(crate) mkfs_options: &'a [&'a str],
+    pub(crate) mount_options: &'a str,
+}
+
+/// A simulated disk with a file system.
+pub(crate) struct SimulatedDisk<'a> {
+    disk: SpinningDisk,
+    format: Format<'a>,
+    time_scale: f64,
+}
+
+fn missing(why: String) -> Error {
+    let advice = "a simulated disk needs root, /dev/fuse, losetup and the file system's mkfs";
+    Error::Missing(format!("{why}; {advice}"))
+}
+
+impl<'a> SimulatedDisk<'a> {
+    /// Starts a simulated disk of `bytes` bytes and formats it.
+    pub(crate) fn new(
+        drive: &Drive,
+        bytes: u64,
+        time_scale: f64,
+        scheduler: &str,
+        format: Format<'a>,
+    ) -> Result<Self> {
+        let mut options = DiskOptions::new(drive.parameters().clone(), bytes);
+        options.time_scale = time_scale;
+        scheduler.clone_into(&mut options.scheduler);
+        let disk = SpinningDisk::start(&options).map_err(missing)?;
+        let disk = Self { disk, format, time_scale };
+        disk.untimed(|disk| {
+            disk.disk.mkfs(format.file_system, format.mkfs_options).map_err(missing)
+        })?;
+        Ok(disk)
+    }
+
+    /// Runs `body` while requests to the drive complete without delay.
+    pub(crate) fn untimed<T>(&self, body: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        self.disk.set_time_scale(0.0).map_err(missing)?;
+        let done = body(self)?;
+        self.disk.set_time_scale(self.time_scale).map_err(missing)?;
+        Ok(done)
+    }
+
+    pub(crate) fn mount(&self) -> Result<MountedFs<'_>> {
+        let Format { file_system, mount_options, .. } = self.format;
+        self.disk.mount(file_system, mount_options).map_err(missing)
+    }
+
+    /// Mounts the file system with none of its blocks cached in memory.
+    pub(crate) fn mount_cold(&self) -> Result<MountedFs<'_>> {
+        self.disk.drop_buffers().map_err(missing)?;
+        self.mount()
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.disk.counters()
+    }
+
+    /// Converts wall-clock time to seconds of the drive; returns `None` if requests take no time.
+    pub(crate) fn drive_seconds(&self, elapsed: Duration) -> Option<f64> {
+        (self.time_scale > 0.0).then(|| elapsed.as_secs_f64() / self.time_scale)
+    }
+}

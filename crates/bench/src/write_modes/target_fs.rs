@@ -1,0 +1,124 @@
+//! A directory to measure in, and the device of its file system.
+
+use std::fs::File as StdFile;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use haul_disk::{Device, DeviceCounters, Disk, OsDisk, Storage, probe};
+use haul_testing::DetachedImage;
+
+use super::virtual_disk::VirtualDisk;
+use crate::guardian::{Guardian, guarded_dir};
+use crate::host::StorageFacts;
+use crate::trace::{Journalling, Tracing, Watched};
+use haul_measure::{Error, Result};
+
+/// The longest wait for the device to become idle; other programs may keep it busy.
+const SETTLE_MAX: Duration = Duration::from_millis(50);
+
+/// A file system to measure.
+pub(crate) struct TargetFs {
+    pub(crate) name: String,
+    pub(crate) disk: OsDisk,
+    pub(crate) storage: Storage,
+    pub(crate) facts: StorageFacts,
+    pub(crate) journalling: Journalling,
+    // Fields are dropped in this order: first the files, then the file system, then its image.
+    _files: Option<Guardian>,
+    root: Option<StdFile>,
+    _image: Option<DetachedImage>,
+}
+
+impl TargetFs {
+    /// Creates a directory below `dir` for files with the given names; it is removed when this
+    /// process ends.
+    pub(crate) fn below(dir: &Path, names: &[&str]) -> Result<Self> {
+        let storage = probe(dir)?;
+        let (path, files) = guarded_dir(dir, "haul-bench", names)?;
+        let name = storage.file_system.to_string();
+        let facts = StorageFacts::of(&name, &storage);
+        let disk = OsDisk::open(&path)?;
+        let journalling = Journalling::of(&storage);
+        let files = Some(files);
+        Ok(Self {
+            name,
+            disk,
+            storage,
+            facts,
+            journalling,
+            _files: files,
+            root: None,
+            _image: None,
+        })
+    }
+
+    /// Creates a file system in an image file in `dir`, large enough for files of `file_bytes`
+    /// bytes.
+    pub(crate) fn on_virtual_disk(kind: VirtualDisk, dir: &Path, file_bytes: u64) -> Result<Self> {
+        let fail = |why: String| {
+            let advice = "virtual disks need root, losetup and the file system's mkfs";
+            Error::Missing(format!(
+                "cannot create a virtual disk with {}: {why}; {advice}",
+                kind.name()
+            ))
+        };
+        let (fs, bytes) = (kind.file_system(), VirtualDisk::image_bytes(file_bytes));
+        let image = DetachedImage::new(fs, kind.mkfs_options(), kind.mount_options(), bytes, dir)
+            .map_err(fail)?;
+        let path = image.path();
+        let device = Device::at(&format!("/dev/{}", image.device()))
+            .ok_or_else(|| fail(format!("{} is no device", image.device())))?;
+        let storage = probe(&path)?.with_device(device);
+        let below = probe(dir)?;
+        let mut facts = StorageFacts::of(kind.name(), &storage);
+        facts.mount_options = Some(image.options().to_owned());
+        facts.remark = format!("an image file on {}", below.file_system);
+        let disk = OsDisk::open(&path)?;
+        let root = StdFile::open(&path).map_err(Error::other("open the virtual disk"))?;
+        let journalling = Journalling::of(&storage);
+        let (root, image) = (Some(root), Some(image));
+        let name = kind.name().to_owned();
+        Ok(Self { name, disk, storage, facts, journalling, _files: None, root, _image: image })
+    }
+
+    /// Syncs writes that are not part of the measurement: on a virtual disk the whole file system,
+    /// on a shared file system only the directory and what its journal holds before it.
+    pub(crate) fn settle(&self) -> Result<()> {
+        match &self.root {
+            Some(root) => {
+                rustix::fs::syncfs(root).map_err(Error::other("sync the virtual disk"))?
+            }
+            None => self.disk.sync_dir("")?,
+        }
+        self.wait_until_idle();
+        Ok(())
+    }
+
+    /// Returns the requests so far. Waits until the device is idle, because the kernel counts a
+    /// request only after it wakes the task that waits for it.
+    pub(crate) fn counters(&self) -> Option<DeviceCounters> {
+        self.wait_until_idle();
+        DeviceCounters::of(self.storage.device.as_ref()?).ok()
+    }
+
+    fn wait_until_idle(&self) {
+        let Some(device) = &self.storage.device else { return };
+        let inflight = format!("/sys/block/{}/inflight", device.disk);
+        let started = Instant::now();
+        while started.elapsed() < SETTLE_MAX
+            && std::fs::read_to_string(&inflight)
+                .is_ok_and(|counts| counts.split_whitespace().any(|count| count != "0"))
+        {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Creates a trace of the requests to the device.
+    pub(crate) fn tracing(&self) -> Result<Tracing> {
+        let missing = || Error::Missing("the device of the file system is unknown".to_owned());
+        let watched = Watched::of(self.storage.device.as_ref().ok_or_else(missing)?)?;
+        let tracing = Tracing::new()?;
+        tracing.watch(watched)?;
+        Ok(tracing)
+    }
+}

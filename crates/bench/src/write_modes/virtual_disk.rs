@@ -1,0 +1,68 @@
+//! The file systems that can be created in image files. Performs no I/O.
+
+use crate::named::named;
+
+named! {
+    /// A file system that the benchmark creates in an image file.
+    pub enum VirtualDisk {
+        /// ext4 with default options.
+        Ext4 = "ext4",
+        /// ext4 without a journal.
+        Ext4NoJournal = "ext4-nojournal",
+        /// xfs.
+        Xfs = "xfs",
+        /// btrfs, which never writes in place.
+        Btrfs = "btrfs",
+    }
+}
+
+impl VirtualDisk {
+    pub(crate) const fn file_system(self) -> &'static str {
+        match self {
+            Self::Ext4 | Self::Ext4NoJournal => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+
+    /// Returns options of mkfs that disable background initialization, which would disturb the
+    /// counts.
+    pub(crate) const fn mkfs_options(self) -> &'static [&'static str] {
+        match self {
+            Self::Ext4 => &["-q", "-F", "-b4096", "-Elazy_itable_init=0,lazy_journal_init=0"],
+            Self::Ext4NoJournal => {
+                &["-q", "-F", "-b4096", "-O^has_journal", "-Elazy_itable_init=0"]
+            }
+            Self::Xfs | Self::Btrfs => &["-q", "-f"],
+        }
+    }
+
+    /// Returns mount options that disable periodic commits or make them rare.
+    pub(crate) const fn mount_options(self) -> &'static str {
+        match self {
+            Self::Ext4 | Self::Btrfs => "commit=300",
+            Self::Ext4NoJournal | Self::Xfs => "",
+        }
+    }
+
+    /// Returns the size in bytes of an image for files of `file_bytes` bytes: two files exist at a
+    /// time, and some file systems do not free removed files at once.
+    pub(crate) fn image_bytes(file_bytes: u64) -> u64 {
+        file_bytes.saturating_mul(4).saturating_add(512 << 20).next_multiple_of(1 << 20)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_disks_have_names_and_space_for_four_files() {
+        for disk in VirtualDisk::ALL {
+            assert_eq!(disk.name().parse(), Ok(disk));
+        }
+        assert!("ntfs".parse::<VirtualDisk>().unwrap_err().contains("ext4-nojournal"));
+        assert_eq!(VirtualDisk::image_bytes(1), 513 << 20);
+        assert_eq!(VirtualDisk::image_bytes(1 << 30), (4 << 30) + (512 << 20));
+    }
+}

@@ -1,0 +1,57 @@
+//! `haul bench log` with a small load.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(dir: &Path, more: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_haul-bench"))
+        .args(["log", "--writers", "1,3", "--rounds", "1", "--seconds", "50ms"])
+        .args(["--rotations", "2", "--recovery", "8MiB", "--dir"])
+        .arg(dir)
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn log_is_measured_with_its_floor() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let json = outside.path().join("log.json");
+    // A program without any rivals.
+    let output = bench(dir.path(), &["--rivals", "true", "--json", json.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+
+    let report: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let state = |log: &str| rows.iter().find(|row| row["log"] == log).unwrap()["state"].clone();
+    for log in ["haul", "raw/direct-fdatasync", "raw/direct-dsync", "growing-file"] {
+        assert_eq!(state(log), "measured");
+    }
+    for rival in ["okaywal", "walrus", "raft-engine", "rocksdb", "sqlite"] {
+        assert!(state(rival).as_str().unwrap().contains("docs/log-bench.md"));
+    }
+    let ratios = report["ratios"].as_object().unwrap();
+    for key in [
+        "log_vs_raw_1w",
+        "log_vs_growing_file_1w",
+        "rotation_p999_vs_steady",
+        "recovery_vs_direct_read",
+    ] {
+        assert!(ratios[key].as_f64().is_some_and(|ratio| ratio > 0.0), "{key}: {ratios:?}");
+    }
+    assert!(!ratios.contains_key("log_vs_okaywal_16w"), "it was not there");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn missing_rivals_program_is_reported_before_any_measurement() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(dir.path(), &["--rivals", "no/such/program"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("no/such/program"), "{said}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,99 @@
+//! `haul bench files` and `haul bench relay` in short runs with `haul` alone.
+
+use serde_json::Value;
+
+use crate::work_dir::WorkDir;
+
+/// Returns the report of a short run, or `None` if there is only one core.
+fn report(words: &[&str]) -> Option<Value> {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        haul_testing::skip("a server and its load need a core each");
+        return None;
+    }
+    let place = WorkDir::on_disk();
+    std::fs::create_dir(place.path("d")).unwrap();
+    let begin = [words[0], "--dir", "d", "--rounds", "1", "--json", "report"];
+    let haul = haul_testing::program("haul");
+    let more = ["--seconds", "30ms", "--program", haul.to_str().unwrap()];
+    place.run(&[&begin[..], &more, &words[1..]].concat()).code(0);
+    assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 0, "left behind");
+    let report = std::fs::read(place.path("report")).unwrap();
+    Some(serde_json::from_slice(&report).unwrap())
+}
+
+fn of<'a>(report: &'a Value, program: &'a str, key: &'a str) -> impl Iterator<Item = &'a Value> {
+    let rows = report["rows"].as_array().unwrap().iter();
+    rows.filter(move |row| row[key] == program)
+}
+
+#[test]
+fn haul_files_is_measured_with_correct_responses() {
+    let sizes = ["--sizes", "1KiB,100KiB", "--files", "20", "--big", "2MiB", "--big-files", "3"];
+    let words = [&["files", "--only", "hot,warm,cold"][..], &sizes].concat();
+    let Some(report) = report(&words) else { return };
+    let ours: Vec<_> = of(&report, "haul", "server").collect();
+    // Two rows per workload, and `--cold splice` for cold files.
+    assert_eq!(ours.len(), 2 * 4 + 1, "{ours:?}");
+    for row in ours {
+        assert_eq!(row["state"], "measured", "{row}");
+        let rate = if row["load"].as_str().unwrap().starts_with("hot") {
+            &row["requests_per_s"]
+        } else {
+            &row["mib_per_s"]
+        };
+        assert!(rate.as_f64().unwrap() > 0.0, "{row}");
+    }
+    assert!(report["ratios"]["cold_cpu_per_gb_splice_vs_copy"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn latency_of_hot_files_is_measured_during_downloads() {
+    let sizes = ["--memory", "48MiB", "--big", "2MiB", "--big-files", "3", "--connections", "4"];
+    let words = [&["files", "--only", "latency"][..], &sizes].concat();
+    let Some(report) = report(&words) else { return };
+    if report["rows"].as_array().unwrap().is_empty() {
+        return haul_testing::skip("there is no memory cgroup");
+    }
+    for load in ["at rest", "beside downloads"] {
+        let rows: Vec<_> = of(&report, load, "load").collect();
+        // nginx may be missing.
+        assert!(rows.len() == 3 || rows.len() == 6, "{rows:?}");
+        for row in rows {
+            assert_eq!(row["state"], "measured", "{row}");
+            assert!(row["p50_us"].as_f64().unwrap() <= row["p99_us"].as_f64().unwrap(), "{row}");
+            let downloaded = row["mib_per_s"].as_f64().unwrap() > 0.0;
+            assert_eq!(downloaded, load == "beside downloads", "{row}");
+        }
+    }
+}
+
+#[test]
+fn haul_relay_is_measured_in_each_move_mode() {
+    let words = ["relay", "--sizes", "64,200KiB", "--flows", "1,3", "--rivals", "tokio"];
+    let Some(report) = report(&words) else { return };
+    for setting in ["auto", "auto, again", "copy", "splice"] {
+        let rows: Vec<_> =
+            of(&report, "haul", "relay").filter(|row| row["setting"] == setting).collect();
+        assert_eq!(rows.len(), if setting == "auto, again" { 8 } else { 9 }, "{rows:?}");
+        assert!(rows.iter().all(|row| row["state"] == "measured"), "{rows:?}");
+    }
+    let ratios = &report["ratios"];
+    for key in ["adaptive_message_64_cpu_vs_best_own", "adaptive_message_200k_cpu_vs_best_own"] {
+        assert!(ratios[key].as_f64().unwrap() > 0.0, "{key}");
+    }
+    assert_eq!(ratios["descriptors_per_idle_connection_haul_auto"], 2.0);
+    let pipes = &ratios["pipes_per_connection_haul_auto"];
+    assert!(pipes.is_null() || *pipes == 0.0, "{pipes}");
+}
+
+#[test]
+fn missing_program_of_an_option_is_an_error() {
+    let place = WorkDir::new();
+    for words in [
+        ["relay", "--dir", ".", "--compare", "nowhere"],
+        ["relay", "--dir", ".", "--program", "nowhere"],
+        ["files", "--dir", ".", "--program", "nowhere"],
+    ] {
+        place.run(&words).code(1).stderr_contains(&["cannot find the program nowhere"]);
+    }
+}

@@ -1,0 +1,145 @@
+//! The benches of reading, with everything as small as it can be: that they run and what they leave,
+//! not what they find.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+fn bench(arguments: &[&str], json: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_haul-bench"))
+        .args(arguments)
+        .arg("--json")
+        .arg(json)
+        .output()
+        .unwrap()
+}
+
+/// Runs a bench in a directory, and gives its report; nothing is left in the directory.
+fn report(arguments: &[&str]) -> Value {
+    let (dir, outside) =
+        (tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), tempfile::tempdir().unwrap());
+    let json = outside.path().join("report.json");
+    let place = dir.path().to_str().unwrap();
+    let output = bench(&[arguments, &["--rounds", "1", "--dir", place]].concat(), &json);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+    serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap()
+}
+
+#[test]
+fn random_reads_are_measured_by_all_readers_in_all_ways() {
+    let report =
+        report(&["random-read", "--readers", "1,3", "--file-size", "8MiB", "--seconds", "30ms"]);
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 2 * 4);
+    for row in rows.iter().filter(|row| row["state"] == "measured") {
+        assert!(row["reads"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["p999_us"].as_f64() >= row["median_us"].as_f64(), "{row}");
+    }
+    assert!(rows.iter().any(|row| row["table"] == "warm" && row["state"] == "measured"));
+    assert!(report["ratios"]["shared_vs_locked_3_warm"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn sequential_reads_report_the_cached_part() {
+    let sizes = ["--file-size", "8MiB", "--sizes", "256KiB", "--windows", "1MiB"];
+    let report = report(&[&["sequential-read", "--advice", "normal,random"][..], &sizes].concat());
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6 + 5);
+    for row in rows.iter().filter(|row| row["state"] == "measured") {
+        assert!(row["mb_per_s"].as_f64().unwrap() > 0.0, "{row}");
+        let cached = row["cached_percent"].as_f64().unwrap();
+        match row["way"].as_str().unwrap() {
+            "direct" => assert!(cached < 1.0, "{row}"),
+            "uncached" => assert!(cached < 100.0, "{row}"),
+            _ => assert!(cached > 99.0, "{row}"),
+        }
+    }
+    assert!(report["ratios"]["direct_vs_read"].as_f64().is_none_or(|ratio| ratio > 0.0));
+}
+
+#[test]
+fn orders_of_reading_are_measured_on_a_simulated_disk_or_it_says_why_not() {
+    let outside = tempfile::tempdir().unwrap();
+    let json = outside.path().join("report.json");
+    let small = ["--files", "60", "--dirs", "4", "--rounds", "1", "--threads", "1,2"];
+    let drive = ["--drive", "deskstar-7k1000.c", "--time-scale", "0", "--disk-size", "1GiB"];
+    let output = bench(&[&["read-order"], &small[..], &drive].concat(), &json);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("needs root") {
+        return haul_testing::skip(&said);
+    }
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(report["rows"].as_array().unwrap().len(), 6);
+    assert!(report["ratios"]["physical_vs_unsorted"].as_f64().unwrap() > 0.0);
+    assert!(report["ratios"]["physical_vs_inode_2t"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
+    if let Some(why) = no_memory_limit() {
+        return haul_testing::skip(why);
+    }
+    let before = groups();
+    let small = ["--memory", "64MiB", "--readers", "2", "--seconds", "50ms"];
+    let direct = report(&[&["direct-or-cached", "--data-percent", "20,200"][..], &small].concat());
+    let rows = direct["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 3);
+    let device_reads = |row: usize| rows[row]["device_reads"].as_f64();
+    // What fits into memory is read from there, and past it never is.
+    assert!(device_reads(0).is_none_or(|reads| reads < 0.5), "{}", rows[0]);
+    assert!(device_reads(2).is_none_or(|reads| reads > 0.9), "{}", rows[2]);
+
+    let cold = ["--cold-percent", "200", "--hot-percent", "20"];
+    let app = report(&[&["app-cache"][..], &cold, &small].concat());
+    let rows = app["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 5);
+    // What the kernel wants for itself it takes from where it likes.
+    assert!(rows[2]["kept_percent"].as_f64().is_some_and(|kept| kept > 95.0), "{}", rows[2]);
+    assert!(rows[1]["scan_mb_per_s"].as_f64() > rows[0]["scan_mb_per_s"].as_f64());
+    // Other tests have cgroups too, and a guardian outlives its benchmark for a moment.
+    let is_left = |name: &String| {
+        let process = name.trim_start_matches("haul-bench-");
+        !before.contains(name) && !Path::new("/proc").join(process).exists()
+    };
+    let since = Instant::now();
+    while let Some(left) = groups().into_iter().find(is_left) {
+        assert!(since.elapsed() < Duration::from_secs(20), "{left} is left behind");
+        std::thread::yield_now();
+    }
+}
+
+/// The groups that benches made.
+fn groups() -> Vec<String> {
+    let mut names = walk(Path::new("/sys/fs/cgroup"), 5);
+    names.retain(|name| name.starts_with("haul-bench-"));
+    names
+}
+
+/// Returns the reason why memory cannot be limited.
+fn no_memory_limit() -> Option<&'static str> {
+    let controllers = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let is_known =
+        controllers.contains("memory") || Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
+    if !rustix::process::geteuid().is_root() {
+        return Some("limiting memory needs root");
+    }
+    (!is_known).then_some("there is no memory cgroup")
+}
+
+/// The names of all groups, so many levels deep.
+fn walk(dir: &Path, depth: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+            if depth > 1 {
+                names.extend(walk(&entry.path(), depth - 1));
+            }
+        }
+    }
+    names
+}

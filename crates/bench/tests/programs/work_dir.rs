@@ -1,0 +1,36 @@
+//! Runs the program in a directory of its own.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use haul_testing::Finished;
+use tempfile::TempDir;
+
+/// A directory to run the program in.
+pub(crate) struct WorkDir(TempDir);
+
+impl WorkDir {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Creates the directory on a disk; the usual temporary directory may be in memory.
+    pub(crate) fn on_disk() -> Self {
+        Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_haul-bench"));
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Finished {
+        Finished(self.command(arguments).output().unwrap())
+    }
+}

@@ -1,0 +1,117 @@
+//! `haul bench`: what it reports, and what it leaves behind.
+
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use haul_testing::{eventually, skip};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::work_dir::WorkDir;
+
+/// The tracing file system, seen by us alone; `None` where there is no root or no tracing.
+fn tracing() -> Option<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
+    fsconfig_create(&context).ok()?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty()).ok()
+}
+
+/// Returns `true` if the process has a tracing instance.
+fn has_instance(tracing: &OwnedFd, id: u32) -> bool {
+    let dir = format!("/proc/self/fd/{}/instances", tracing.as_raw_fd());
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    names.into_iter().any(|name| name.to_string_lossy().starts_with(&format!("haul-{id}-")))
+}
+
+/// Returns `true` if a loop device reads from a file in `dir`.
+fn has_loop_device(dir: &Path) -> bool {
+    fs::read_dir("/sys/block").unwrap().any(|entry| {
+        let file = entry.unwrap().path().join("loop/backing_file");
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.starts_with(&format!("{}/", dir.display()))
+    })
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).unwrap().next().is_none()
+}
+
+/// A bench that would go on for long, once it measures.
+fn measuring(place: &WorkDir, tracing: &OwnedFd, arguments: &[&str]) -> Child {
+    let begin = ["write-modes", "--dir", "d", "--rounds", "1000"];
+    let child = place
+        .command(&[&begin, arguments].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("it measures", || has_instance(tracing, child.id()));
+    child
+}
+
+#[test]
+fn a_bench_reports_to_people_and_to_programs() {
+    let place = WorkDir::new();
+    let arguments = ["write-modes", "--dir", ".", "--modes", "filled+fdatasync,append"];
+    let more = ["--sizes", "4KiB", "--records", "4", "--rounds", "1"];
+    let files = ["--json", "report.json", "--markdown", "report.md"];
+    let ended = place.run(&[&arguments[..], &more, &files].concat()).code(0);
+    assert!(ended.text().contains("records/s") && ended.text().contains('█'), "{}", ended.text());
+
+    let json: Value =
+        serde_json::from_slice(&fs::read(place.path("report.json")).unwrap()).unwrap();
+    assert_eq!(json["bench"], "write-modes");
+    for key in ["cpu", "cores", "memory_bytes", "kernel", "versions", "storage"] {
+        assert!(json["host"].get(key).is_some(), "{key}");
+    }
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 6, "two passes of append with five syncs, and of one more");
+    for row in rows.iter().filter(|row| row["state"] == "measured") {
+        assert!(row["records_per_s"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!((&row["record_bytes"], &row["records"]), (&4096.into(), &4.into()));
+    }
+    assert!(json["ratios"].is_object());
+    let page = fs::read_to_string(place.path("report.md")).unwrap();
+    assert!(page.contains("| fdatasync | 4,096 | 1 | filled |"), "{page}");
+}
+
+#[test]
+fn cancelled_benchmark_leaves_no_files() {
+    let Some(tracing) = tracing() else { return skip("no tracing file system, or no root") };
+    for arguments in [&[][..], &["--virtual-disk", "ext4"]] {
+        let place = WorkDir::new();
+        fs::create_dir(place.path("d")).unwrap();
+        let dir = place.path("d").canonicalize().unwrap();
+        let mut child = measuring(&place, &tracing, arguments);
+        assert_eq!(has_loop_device(&dir), !arguments.is_empty());
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert!(!has_instance(&tracing, child.id()), "a tracing instance");
+        // A search for a free loop device may hold this one open for a moment.
+        eventually("the loop device is gone", || !has_loop_device(&dir));
+        assert!(is_empty(&dir), "files");
+    }
+}
+
+#[test]
+fn a_bench_that_is_killed_leaves_nothing_behind() {
+    let Some(tracing) = tracing() else { return skip("no tracing file system, or no root") };
+    for arguments in [&[][..], &["--virtual-disk", "ext4"], &["--virtual-disk", "xfs"]] {
+        let place = WorkDir::new();
+        fs::create_dir(place.path("d")).unwrap();
+        let dir = place.path("d").canonicalize().unwrap();
+        let mut child = measuring(&place, &tracing, arguments);
+        let device_was_there = has_loop_device(&dir);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(device_was_there, !arguments.is_empty());
+        eventually("the tracing instance is gone", || !has_instance(&tracing, child.id()));
+        eventually("the loop device is gone", || !has_loop_device(&dir));
+        eventually("the files are gone", || is_empty(&dir));
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!mounts.contains(&*dir.to_string_lossy()), "{mounts}");
+    }
+}

@@ -1,0 +1,248 @@
+//! The kind of a device, which determines the read order. No I/O.
+//!
+//! The kernel's `rotational` flag is trusted if it is 0. If the flag is 1, the device may be a
+//! virtual disk that reports it wrongly; then a few timed reads decide.
+
+use std::fmt;
+
+/// A kind of device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// A device that serves many random reads concurrently.
+    SolidState,
+    /// A device that seeks: it is fastest if read sequentially, in physical order.
+    Rotational,
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SolidState => "solid-state",
+            Self::Rotational => "rotational",
+        })
+    }
+}
+
+/// The source of the kind of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KindSource {
+    /// The caller set the kind.
+    Configured,
+    /// The kernel's `rotational` flag is 0, or the file system has no block device.
+    KernelFlag,
+    /// Timed reads decided, because the kernel's flag is 1.
+    Measured {
+        /// The median of single reads, in microseconds.
+        single_us: u64,
+        /// The mean time per read of eight concurrent reads, in microseconds; 0 if they were not
+        /// needed.
+        concurrent_us: u64,
+    },
+    /// The kernel's flag is 1, and there were too few uncached files for a measurement.
+    Unmeasured,
+}
+
+impl fmt::Display for KindSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Configured => f.write_str("configured"),
+            Self::KernelFlag => f.write_str("from the kernel's rotational flag"),
+            Self::Measured { single_us, concurrent_us: 0 } => {
+                write!(f, "measured: {single_us} µs per read")
+            }
+            Self::Measured { single_us, concurrent_us } => {
+                write!(f, "measured: {single_us} µs per read, {concurrent_us} µs if concurrent")
+            }
+            Self::Unmeasured => f.write_str("not measured: too few uncached files"),
+        }
+    }
+}
+
+/// Statistics of one device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceStats {
+    /// The kernel's name of the disk, such as `sda`; for a file system without a disk, its type and
+    /// device number.
+    pub name: String,
+    /// The assumed kind.
+    pub kind: DeviceKind,
+    /// The source of the kind.
+    pub kind_source: KindSource,
+    /// The number of threads that read from the device.
+    pub threads: usize,
+    /// The number of requests whose bytes were not all in the page cache, so the device was read.
+    pub cold: u64,
+}
+
+/// The maximum number of single reads and of concurrent reads of a measurement. Each read costs a
+/// rotational disk one seek.
+pub(in crate::read) const SINGLE_READS: usize = 3;
+pub(in crate::read) const CONCURRENT_READS: usize = 8;
+
+/// The minimum distance in bytes between the first and the last sample on the device. Samples
+/// within a shorter range might all be in the drive's cache.
+pub(super) const SPAN_BYTES_MIN: u64 = 16 << 20;
+
+/// A lower bound of seek plus rotational latency, in microseconds.
+const SEEK_US: u64 = 1000;
+
+/// The minimum speedup by concurrency of a solid-state device. The speedup of a rotational disk is
+/// below 2.
+const CONCURRENCY_GAIN: u64 = 4;
+
+/// The minimum speedup of a repeated read that indicates a rotational disk, which answers the
+/// repetition from its cache. A network disk needs its round-trip time again.
+const REPEAT_GAIN: u64 = 8;
+
+/// The latencies measured so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Measurements {
+    /// The latency of each single read at a new place, in microseconds.
+    pub(super) single_us: Vec<u64>,
+    /// The latency of the repetition of the last single read, in microseconds.
+    pub(super) repeat_us: Option<u64>,
+    /// The mean time per concurrent read, in microseconds.
+    pub(super) concurrent_us: Option<u64>,
+}
+
+/// The next step of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    ReadSingle,
+    RepeatLast,
+    ReadConcurrently,
+    Done(DeviceKind),
+}
+
+impl Measurements {
+    /// Returns the next step. A measurement mostly takes two reads of a solid-state device, and
+    /// three of a rotational disk, two of them with a seek.
+    pub(super) fn next_step(&self) -> Step {
+        let slow = self.single_us.iter().filter(|us| **us >= SEEK_US).count();
+        let fast = self.single_us.len() - slow;
+        if fast >= 2 {
+            return Step::Done(DeviceKind::SolidState);
+        } else if slow < 2 {
+            return Step::ReadSingle;
+        }
+        let Some(repeat_us) = self.repeat_us else { return Step::RepeatLast };
+        if repeat_us <= self.median_us() / REPEAT_GAIN {
+            return Step::Done(DeviceKind::Rotational);
+        }
+        let Some(concurrent_us) = self.concurrent_us else { return Step::ReadConcurrently };
+        let gains = concurrent_us.max(1) <= self.median_us() / CONCURRENCY_GAIN;
+        Step::Done(if gains { DeviceKind::SolidState } else { DeviceKind::Rotational })
+    }
+
+    pub(super) fn source(&self) -> KindSource {
+        KindSource::Measured {
+            single_us: self.median_us(),
+            concurrent_us: self.concurrent_us.unwrap_or_default(),
+        }
+    }
+
+    fn median_us(&self) -> u64 {
+        let mut sorted = self.single_us.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+    }
+}
+
+/// Returns up to `count` places as pairs of item index and offset within the item, spread evenly
+/// over the bytes of all items. The order is descending, against the direction of the drive's
+/// readahead, so that no sample is already in the drive's cache.
+pub(in crate::read) fn samples(
+    lengths: impl Iterator<Item = u64> + Clone,
+    count: usize,
+) -> Vec<(usize, u64)> {
+    // A file shorter than a block counts as one block.
+    const BLOCK_BYTES: u64 = 4096;
+    let weight = |bytes: u64| bytes.max(BLOCK_BYTES);
+    let total = lengths.clone().map(weight).fold(0, u64::saturating_add);
+    let mut samples: Vec<(usize, u64)> = Vec::with_capacity(count);
+    let (mut items, mut before) = (lengths.enumerate().peekable(), 0_u64);
+    for number in 0..count as u64 {
+        let at = u64::try_from(u128::from(total) * u128::from(number) / count.max(1) as u128);
+        let at = at.unwrap_or(u64::MAX);
+        while let Some((_, bytes)) = items.next_if(|(_, bytes)| before + weight(*bytes) <= at) {
+            before += weight(bytes);
+        }
+        let Some((index, bytes)) = items.peek().copied() else { break };
+        let within = (at - before) / BLOCK_BYTES * BLOCK_BYTES;
+        let is_new = samples.last() != Some(&(index, within));
+        if bytes > 0 && is_new {
+            samples.push((index, within));
+        }
+    }
+    samples.reverse();
+    samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_their_sources_are_described() {
+        assert_eq!(DeviceKind::Rotational.to_string(), "rotational");
+        for (source, text) in [
+            (KindSource::Configured, "configured"),
+            (KindSource::Measured { single_us: 90, concurrent_us: 0 }, "measured: 90 µs per read"),
+            (
+                KindSource::Measured { single_us: 9000, concurrent_us: 400 },
+                "measured: 9000 µs per read, 400 µs if concurrent",
+            ),
+        ] {
+            assert_eq!(source.to_string(), text);
+        }
+    }
+
+    /// Returns the decision for these latencies and the number of steps.
+    fn decide(single_us: &[u64], repeat_us: u64, concurrent_us: u64) -> (DeviceKind, usize) {
+        let mut measured = Measurements::default();
+        for reads in 0.. {
+            match measured.next_step() {
+                Step::Done(kind) => return (kind, reads),
+                Step::ReadSingle => measured.single_us.push(single_us[measured.single_us.len()]),
+                Step::RepeatLast => measured.repeat_us = Some(repeat_us),
+                Step::ReadConcurrently => measured.concurrent_us = Some(concurrent_us),
+            }
+        }
+        unreachable!("the steps are finite");
+    }
+
+    #[test]
+    fn low_latency_or_concurrency_gain_means_solid_state() {
+        for (single_us, repeat_us, concurrent_us, expected, why) in [
+            (&[90, 80][..], 0, 0, (DeviceKind::SolidState, 2), "solid-state disk"),
+            (&[9000, 300, 310], 0, 0, (DeviceKind::SolidState, 3), "virtual disk, one outlier"),
+            (&[12_000, 9000], 150, 0, (DeviceKind::Rotational, 3), "hard disk"),
+            (
+                &[200, 12_000, 9000],
+                150,
+                0,
+                (DeviceKind::Rotational, 4),
+                "hard disk, one cached place",
+            ),
+            (&[5000, 5200], 900, 400, (DeviceKind::SolidState, 4), "network disk with concurrency"),
+            (&[12_000, 9000], 8300, 4000, (DeviceKind::Rotational, 4), "hard disk without cache"),
+        ] {
+            assert_eq!(decide(single_us, repeat_us, concurrent_us), expected, "{why}");
+        }
+        let measured = Measurements { single_us: vec![3, 1, 2], ..Measurements::default() };
+        assert_eq!(measured.source(), KindSource::Measured { single_us: 2, concurrent_us: 0 });
+    }
+
+    #[test]
+    fn samples_are_spread_over_all_bytes_in_descending_order() {
+        let samples = |all: &[u64]| samples(all.iter().copied(), 4);
+        let places: Vec<_> = samples(&[4096; 100]).iter().map(|sample| sample.0).collect();
+        assert_eq!(places, [75, 50, 25, 0]);
+        assert_eq!(samples(&[1 << 20]), [(0, 786_432), (0, 524_288), (0, 262_144), (0, 0)]);
+        assert_eq!(samples(&[10]), [(0, 0)], "each place once");
+        assert_eq!(samples(&[0; 9]), [], "nothing to read");
+        assert_eq!(samples(&[]), []);
+    }
+}

@@ -1,0 +1,63 @@
+//! The state shared by the threads of a walk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::events::WalkEvents;
+use super::job::Job;
+use super::options::WalkOptions;
+use super::pool::Pool;
+use super::visited::Visited;
+use crate::tree::Tree;
+
+/// The state shared by the threads of a walk.
+pub(super) struct Shared<'a> {
+    pub(super) options: &'a WalkOptions<'a>,
+    pub(super) events: &'a dyn WalkEvents,
+    pub(super) pool: Pool<Job>,
+    pub(super) tree: Mutex<Tree>,
+    pub(super) visited: Mutex<Visited>,
+    /// The number of directories kept open for their subdirectories.
+    pub(super) open_dirs: Arc<AtomicUsize>,
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl<'a> Shared<'a> {
+    /// Creates the state of a walk with `threads_min` to `threads_max` active threads.
+    pub(super) fn new(
+        options: &'a WalkOptions<'a>,
+        events: &'a dyn WalkEvents,
+        threads_min: usize,
+        threads_max: usize,
+    ) -> Self {
+        Self {
+            options,
+            events,
+            pool: Pool::new(threads_min, threads_max),
+            tree: Mutex::default(),
+            visited: Mutex::default(),
+            open_dirs: Arc::default(),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// Adds `files` and `bytes` to the totals of the walk and reports the totals as progress.
+    pub(super) fn add_found(&self, files: u64, bytes: u64) {
+        let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.events.progress(files, bytes);
+    }
+
+    /// Returns the tree with the files found.
+    pub(super) fn into_tree(self) -> Tree {
+        self.tree.into_inner()
+    }
+}

@@ -1,0 +1,139 @@
+//! Detection of the hash function of a list: by the file name of the list, otherwise by trying the
+//! functions of the same digest length on the listed files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use haul_bulk_read::digest::HashKind;
+
+use crate::line::Line;
+use crate::{PIECE_BYTES, as_path};
+
+/// The maximum number of files to try. One file is not enough, since it may have changed since the
+/// list was written.
+const FILES_MAX: usize = 8;
+
+/// The hash functions with the substrings of list names that indicate them. More specific
+/// substrings come first.
+const KINDS: [(HashKind, &[&str]); 7] = [
+    (HashKind::Sha3_256, &["sha3-256", "sha3_256"]),
+    (HashKind::Sha3_512, &["sha3-512", "sha3_512"]),
+    (HashKind::Sha256, &["sha256"]),
+    (HashKind::Sha512, &["sha512"]),
+    (HashKind::Md5, &["md5"]),
+    (HashKind::Blake3, &["b3sum", "blake3", ".b3"]),
+    (HashKind::Xxh3, &["xxh128", "xxh3", "xxhsum"]),
+];
+
+/// The order in which functions are tried. If no file matches, the first function of the digest
+/// length is used. BLAKE3 comes first because `haul sum` writes it by default.
+const TRIED: [HashKind; 7] = [
+    HashKind::Blake3,
+    HashKind::Sha256,
+    HashKind::Sha3_256,
+    HashKind::Sha512,
+    HashKind::Sha3_512,
+    HashKind::Md5,
+    HashKind::Xxh3,
+];
+
+/// Sets the hash function of each line without one: by the file name of the list, otherwise by
+/// hashing the first listed files with each function of the same digest length. Returns the
+/// functions that were tried and matched no file.
+pub fn detect(lines: &mut [Line], list: &Path) -> Vec<HashKind> {
+    let named = by_name(list);
+    let mut unmatched = Vec::new();
+    for bytes in [16, 32, 64] {
+        let is_unknown = |line: &&mut Line| line.kind.is_none() && line.sum.len() == bytes;
+        let candidates: Vec<HashKind> =
+            TRIED.into_iter().filter(|kind| kind.bytes() == bytes).collect();
+        let mut unknown: Vec<&mut Line> = lines.iter_mut().filter(is_unknown).collect();
+        let Some(first) = candidates.first().filter(|_| !unknown.is_empty()) else { continue };
+        let kind = match named.filter(|kind| kind.bytes() == bytes) {
+            Some(kind) => kind,
+            None => first_match(&unknown, &candidates).unwrap_or_else(|| {
+                unmatched.extend_from_slice(&candidates);
+                *first
+            }),
+        };
+        unknown.iter_mut().for_each(|line| line.kind = Some(kind));
+    }
+    unmatched
+}
+
+/// Returns the hash function that the file name of a list indicates.
+fn by_name(list: &Path) -> Option<HashKind> {
+    let name = list.file_name()?.to_string_lossy().to_lowercase();
+    let has_any = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    KINDS.iter().find(|(_, words)| has_any(words)).map(|(kind, _)| *kind)
+}
+
+/// Returns the first hash function that gives the listed digest for one of the first readable
+/// files.
+fn first_match(lines: &[&mut Line], candidates: &[HashKind]) -> Option<HashKind> {
+    let mut files = 0;
+    for line in lines {
+        // Only regular files are read, since reading a FIFO could block.
+        let path = as_path(&line.name);
+        if !path.is_file() {
+            continue;
+        }
+        if let Ok(found) = matching(path, &line.sum, candidates) {
+            if found.is_some() {
+                return found;
+            }
+            files += 1;
+        }
+        if files == FILES_MAX {
+            break;
+        }
+    }
+    None
+}
+
+fn matching(path: &Path, sum: &[u8], candidates: &[HashKind]) -> io::Result<Option<HashKind>> {
+    let mut hashers: Vec<_> = candidates.iter().map(|kind| (*kind, kind.hasher())).collect();
+    let mut file = File::open(path)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => hashers.iter_mut().for_each(|(_, hasher)| hasher.update(&piece[..read])),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut sums = hashers.into_iter().map(|(kind, hasher)| (kind, hasher.finish()));
+    Ok(sums.find(|(_, found)| found.as_bytes() == sum).map(|(kind, _)| kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_names_select_the_hash_function() {
+        for (list, kind) in [
+            ("SHA256SUMS", Some(HashKind::Sha256)),
+            ("d/image.iso.sha512", Some(HashKind::Sha512)),
+            ("files.SHA3-256", Some(HashKind::Sha3_256)),
+            ("MD5SUMS.txt", Some(HashKind::Md5)),
+            ("b3sums", Some(HashKind::Blake3)),
+            ("x.b3", Some(HashKind::Blake3)),
+            ("tree.xxh128", Some(HashKind::Xxh3)),
+            ("sha256/list", None),
+            ("-", None),
+        ] {
+            assert_eq!(by_name(Path::new(list)), kind, "{list}");
+        }
+    }
+
+    #[test]
+    fn each_hash_function_is_tried_and_has_names() {
+        for kind in HashKind::ALL {
+            assert!(TRIED.contains(&kind), "{kind:?}");
+            assert!(KINDS.iter().any(|(named, _)| *named == kind), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Hashing of the files of a tree. Digests are reported in the order of the jobs, which may differ
+//! from the order of reading.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use haul_bulk_read::digest::{PartHasher, PartSum, Parts};
+use haul_bulk_read::{
+    Consumer, Error, FileStatus, ReadOptions, ReadStats, ReadSummary, Tree, read,
+};
+use haul_disk::{Error as DiskError, Op};
+use parking_lot::Mutex;
+
+use crate::job::Job;
+use crate::read_plan::ReadPlan;
+use crate::reorder::{Outcome, ReorderBuffer};
+
+/// The index of a part of a file, and the digest of the part or an error.
+type PartDone = (u64, Result<PartSum, Error>);
+
+/// Hashes the files of all jobs. Calls `report` with the index and the outcome of each job, in the
+/// order of the jobs, as soon as all earlier jobs are done. Calls `progress` with the numbers of
+/// files and bytes hashed so far.
+///
+/// If a file cannot be read, or changes while it is read in parts, its outcome is an error; hashing
+/// continues.
+///
+/// # Errors
+/// The first error of `report`. After an error, `report` is not called again.
+pub fn hash<E: Send>(
+    tree: &Tree,
+    jobs: &[Job],
+    options: &ReadOptions<'_>,
+    progress: &(dyn Fn(u64, u64) + Sync),
+    report: impl FnMut(usize, Outcome) -> Result<(), E> + Send,
+) -> Result<ReadStats, E> {
+    let plan = ReadPlan::of(jobs, |job| tree.meta(job.file).bytes);
+    let sum_bytes = jobs.iter().map(|job| job.kind.bytes()).max().unwrap_or(0);
+    let reorder = ReorderBuffer::new(jobs.len(), sum_bytes);
+    let state = State { reorder, partial: BTreeMap::new(), report, result: Ok(()) };
+    let hashing = Hashing { tree, jobs, plan: &plan, progress, state: Mutex::new(state) };
+    let stats = read(tree, &plan.all, options, &hashing);
+    hashing.state.into_inner().result.map(|()| stats)
+}
+
+struct Hashing<'a, T, E> {
+    tree: &'a Tree,
+    jobs: &'a [Job],
+    plan: &'a ReadPlan,
+    progress: &'a (dyn Fn(u64, u64) + Sync),
+    state: Mutex<State<T, E>>,
+}
+
+struct State<T, E> {
+    reorder: ReorderBuffer,
+    /// The finished parts of each job of which some parts are not yet done.
+    partial: BTreeMap<usize, Vec<PartDone>>,
+    report: T,
+    result: Result<(), E>,
+}
+
+impl<T: FnMut(usize, Outcome) -> Result<(), E> + Send, E> State<T, E> {
+    fn complete(&mut self, job: usize, outcome: Outcome) {
+        if job != self.reorder.next_index() {
+            return self.reorder.insert(job, outcome);
+        }
+        self.report_next(outcome);
+        while let Some(outcome) = self.reorder.pop() {
+            self.report_next(outcome);
+        }
+    }
+
+    fn report_next(&mut self, outcome: Outcome) {
+        if self.result.is_ok() {
+            self.result = (self.report)(self.reorder.next_index(), outcome);
+        }
+        self.reorder.advance();
+    }
+
+    /// Adds a finished part of a job of `count` parts. If it was the last one missing, returns all
+    /// parts in the order of the file.
+    fn gather(&mut self, job: usize, part: PartDone, count: u64) -> Option<Vec<PartDone>> {
+        if count == 1 {
+            return Some(vec![part]);
+        }
+        let parts = self.partial.entry(job).or_default();
+        parts.push(part);
+        if (parts.len() as u64) < count {
+            return None;
+        }
+        let mut parts = self.partial.remove(&job)?;
+        parts.sort_unstable_by_key(|(part, _)| *part);
+        Some(parts)
+    }
+}
+
+/// The state of hashing one part.
+struct Hashed {
+    hasher: PartHasher,
+    /// `true` if the file changed after it was divided into parts.
+    changed: bool,
+}
+
+impl<T, E> Hashing<'_, T, E> {
+    fn parts(&self, job: usize) -> Parts {
+        Parts::of(self.jobs[job].kind, self.tree.meta(self.jobs[job].file).bytes)
+    }
+
+    fn changed(&self, job: usize) -> Error {
+        let message = "modified while being read; try again when it is not written to";
+        let path = self.tree.path(self.jobs[job].file);
+        DiskError::new(Op::Read, path, std::io::Error::other(message)).into()
+    }
+}
+
+impl<T, E> Consumer for Hashing<'_, T, E>
+where
+    T: FnMut(usize, Outcome) -> Result<(), E> + Send,
+    E: Send,
+{
+    type State = Hashed;
+
+    fn begin(&self, want: usize, opened: &FileStatus) -> Hashed {
+        let (job, part) = self.plan.job(want);
+        let (parts, meta) = (self.parts(job), self.tree.meta(self.jobs[job].file));
+        let same = (meta.bytes, meta.modified_ns, meta.inode)
+            == (opened.bytes, opened.modified_ns, opened.inode);
+        // A file read in one part may change its length: it has not been divided.
+        Hashed { hasher: parts.hasher(part), changed: !same && parts.count() > 1 }
+    }
+
+    fn piece(&self, state: &mut Hashed, _want: usize, bytes: &[u8]) -> ControlFlow<()> {
+        if state.changed {
+            return ControlFlow::Break(());
+        }
+        state.hasher.update(bytes);
+        ControlFlow::Continue(())
+    }
+
+    fn end(&self, state: Option<Hashed>, want: usize, outcome: Result<ReadSummary, Error>) {
+        let (job, part) = self.plan.job(want);
+        let parts = self.parts(job);
+        let sum = outcome.and_then(|_| {
+            let finished =
+                state.filter(|state| !state.changed).and_then(|state| state.hasher.finish());
+            finished.ok_or_else(|| self.changed(job))
+        });
+        let mut state = self.state.lock();
+        let Some(all) = state.gather(job, (part, sum), parts.count()) else { return };
+        let sums: Result<Vec<_>, _> = all.into_iter().map(|(_, sum)| sum).collect();
+        let outcome = sums.and_then(|sums| parts.join(&sums).ok_or_else(|| self.changed(job)));
+        state.complete(job, outcome);
+    }
+
+    fn progress(&self, _wants: u64, bytes: u64) {
+        let files = self.state.lock().reorder.next_index() as u64;
+        (self.progress)(files, bytes);
+    }
+}

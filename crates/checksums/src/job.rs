@@ -1,0 +1,13 @@
+//! The input of [`crate::hash()`].
+
+use haul_bulk_read::FileId;
+use haul_bulk_read::digest::HashKind;
+
+/// A file to hash, and its hash function.
+#[derive(Debug, Clone, Copy)]
+pub struct Job {
+    /// The file, as identified in its [`haul_bulk_read::Tree`].
+    pub file: FileId,
+    /// The hash function.
+    pub kind: HashKind,
+}

@@ -1,0 +1,69 @@
+//! Parses, writes and verifies lists of checksums in the formats of `sha256sum` and `b3sum`.
+//!
+//! # What it is
+//! - [`List::parse`] parses a list; [`write_line`] writes one line of a list.
+//! - [`detect`] finds the hash function of a list that does not name it.
+//! - [`hash()`] hashes the files of a tree. It reads them in the order that suits the disk, and
+//!   reports their digests in the order of the jobs. [`hash_stream`] hashes a stream.
+//! - [`Check::run`] verifies the files of a list.
+//!
+//! # Example
+//! ```
+//! use haul_bulk_read::digest::HashKind;
+//! use haul_checksums::{LineFormat, List, write_line};
+//!
+//! let (kind, format) = (HashKind::Sha256, LineFormat { tag: true, zero: false });
+//! let mut text = Vec::new();
+//! write_line(&mut text, kind, &kind.of(b"content"), b"a\nb", format);
+//! assert!(text.starts_with(b"\\SHA256 (a\\nb) = ed7002b439e9ac84"));
+//! let list = List::parse(&text, None);
+//! assert_eq!((list.lines[0].kind, list.lines[0].name.as_slice()), (Some(kind), &b"a\nb"[..]));
+//! ```
+//!
+//! # Promises
+//! - The tool of the same hash function can verify a written list, including names with newlines,
+//!   unless its lines end with NUL.
+//! - If a file cannot be read, that is its result, and hashing continues with the next file.
+//! - If a large file changes while it is hashed in parts, the result is an error, never a digest of
+//!   both states.
+//!
+//! # Cost
+//! Each file is read once per name under which it is listed. Detection of the hash function reads
+//! up to eight files of the list for each digest length. Digests that are computed out of order
+//! wait in a buffer with one slot per file, each as long as the longest digest.
+//!
+//! # What it is not
+//! The crate prints nothing and draws no conclusions from the results of a check.
+//!
+//! # Sources
+//! Keys refer to `docs/sources.md`: \[Md5sum\] for the formats.
+
+mod check;
+mod detect;
+mod hash;
+mod job;
+mod line;
+mod list;
+mod read_plan;
+mod reorder;
+mod stream;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+pub use check::{Check, CheckEvents, Verdict};
+pub use detect::detect;
+pub use hash::hash;
+pub use job::Job;
+pub use line::{Line, LineFormat, write_line, write_name};
+pub use list::List;
+pub use reorder::Outcome;
+pub use stream::hash_stream;
+
+/// The number of bytes per read.
+const PIECE_BYTES: usize = 256 << 10;
+
+fn as_path(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
+}

@@ -1,0 +1,123 @@
+//! Tests of hashing and of verification on real files.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use haul_bulk_read::digest::HashKind;
+use haul_bulk_read::{Error, ReadOptions, ReadStats, Tree, WalkEvents, WalkOptions, walk};
+use haul_checksums::{
+    Check, CheckEvents, Job, Line, LineFormat, List, Outcome, Verdict, detect, hash, write_line,
+};
+
+struct Ignore;
+
+impl WalkEvents for Ignore {
+    fn failed(&self, _error: Error) {}
+}
+
+impl CheckEvents for Ignore {
+    fn begin_round(&self, _tree: &Tree) {}
+    fn progress(&self, _files: u64, _bytes: u64) {}
+    fn end_round(&self, _stats: &ReadStats) {}
+    fn failed(&self, _error: &Error) {}
+}
+
+/// Returns the line of a file with the digest of `content`.
+fn line(kind: HashKind, path: &Path, content: &[u8]) -> Vec<u8> {
+    let mut line = Vec::new();
+    let format = LineFormat { tag: false, zero: false };
+    write_line(&mut line, kind, &kind.of(content), path.as_os_str().as_bytes(), format);
+    line
+}
+
+fn verdicts(lines: Vec<Line>) -> Vec<Verdict> {
+    let check = Check::run(lines, &ReadOptions::default(), &Ignore);
+    check.results().map(|(_, verdict)| verdict).collect()
+}
+
+#[test]
+fn each_line_has_a_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    fs::write(file("same"), "a").unwrap();
+    fs::write(file("changed"), "b").unwrap();
+    fs::create_dir(file("directory")).unwrap();
+    fs::hard_link(file("same"), file("link")).unwrap();
+    let names = ["same", "changed", "missing", "directory", "link", "same"];
+    let text: Vec<_> =
+        names.iter().flat_map(|name| line(HashKind::Sha256, &file(name), b"a")).collect();
+    let list = List::parse(&text, Some(HashKind::Sha256));
+    let expected = [
+        Verdict::Same,
+        Verdict::Changed,
+        Verdict::Missing,
+        Verdict::Unread,
+        Verdict::Same,
+        Verdict::Same,
+    ];
+    assert_eq!(verdicts(list.lines), expected);
+}
+
+#[test]
+fn file_listed_under_two_spellings_is_verified_for_both() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("f"), "a").unwrap();
+    let (one, other) = (dir.path().join("f"), dir.path().join("./f"));
+    let text = [line(HashKind::Md5, &one, b"a"), line(HashKind::Md5, &other, b"b")].concat();
+    let list = List::parse(&text, Some(HashKind::Md5));
+    assert_eq!(verdicts(list.lines), [Verdict::Same, Verdict::Changed]);
+}
+
+#[test]
+fn hash_function_of_a_list_is_found_by_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, "content").unwrap();
+    for kind in HashKind::ALL {
+        let mut lines = List::parse(&line(kind, &path, b"content"), None).lines;
+        assert!(detect(&mut lines, Path::new("list")).is_empty());
+        assert_eq!(lines[0].kind, Some(kind));
+    }
+    let mut lines = List::parse(&line(HashKind::Sha256, &path, b"other"), None).lines;
+    let tried = [HashKind::Blake3, HashKind::Sha256, HashKind::Sha3_256];
+    assert_eq!(detect(&mut lines, Path::new("list")), tried);
+}
+
+#[test]
+fn unlisted_files_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (listed, other) = (dir.path().join("a"), dir.path().join("b"));
+    fs::write(&listed, "a").unwrap();
+    fs::write(&other, "b").unwrap();
+    let list = List::parse(&line(HashKind::Md5, &listed, b"a"), Some(HashKind::Md5));
+    let check = Check::run(list.lines, &ReadOptions::default(), &Ignore);
+    let tree = walk(&[dir.path().to_owned()], &WalkOptions::default(), &Ignore);
+    assert_eq!(check.unlisted(&tree, None), [other]);
+}
+
+#[test]
+fn digests_are_reported_in_the_order_of_the_jobs_until_the_first_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let content = |number: usize| vec![7; number * (3 << 20)];
+    let names: Vec<PathBuf> = (0..5).map(|number| dir.path().join(number.to_string())).collect();
+    for (number, name) in names.iter().enumerate() {
+        fs::write(name, content(number)).unwrap();
+    }
+    let options = WalkOptions { sort: true, ..WalkOptions::default() };
+    let tree = walk(&names, &options, &Ignore);
+    let kind = HashKind::Blake3;
+    let jobs: Vec<_> = tree.ids().map(|file| Job { file, kind }).collect();
+    for limit in [2, 9] {
+        let mut sums = Vec::new();
+        let report = |index: usize, outcome: Outcome| {
+            sums.push(outcome.unwrap());
+            if index == limit { Err("stopped") } else { Ok(()) }
+        };
+        let result = hash(&tree, &jobs, &ReadOptions::default(), &|_, _| {}, report);
+        assert_eq!(result.is_err(), limit < jobs.len());
+        let expected: Vec<_> =
+            (0..jobs.len().min(limit + 1)).map(|number| kind.of(&content(number))).collect();
+        assert!(sums == expected, "{limit}");
+    }
+}

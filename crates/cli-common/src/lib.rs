@@ -1,0 +1,17 @@
+//! The parts that the command-line programs share.
+//!
+//! - [`report`] turns errors into messages and exit codes.
+//! - [`output`] writes lines to stdout.
+//! - [`signals`] turns termination signals into a graceful stop.
+//! - [`progress`] shows the progress of long operations.
+//! - [`console`] shows the progress of a measurement or benchmark.
+//! - [`generate`] prints manual pages and shell completions.
+
+#![expect(clippy::missing_errors_doc, reason = "failures are messages for the user")]
+
+pub mod console;
+pub mod generate;
+pub mod output;
+pub mod progress;
+pub mod report;
+pub mod signals;

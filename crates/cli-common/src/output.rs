@@ -1,0 +1,63 @@
+//! Buffered output to stdout.
+
+use std::fmt;
+use std::io::{self, BufWriter, Stdout, Write};
+
+pub use haul_units::Name;
+
+use crate::report::{Exit, Failure, Result};
+
+/// A buffer for stdout. If stdout is a broken pipe, the program ends without a message.
+pub struct Output(BufWriter<Stdout>);
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Output {
+    /// Creates an empty buffer for stdout.
+    pub fn new() -> Self {
+        Self(BufWriter::with_capacity(64 << 10, io::stdout()))
+    }
+
+    /// Writes one line.
+    pub fn line(&mut self, line: impl fmt::Display) -> Result {
+        writeln!(self.0, "{line}").map_err(unwritten)
+    }
+
+    /// Writes raw bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result {
+        self.0.write_all(bytes).map_err(unwritten)
+    }
+
+    /// Writes the buffered bytes to stdout.
+    pub fn send(&mut self) -> Result {
+        self.0.flush().map_err(unwritten)
+    }
+
+    /// Writes the buffered bytes to stdout and consumes the buffer.
+    pub fn finish(mut self) -> Result {
+        self.send()
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Converts an error of stdout to a failure.
+pub fn unwritten(error: io::Error) -> Failure {
+    let exit = match error.kind() {
+        io::ErrorKind::BrokenPipe => Exit::BrokenPipe,
+        _ => Exit::Failed,
+    };
+    Failure::new("cannot write to stdout").because(error).exit(exit)
+}

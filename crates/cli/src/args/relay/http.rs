@@ -1,0 +1,112 @@
+//! Arguments of `haul relay --http`.
+
+use std::time::Duration;
+
+use clap::Args;
+use haul_tcp_relay::{HeadLimits, HttpOptions};
+
+use crate::units::{parse_bytes, parse_time};
+
+#[derive(Debug, Args)]
+pub(crate) struct HttpArgs {
+    /// Relay HTTP/1.1 requests instead of raw connections
+    ///
+    /// Message heads are parsed strictly and written again; ambiguous ones are rejected. Targets
+    /// receive the client's address in Forwarded and X-Forwarded-For.
+    #[arg(long, help_heading = "HTTP")]
+    pub(crate) http: bool,
+    /// Name of the relay in the Via header
+    #[arg(long, value_name = "NAME", default_value = "haul", help_heading = "HTTP")]
+    #[arg(requires = "http")]
+    pub(crate) via: String,
+    /// Keep Forwarded and X-Forwarded-* headers sent by clients, instead of dropping them
+    ///
+    /// Safe only if all clients are trusted proxies: any client can forge these headers.
+    #[arg(long, help_heading = "HTTP", requires = "http")]
+    pub(crate) trust_forwarded: bool,
+    /// Reject upgrades to WebSocket
+    #[arg(long, help_heading = "HTTP", requires = "http")]
+    pub(crate) no_websockets: bool,
+    /// Maximum size of a request body [default: unlimited]
+    #[arg(long, value_name = "SIZE", help_heading = "HTTP", requires = "http")]
+    #[arg(value_parser = parse_bytes)]
+    pub(crate) max_body: Option<u64>,
+    /// Maximum size of the head of a request or response
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", help_heading = "HTTP")]
+    #[arg(hide_short_help = true, requires = "http", value_parser = parse_bytes)]
+    pub(crate) max_head: u64,
+    /// Time to receive the head of a request
+    #[arg(long, value_name = "TIME", default_value = "15s", help_heading = "HTTP")]
+    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
+    pub(crate) head_time: Duration,
+    /// Idle time allowed between requests
+    #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
+    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
+    pub(crate) keep_alive_time: Duration,
+    /// Maximum number of idle upstream connections per thread and target; 0 disables reuse
+    ///
+    /// Only idempotent requests are sent over reused connections. A client connection keeps its
+    /// upstream connection until it was idle for a second.
+    #[arg(long, value_name = "COUNT", default_value = "32", help_heading = "HTTP")]
+    #[arg(hide_short_help = true, requires = "http")]
+    pub(crate) spare_connections: usize,
+    /// Time for a target to respond
+    #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
+    #[arg(requires = "http", value_parser = parse_time)]
+    pub(crate) response_time: Duration,
+    /// Time a body may stall
+    #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
+    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
+    pub(crate) body_time: Duration,
+}
+
+impl HttpArgs {
+    /// Returns the options of the relay, or `None` without `--http`.
+    pub(crate) fn options(&self) -> Option<HttpOptions> {
+        let head_bytes_max = usize::try_from(self.max_head).unwrap_or(usize::MAX);
+        self.http.then(|| HttpOptions {
+            head_limits: HeadLimits { head_bytes_max, ..HeadLimits::default() },
+            request_body_bytes_max: self.max_body,
+            via: self.via.clone(),
+            trust_forwarded: self.trust_forwarded,
+            upgrade: !self.no_websockets,
+            head_time_max: self.head_time,
+            keep_alive_time_max: self.keep_alive_time,
+            response_time_max: self.response_time,
+            body_time_max: self.body_time,
+            idle_connections_max: self.spare_connections,
+            ..HttpOptions::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parsed(arguments: &[&str]) -> Result<Option<HttpOptions>, String> {
+        let words = ["haul", "relay", "--listen", "127.0.0.1:0", "--to", "unix:/a"];
+        let cli = Cli::try_parse_from(words.iter().chain(arguments)).map_err(|e| e.to_string())?;
+        let Command::Relay(args) = cli.command else { panic!("not relay") };
+        Ok(args.config().http)
+    }
+
+    #[test]
+    fn http_defaults_are_those_of_the_library() {
+        assert_eq!(parsed(&[]), Ok(None));
+        assert_eq!(parsed(&["--http"]), Ok(Some(HttpOptions::default())));
+    }
+
+    #[test]
+    fn options_reach_the_library() {
+        let arguments =
+            ["--http", "--via=edge", "--trust-forwarded", "--no-websockets", "--max-body=1MiB"];
+        let options = parsed(&arguments).unwrap().unwrap();
+        assert_eq!((options.via.as_str(), options.request_body_bytes_max), ("edge", Some(1 << 20)));
+        assert!(options.trust_forwarded && !options.upgrade);
+        assert!(parsed(&["--trust-forwarded"]).unwrap_err().contains("--http"));
+    }
+}

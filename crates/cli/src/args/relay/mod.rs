@@ -1,0 +1,283 @@
+//! Arguments of `haul relay`.
+
+mod http;
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use haul_tcp_relay::proxy::{Network, Trusted, Version};
+use haul_tcp_relay::{
+    Address, Balance, CheckOptions, Config, Limits, PoolOptions, TcpOptions, TransferMode,
+};
+
+use crate::units::{parse_bytes, parse_time};
+use http::HttpArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct RelayArgs {
+    /// Listen on this address; repeatable
+    ///
+    /// Such as 127.0.0.1:8080, `[::]:8080` or unix:/run/relay.sock. Port 0 selects a free port.
+    #[arg(long, value_name = "ADDRESS", required = true, help_heading = "Relay")]
+    pub(crate) listen: Vec<Address>,
+    /// Forward connections to this target; repeatable
+    #[arg(long, value_name = "ADDRESS", required = true, help_heading = "Relay")]
+    pub(crate) to: Vec<Address>,
+    /// Listen on this address for metrics and health check
+    #[arg(long, value_name = "ADDRESS", help_heading = "Relay")]
+    pub(crate) admin: Option<Address>,
+    /// Number of threads [default: one per core]
+    #[arg(long, value_name = "N", help_heading = "Relay")]
+    pub(crate) threads: Option<usize>,
+    /// Print the statistics at exit as one JSON object
+    #[arg(long, help_heading = "Relay")]
+    pub(crate) json: bool,
+
+    /// Load balancing method
+    #[arg(long, value_name = "METHOD", default_value = "round-robin", help_heading = "Targets")]
+    pub(crate) balance: BalanceArg,
+    /// Check each target by connecting at this interval, or "never"
+    #[arg(long, value_name = "TIME", default_value = "never", help_heading = "Targets")]
+    #[arg(value_parser = parse_time_limit)]
+    pub(crate) check_every: TimeLimit,
+    /// Number of consecutive successful checks before a target counts as up
+    #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Targets")]
+    #[arg(hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rise: u32,
+    /// Number of consecutive failed checks before a target counts as down
+    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Targets")]
+    #[arg(hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) fall: u32,
+    /// Number of consecutive failed connections before a target is ejected
+    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Targets")]
+    #[arg(hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) eject_after: u32,
+    /// Time for which a target is ejected
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Targets")]
+    #[arg(hide_short_help = true, value_parser = parse_time)]
+    pub(crate) eject_time: Duration,
+
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
+
+    /// Require a PROXY header, version 1 or 2, on each connection
+    ///
+    /// Connections without it are closed.
+    #[arg(long, help_heading = "PROXY protocol")]
+    pub(crate) proxy_in: bool,
+    /// Accept PROXY headers only from these networks, such as 10.0.0.0/8,192.0.2.7 [default: any]
+    ///
+    /// Connections from other networks are closed. Unix sockets are always accepted.
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', requires = "proxy_in")]
+    #[arg(help_heading = "PROXY protocol")]
+    pub(crate) proxy_from: Vec<Network>,
+    /// Time to receive a PROXY header
+    #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "PROXY protocol")]
+    #[arg(hide_short_help = true, value_parser = parse_time)]
+    pub(crate) proxy_time: Duration,
+    /// Send a PROXY header of this version to targets
+    #[arg(long, value_name = "VERSION", help_heading = "PROXY protocol")]
+    pub(crate) proxy_out: Option<VersionArg>,
+
+    /// Maximum number of connections; more wait
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
+    pub(crate) max_connections: usize,
+    /// Time to connect to a target before the next one is tried
+    #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Limits")]
+    #[arg(value_parser = parse_time)]
+    pub(crate) connect_time: Duration,
+    /// Idle time after which a connection is closed, or "never"
+    #[arg(long, value_name = "TIME", default_value = "1h", help_heading = "Limits")]
+    #[arg(value_parser = parse_time_limit)]
+    pub(crate) idle_time: TimeLimit,
+    /// Idle time of a half-closed connection, or "never"
+    #[arg(long, value_name = "TIME", default_value = "10min", help_heading = "Limits")]
+    #[arg(value_parser = parse_time_limit)]
+    pub(crate) half_closed_time: TimeLimit,
+    /// Time for open connections to finish after a signal to stop
+    #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Limits")]
+    #[arg(value_parser = parse_time)]
+    pub(crate) drain_time: Duration,
+    /// Idle time before TCP keepalive probes, or "never"
+    #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "Limits")]
+    #[arg(hide_short_help = true, value_parser = parse_time_limit)]
+    pub(crate) keepalive: TimeLimit,
+    /// Time sent data may stay unacknowledged (TCP_USER_TIMEOUT) [default: the kernel's]
+    #[arg(long, value_name = "TIME", help_heading = "Limits", value_parser = parse_time)]
+    #[arg(hide_short_help = true)]
+    pub(crate) unacknowledged_time: Option<Duration>,
+
+    /// Method of forwarding
+    #[arg(
+        long = "move",
+        value_name = "METHOD",
+        default_value = "auto",
+        help_heading = "Forwarding"
+    )]
+    pub(crate) moving: MoveArg,
+    /// Size of a pipe, 64KiB to 1GiB
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Forwarding")]
+    #[arg(hide_short_help = true, value_parser = parse_bytes)]
+    pub(crate) pipe_size: u64,
+    /// Maximum number of pipes per thread; without a pipe, bytes are copied
+    #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Forwarding")]
+    #[arg(hide_short_help = true)]
+    pub(crate) pipes: usize,
+    /// Bytes forwarded in one direction of a connection before other connections are served
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Forwarding")]
+    #[arg(hide_short_help = true, value_parser = parse_bytes)]
+    pub(crate) share: u64,
+}
+
+/// A time limit, or none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeLimit(pub(crate) Option<Duration>);
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum BalanceArg {
+    /// Each target in turn
+    RoundRobin,
+    /// The target with the fewest connections
+    LeastConnections,
+    /// The same target for the same client, while it is up
+    Source,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum VersionArg {
+    /// Text
+    V1,
+    /// Binary
+    V2,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum MoveArg {
+    /// Copy small bursts, splice large ones
+    Auto,
+    /// Always copy
+    Copy,
+    /// Always splice
+    Splice,
+}
+
+impl RelayArgs {
+    /// Returns the configuration of the relay.
+    pub(crate) fn config(&self) -> Config {
+        let mut config = Config::new(self.listen.clone(), self.to.clone());
+        config.admin = self.admin.clone();
+        config.threads = self.threads.unwrap_or(config.threads);
+        config.balance = match self.balance {
+            BalanceArg::RoundRobin => Balance::RoundRobin,
+            BalanceArg::LeastConnections => Balance::LeastConnections,
+            BalanceArg::Source => Balance::Source,
+        };
+        config.checks = CheckOptions {
+            interval: self.check_every.0,
+            rise: self.rise,
+            fall: self.fall,
+            eject_after: self.eject_after,
+            eject_time: self.eject_time,
+        };
+        config.proxy_in = self.proxy_in.then(|| match self.proxy_from.as_slice() {
+            [] => Trusted::All,
+            networks => Trusted::Only(networks.to_vec()),
+        });
+        config.proxy_out = self.proxy_out.map(|version| match version {
+            VersionArg::V1 => Version::V1,
+            VersionArg::V2 => Version::V2,
+        });
+        config.transfer_mode = match self.moving {
+            MoveArg::Auto => TransferMode::Auto,
+            MoveArg::Copy => TransferMode::Copy,
+            MoveArg::Splice => TransferMode::Splice,
+        };
+        let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
+        config.pool = PoolOptions { pipe_bytes: bytes(self.pipe_size), pipes_max: self.pipes };
+        config.tcp =
+            TcpOptions { keepalive: self.keepalive.0, user_timeout: self.unacknowledged_time };
+        config.http = self.http.options();
+        config.limits = self.limits(bytes(self.share));
+        config
+    }
+
+    fn limits(&self, budget_bytes: usize) -> Limits {
+        Limits {
+            connections_max: self.max_connections,
+            connect_time_max: self.connect_time,
+            idle_time_max: self.idle_time.0,
+            half_closed_time_max: self.half_closed_time.0,
+            proxy_time_max: self.proxy_time,
+            drain_time_max: self.drain_time,
+            budget_bytes,
+        }
+    }
+}
+
+fn parse_time_limit(text: &str) -> Result<TimeLimit, String> {
+    match text {
+        "never" => Ok(TimeLimit(None)),
+        _ => parse_time(text)
+            .map(|time| TimeLimit(Some(time)))
+            .map_err(|reason| format!("{reason}; or \"never\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parsed(arguments: &[&str]) -> Result<RelayArgs, String> {
+        let words = ["haul", "relay", "--listen", "127.0.0.1:0", "--to", "unix:/a"];
+        let cli = Cli::try_parse_from(words.iter().chain(arguments)).map_err(|e| e.to_string())?;
+        let Command::Relay(args) = cli.command else { panic!("not relay") };
+        Ok(*args)
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_library() {
+        let ours = parsed(&[]).unwrap().config();
+        let library = Config::new(ours.listen.clone(), ours.targets.clone());
+        assert_eq!(format!("{ours:?}"), format!("{library:?}"));
+    }
+
+    #[test]
+    fn options_reach_the_library() {
+        let arguments = [
+            "--to=127.0.0.1:9",
+            "--balance=source",
+            "--check-every=2s",
+            "--proxy-in",
+            "--proxy-from=10.0.0.0/8,::1",
+            "--proxy-out=v2",
+            "--idle-time=never",
+            "--move=copy",
+            "--pipes=3",
+            "--threads=1",
+        ];
+        let config = parsed(&arguments).unwrap().config();
+        assert_eq!(config.targets.len(), 2);
+        assert_eq!((config.balance, config.transfer_mode), (Balance::Source, TransferMode::Copy));
+        assert_eq!(config.checks.interval, Some(Duration::from_secs(2)));
+        assert!(matches!(&config.proxy_in, Some(Trusted::Only(two)) if two.len() == 2));
+        assert_eq!((config.proxy_out, config.limits.idle_time_max), (Some(Version::V2), None));
+        assert_eq!((config.pool.pipes_max, config.threads), (3, 1));
+    }
+
+    #[test]
+    fn mistakes_are_reported() {
+        for (arguments, expected) in [
+            (["--to", "localhost:80"], "127.0.0.1:80"),
+            (["--proxy-from", "10.0.0.0/8"], "--proxy-in"),
+            (["--idle-time", "5"], "never"),
+            (["--rise", "0"], "1"),
+            (["--proxy-out", "v3"], "v2"),
+        ] {
+            let message = parsed(&arguments).unwrap_err();
+            assert!(message.contains(expected), "{arguments:?}: {message}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Arguments of `haul serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use haul_s3_server::Limits;
+
+use super::store::OpenArgs;
+use crate::units::{parse_bytes, parse_time};
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Listen on this address for S3 and HTTP; port 0 selects a free port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", help_heading = "Server")]
+    #[arg(value_parser = parse_address)]
+    pub(crate) listen: SocketAddr,
+    /// Listen on this address for the admin page, metrics and health check
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001", help_heading = "Server")]
+    #[arg(value_parser = parse_address)]
+    pub(crate) admin: SocketAddr,
+    /// Read the access key and secret key from FILE
+    ///
+    /// Two lines: the access key, then the secret key; or lines of the form access_key = ... and
+    /// secret_key = ... . The file must not be readable by other users. Without this option, the
+    /// environment variables HAUL_ACCESS_KEY and HAUL_SECRET_KEY are used. Without any keys, every
+    /// client has full access, and only loopback addresses (127.0.0.1, `[::1]`) are accepted.
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(crate) credentials: Option<PathBuf>,
+    /// Time to finish requests in flight after a signal to stop
+    #[arg(long, value_name = "TIME", help_heading = "Server")]
+    #[arg(default_value = "30s", value_parser = parse_time)]
+    pub(crate) drain_time: Duration,
+    /// Bytes read per second by the background scrub; 0 disables it
+    ///
+    /// Reads volumes and big objects with direct I/O and verifies their checksums, at most once a
+    /// day. Corruption is reported in /health, the metrics and the admin page.
+    #[arg(long, value_name = "SIZE", help_heading = "Server")]
+    #[arg(default_value = "4MiB", value_parser = parse_bytes)]
+    pub(crate) scrub_rate: u64,
+    #[command(flatten)]
+    pub(crate) clients: ClientArgs,
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+}
+
+/// Limits per client and in total.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct ClientArgs {
+    /// Maximum number of connections, on each of the two addresses
+    ///
+    /// Beyond the limit, a new connection replaces the oldest idle connection of the client with
+    /// the most connections; requests in flight are never aborted.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Maximum number of connections per client [default: half of --connections]
+    ///
+    /// A client is an IPv4 address or an IPv6 /64 prefix. A reverse proxy counts as one client: set
+    /// this to the number of connections it opens, or to --connections. Beyond the limit, a new
+    /// connection replaces an idle one of the same client, or is answered with 503.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    connections_per_client: Option<u32>,
+    /// Time to receive the head of a request
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    #[arg(hide_short_help = true)]
+    head_time: Duration,
+    /// Idle time allowed between requests
+    #[arg(long, value_name = "TIME", default_value = "75s", value_parser = parse_time)]
+    #[arg(hide_short_help = true)]
+    idle_time: Duration,
+}
+
+impl ServeArgs {
+    /// Returns the limits of the server.
+    pub(crate) fn limits(&self) -> Limits {
+        let clients = &self.clients;
+        let of_client = clients.connections_per_client;
+        let connections = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Limits {
+            connections_max: connections(clients.connections),
+            peer_connections_max: connections(
+                of_client.unwrap_or_else(|| clients.connections.div_ceil(2)),
+            ),
+            head_time_max: clients.head_time,
+            idle_time_max: clients.idle_time,
+            drain_time_max: self.drain_time,
+            ..Limits::default()
+        }
+    }
+}
+
+/// Parses an address and a port, such as `127.0.0.1:9000`. Host names are refused: they may resolve
+/// to other addresses later, which changes who can connect.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    const HOW: &str = "write an IP address and a port, like 127.0.0.1:9000 or '[::1]:9000'";
+    text.parse().map_err(|_no_address| HOW.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_address_is_refused_with_an_example() {
+        assert!(parse_address("127.0.0.1:9000").is_ok() && parse_address("[::1]:0").is_ok());
+        for text in ["9000", ":9000", "localhost:9000", "127.0.0.1", "127.0.0.1:99999", "::1:9"] {
+            let why = parse_address(text).err();
+            assert!(why.is_some_and(|why| why.contains("127.0.0.1:9000")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The access log on stdout.
+
+use std::io;
+
+use haul_file_server::Lines;
+use haul_line_log::LineQueue;
+
+use crate::output::unwritten;
+use crate::report::{Result, try_print_message};
+
+/// A queue of access log lines that a thread writes to stdout.
+pub(super) struct StdoutLines(LineQueue);
+
+impl StdoutLines {
+    pub(super) fn start() -> io::Result<Self> {
+        LineQueue::start("access-log", io::stdout()).map(Self)
+    }
+
+    /// Writes the buffered lines and reports how many lines were dropped.
+    pub(super) fn close(&self) -> Result {
+        let (dropped, written) = self.0.close();
+        if dropped > 0 {
+            try_print_message(&format!("{dropped} lines of the access log were dropped"));
+        }
+        written.map_err(unwritten)
+    }
+}
+
+impl Lines for StdoutLines {
+    fn append(&self, line: &[u8]) {
+        self.0.append(line);
+    }
+}

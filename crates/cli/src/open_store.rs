@@ -1,0 +1,166 @@
+//! Opening of a store. The results of its recovery are reported on stderr.
+
+use std::fs;
+use std::path::Path;
+
+use haul_file_store::{Damage, Error, Options, Recovered, Store};
+
+use crate::args::OpenArgs;
+use crate::output::Name;
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::units::{Bytes, Count};
+
+/// The maximum number of damaged regions printed, because a single missing volume affects many
+/// objects.
+const DAMAGE_LINES_MAX: usize = 20;
+
+/// The action if no store exists in the directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    /// Create a store.
+    Create,
+    /// Fail, because an empty store is of no use to the command and would hide a mistyped path.
+    Fail,
+}
+
+/// Opens the store of `args` and prints the results of recovery to stderr. If another
+/// process tries to open the store, its error message names `holder`.
+fn open(args: &OpenArgs, holder: &str, if_missing: IfMissing) -> Result<(Store, Vec<Damage>)> {
+    open_scrubbed(args, holder, if_missing, 0)
+}
+
+/// Opens the store for `haul store NAME`, runs `work` with the damage found by recovery, and closes
+/// the store even if `work` failed.
+pub(crate) fn with_store(
+    args: &OpenArgs,
+    name: &str,
+    if_missing: IfMissing,
+    work: impl FnOnce(&Store, &[Damage]) -> Result,
+) -> Result {
+    let (store, damage) = open(args, &format!("haul store {name}"), if_missing)?;
+    let worked = work(&store, &damage);
+    let closed =
+        store.close().or_fail(|| format!("cannot close the store in {}", args.data.display()));
+    worked.and(closed)
+}
+
+/// Opens a store like [`open`], with a background scrub of `scrub_rate` bytes per second.
+pub(crate) fn open_scrubbed(
+    args: &OpenArgs,
+    holder: &str,
+    if_missing: IfMissing,
+    scrub_rate: u64,
+) -> Result<(Store, Vec<Damage>)> {
+    let dir = &args.data;
+    if if_missing == IfMissing::Fail && is_empty(dir) {
+        return Err(Failure::new(format!("no store in {}", dir.display()))
+            .advise("set --data; \"haul serve\", \"store import\" and \"store mb\" create a store")
+            .exit(Exit::NotStarted));
+    }
+    let options = Options {
+        big_object_bytes: args.big_object,
+        volume_bytes: args.volume,
+        scrub_bytes_per_second: scrub_rate,
+        holder: format!("{holder}, process {}", std::process::id()),
+        ..Options::default()
+    };
+    let (store, recovered) = Store::open(dir, options).map_err(|error| {
+        let exit = match error {
+            Error::Invalid { .. } => Exit::Usage,
+            _ => Exit::NotStarted,
+        };
+        let failure = Failure::new(format!("cannot open the store in {}", dir.display()));
+        let failure = match error {
+            Error::Full { .. } => failure.advise("free disk space, or set a smaller --volume"),
+            _ => failure,
+        };
+        failure.because(error).exit(exit)
+    })?;
+    recovery_lines(&recovered).iter().for_each(|line| print_message(line));
+    Ok((store, recovered.damage))
+}
+
+fn is_empty(dir: &Path) -> bool {
+    match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// Describes the results of recovery, one per line; returns no line after a clean shutdown.
+fn recovery_lines(recovered: &Recovered) -> Vec<String> {
+    let mut lines = Vec::new();
+    if recovered.after_crash {
+        lines.push(format!(
+            "recovered after an unclean shutdown: {} ({}) in {:.1} s",
+            Count(recovered.objects, "object"),
+            Bytes(recovered.object_bytes),
+            recovered.seconds,
+        ));
+    }
+    if recovered.torn_bytes > 0 {
+        lines.push(format!(
+            "truncated {} at the end of the log: torn writes, never acknowledged",
+            Bytes(recovered.torn_bytes),
+        ));
+    }
+    if recovered.orphans_removed > 0 {
+        lines.push(format!(
+            "removed {} of incomplete uploads",
+            Count(recovered.orphans_removed, "file"),
+        ));
+    }
+    lines.extend(recovered.damage.iter().take(DAMAGE_LINES_MAX).map(damage_line));
+    let more = recovered.damage.len().saturating_sub(DAMAGE_LINES_MAX) as u64;
+    if more > 0 {
+        let regions = Count(more, "more damaged region");
+        lines.push(format!("and {regions}; \"haul store verify\" lists all"));
+    }
+    lines
+}
+
+/// Describes a damaged region in one line.
+pub(crate) fn damage_line(damage: &Damage) -> String {
+    let object = match (&damage.bucket, &damage.key) {
+        (Some(bucket), Some(key)) => format!("{bucket}/{}: ", Name(key)),
+        (Some(bucket), None) => format!("an object of {bucket}: "),
+        _ => String::new(),
+    };
+    let (file, offset) = (damage.file.display(), damage.offset);
+    format!("damaged: {object}{file} at offset {offset}: {}", damage.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clean_start_prints_nothing() {
+        assert!(recovery_lines(&Recovered { objects: 7, ..Recovered::default() }).is_empty());
+    }
+
+    #[test]
+    fn recovery_after_crash_is_reported() {
+        let damage = Damage {
+            bucket: Some("b".into()),
+            key: Some("a\nb".into()),
+            file: "/d/volumes/1.vol".into(),
+            offset: 4096,
+            what: "the checksum differs".into(),
+        };
+        let lines = recovery_lines(&Recovered {
+            after_crash: true,
+            objects: 1200,
+            object_bytes: 1 << 20,
+            torn_bytes: 10,
+            orphans_removed: 1,
+            damage: vec![damage],
+            hidden: Vec::new(),
+            seconds: 0.25,
+        });
+        assert_eq!(lines.len(), 4);
+        assert!(lines[0].contains("1,200 objects (1 MiB)"), "{}", lines[0]);
+        let expected = "damaged: b/a\\nb: /d/volumes/1.vol at offset 4096: the checksum differs";
+        assert_eq!(lines[3], expected);
+    }
+}

@@ -1,0 +1,117 @@
+//! `haul store export`: writes objects as files.
+
+use std::fs;
+
+use haul_disk::{Error as DiskError, OsDisk};
+use haul_file_store::{Damage, Store};
+use haul_transfer::{
+    Error, Export, ExportError, ExportEvents, ExportPlan, Exported, sync_file_system,
+};
+
+use super::failure::{cannot_read, transfer_failed};
+use super::objects;
+use crate::advice::with_advice;
+use crate::args::ExportArgs;
+use crate::output::Name;
+use crate::progress::{Amount, Progress, Summary};
+use crate::report::{Failure, OrFail, Result, chain, print_message};
+use crate::signals::Stop;
+use crate::units::Count;
+
+/// Exports objects. `found` is the damage found by recovery. Damaged objects may be missing from
+/// the listing, so the export fails with a message even if all listed objects were exported.
+pub(super) fn run(store: &Store, found: &[Damage], args: &ExportArgs) -> Result {
+    let bucket = &args.from.bucket;
+    store.bucket(bucket).or_fail(|| format!("cannot export {}", args.from))?;
+    let objects = objects::all(store, bucket, &args.from.rest)?;
+    if objects.is_empty() && !args.from.rest.is_empty() {
+        let prefix = Name(&args.from.rest);
+        return Err(Failure::new(format!("no key in {bucket} begins with \"{prefix}\"")));
+    }
+    let plan = ExportPlan::new(objects, &args.from.rest);
+    for (key, reason) in &plan.refused {
+        print_message(&format!("cannot export {bucket}/{}: {reason}", Name(key)));
+    }
+    let dir = &args.dir;
+    let cannot = || format!("cannot write to {}", dir.display());
+    fs::create_dir_all(dir).or_fail(cannot)?;
+    let root = OsDisk::open(dir).or_fail(cannot)?;
+    let stop = Stop::on_signals("files in progress")?;
+    let export = Export { store, bucket, plan: &plan, root: &root, jobs: args.jobs };
+    let (exported, summary) = execute(&export, &stop)?;
+    // Make the copy durable, because the user may delete the store next.
+    sync_file_system(dir)
+        .or_fail(|| format!("cannot sync the file system of {}", dir.display()))?;
+    print_message(&format!("exported {summary}"));
+    conclude(&plan, &exported, &stop)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new("the store is damaged (see above): the copy may be incomplete"))
+}
+
+/// A receiver of events that shows the progress of an export and prints its errors.
+struct Events<'a> {
+    bucket: &'a str,
+    progress: &'a Progress,
+    stop: &'a Stop,
+}
+
+impl ExportEvents for Events<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.requested().is_some()
+    }
+
+    fn progress(&self, things: u64, bytes: u64) {
+        self.progress.set(Amount { things, bytes });
+    }
+
+    fn directory_failed(&self, error: DiskError) {
+        self.progress.print_message(&chain("cannot export", Some(&error)));
+    }
+
+    fn failed(&self, key: &str, error: ExportError) {
+        let failure = with_advice::<()>(Err(failure(self.bucket, key, error))).err();
+        let text = failure.and_then(|failure| failure.text());
+        self.progress.print_message(&text.unwrap_or_default());
+    }
+}
+
+fn execute(export: &Export<'_>, stop: &Stop) -> Result<(Exported, Summary)> {
+    let all = Amount { things: export.plan.files(), bytes: export.plan.bytes };
+    let progress = Progress::new("object", all);
+    let events = Events { bucket: export.bucket, progress: &progress, stop };
+    let exported = export.run(&events).map_err(|error| match error {
+        Error::Directory(error) => Failure::new("cannot export").because(error),
+        Error::Export { key, source } => failure(export.bucket, &key, source),
+        error => transfer_failed(error),
+    })?;
+    progress.set(Amount { things: exported.objects, bytes: exported.bytes });
+    Ok((exported, progress.finish()))
+}
+
+fn failure(bucket: &str, key: &str, error: ExportError) -> Failure {
+    let name = format!("{bucket}/{}", Name(key));
+    let cannot = Failure::new(format!("cannot export {name}"));
+    match error {
+        ExportError::Open(error) => cannot.because(error),
+        ExportError::Read(error) => cannot_read(&name, error),
+        ExportError::Write(error) => cannot.because(error),
+        ExportError::SetTime(error) => cannot.because(error),
+    }
+}
+
+fn conclude(plan: &ExportPlan, exported: &Exported, stop: &Stop) -> Result {
+    let left = plan.files() - exported.objects - exported.failed;
+    if let Some(exit) = stop.requested().filter(|_| left > 0) {
+        let left = Count(left, "object");
+        return Err(Failure::new(format!("interrupted: {left} not exported")).exit(exit));
+    }
+    match exported.failed + plan.refused.len() as u64 {
+        0 => Ok(()),
+        count => {
+            let count = Count(count, "object");
+            Err(Failure::new(format!("{count} not exported (see above)")))
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `haul store import`: stores the files of a directory tree.
+
+use std::error::Error as StdError;
+use std::path::Path;
+
+use haul_file_store::{Error as StoreError, Store};
+use haul_transfer::{Error, Import, ImportEvents, ImportPlan, Imported, Source};
+
+use super::failure::transfer_failed;
+use crate::args::{ImportArgs, OpenArgs};
+use crate::open_store::{IfMissing, with_store};
+use crate::progress::{Amount, Progress};
+use crate::report::{Failure, OrFail, Result, chain, print_message};
+use crate::signals::Stop;
+use crate::units::Count;
+
+pub(super) fn run(open: &OpenArgs, args: &ImportArgs) -> Result {
+    // The source is walked before the store is opened, so that a mistyped path does not create a
+    // store and the walk holds no lock.
+    let source = Source::open(&args.path, args.follow).or_fail(|| cannot(&args.path))?;
+    let plan = ImportPlan::new(&source, &open.data, &args.prefix);
+    report_skipped(&plan, &args.path);
+    with_store(open, "import", IfMissing::Create, |store, _damage| {
+        create_bucket(store, &args.bucket)?;
+        let stop = Stop::on_signals("files in progress")?;
+        let import = Import {
+            store,
+            bucket: &args.bucket,
+            source: &source,
+            plan: &plan,
+            big_object_bytes: open.big_object,
+            skip_existing: args.skip_existing,
+            jobs: args.jobs,
+        };
+        conclude(&plan, &execute(&import, &stop)?, &stop)
+    })
+}
+
+fn create_bucket(store: &Store, bucket: &str) -> Result {
+    match store.create_bucket(bucket) {
+        Err(StoreError::BucketExists { .. }) => Ok(()),
+        other => other.or_fail(|| format!("cannot import into \"{bucket}\"")),
+    }
+}
+
+fn cannot(path: &Path) -> String {
+    format!("cannot import {}", path.display())
+}
+
+/// Reports the files and directories that will not be imported.
+fn report_skipped(plan: &ImportPlan, path: &Path) {
+    for store in &plan.stores {
+        print_message(&format!("note: skipped {}, the store itself", store.display()));
+    }
+    for (name, reason) in &plan.refused {
+        print_message(&format!("{}: {reason}", cannot(&path.join(name))));
+    }
+    if plan.links > 0 {
+        let links = Count(plan.links, "symbolic link");
+        print_message(&format!("note: skipped {links}; use --follow to store their targets"));
+    }
+    if plan.special > 0 {
+        let files = Count(plan.special, "special file");
+        print_message(&format!("note: skipped {files} (sockets, FIFOs, devices)"));
+    }
+}
+
+/// A receiver of events that shows the progress of an import and prints its errors.
+struct Events<'a> {
+    progress: &'a Progress,
+    stop: &'a Stop,
+}
+
+impl ImportEvents for Events<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.requested().is_some()
+    }
+
+    fn progress(&self, things: u64, bytes: u64) {
+        self.progress.set(Amount { things, bytes });
+    }
+
+    fn failed(&self, path: &Path, error: &(dyn StdError + 'static)) {
+        self.progress.print_message(&chain(&cannot(path), Some(error)));
+    }
+}
+
+fn execute(import: &Import<'_>, stop: &Stop) -> Result<Imported> {
+    let all = Amount { things: import.plan.files(), bytes: import.plan.bytes };
+    let progress = Progress::new("file", all);
+    let (imported, result) = import.run(&Events { progress: &progress, stop });
+    progress.set(Amount { things: imported.files, bytes: imported.bytes });
+    // The summary is printed even after a failure, because these files are stored.
+    print_message(&format!("imported {}", progress.finish()));
+    match result {
+        Ok(()) => Ok(imported),
+        Err(Error::Import { path, source }) => Err(Failure::new(cannot(&path)).because(source)),
+        Err(error) => Err(transfer_failed(error)),
+    }
+}
+
+fn conclude(plan: &ImportPlan, imported: &Imported, stop: &Stop) -> Result {
+    if imported.same > 0 {
+        print_message(&format!("skipped {}, already stored", Count(imported.same, "file")));
+    }
+    let left = plan.files() - imported.processed();
+    if let Some(exit) = stop.requested().filter(|_| left > 0) {
+        return Err(Failure::new(format!("interrupted: {} not imported", Count(left, "file")))
+            .advise("continue with the same command and --skip-existing")
+            .exit(exit));
+    }
+    match imported.failed + plan.refused.len() as u64 {
+        0 => Ok(()),
+        count => Err(Failure::new(format!("{} not imported (see above)", Count(count, "file")))),
+    }
+}

@@ -1,0 +1,65 @@
+//! The atoms of pending steps: the parts that survive a power cut independently of each other.
+
+use std::ops::Range;
+
+use crate::memory::step::Step;
+
+/// The unit of atomic writes in bytes.
+const SECTOR_BYTES: u64 = 512;
+
+/// A part of a pending step that survives a power cut as a whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Atom {
+    /// The index of the pending step.
+    pub(crate) step: usize,
+    pub(crate) part: Part,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The whole pending step.
+    Whole,
+    /// A range of the bytes of a write.
+    Bytes(Range<usize>),
+    /// The new length of a step that extends a file.
+    Length,
+}
+
+/// Splits the pending steps into atoms. If `is_torn`, writes are split into sectors. If `lengths`,
+/// the durable lengths of the files, are given, a step that extends a file has an atom for the new
+/// length, too.
+pub(crate) fn atoms(pending: &[Step], is_torn: bool, lengths: Option<&[u64]>) -> Vec<Atom> {
+    let mut atoms = Vec::new();
+    let mut lengths = lengths.map(<[u64]>::to_vec);
+    for (number, step) in pending.iter().enumerate() {
+        let mut add = |part| atoms.push(Atom { step: number, part });
+        if let (Some(lengths), Some(file)) = (&mut lengths, step.file()) {
+            if step.end() > lengths[file] {
+                add(Part::Length);
+            }
+            lengths[file] = match step {
+                Step::Resize { bytes, .. } => *bytes,
+                _ => lengths[file].max(step.end()),
+            };
+        }
+        match step {
+            Step::Write { offset, bytes, .. } if is_torn => {
+                let mut from = 0;
+                while from < bytes.0.len() {
+                    let in_sector = (offset + from as u64) % SECTOR_BYTES;
+                    let step = usize::try_from(SECTOR_BYTES - in_sector).unwrap_or(usize::MAX);
+                    let to = from.saturating_add(step).min(bytes.0.len());
+                    add(Part::Bytes(from..to));
+                    from = to;
+                }
+            }
+            _ => add(Part::Whole),
+        }
+    }
+    atoms
+}
+
+/// Splits the pending steps into sectors of writes and whole other steps.
+pub(crate) fn torn_atoms(pending: &[Step]) -> Vec<Atom> {
+    atoms(pending, true, None)
+}

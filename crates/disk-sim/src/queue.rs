@@ -1,0 +1,305 @@
+//! The request queue of a drive and the work of its thread: it takes a request, lets the model
+//! compute the completion time, waits until then, and replies.
+
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::io::Errno;
+
+use crate::counters::Counters;
+use crate::medium::{Medium, Write};
+use crate::model::{Drive, Kind, Nanos, Parameters, Request};
+
+/// The callback on the completion of a request; it receives the bytes of a read.
+pub(crate) type Reply = Box<dyn FnOnce(io::Result<Vec<u8>>) + Send>;
+
+/// The mapping of virtual time to real time.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    began: Instant,
+    scale: f64,
+}
+
+impl Clock {
+    /// Returns the present virtual time. At scale 0, virtual time advances only with the requests,
+    /// so the present is `free_ns`, the completion time of the last request.
+    #[expect(clippy::cast_possible_truncation, reason = "centuries")]
+    fn now_ns(&self, free_ns: Nanos) -> Nanos {
+        if self.scale <= 0.0 {
+            return free_ns;
+        }
+        (self.began.elapsed().as_nanos() as f64 / self.scale) as Nanos
+    }
+
+    /// Returns the real time that corresponds to a virtual time; at scale 0 it has already passed.
+    fn moment(&self, moment_ns: Nanos) -> Instant {
+        self.began + Duration::from_secs_f64(moment_ns as f64 / 1e9 * self.scale)
+    }
+}
+
+struct PendingRequest {
+    request: Request,
+    bytes: Vec<u8>,
+    reply: Reply,
+}
+
+struct State {
+    drive: Drive,
+    medium: Medium,
+    clock: Clock,
+    /// The waiting requests, the oldest first.
+    pending: Vec<PendingRequest>,
+    serving: Option<PendingRequest>,
+    depth_max: u64,
+    /// The time by which replies are sent earlier: the overhead on the path between the drive and
+    /// its user.
+    transport: Duration,
+    /// If set, every reply is sent after this time, without using the model.
+    fixed_latency: Option<Duration>,
+    has_power: bool,
+    /// A scheduled power cut: the number of requests to be served before it, and its seed.
+    cut_after: Option<(u64, u64)>,
+    /// The error of writing the backing store at a scheduled power cut, which
+    /// [`DriveQueue::power_on`] returns.
+    cut_error: Option<io::Error>,
+    is_stopped: bool,
+}
+
+impl State {
+    /// Lets the drive serve a request; returns the real time at which to reply.
+    fn reply_time(&mut self, request: &Request) -> Instant {
+        if let Some(after) = self.fixed_latency {
+            return Instant::now() + after;
+        }
+        let done = self.clock.moment(self.drive.serve(request));
+        done.checked_sub(self.transport).unwrap_or(done)
+    }
+
+    /// Counts a request for a scheduled power cut; returns the seed if the power is cut during this
+    /// request.
+    fn due_cut(&mut self) -> Option<u64> {
+        let (left, seed) = self.cut_after.as_mut()?;
+        let seed = *seed;
+        match left.checked_sub(1) {
+            Some(less) => *left = less,
+            None => return Some(seed),
+        }
+        None
+    }
+}
+
+/// A drive with its request queue, shared between its thread and the threads that submit requests.
+pub(crate) struct DriveQueue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl DriveQueue {
+    pub(crate) fn new(parameters: &Parameters, bytes: u64, file: File, scale: f64) -> Self {
+        let state = State {
+            drive: Drive::new(parameters.clone(), bytes),
+            medium: Medium::new(file, parameters.write_cache_bytes),
+            clock: Clock { began: Instant::now(), scale },
+            pending: Vec::new(),
+            serving: None,
+            depth_max: 0,
+            transport: Duration::ZERO,
+            fixed_latency: None,
+            has_power: true,
+            cut_after: None,
+            cut_error: None,
+            is_stopped: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Submits a request to the drive; without power the request fails at once.
+    pub(crate) fn submit(
+        &self,
+        kind: Kind,
+        sector: u64,
+        sectors: u64,
+        bytes: Vec<u8>,
+        reply: Reply,
+    ) {
+        let mut state = self.state.lock();
+        if !state.has_power || state.is_stopped {
+            drop(state);
+            return reply(Err(Errno::IO.into()));
+        }
+        let arrived_ns = state.clock.now_ns(state.drive.free_ns());
+        let request = Request { kind, sector, sectors, arrived_ns };
+        state.pending.push(PendingRequest { request, bytes, reply });
+        let depth = state.pending.len() + usize::from(state.serving.is_some());
+        state.depth_max = state.depth_max.max(depth as u64);
+        self.changed.notify_all();
+    }
+
+    /// Serves requests until [`DriveQueue::stop`].
+    pub(crate) fn run(&self) {
+        let mut state = self.state.lock();
+        while !state.is_stopped {
+            let requests: Vec<_> = state.pending.iter().map(|pending| pending.request).collect();
+            let Some(chosen) = state.drive.choose(&requests) else {
+                self.changed.wait(&mut state);
+                continue;
+            };
+            state.serving = Some(state.pending.remove(chosen));
+            if let Some(seed) = state.due_cut() {
+                let outcome = MutexGuard::unlocked(&mut state, || self.power_cut(seed));
+                state.cut_error = outcome.err();
+                continue;
+            }
+            let reply_at = state.reply_time(&requests[chosen]);
+            loop {
+                let left = reply_at.saturating_duration_since(Instant::now());
+                // A power cut removes the request that is being served.
+                if left.is_zero() || state.serving.is_none() || state.is_stopped {
+                    break;
+                }
+                self.changed.wait_for(&mut state, left);
+            }
+            let Some(served) = state.serving.take() else { continue };
+            let outcome = execute(&mut state.medium, served.request, served.bytes);
+            MutexGuard::unlocked(&mut state, || (served.reply)(outcome));
+        }
+        let left: Vec<_> = state.pending.drain(..).collect();
+        drop(state);
+        left.into_iter().for_each(|pending| (pending.reply)(Err(Errno::IO.into())));
+    }
+
+    /// Changes the time scale; the present virtual time does not change.
+    pub(crate) fn set_time_scale(&self, scale: f64) {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        let passed = Duration::from_secs_f64(state.drive.free_ns() as f64 / 1e9 * scale);
+        state.clock = Clock { began: now.checked_sub(passed).unwrap_or(now), scale };
+    }
+
+    /// Makes all replies take a fixed time without using the drive; `None` uses the drive again.
+    pub(crate) fn set_fixed_latency(&self, after: Option<Duration>) {
+        self.state.lock().fixed_latency = after;
+    }
+
+    /// Sets the time by which replies are sent earlier. A reply never precedes its request.
+    pub(crate) fn set_transport(&self, transport: Duration) {
+        self.state.lock().transport = transport;
+    }
+
+    pub(crate) fn transport(&self) -> Duration {
+        self.state.lock().transport
+    }
+
+    /// Stops the thread; all waiting and later requests fail.
+    pub(crate) fn stop(&self) {
+        self.state.lock().is_stopped = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let state = self.state.lock();
+        Counters { depth_max: state.depth_max, ..*state.drive.counters() }
+    }
+
+    /// Cuts the power; see [`Medium::cut`]. Without power this has no effect.
+    pub(crate) fn power_cut(&self, seed: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if !state.has_power {
+            return Ok(());
+        }
+        state.has_power = false;
+        state.cut_after = None;
+        state.drive.lose_caches();
+        let serving = state.serving.take();
+        let (mut replies, mut in_flight) = (Vec::new(), Vec::new());
+        for PendingRequest { request, bytes, reply } in
+            serving.into_iter().chain(state.pending.drain(..))
+        {
+            if request.kind == Kind::Write {
+                in_flight.push(Write { sector: request.sector, bytes });
+            }
+            replies.push(reply);
+        }
+        let outcome = state.medium.cut(seed, in_flight);
+        drop(state);
+        self.changed.notify_all();
+        replies.into_iter().for_each(|reply| reply(Err(Errno::IO.into())));
+        outcome
+    }
+
+    /// Schedules a power cut: `requests` more requests are served, and the power is cut during the
+    /// next one.
+    pub(crate) fn power_cut_after(&self, requests: u64, seed: u64) {
+        self.state.lock().cut_after = Some((requests, seed));
+    }
+
+    /// Restores the power.
+    pub(crate) fn power_on(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        match state.cut_error.take() {
+            Some(error) => return Err(error),
+            None => state.has_power = true,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_power(&self) -> bool {
+        self.state.lock().has_power
+    }
+}
+
+fn execute(medium: &mut Medium, request: Request, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    match request.kind {
+        Kind::Read => medium.read(request.sector, request.sectors),
+        Kind::Write => medium.write(Write { sector: request.sector, bytes }).map(|()| Vec::new()),
+        Kind::Sync => medium.sync().map(|()| Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::MS;
+
+    fn queue(scale: f64) -> DriveQueue {
+        DriveQueue::new(
+            &Parameters::travelstar_7k320(),
+            1 << 30,
+            tempfile::tempfile().unwrap(),
+            scale,
+        )
+    }
+
+    fn read(sector: u64) -> Request {
+        Request { kind: Kind::Read, sector, sectors: 8, arrived_ns: 0 }
+    }
+
+    #[test]
+    fn replies_are_earlier_by_the_transport_and_counters_unaffected() {
+        let transport = Duration::from_micros(300);
+        for scale in [1.0, 0.1] {
+            let (with, without) = (queue(scale), queue(scale));
+            with.set_transport(transport);
+            for sector in [1_000_000, 0, 500_000] {
+                let reply_at = |queue: &DriveQueue| {
+                    let mut state = queue.state.lock();
+                    state.reply_time(&read(sector)).duration_since(state.clock.began)
+                };
+                assert_eq!(reply_at(&with) + transport, reply_at(&without));
+            }
+            assert_eq!(with.counters(), without.counters());
+            assert!(with.counters().service_ns() > 3 * MS);
+        }
+    }
+
+    #[test]
+    fn fixed_latency_bypasses_the_drive() {
+        let queue = queue(1.0);
+        queue.set_fixed_latency(Some(Duration::from_secs(1)));
+        let reply_at = queue.state.lock().reply_time(&read(7));
+        assert!(reply_at > Instant::now());
+        assert_eq!(queue.counters(), Counters::default());
+    }
+}

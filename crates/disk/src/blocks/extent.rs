@@ -1,0 +1,97 @@
+//! The location of ranges of a file on the device.
+
+/// The treatment of bytes that were written but have no blocks yet (delayed allocation).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DelayedAllocation {
+    /// The map reports such bytes with [`ExtentFlags::delayed`], or at the location of the bytes
+    /// they overwrite.
+    #[default]
+    Report,
+    /// The kernel syncs the file first, so that the map describes its present bytes. This writes
+    /// dirty pages to the disk and waits for them.
+    Sync,
+}
+
+/// A range of a file that is contiguous on the device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The offset in the file.
+    pub logical: u64,
+    /// The offset on the device; see [`Extent::device_offset`].
+    pub physical: u64,
+    /// The length in bytes, in whole blocks: the last extent may exceed the end of the file.
+    pub bytes: u64,
+    /// The flags reported by the file system.
+    pub flags: ExtentFlags,
+}
+
+/// The flags of an extent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExtentFlags {
+    /// The last extent of the file.
+    pub last: bool,
+    /// The location of the extent is unknown.
+    pub unknown: bool,
+    /// The bytes are written but have no blocks yet (delayed allocation).
+    pub delayed: bool,
+    /// The data is compressed or encrypted: the bytes on the device are not those of the file.
+    pub encoded: bool,
+    /// The bytes are stored among the metadata or in a block together with other data: the extent
+    /// has no blocks of its own.
+    pub inline: bool,
+    /// The blocks are preallocated: the extent reads as zeros, unless newer bytes are still in the
+    /// page cache.
+    pub unwritten: bool,
+    /// The blocks are shared with other files.
+    pub shared: bool,
+    /// The file system set a flag that this crate does not know.
+    pub other: bool,
+}
+
+impl ExtentFlags {
+    /// Decodes the flags of `linux/fiemap.h`.
+    pub(super) fn of(bits: u32) -> Self {
+        const LAST: u32 = 0x1;
+        const UNKNOWN: u32 = 0x2;
+        const DELALLOC: u32 = 0x4;
+        const ENCODED: u32 = 0x8 | 0x80; // ... and DATA_ENCRYPTED
+        const INLINE: u32 = 0x100 | 0x200 | 0x400; // NOT_ALIGNED, DATA_INLINE, DATA_TAIL
+        const UNWRITTEN: u32 = 0x800;
+        const MERGED: u32 = 0x1000; // made from blocks of a file system without extents: irrelevant
+        const SHARED: u32 = 0x2000;
+        const KNOWN: u32 =
+            LAST | UNKNOWN | DELALLOC | ENCODED | INLINE | UNWRITTEN | MERGED | SHARED;
+        let has = |mask: u32| bits & mask != 0;
+        Self {
+            last: has(LAST),
+            unknown: has(UNKNOWN),
+            delayed: has(DELALLOC),
+            encoded: has(ENCODED),
+            inline: has(INLINE),
+            unwritten: has(UNWRITTEN),
+            shared: has(SHARED),
+            other: has(!KNOWN),
+        }
+    }
+}
+
+impl Extent {
+    /// Returns the offset on the device in bytes, for sorting reads; `None` if the extent has no
+    /// location on the device.
+    ///
+    /// On btrfs the offset is a logical address of the file system, which may span several devices.
+    #[must_use]
+    pub fn device_offset(&self) -> Option<u64> {
+        let ExtentFlags { unknown, delayed, inline, .. } = self.flags;
+        (!unknown && !delayed && !inline).then_some(self.physical)
+    }
+}
+
+/// The extents of a range of a file, in ascending order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExtentMap {
+    /// The extents; the gaps between them are holes, which read as zeros.
+    pub extents: Vec<Extent>,
+    /// The requested treatment of delayed allocation.
+    pub delayed_allocation: DelayedAllocation,
+}

@@ -1,0 +1,73 @@
+//! The physical location of files on the device, as reported by the file system (FIEMAP).
+
+use std::io;
+
+use super::extent::{DelayedAllocation, Extent, ExtentFlags, ExtentMap};
+use crate::error::{Error, Op, Result};
+use crate::has_fd::{HasFd, path_of};
+use crate::sys::{Fiemap, FiemapExtent, fiemap};
+
+/// The number of extents fetched per call, enough for most files.
+const BATCH: usize = 64;
+
+/// Returns the first extent of a file, for sorting files in disk order; `None` for a file without
+/// extents. The function makes one system call, which reads the metadata of the file and no data.
+///
+/// # Errors
+/// [`Error::is_unsupported`] if the file system cannot map extents (tmpfs, FUSE, NFS) and for a
+/// simulated file; else the error of the system call.
+pub fn first_extent(file: &(impl HasFd + ?Sized)) -> Result<Option<Extent>> {
+    let mut one = Fiemap::<1>::new(0, u64::MAX, false);
+    fetch(file, &mut one)?;
+    Ok(one.extents().next().map(extent))
+}
+
+/// Returns the extents of the `bytes` at `offset`; `u64::MAX` means up to the end of the file. An
+/// extent that crosses a boundary of the range is returned whole.
+///
+/// A file of more than 64 extents takes several calls: under concurrent writes the result may not
+/// match the file at any single moment.
+///
+/// # Errors
+/// The errors of [`first_extent`].
+///
+/// # Source
+/// `Documentation/filesystems/fiemap.rst` of the kernel.
+pub fn extents(
+    file: &(impl HasFd + ?Sized),
+    offset: u64,
+    bytes: u64,
+    delayed_allocation: DelayedAllocation,
+) -> Result<ExtentMap> {
+    let mut map = ExtentMap { extents: Vec::new(), delayed_allocation };
+    let (mut at, end) = (offset, offset.saturating_add(bytes));
+    while at < end {
+        let mut batch =
+            Fiemap::<BATCH>::new(at, end - at, delayed_allocation == DelayedAllocation::Sync);
+        fetch(file, &mut batch)?;
+        map.extents.extend(batch.extents().map(extent));
+        let last = map.extents.last().filter(|last| !last.flags.last);
+        let next = last.map_or(at, |last| last.logical.saturating_add(last.bytes));
+        if next <= at {
+            break;
+        }
+        at = next;
+    }
+    Ok(map)
+}
+
+fn fetch<const N: usize>(file: &(impl HasFd + ?Sized), request: &mut Fiemap<N>) -> Result<()> {
+    let fail = |source: io::Error| Error::new(Op::Blocks, path_of(file), source);
+    let why = "a simulated file has no device";
+    let fd = file.fd().ok_or_else(|| fail(io::Error::new(io::ErrorKind::Unsupported, why)))?;
+    fiemap(fd, request).map_err(|source| match source.raw_os_error() {
+        // ENOTTY: the file has no file system that implements the ioctl.
+        Some(libc::ENOTTY) => fail(io::ErrorKind::Unsupported.into()),
+        _ => fail(source),
+    })
+}
+
+fn extent(reported: &FiemapExtent) -> Extent {
+    let FiemapExtent { logical, physical, bytes, flags, .. } = *reported;
+    Extent { logical, physical, bytes, flags: ExtentFlags::of(flags) }
+}

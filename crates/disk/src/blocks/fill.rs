@@ -1,0 +1,94 @@
+//! Files filled with zeros ahead of use, so that later writes allocate no blocks.
+
+use rustix::fs::fstat;
+
+use crate::access::AlignedBuf;
+use crate::disk::{Allocation, Durability, File, write_full};
+use crate::error::{Error, Op, Result};
+use crate::has_fd::path_of;
+
+/// The number of bytes per write while filling: large enough to keep the device busy, small enough
+/// to be held in memory.
+pub const FILL_STEP_BYTES: usize = 1 << 20;
+
+/// The method by which [`fill`] zeroed a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FillMethod {
+    /// The file system and the device zeroed the range (`FALLOC_FL_WRITE_ZEROES`).
+    WriteZeroes,
+    /// The process wrote zeros.
+    Write,
+}
+
+/// Fills the first `bytes` of a new file with written zeros and syncs it, so that later in-place
+/// writes change no metadata and their sync commits no journal.
+///
+/// # Errors
+/// A full disk, detected before any zero is written if the file system can reserve space.
+///
+/// # Durability
+/// The zeros and the length are durable when this returns; the name is not (see
+/// [`crate::Disk::sync_dir`]).
+///
+/// # Source
+/// S. Weil, `RocksDB` pull request 746; the ext4 figures in the `FALLOC_FL_WRITE_ZEROES` series.
+pub fn fill(file: &dyn File, bytes: u64) -> Result<FillMethod> {
+    let filled = fill_paced(file, bytes, &mut |_done| true)?;
+    Ok(filled.unwrap_or(FillMethod::Write))
+}
+
+/// Fills a file as [`fill`] does, at a rate that the caller controls: before each step of
+/// [`FILL_STEP_BYTES`], the function calls `proceed` with the number of bytes written so far.
+/// `proceed` may wait; if it returns `false`, filling stops and the result is `None`. If the file
+/// is open for direct I/O, each step has reached the device before the next call of `proceed`, so
+/// that the device limits the rate, too. `proceed` is never called if the device zeroes the whole
+/// range at once.
+///
+/// # Errors
+/// The errors of [`fill`].
+///
+/// # Durability
+/// The same as for [`fill`]; none if `proceed` stopped the filling.
+pub fn fill_paced(
+    file: &dyn File,
+    bytes: u64,
+    proceed: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<FillMethod>> {
+    let filled = if file.allocate(Allocation::WriteZeroes, 0, bytes).is_ok() {
+        FillMethod::WriteZeroes
+    } else {
+        // Reserving first detects a full disk at once and keeps the blocks contiguous. If the file
+        // system cannot reserve, the writes detect a full disk.
+        if let Err(error) = file.allocate(Allocation::Reserve, 0, bytes)
+            && error.is_full()
+        {
+            return Err(error);
+        }
+        let zeros = AlignedBuf::zeroed(FILL_STEP_BYTES);
+        let mut done = 0;
+        while done < bytes {
+            if !proceed(done) {
+                return Ok(None);
+            }
+            let rest = usize::try_from(bytes - done).unwrap_or(FILL_STEP_BYTES);
+            let step = rest.min(FILL_STEP_BYTES);
+            write_full(file, &zeros[..step], done)?;
+            done += step as u64;
+        }
+        FillMethod::Write
+    };
+    file.sync(Durability::Everything)?;
+    Ok(Some(filled))
+}
+
+/// `true` if a file has fewer blocks than its length needs, so that some in-place writes must still
+/// allocate blocks. `false` for simulated files.
+///
+/// # Errors
+/// The error of `fstat(2)`.
+pub fn has_holes(file: &dyn File) -> Result<bool> {
+    let Some(fd) = file.descriptor() else { return Ok(false) };
+    let status = fstat(fd).map_err(|errno| Error::new(Op::Status, path_of(file), errno))?;
+    // `st_blocks` counts units of 512 bytes regardless of the block size.
+    Ok(status.st_blocks.saturating_mul(512) < status.st_size)
+}

@@ -1,0 +1,197 @@
+//! Proof of equal content by shared blocks.
+
+use super::extent::{DelayedAllocation, Extent, ExtentFlags, ExtentMap};
+
+/// `true` if the maps of two files of `bytes` bytes each prove equal content: every byte is in the
+/// same shared block, or reads as zero in both.
+///
+/// `false` proves nothing: compare the bytes. Both maps must cover the whole file, be of the same
+/// file system, and be fetched with [`DelayedAllocation::Sync`]: otherwise the file system reports
+/// unsynced writes to a shared file at the location of the old bytes. The result is valid for the
+/// moment at which the maps were fetched; before acting on it, let the kernel compare again
+/// (`FIDEDUPERANGE`).
+///
+/// # Limits
+/// Files that consist only of holes, and compressed files, are never proven equal. Nor are files
+/// whose blocks lack the shared flag, because some network file systems report the offset in the
+/// file as the location.
+#[must_use]
+pub fn same_blocks(a: &ExtentMap, b: &ExtentMap, bytes: u64) -> bool {
+    let (Some(a), Some(b)) = (runs(a, bytes), runs(b, bytes)) else { return false };
+    !a.is_empty() && a == b
+}
+
+/// A range that is contiguous in the file and on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    logical: u64,
+    physical: u64,
+    bytes: u64,
+}
+
+/// Returns the shared ranges of a file, with adjacent extents merged; `None` if the map contains a
+/// range of unknown content or was fetched without a sync.
+fn runs(map: &ExtentMap, file_bytes: u64) -> Option<Vec<Run>> {
+    let mut runs: Vec<Run> = Vec::with_capacity(map.extents.len());
+    if map.delayed_allocation != DelayedAllocation::Sync {
+        return None;
+    }
+    // Blocks beyond the end of the file are ignored, since xfs preallocates blocks beyond it.
+    for extent in map.extents.iter().filter(|extent| extent.logical < file_bytes) {
+        let Some(next) = run(extent, file_bytes)? else { continue };
+        match runs.last_mut() {
+            // Extents out of order or overlapping do not form a valid map.
+            Some(run) if next.logical < run.logical + run.bytes => return None,
+            Some(run)
+                if next.logical == run.logical + run.bytes
+                    && next.physical == run.physical + run.bytes =>
+            {
+                run.bytes += next.bytes;
+            }
+            _ => runs.push(next),
+        }
+    }
+    Some(runs)
+}
+
+/// Returns the data range of an extent: `Some(None)` if it reads as zeros, `None` if its content is
+/// unknown.
+fn run(extent: &Extent, file_bytes: u64) -> Option<Option<Run>> {
+    let ExtentFlags { unwritten, shared, .. } = extent.flags;
+    let plain = ExtentFlags { last: extent.flags.last, unwritten, shared, ..Default::default() };
+    if extent.flags != plain || !(unwritten || shared) {
+        return None;
+    }
+    // Dirty pages were synced before the map was fetched, so unwritten extents hold zeros.
+    if unwritten {
+        return Some(None);
+    }
+    let (logical, physical) = (extent.logical, extent.physical);
+    let bytes = extent.bytes.min(file_bytes - logical);
+    let is_valid = physical > 0 && bytes > 0 && physical.checked_add(bytes).is_some();
+    is_valid.then_some(Some(Run { logical, physical, bytes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: u64 = 4096;
+
+    fn shared(logical: u64, physical: u64, bytes: u64) -> Extent {
+        let flags = ExtentFlags { shared: true, ..ExtentFlags::default() };
+        Extent { logical: logical * K, physical: physical * K, bytes: bytes * K, flags }
+    }
+
+    fn same(a: &[Extent], b: &[Extent], bytes: u64) -> bool {
+        let map = |extents: &[Extent]| {
+            let extents = extents.to_vec();
+            ExtentMap { extents, delayed_allocation: DelayedAllocation::Sync }
+        };
+        let proven = same_blocks(&map(a), &map(b), bytes);
+        assert_eq!(proven, same_blocks(&map(b), &map(a), bytes), "symmetric");
+        proven
+    }
+
+    #[test]
+    fn maps_are_same_if_every_byte_has_the_same_location() {
+        let one = shared(0, 100, 8);
+        let with_hole = [shared(0, 100, 2), shared(4, 104, 4)];
+        for (a, b, blocks, expected, why) in [
+            (&[one][..], &[one][..], 8, true, "a reflink"),
+            (&[one], &[shared(0, 100, 3), shared(3, 103, 5)], 8, true, "in two extents"),
+            (&[one], &[shared(0, 200, 8)], 8, false, "at another location"),
+            (
+                &[one],
+                &[shared(0, 100, 3), shared(3, 203, 5)],
+                8,
+                false,
+                "the second half at another location",
+            ),
+            (&[one], &[shared(0, 100, 7)], 8, false, "a hole at the end of one"),
+            (&[one], &[one], 20, true, "both end in the same hole"),
+            (&[one], &[one, shared(9, 109, 1)], 20, false, "one has more behind the hole"),
+            (&[one], &[shared(1, 100, 8)], 9, false, "moved in the file"),
+            (&[one], &[shared(1, 101, 7)], 8, false, "a hole at the beginning"),
+            (&[shared(1, 101, 7)], &[shared(1, 101, 7)], 8, true, "the same hole at the beginning"),
+            (&with_hole, &with_hole, 8, true, "the same hole in the middle"),
+            (&[one], &with_hole, 8, false, "a hole in one"),
+            (&with_hole, &[shared(0, 100, 2), shared(5, 104, 4)], 9, false, "a longer hole"),
+            (&[one], &[one, shared(8, 500, 4)], 8, true, "blocks beyond the end are no bytes"),
+            (&[one], &[shared(0, 100, 12)], 8, true, "an extent that goes beyond the end"),
+            (&[], &[], 8, false, "only holes"),
+            (&[], &[], 0, false, "empty"),
+            (&[one], &[], 8, false, "one is a hole"),
+            (&[one, one], &[one, one], 8, false, "overlapping extents"),
+        ] {
+            assert_eq!(same(a, b, blocks * K), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn last_block_counts_only_up_to_the_end_of_file() {
+        let (one, other) = ([shared(0, 100, 2)], [shared(0, 100, 1), shared(1, 300, 1)]);
+        assert!(same(&one, &one, K + 1));
+        assert!(!same(&one, &other, K + 1), "the last byte is at another location");
+        assert!(same(&one, &other, K), "the difference is beyond the end");
+    }
+
+    #[test]
+    fn extents_other_than_plain_shared_blocks_prove_nothing() {
+        type Change = fn(&mut Extent);
+        let changes: [(&str, Change); 8] = [
+            ("unshared", |extent| extent.flags.shared = false),
+            ("unknown", |extent| extent.flags.unknown = true),
+            ("delayed", |extent| extent.flags.delayed = true),
+            ("encoded", |extent| extent.flags.encoded = true),
+            ("inline", |extent| extent.flags.inline = true),
+            ("unknown flag", |extent| extent.flags.other = true),
+            ("no location", |extent| extent.physical = 0),
+            ("overflowing location", |extent| extent.physical = u64::MAX),
+        ];
+        for (why, change) in changes {
+            let mut extent = shared(0, 100, 8);
+            change(&mut extent);
+            assert!(!same(&[extent], &[extent], 8 * K), "{why}");
+            assert!(!same(&[shared(0, 100, 8), extent], &[shared(0, 100, 8), extent], 8 * K));
+        }
+        let mut last = shared(0, 100, 8);
+        last.flags.last = true;
+        assert!(same(&[last], &[shared(0, 100, 8)], 8 * K), "the `last` flag is ignored");
+    }
+
+    #[test]
+    fn unwritten_extents_count_as_holes() {
+        let unwritten = |logical, blocks, is_shared| {
+            let mut extent = shared(logical, 300 + logical, blocks);
+            extent.flags = ExtentFlags { unwritten: true, shared: is_shared, ..extent.flags };
+            extent
+        };
+        let one = shared(0, 100, 8);
+        for is_shared in [false, true] {
+            assert!(same(&[one, unwritten(8, 4, is_shared)], &[one], 12 * K));
+            assert!(same(
+                &[one, unwritten(8, 4, is_shared)],
+                &[one, unwritten(9, 3, false)],
+                12 * K
+            ));
+            assert!(!same(&[one, unwritten(8, 4, is_shared)], &[one, shared(8, 308, 4)], 12 * K));
+            assert!(!same(&[unwritten(0, 8, is_shared)], &[unwritten(0, 8, is_shared)], 8 * K));
+            let mut delayed = unwritten(8, 4, is_shared);
+            delayed.flags.delayed = true;
+            assert!(!same(&[one, delayed], &[one, delayed], 12 * K));
+        }
+    }
+
+    #[test]
+    fn maps_fetched_without_sync_prove_nothing() {
+        let reported = ExtentMap {
+            extents: vec![shared(0, 100, 8)],
+            delayed_allocation: DelayedAllocation::Report,
+        };
+        let written = ExtentMap { delayed_allocation: DelayedAllocation::Sync, ..reported.clone() };
+        assert!(same_blocks(&written, &written, 8 * K));
+        assert!(!same_blocks(&written, &reported, 8 * K));
+        assert!(!same_blocks(&reported, &reported, 8 * K));
+    }
+}

@@ -1,0 +1,66 @@
+//! Block devices: their names, request queues and counters, as `/sys` reports them.
+
+mod counters;
+mod queue;
+mod sysfs;
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+pub use counters::DeviceCounters;
+pub use queue::Queue;
+pub(crate) use queue::active_scheduler;
+pub(crate) use sysfs::disk_and_name;
+
+/// A block device, and the whole disk it is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// The major number.
+    pub major: u32,
+    /// The minor number.
+    pub minor: u32,
+    /// The kernel's name, such as `sda1`, as in `/sys/class/block`.
+    pub name: String,
+    /// The kernel's name of the whole disk, which has the request queue and the counters. Equal to
+    /// `name` unless the device is a partition.
+    pub disk: String,
+}
+
+impl Device {
+    /// Finds a device by its numbers; `None` for anonymous device numbers, as used by btrfs, tmpfs
+    /// and overlay.
+    pub(crate) fn numbered(major: u32, minor: u32) -> Option<Self> {
+        Self::below(Path::new("/"), major, minor)
+    }
+
+    /// Finds a device as [`Self::numbered`] does, in the directory `sys` below `root` (for tests).
+    pub(crate) fn below(root: &Path, major: u32, minor: u32) -> Option<Self> {
+        let dir = root.join(format!("sys/dev/block/{major}:{minor}"));
+        let link = fs::read_link(&dir).ok()?;
+        let (disk, name) = disk_and_name(link.to_str()?, dir.join("partition").exists())?;
+        Some(Self { major, minor, name, disk })
+    }
+
+    /// Returns the device of a node such as `/dev/sda1`; `None` if `node` is not the absolute path
+    /// of a block device node.
+    #[must_use]
+    pub fn at(node: &str) -> Option<Self> {
+        // The source of a mount may be a word such as `none`, which must not be resolved in the
+        // current directory.
+        let status = fs::metadata(Path::new(node).has_root().then_some(node)?).ok()?;
+        let number = status.file_type().is_block_device().then(|| status.rdev())?;
+        Self::numbered(rustix::fs::major(number), rustix::fs::minor(number))
+    }
+
+    /// Returns the directory of the whole disk in `/sys/block`.
+    pub(crate) fn disk_dir(&self) -> PathBuf {
+        Path::new("/sys/block").join(&self.disk)
+    }
+
+    /// Reads the attributes of the request queue.
+    pub(crate) fn queue(&self) -> Queue {
+        let dir = self.disk_dir().join("queue");
+        Queue::of(|name| fs::read_to_string(dir.join(name)).ok())
+    }
+}

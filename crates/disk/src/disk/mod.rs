@@ -1,0 +1,96 @@
+//! The two traits through which storage code accesses files: [`Disk`] for names, [`File`] for
+//! bytes.
+//!
+//! [`crate::OsDisk`] implements them with system calls; tests may substitute a simulated disk.
+
+mod file;
+mod lock;
+mod subdir;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Result;
+
+pub use file::{Allocation, Durability, File, Open, read_full, write_full};
+pub use lock::{LOCK_NAME, Lock, Locked, this_process};
+pub use subdir::Subdir;
+
+/// The files below one directory, the root. Names are relative, separated by `/`, and cannot leave
+/// the root by `..` or by a symbolic link.
+pub trait Disk: Send + Sync + fmt::Debug {
+    /// Opens an existing file.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    fn open(&self, name: &str, options: Open) -> Result<Arc<dyn File>>;
+
+    /// Creates a file that must not exist.
+    ///
+    /// # Errors
+    /// The error of the system call; [`crate::Error::is_already_exists`] if the name exists.
+    ///
+    /// # Durability
+    /// The name survives a crash only after [`Disk::sync_dir`].
+    fn create(&self, name: &str, options: Open) -> Result<Arc<dyn File>>;
+
+    /// Creates a directory unless it exists.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    fn create_dir(&self, name: &str) -> Result<()>;
+
+    /// Renames a file, replacing an existing one.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    ///
+    /// # Durability
+    /// Until [`Disk::sync_dir`] returns, a crash may undo the rename: the directory then has either
+    /// the old or the new state, never a mixture.
+    fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    fn remove(&self, name: &str) -> Result<()>;
+
+    /// Returns the names in a directory ("" is the root), sorted.
+    ///
+    /// # Errors
+    /// The error of the system call, or a name that is not UTF-8.
+    fn list(&self, dir: &str) -> Result<Vec<String>>;
+
+    /// Makes the names in a directory ("" is the root) durable.
+    ///
+    /// # Errors
+    /// The error of the system call. A failed sync is final.
+    fn sync_dir(&self, dir: &str) -> Result<()>;
+
+    /// Locks a directory ("" is the root) or an existing file against all other openers that call
+    /// this method, in this process or another one. Never waits. Refused openers receive `holder`,
+    /// the description of the caller, in [`Locked::HeldBy`]; see [`crate::this_process`].
+    ///
+    /// [`crate::OsDisk`] takes `flock(2)` on the directory or file itself. Locking a directory
+    /// needs no permission to write in it. On a network file system, the lock of a directory
+    /// excludes only processes of the same machine, and the lock of a file excludes other machines
+    /// only if the server supports locks: a program that runs on two machines needs a lock of its
+    /// own.
+    ///
+    /// # Errors
+    /// The directory or file cannot be opened, or its file system has no locks. A lock held by
+    /// another opener is not an error; the result is then [`Locked::HeldBy`].
+    fn lock(&self, name: &str, holder: &str) -> Result<Locked>;
+
+    /// Returns the free bytes available to unprivileged writers; `None` on a simulated disk without
+    /// a size limit.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    fn free_bytes(&self) -> Result<Option<u64>>;
+
+    /// Returns the path of the root, for messages and for [`crate::probe`].
+    fn root(&self) -> &Path;
+}

@@ -1,0 +1,204 @@
+//! Files of the operating system: names are resolved by `openat2` beneath a root, and bytes are
+//! transferred by calls with an explicit offset.
+
+mod file;
+mod lock;
+mod root;
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::disk::{Disk, File, Locked, Open};
+use crate::error::{Error, Op, Result};
+use file::OsFile;
+use root::Root;
+
+/// The flag `O_DSYNC`. The constant `DSYNC` of rustix is `O_SYNC` on Linux, whose writes also wait
+/// until the timestamps are durable, which needs a journal commit.
+const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
+
+/// A directory of the file system and all files below it.
+#[derive(Debug)]
+pub struct OsDisk {
+    root: Root,
+}
+
+impl OsDisk {
+    /// Opens the directory at `root`, which must exist.
+    ///
+    /// # Errors
+    /// `root` does not exist, is not a directory, or permission is denied.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self { root: Root::at(root.as_ref())? })
+    }
+
+    /// Opens the directory at `root`, creating it and its parents if missing.
+    ///
+    /// # Errors
+    /// The errors of [`OsDisk::open`], or a directory cannot be created.
+    ///
+    /// # Durability
+    /// The names of created directories are durable when this returns.
+    pub fn open_or_create(root: impl AsRef<Path>) -> Result<Self> {
+        let root = root.as_ref();
+        match Self::open(root) {
+            Err(error) if error.is_not_found() => {}
+            opened => return opened,
+        }
+        let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = Self::open_or_create(parent.unwrap_or(Path::new(".")))?;
+        match std::fs::create_dir(root) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::new(Op::Create, root, source));
+            }
+            _ => parent.sync_dir("")?,
+        }
+        Self::open(root)
+    }
+
+    fn open_file(&self, name: &str, options: Open, create: bool) -> Result<Arc<dyn File>> {
+        let (op, flags) = if create {
+            (Op::Create, OFlags::CREATE | OFlags::EXCL)
+        } else {
+            (Op::Open, OFlags::empty())
+        };
+        let fd = self.root.open(name, flags | access(options), op)?;
+        self.finish_open(fd, name, options, op)
+    }
+
+    /// Creates an unnamed file in the root, whose blocks are freed when the file is closed or the
+    /// process ends, even if the process is killed. On file systems without `O_TMPFILE`, the method
+    /// creates a named file and removes the name at once; a process killed in between leaves the
+    /// file.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    pub fn unnamed(&self, options: Open) -> Result<Arc<dyn File>> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let flags =
+            OFlags::TMPFILE | access(Open { read_only: false, ..options }) | OFlags::CLOEXEC;
+        match fs::openat(&self.root.dir, ".", flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => self.finish_open(fd, "", options, Op::Create),
+            // ISDIR: a kernel that ignores the flag sees a directory opened for writing.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+                let name = format!(".haul-{}-{number}", std::process::id());
+                let file = self.create(&name, options)?;
+                self.remove(&name)?;
+                Ok(file)
+            }
+            Err(errno) => Err(self.root.fail(Op::Create, "")(errno)),
+        }
+    }
+
+    /// Opens an open file of this disk again, with other options; the file may be unnamed.
+    ///
+    /// # Errors
+    /// The error of the system call; `Unsupported` for a simulated file.
+    pub fn reopen(&self, file: &dyn File, options: Open) -> Result<Arc<dyn File>> {
+        let fail = self.root.fail(Op::Open, "");
+        let Some(fd) = file.descriptor() else { return Err(fail(Errno::OPNOTSUPP)) };
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let fd = fs::open(path, access(options) | OFlags::CLOEXEC, Mode::empty()).map_err(fail)?;
+        self.finish_open(fd, "", options, Op::Open)
+    }
+
+    /// Applies the options that are not flags of `openat2`, and wraps the descriptor.
+    fn finish_open(&self, fd: OwnedFd, name: &str, options: Open, op: Op) -> Result<Arc<dyn File>> {
+        // O_DIRECT is set after the open: given to `openat2`, a file system without direct I/O would
+        // create the file and then fail the call. EINVAL here means that the file system has no
+        // direct I/O; the file then uses the page cache.
+        if options.direct {
+            match fs::fcntl_getfl(&fd).and_then(|set| fs::fcntl_setfl(&fd, set | OFlags::DIRECT)) {
+                Ok(()) | Err(Errno::INVAL) => {}
+                Err(errno) => return Err(self.root.fail(op, name)(errno)),
+            }
+        }
+        if options.random {
+            fs::fadvise(&fd, 0, None, fs::Advice::Random)
+                .map_err(self.root.fail(Op::Cache, name))?;
+        }
+        Ok(Arc::new(OsFile { path: self.root.path(name), fd }))
+    }
+}
+
+impl Disk for OsDisk {
+    fn open(&self, name: &str, options: Open) -> Result<Arc<dyn File>> {
+        self.open_file(name, options, false)
+    }
+
+    fn create(&self, name: &str, options: Open) -> Result<Arc<dyn File>> {
+        self.open_file(name, options, true)
+    }
+
+    fn create_dir(&self, name: &str) -> Result<()> {
+        let (parent, last) = self.root.parent(name, Op::Create)?;
+        match fs::mkdirat(&parent, last, Mode::from_raw_mode(0o777)) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => {
+                // The name exists: an existing directory is accepted, an existing file is an error.
+                self.root.open(name, OFlags::DIRECTORY | OFlags::PATH, Op::Create).map(drop)
+            }
+            Err(errno) => Err(self.root.fail(Op::Create, name)(errno)),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let (from_dir, from_last) = self.root.parent(from, Op::Rename)?;
+        let (to_dir, to_last) = self.root.parent(to, Op::Rename)?;
+        fs::renameat(&from_dir, from_last, &to_dir, to_last)
+            .map_err(self.root.fail(Op::Rename, from))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.root.remove(name)
+    }
+
+    fn list(&self, dir: &str) -> Result<Vec<String>> {
+        let fd = self.root.open(dir, OFlags::DIRECTORY | OFlags::RDONLY, Op::List)?;
+        let mut names = Vec::new();
+        for entry in fs::Dir::new(fd).map_err(self.root.fail(Op::List, dir))? {
+            let entry = entry.map_err(self.root.fail(Op::List, dir))?;
+            let name = utf8(entry.file_name()).map_err(self.root.fail(Op::List, dir))?;
+            if name != "." && name != ".." {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync_dir(&self, dir: &str) -> Result<()> {
+        let fd = self.root.open(dir, OFlags::DIRECTORY | OFlags::RDONLY, Op::SyncDir)?;
+        fs::fsync(&fd).map_err(self.root.fail(Op::SyncDir, dir))
+    }
+
+    fn lock(&self, name: &str, holder: &str) -> Result<Locked> {
+        lock::lock(&self.root, name, holder)
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        let status = fs::fstatvfs(&self.root.dir).map_err(self.root.fail(Op::Status, ""))?;
+        Ok(Some(status.f_bavail.saturating_mul(status.f_frsize)))
+    }
+
+    fn root(&self) -> &Path {
+        &self.root.path
+    }
+}
+
+fn access(options: Open) -> OFlags {
+    let access = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+    if options.dsync { access | DSYNC } else { access }
+}
+
+fn utf8(name: &CStr) -> std::result::Result<&str, Errno> {
+    name.to_str().map_err(|_invalid| Errno::ILSEQ)
+}

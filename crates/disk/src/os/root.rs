@@ -1,0 +1,64 @@
+//! Names resolved by `openat2` beneath a directory.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::error::{Error, Op, Result};
+
+/// An open directory, beneath which all names are resolved: no name can leave it.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) path: PathBuf,
+    pub(super) dir: OwnedFd,
+}
+
+impl Root {
+    /// Opens the directory at `path`.
+    pub(super) fn at(path: &Path) -> Result<Self> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let dir = fs::open(path, flags, Mode::empty())
+            .map_err(|errno| Error::new(Op::Open, path, errno))?;
+        Ok(Self { path: path.to_path_buf(), dir })
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.path.clone() } else { self.path.join(name) }
+    }
+
+    pub(super) fn fail(&self, op: Op, name: &str) -> impl FnOnce(Errno) -> Error {
+        let path = self.path(name);
+        move |errno| Error::new(op, path, errno)
+    }
+
+    /// Opens the file or directory `name` beneath the root; "" is the root itself.
+    pub(super) fn open(&self, name: &str, flags: OFlags, op: Op) -> Result<OwnedFd> {
+        let mode = if flags.contains(OFlags::CREATE) { 0o666 } else { 0 };
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let name_or_self = if name.is_empty() { "." } else { name };
+        let flags = flags | OFlags::CLOEXEC;
+        loop {
+            match fs::openat2(&self.dir, name_or_self, flags, Mode::from_raw_mode(mode), beneath) {
+                // AGAIN: a concurrent rename interfered with the path resolution, so the call is
+                // repeated.
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                other => return other.map_err(self.fail(op, name)),
+            }
+        }
+    }
+
+    /// Returns a descriptor of the parent directory of `name`, beneath the root, and the last
+    /// component of `name`.
+    pub(super) fn parent<'a>(&self, name: &'a str, op: Op) -> Result<(OwnedFd, &'a str)> {
+        let (dir, last) = name.rsplit_once('/').unwrap_or(("", name));
+        let fd = self.open(dir, OFlags::DIRECTORY | OFlags::PATH, op)?;
+        Ok((fd, last))
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<()> {
+        let (parent, last) = self.parent(name, Op::Remove)?;
+        fs::unlinkat(&parent, last, AtFlags::empty()).map_err(self.fail(Op::Remove, name))
+    }
+}

@@ -1,0 +1,167 @@
+//! An open file of verified identity, and the detection of concurrent writers.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use haul_disk::{Error, Lease, LeaseOutcome, Op};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{flock, fstat, openat, statat};
+use rustix::io::Errno;
+
+use super::skip_reason::SkipReason;
+use crate::report::Identity;
+
+/// The minimum age of the last change, in nanoseconds, at which another change is certain to alter
+/// the timestamps. It is required if the kernel grants no lease.
+pub(super) const TICK_NS: i64 = 2_000_000_000;
+
+/// An open file and its open directory. All later operations use these descriptors instead of
+/// paths, so they are not affected if another process renames or replaces directories.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    pub(super) path: PathBuf,
+    pub(super) dir: OwnedFd,
+    pub(super) name: OsString,
+    pub(super) file: File,
+    pub(super) identity: Identity,
+    dir_identity: (u64, u64),
+}
+
+/// Converts a timestamp to nanoseconds since 1970.
+pub(crate) fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
+/// Returns the identity of a file from its status.
+#[expect(clippy::allow_attributes, reason = "the types differ between machines")]
+pub(crate) fn identity(stat: &Stat) -> Identity {
+    #[allow(clippy::unnecessary_cast, clippy::cast_possible_wrap, reason = "as above")]
+    let time = |seconds, fraction| nanoseconds(seconds as i64, fraction as i64);
+    Identity {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        modified_ns: time(stat.st_mtime, stat.st_mtime_nsec),
+        changed_ns: time(stat.st_ctime, stat.st_ctime_nsec),
+    }
+}
+
+impl OpenFile {
+    /// Opens the file at `path` if its identity is still `expected`.
+    pub(super) fn open(path: &Path, expected: &Identity) -> Result<Self, SkipReason> {
+        let fail = |op, errno: Errno| SkipReason::from(Error::new(op, path, errno));
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(SkipReason::NotRegularFile);
+        };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = openat(CWD, parent, flags, Mode::empty()).map_err(|e| fail(Op::Open, e))?;
+        // The flags avoid blocking and side effects if the path no longer refers to a regular file.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat(&dir, name, flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::LOOP | Errno::NXIO => SkipReason::NotRegularFile,
+            _ => fail(Op::Open, errno),
+        })?;
+        let stat = fstat(&file).map_err(|errno| fail(Op::Status, errno))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(SkipReason::NotRegularFile);
+        }
+        let identity = identity(&stat);
+        // The ctime may differ, because another process or an earlier action may have added a hard
+        // link.
+        if (Identity { changed_ns: expected.changed_ns, ..identity }) != *expected {
+            return Err(SkipReason::Changed);
+        }
+        let dir_stat = fstat(&dir).map_err(|errno| fail(Op::Status, errno))?;
+        Ok(Self {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            file: file.into(),
+            identity,
+            dir_identity: (dir_stat.st_dev, dir_stat.st_ino),
+            dir,
+        })
+    }
+
+    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+        self.inode() == other.inode()
+    }
+
+    /// `true` if both are the same directory entry, in which case removing one removes the other.
+    pub(super) fn is_same_entry(&self, other: &Self) -> bool {
+        self.dir_identity == other.dir_identity && self.name == other.name
+    }
+
+    /// Takes an advisory lock (`flock`) without waiting for it.
+    pub(super) fn lock(&self, operation: FlockOperation) -> Result<(), SkipReason> {
+        match flock(&self.file, operation) {
+            Err(Errno::WOULDBLOCK) => Err(SkipReason::Locked(self.path.clone())),
+            // On a file system without locks, no other process can hold one.
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts to monitor the file for writers. Fails if another process has it open for writing, or
+    /// if without a lease the last change is too recent.
+    pub(super) fn monitor(&self, now_ns: i64) -> Result<WriteMonitor<'_>, SkipReason> {
+        match Lease::take(self.file.as_fd())? {
+            LeaseOutcome::Granted(lease) => Ok(WriteMonitor { file: self, lease: Some(lease) }),
+            LeaseOutcome::HasWriter => Err(SkipReason::BeingWritten(self.path.clone())),
+            LeaseOutcome::Unsupported
+                if self.identity.changed_ns > now_ns.saturating_sub(TICK_NS) =>
+            {
+                Err(SkipReason::RecentlyChanged(self.path.clone()))
+            }
+            LeaseOutcome::Unsupported => Ok(WriteMonitor { file: self, lease: None }),
+        }
+    }
+
+    /// `true` if `name` in the file's directory refers to this file.
+    pub(super) fn has_name(&self, name: &OsStr) -> bool {
+        statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.inode())
+    }
+
+    fn inode(&self) -> (u64, u64) {
+        (self.identity.device, self.identity.inode)
+    }
+
+    /// Creates an error of `op` on this file.
+    pub(super) fn error(&self, op: Op, errno: Errno) -> SkipReason {
+        SkipReason::from(Error::new(op, &self.path, errno))
+    }
+}
+
+/// A detector of writes by other processes to a file.
+#[derive(Debug)]
+pub(super) struct WriteMonitor<'a> {
+    file: &'a OpenFile,
+    lease: Option<Lease<'a>>,
+}
+
+impl WriteMonitor<'_> {
+    /// `true` if the content has not changed since the monitor started. With a lease this is
+    /// certain and remains so until the monitor is dropped; without a lease it is inferred from the
+    /// length and the `mtime`.
+    pub(super) fn is_unchanged(&self) -> bool {
+        match &self.lease {
+            Some(lease) => lease.is_held(),
+            None => fstat(&self.file.file).is_ok_and(|stat| {
+                let current = identity(&stat);
+                let initial = &self.file.identity;
+                (current.bytes, current.modified_ns) == (initial.bytes, initial.modified_ns)
+            }),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), SkipReason> {
+        if self.is_unchanged() {
+            Ok(())
+        } else {
+            Err(SkipReason::BeingWritten(self.file.path.clone()))
+        }
+    }
+}

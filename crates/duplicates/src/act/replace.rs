@@ -1,0 +1,166 @@
+//! Removal or replacement of a directory entry. At every step, and after a crash at any step, the
+//! content has a name. If another process puts a file in its place meanwhile, that file is
+//! preserved.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use haul_disk::Op;
+use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with, symlinkat, unlinkat};
+use rustix::io::Errno;
+
+use super::open_file::{OpenFile, WriteMonitor};
+use super::skip_reason::SkipReason;
+
+/// Returns a random temporary name.
+pub(super) fn temp_name() -> OsString {
+    let mut random = [0_u8; 12];
+    // If the call fails, the name consists of zeros; if that name exists, the calls that create it
+    // fail.
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).ok();
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(".haul-{digits}").into()
+}
+
+/// The conditions that must hold until the action is complete.
+pub(super) struct Conditions<'a> {
+    pub(super) keep: &'a OpenFile,
+    pub(super) monitors: &'a [WriteMonitor<'a>],
+}
+
+impl Conditions<'_> {
+    /// Checks that the kept file still has its name and that neither file has a writer.
+    pub(super) fn check(&self) -> Result<(), SkipReason> {
+        if !self.keep.has_name(&self.keep.name) {
+            return Err(SkipReason::Changed);
+        }
+        self.monitors.iter().try_for_each(WriteMonitor::check)
+    }
+}
+
+/// Removes the name of `drop`: renames the file to a temporary name, verifies the renamed file,
+/// then unlinks it. If the verification fails, the file is renamed back.
+pub(super) fn remove(drop: &OpenFile, conditions: &Conditions<'_>) -> Result<(), SkipReason> {
+    let temp = temp_name();
+    rename(drop, &drop.name, &temp, RenameFlags::NOREPLACE)?;
+    let verified = verify(drop, &temp, conditions);
+    if verified.is_err() {
+        return match rename(drop, &temp, &drop.name, RenameFlags::NOREPLACE) {
+            Ok(()) => verified,
+            Err(_) => Err(SkipReason::Displaced(drop.path.with_file_name(temp))),
+        };
+    }
+    unlinkat(&drop.dir, &temp, AtFlags::empty()).map_err(|errno| drop.error(Op::Remove, errno))
+}
+
+/// The replacement of a directory entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Replacement<'a> {
+    /// A hard link to the kept file.
+    HardLink,
+    /// A symbolic link to this path.
+    SymLink(&'a Path),
+}
+
+/// Replaces the directory entry of `drop`, atomically if the file system supports
+/// `RENAME_EXCHANGE`.
+pub(super) fn replace(
+    drop: &OpenFile,
+    replacement: Replacement<'_>,
+    conditions: &Conditions<'_>,
+) -> Result<(), SkipReason> {
+    let temp = temp_name();
+    create(drop, replacement, &temp, conditions.keep)?;
+    let swapped = exchange(drop, &temp, conditions);
+    if !matches!(swapped, Err(SkipReason::Displaced(_))) {
+        // The temporary name now refers to the replaced file, or after a failure to the unused
+        // link.
+        let removed = unlinkat(&drop.dir, &temp, AtFlags::empty());
+        swapped?;
+        return removed.map_err(|errno| drop.error(Op::Remove, errno));
+    }
+    swapped
+}
+
+fn create(
+    drop: &OpenFile,
+    replacement: Replacement<'_>,
+    name: &OsStr,
+    keep: &OpenFile,
+) -> Result<(), SkipReason> {
+    match replacement {
+        Replacement::HardLink => {
+            // Link by descriptor, so that the link refers to the file that was compared.
+            let file = format!("/proc/self/fd/{}", keep.file.as_raw_fd());
+            linkat(CWD, file, &drop.dir, name, AtFlags::SYMLINK_FOLLOW).map_err(|errno| match errno
+            {
+                Errno::XDEV => SkipReason::OtherFileSystem(keep.path.clone()),
+                _ => drop.error(Op::Create, errno),
+            })
+        }
+        Replacement::SymLink(target) => {
+            symlinkat(target, &drop.dir, name).map_err(|errno| drop.error(Op::Create, errno))
+        }
+    }
+}
+
+/// Exchanges the two names, and exchanges them back if the verification fails.
+fn exchange(drop: &OpenFile, temp: &OsStr, conditions: &Conditions<'_>) -> Result<(), SkipReason> {
+    match rename(drop, temp, &drop.name, RenameFlags::EXCHANGE) {
+        Ok(()) => {}
+        Err(SkipReason::Disk(error))
+            if error.source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) =>
+        {
+            return replace_in_two_steps(drop, temp, conditions);
+        }
+        Err(reason) => return Err(reason),
+    }
+    let verified = verify(drop, temp, conditions);
+    if verified.is_err() && rename(drop, temp, &drop.name, RenameFlags::EXCHANGE).is_err() {
+        return Err(SkipReason::Displaced(drop.path.with_file_name(temp)));
+    }
+    verified
+}
+
+/// Replaces the entry without `RENAME_EXCHANGE`: renames the file to a temporary name, then the
+/// link to the name of the file. Between the two steps the name does not exist.
+fn replace_in_two_steps(
+    drop: &OpenFile,
+    link: &OsStr,
+    conditions: &Conditions<'_>,
+) -> Result<(), SkipReason> {
+    let temp = temp_name();
+    rename(drop, &drop.name, &temp, RenameFlags::NOREPLACE)?;
+    let verified = verify(drop, &temp, conditions)
+        .and_then(|()| rename(drop, link, &drop.name, RenameFlags::NOREPLACE));
+    if verified.is_err() && rename(drop, &temp, &drop.name, RenameFlags::NOREPLACE).is_err() {
+        unlinkat(&drop.dir, link, AtFlags::empty()).ok();
+        return Err(SkipReason::Displaced(drop.path.with_file_name(temp)));
+    }
+    verified?;
+    // The caller unlinks the name `link`, which now refers to the replaced file.
+    rename(drop, &temp, link, RenameFlags::NOREPLACE)
+}
+
+/// Checks that `temp` is the file that was compared, and that all conditions still hold.
+fn verify(drop: &OpenFile, temp: &OsStr, conditions: &Conditions<'_>) -> Result<(), SkipReason> {
+    if !drop.has_name(temp) {
+        return Err(SkipReason::Changed);
+    }
+    conditions.check()
+}
+
+fn rename(file: &OpenFile, from: &OsStr, to: &OsStr, flags: RenameFlags) -> Result<(), SkipReason> {
+    renameat_with(&file.dir, from, &file.dir, to, flags)
+        .or_else(|errno| match errno {
+            // The file system does not support the flag: use `link`, which never replaces an
+            // existing name.
+            Errno::INVAL if flags == RenameFlags::NOREPLACE => {
+                linkat(&file.dir, from, &file.dir, to, AtFlags::empty())?;
+                unlinkat(&file.dir, from, AtFlags::empty())
+            }
+            _ => Err(errno),
+        })
+        .map_err(|errno| file.error(Op::Rename, errno))
+}

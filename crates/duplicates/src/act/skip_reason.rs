@@ -1,0 +1,78 @@
+//! Reasons to skip a file.
+
+use std::path::PathBuf;
+
+use haul_disk::Error;
+
+/// The reason a file or a whole group was skipped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// A system call failed: for example, the file is missing or cannot be opened, or the action
+    /// itself failed.
+    #[error("{error}: {source}", error = .0, source = .0.source)]
+    Disk(Box<Error>),
+    /// The file was modified or replaced after the report was written.
+    #[error("changed since the report")]
+    Changed,
+    /// A file of the group was modified after [`Rules::modified_before`](crate::keep::Rules).
+    #[error("a file of its group was modified later than {0}")]
+    Modified(crate::report::Timestamp),
+    /// The content differs from that of the file to keep.
+    #[error("content differs from {path}", path = .0.display())]
+    ContentDiffers(PathBuf),
+    /// Another process has the file, or the file to keep, open for writing.
+    #[error("{path} is being written by another process", path = .0.display())]
+    BeingWritten(PathBuf),
+    /// Another process holds a lock on the file or on the file to keep.
+    #[error("{path} is locked by another process", path = .0.display())]
+    Locked(PathBuf),
+    /// The file changed so recently that another change might not alter its timestamps.
+    #[error("{path} changed less than 2 s ago: try again", path = .0.display())]
+    RecentlyChanged(PathBuf),
+    /// The path does not refer to a regular file.
+    #[error("not a regular file")]
+    NotRegularFile,
+    /// The path refers to the same directory entry as the file to keep.
+    #[error("another path to {path} itself", path = .0.display())]
+    SameEntry(PathBuf),
+    /// The file is already a hard link to the file to keep.
+    #[error("already a hard link to {path}", path = .0.display())]
+    AlreadyLinked(PathBuf),
+    /// The file to keep is on another file system, which hard links and reflinks cannot cross.
+    #[error("{path} is on another file system: use symlink or move", path = .0.display())]
+    OtherFileSystem(PathBuf),
+    /// The file system does not support reflinks.
+    #[error("the file system does not support reflinks: use link")]
+    ReflinkUnsupported,
+    /// The destination of a move exists.
+    #[error("{path} already exists", path = .0.display())]
+    DestinationExists(PathBuf),
+    /// Another process replaced the file during the action, and one of the two files now has the
+    /// temporary name given.
+    #[error(
+        "replaced by another process during the action; the other file is now {path}",
+        path = .0.display()
+    )]
+    Displaced(PathBuf),
+    /// All files of the group that could be kept are missing or changed.
+    #[error("no unchanged file of its group is left to keep")]
+    NoFileToKeep,
+    /// The transform failed, so the files cannot be compared.
+    #[error("cannot compare: {0}")]
+    Transform(String),
+}
+
+impl From<Error> for SkipReason {
+    fn from(error: Error) -> Self {
+        Self::Disk(Box::new(error))
+    }
+}
+
+impl SkipReason {
+    /// `true` if the reason is not a failure, because the goal of the action is already achieved.
+    #[must_use]
+    pub fn is_fine(&self) -> bool {
+        matches!(self, Self::AlreadyLinked(_))
+    }
+}

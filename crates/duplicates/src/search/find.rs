@@ -1,0 +1,91 @@
+//! A search: the walk, then the comparison of contents or of the output of a command.
+
+use std::path::{Path, PathBuf};
+
+use haul_bulk_read::{DeviceKind, ReadOptions, SkipReason, Tree, WalkEvents, WalkOptions};
+
+use super::cache::Cache;
+use super::candidates::Candidates;
+use super::events::{Events, Phase};
+use super::options::Options;
+use super::plan::Plan;
+use super::replication::ReplicaPolicy;
+use super::result::SearchResult;
+use super::rounds::Rounds;
+use super::{device_kind, transformed};
+
+/// A receiver that forwards the events of the walk to those of the search.
+struct WalkForwarder<'a>(&'a dyn Events);
+
+impl WalkEvents for WalkForwarder<'_> {
+    fn failed(&self, error: haul_bulk_read::Error) {
+        self.0.failed(error.into());
+    }
+
+    fn skipped(&self, path: &Path, reason: SkipReason) {
+        self.0.skipped(path, reason);
+    }
+
+    fn progress(&self, files: u64, bytes: u64) {
+        self.0.progress(files, bytes);
+    }
+}
+
+/// Finds groups of files with equal content below `roots`.
+///
+/// A file that cannot be read, or that changes while it is read, is reported to `events` and left
+/// out.
+pub fn find(
+    roots: &[PathBuf],
+    walk: &WalkOptions<'_>,
+    options: &Options<'_>,
+    events: &dyn Events,
+) -> SearchResult {
+    events.phase(Phase::Walking, 0, 0);
+    let walk = WalkOptions { sort: true, ..walk.clone() };
+    let tree = haul_bulk_read::walk(roots, &walk, &WalkForwarder(events));
+    find_in(tree, options, events)
+}
+
+/// Searches a tree that is sorted by path.
+fn find_in(tree: Tree, options: &Options<'_>, events: &dyn Events) -> SearchResult {
+    let policy = ReplicaPolicy {
+        replication: options.replication,
+        isolate: options.isolate,
+        match_links: options.match_links,
+    };
+    if let Some(transform) = options.transform {
+        return transformed::find(tree, transform, &policy, events);
+    }
+    let candidates = Candidates::of(&tree, &policy);
+    let kind = device_kind::detect(&tree, &candidates, &options.read);
+    let options =
+        &Options { read: ReadOptions { kind, ..options.read.clone() }, ..options.clone() };
+    let mut cache = options.cache.as_deref().map(|path| {
+        Cache::open(path, options.hash, read_plan(options).fingerprint()).unwrap_or_else(|error| {
+            events.failed(error);
+            Cache::empty(options.hash, read_plan(options).fingerprint())
+        })
+    });
+    let rounds = Rounds::new(&tree, &candidates, options, policy, events);
+    let found = rounds.run(read_plan(options), cache.as_mut());
+    if let (Some(cache), Some(path)) = (cache, &options.cache)
+        && let Err(error) = cache.save(path, &tree, &candidates)
+    {
+        events.failed(error);
+    }
+    found.into_result(tree, &policy)
+}
+
+fn read_plan(options: &Options<'_>) -> Plan {
+    let plan = match options.read.kind {
+        Some(DeviceKind::Rotational) => Plan::rotational(),
+        _ => Plan::solid_state(),
+    };
+    Plan {
+        head_bytes: options.head_bytes.unwrap_or(plan.head_bytes),
+        tail_bytes: options.tail_bytes.unwrap_or(plan.tail_bytes),
+        skip_content: options.skip_content,
+        ..plan
+    }
+}

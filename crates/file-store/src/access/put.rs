@@ -1,0 +1,314 @@
+//! Storing and deleting objects.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use haul_append_log::{Position, Room, Ticket};
+use md5::{Digest, Md5};
+
+use crate::access::written::{Content, NamelessFile, ObjectWriter, Written};
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::format::{Head, Kind};
+use crate::index::Entry;
+use crate::inner::Inner;
+use crate::keys::{check_attributes, check_key};
+use crate::object::{Attributes, Etag, ObjectInfo, Precondition};
+use crate::store::Store;
+
+/// What an object is to be made of.
+pub(crate) enum Source<'a> {
+    /// Bytes that go into its needle.
+    Bytes(&'a [u8]),
+    /// A file that no needle refers to yet.
+    NewFile(NamelessFile),
+    /// Files that something else refers to and holds.
+    Shared,
+}
+
+impl Source<'_> {
+    /// Bytes that go into the needle.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::NewFile(_) | Self::Shared => 0,
+        }
+    }
+}
+
+impl Store {
+    /// Stores a whole object under a key, in place of the one that was there.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::InvalidKey`], [`Error::PreconditionFailed`],
+    /// [`Error::Full`]; after a failed sync [`Error::Log`], and whether the object is there is
+    /// known when the store is opened again.
+    ///
+    /// # Durability
+    /// It survives a power cut when this returns.
+    pub fn put(
+        &self,
+        bucket: &str,
+        key: &str,
+        bytes: &[u8],
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
+        if bytes.len() as u64 >= self.inner.options.big_object_bytes {
+            let mut writer = self.object_writer(Some(bytes.len() as u64))?;
+            writer.write(bytes)?;
+            return self.put_written(bucket, key, writer.finish()?, attributes, precondition);
+        }
+        let mut head = self.inner.head(Kind::Object, bucket, key);
+        head.bytes = bytes.len() as u64;
+        head.etag.md5 = Md5::digest(bytes).into();
+        self.store(head, attributes, precondition, Source::Bytes(bytes))
+    }
+
+    /// A writer for content that comes piece by piece. With `expected` the space for a big
+    /// object is set aside at once.
+    ///
+    /// # Errors
+    /// [`Error::Full`], or the kernel's refusal to make a file.
+    pub fn object_writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
+        let big_bytes = self.inner.options.big_object_bytes;
+        self.new_writer(big_bytes, expected)
+    }
+
+    /// A writer of content that goes to a file from `big_bytes` bytes on.
+    pub(crate) fn new_writer(&self, big_bytes: u64, expected: Option<u64>) -> Result<ObjectWriter> {
+        let inner = &*self.inner;
+        let of_file = expected.map_or(big_bytes == 0, |bytes| bytes >= big_bytes);
+        inner.with_space(|| {
+            if of_file {
+                inner.check_space_for_file(expected.unwrap_or(0))?;
+            }
+            ObjectWriter::new(Arc::clone(&inner.objects), big_bytes, expected)
+        })
+    }
+
+    /// Stores what a writer took under a key, in place of the object that was there.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    ///
+    /// # Durability
+    /// It survives a power cut when this returns.
+    pub fn put_written(
+        &self,
+        bucket: &str,
+        key: &str,
+        written: Written,
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
+        let mut head = self.inner.head(Kind::Object, bucket, key);
+        head.bytes = written.bytes();
+        head.etag.md5 = written.md5();
+        match written.into_content() {
+            Content::Memory(bytes) => {
+                self.store(head, attributes, precondition, Source::Bytes(&bytes))
+            }
+            Content::File(file) => {
+                head.files.extend(file.part());
+                self.store(head, attributes, precondition, Source::NewFile(file))
+            }
+        }
+    }
+
+    /// Stores an object: delayed where compaction is behind, and repeated where the disk is full and
+    /// compaction frees space.
+    pub(crate) fn store(
+        &self,
+        head: Head,
+        attributes: &Attributes,
+        precondition: &Precondition,
+        mut source: Source<'_>,
+    ) -> Result<ObjectInfo> {
+        check_key(&head.key)?;
+        check_attributes(attributes)?;
+        let inner = &*self.inner;
+        inner.admission.admit(head.head_bytes() as u64 + source.bytes());
+        inner.with_space(|| self.try_store(head.clone(), attributes, precondition, &mut source))
+    }
+
+    /// Stores an object.
+    ///
+    /// 1. The key is taken and the precondition tested.
+    /// 2. The needle goes to the log. After a crash it is there or not; a new file it refers to
+    ///    is on the medium already, and is removed on opening if the needle is not there.
+    /// 3. It is on the medium: the index takes it, and only now does anybody see it.
+    /// 4. Files of the object that was there are removed; a crash before leaves them to the next
+    ///    opening.
+    fn try_store(
+        &self,
+        mut head: Head,
+        attributes: &Attributes,
+        precondition: &Precondition,
+        source: &mut Source<'_>,
+    ) -> Result<ObjectInfo> {
+        let inner = &*self.inner;
+        let _entered = inner.enter(&head.bucket)?;
+        let _turn = inner.keys.lock(&head.bucket, &head.key);
+        inner.test(&head.bucket, &head.key, precondition)?;
+        head.version = inner.clock.next();
+        let encoded = head.encode(attributes);
+        let at = match source {
+            Source::Bytes(data) => inner.append(&encoded, data, Room::Ordinary)?.wait()?,
+            Source::Shared => inner.append(&encoded, &[], Room::Ordinary)?.wait()?,
+            Source::NewFile(file) => {
+                let ticket = inner.append(&encoded, &[], Room::Ordinary)?;
+                // From here on the needle may come to stand, also if the wait fails.
+                file.keep();
+                ticket.wait()?
+            }
+        };
+        let info = ObjectInfo {
+            key: head.key.clone(),
+            bytes: head.bytes,
+            modified: head.version.time(),
+            etag: head.etag,
+        };
+        self.take_in(vec![head], at);
+        Counters::count(&inner.counters.puts);
+        Ok(info)
+    }
+
+    /// Deletes an object, and says whether there was one, or may have been one in a damaged place.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]. On a full disk it succeeds, or waits for compaction to free space:
+    /// [`Error::Stalled`] when that takes too long, [`Error::Full`] when it cannot.
+    ///
+    /// # Durability
+    /// It is gone for good when this returns.
+    pub fn delete(&self, bucket: &str, key: &str) -> Result<bool> {
+        self.delete_many(bucket, &[key]).pop().unwrap_or(Ok(false))
+    }
+
+    /// Deletes objects, with one sync for all, and says for each whether there was one.
+    ///
+    /// # Errors
+    /// As [`Store::delete`], for each.
+    ///
+    /// # Durability
+    /// They are gone for good when this returns.
+    pub fn delete_many(&self, bucket: &str, keys: &[&str]) -> Vec<Result<bool>> {
+        let mut outcomes = self.try_delete_many(bucket, keys);
+        let is_full = |outcome: &Result<bool>| matches!(outcome, Err(Error::Full { .. }));
+        for (key, outcome) in keys.iter().zip(&mut outcomes).filter(|(_, o)| is_full(o)) {
+            let again = || self.try_delete_many(bucket, &[key]).pop().unwrap_or(Ok(false));
+            *outcome = self.inner.with_space(again);
+        }
+        outcomes
+    }
+
+    fn try_delete_many(&self, bucket: &str, keys: &[&str]) -> Vec<Result<bool>> {
+        let inner = &*self.inner;
+        let _entered = match inner.enter(bucket) {
+            Ok(entered) => entered,
+            Err(_) => {
+                let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
+                let refused = || inner.enter(bucket).err().unwrap_or_else(missing);
+                return keys.iter().map(|_| Err(refused())).collect();
+            }
+        };
+        // Whoever takes several keys takes them in order, and none twice.
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let _turns: Vec<_> = sorted.iter().map(|key| inner.keys.lock(bucket, key)).collect();
+        let tickets: Vec<_> = sorted.iter().map(|key| self.bury(bucket, key)).collect();
+        let deleted = sorted.into_iter().zip(tickets).map(|(key, buried)| {
+            let outcome = buried.and_then(|buried| match buried {
+                Some((head, ticket)) => self.buried(head, ticket.wait()?),
+                None => Ok(false),
+            });
+            (key, outcome)
+        });
+        let mut outcomes: HashMap<_, _> = deleted.collect();
+        // Named a second time, it is not there any more.
+        keys.iter().map(|key| outcomes.remove(key).unwrap_or(Ok(false))).collect()
+    }
+
+    /// Appends the tombstone of an object that exists, or may exist in a damaged place.
+    fn bury(&self, bucket: &str, key: &str) -> Result<Option<(Head, Ticket)>> {
+        let inner = &*self.inner;
+        let index = inner.index.read();
+        if index.object(bucket, key).is_none() && index.doubt(bucket, key).is_none() {
+            return Ok(None);
+        }
+        drop(index);
+        let mut head = inner.head(Kind::Tombstone, bucket, key);
+        head.version = inner.clock.next();
+        let ticket = inner.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
+        Ok(Some((head, ticket)))
+    }
+
+    fn buried(&self, head: Head, at: Position) -> Result<bool> {
+        self.take_in(vec![head], at);
+        Counters::count(&self.inner.counters.deletes);
+        Ok(true)
+    }
+
+    /// Stores what is under one key under another, too. Files of a big object are shared, not
+    /// copied. Without `attributes` the copy has those of the source.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`] for the source, and those of [`Store::put`].
+    ///
+    /// # Durability
+    /// It survives a power cut when this returns.
+    pub fn copy(
+        &self,
+        from: (&str, &str),
+        to: (&str, &str),
+        attributes: Option<&Attributes>,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
+        // The object holds on to its files until the copy refers to them, too.
+        let object = self.get(from.0, from.1)?;
+        let big_bytes = self.inner.options.big_object_bytes;
+        let mut head = self.inner.head(Kind::Object, to.0, to.1);
+        head.bytes = object.info.bytes;
+        head.etag = object.info.etag;
+        let attributes = attributes.unwrap_or(&object.attributes);
+        match object.in_memory() {
+            // It was stored when objects of its size were small ones.
+            Some(bytes) if bytes.len() as u64 >= big_bytes => {
+                self.put(to.0, to.1, bytes, attributes, precondition)
+            }
+            Some(bytes) => self.store(head, attributes, precondition, Source::Bytes(bytes)),
+            None => {
+                head.files = object.files().to_vec();
+                self.store(head, attributes, precondition, Source::Shared)
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Tests what a write asks for; the key must be held.
+    pub(crate) fn test(&self, bucket: &str, key: &str, precondition: &Precondition) -> Result<()> {
+        let index = self.index.read();
+        if *precondition != Precondition::None
+            && let Some(error) = index.doubt(bucket, key)
+        {
+            return Err(error);
+        }
+        let current = index.object(bucket, key);
+        let holds = match precondition {
+            Precondition::None => true,
+            Precondition::Absent => current.is_none(),
+            Precondition::Present => current.is_some(),
+            Precondition::Matches(etag) => {
+                current.is_some_and(|entry: &Entry| matches(entry, *etag))
+            }
+        };
+        if holds { Ok(()) } else { Err(Error::PreconditionFailed) }
+    }
+}
+
+fn matches(entry: &Entry, etag: Etag) -> bool {
+    entry.etag == etag
+}

@@ -1,0 +1,351 @@
+//! Uploads in parts: started, given part after part in any order, completed or aborted.
+
+use haul_append_log::Room;
+use md5::{Digest, Md5};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::access::written::{Content, NamelessFile, ObjectWriter, Written};
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::format::{Head, Kind};
+use crate::index::{Entry, Index, Upload};
+use crate::inner::Inner;
+use crate::keys::{check_attributes, check_key};
+use crate::object::{
+    Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
+};
+use crate::store::Store;
+
+impl Store {
+    /// Starts an upload and returns its identifier.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    ///
+    /// # Durability
+    /// It survives a power cut when this returns.
+    pub fn start_upload(&self, bucket: &str, key: &str, attributes: &Attributes) -> Result<String> {
+        check_key(key)?;
+        check_attributes(attributes)?;
+        let mut id = [0; 16];
+        getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| {
+            haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
+        })?;
+        let inner = &*self.inner;
+        inner.with_space(|| {
+            let _entered = inner.enter(bucket)?;
+            let mut head = inner.head(Kind::UploadStarted, bucket, key);
+            head.upload = u128::from_le_bytes(id);
+            head.version = inner.clock.next();
+            self.commit(&[(&head, attributes)], Room::Ordinary)
+        })?;
+        Ok(print(u128::from_le_bytes(id)))
+    }
+
+    /// A writer for a part, whose content always goes to a file.
+    ///
+    /// # Errors
+    /// As [`Store::object_writer`].
+    pub fn part_writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
+        self.new_writer(0, expected)
+    }
+
+    /// Stores a part, in place of the one with this number.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchUpload`], [`Error::InvalidPart`], and those of [`Store::put`].
+    ///
+    /// # Durability
+    /// It survives a power cut when this returns.
+    pub fn put_part(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        number: u16,
+        written: Written,
+        attributes: &Attributes,
+    ) -> Result<PartInfo> {
+        if !(1..=PART_NUMBER_MAX).contains(&number) {
+            return Err(Error::InvalidPart { number, why: "numbers go from 1 to 10,000" });
+        }
+        check_attributes(attributes)?;
+        let inner = &*self.inner;
+        let mut head = inner.head(Kind::Part, bucket, key);
+        head.part = number;
+        head.bytes = written.bytes();
+        head.etag.md5 = written.md5();
+        let Content::File(mut file) = written.into_content() else {
+            let what = "a part must come from a part writer".to_owned();
+            return Err(Error::Invalid { what });
+        };
+        head.files.extend(file.part());
+        inner.with_space(|| self.try_put_part(head.clone(), upload, &mut file, attributes))
+    }
+
+    fn try_put_part(
+        &self,
+        mut head: Head,
+        upload: &str,
+        file: &mut NamelessFile,
+        attributes: &Attributes,
+    ) -> Result<PartInfo> {
+        let inner = &*self.inner;
+        let (bucket, key) = (head.bucket.clone(), head.key.clone());
+        let (bucket, key) = (bucket.as_str(), key.as_str());
+        let _entered = inner.enter(bucket)?;
+        let _turn = inner.keys.lock(bucket, key);
+        head.upload = inner.find_upload(&inner.index.read(), bucket, key, upload)?.0;
+        head.version = inner.clock.next();
+        let info = PartInfo {
+            number: head.part,
+            bytes: head.bytes,
+            modified: head.version.time(),
+            etag: head.etag,
+            attributes: attributes.clone(),
+        };
+        let ticket = inner.append(&head.encode(attributes), &[], Room::Ordinary)?;
+        file.keep();
+        let at = ticket.wait()?;
+        self.take_in(vec![head], at);
+        Ok(info)
+    }
+
+    /// The uploads going on in a bucket, sorted by key and identifier.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] when attributes cannot be read.
+    pub fn uploads(&self, bucket: &str) -> Result<Vec<UploadInfo>> {
+        let inner = &*self.inner;
+        self.bucket(bucket)?;
+        if let Some(error) = inner.index.read().doubt_all() {
+            return Err(error);
+        }
+        let mut ids: Vec<(String, u128)> = {
+            let index = inner.index.read();
+            let here = index.uploads.iter().filter(|(_, upload)| upload.bucket == bucket);
+            here.map(|(id, upload)| (upload.key.clone(), *id)).collect()
+        };
+        ids.sort();
+        let mut uploads = Vec::with_capacity(ids.len());
+        for (key, id) in ids {
+            match self.upload(bucket, &key, &print(id)) {
+                // It ended since.
+                Err(Error::NoSuchUpload { .. }) => {}
+                found => uploads.push(found?),
+            }
+        }
+        Ok(uploads)
+    }
+
+    /// One upload.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchUpload`]; [`Error::Damaged`] when its attributes cannot be read.
+    pub fn upload(&self, bucket: &str, key: &str, upload: &str) -> Result<UploadInfo> {
+        let inner = &*self.inner;
+        let _turn = inner.keys.lock(bucket, key);
+        let index = inner.index.read();
+        let (id, found) = inner.find_upload(&index, bucket, key, upload)?;
+        let started = found.started;
+        let start = start_entry(found);
+        drop(index);
+        let attributes = match start {
+            Some(entry) => inner
+                .read_attributes(&entry, bucket, key)
+                .map_err(|error| inner.explain(entry.at, error))?,
+            None => Attributes::new(),
+        };
+        Ok(UploadInfo { id: print(id), key: key.to_owned(), started: started.time(), attributes })
+    }
+
+    /// The parts of an upload, sorted by number.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchUpload`]; [`Error::Damaged`] when attributes cannot be read.
+    pub fn parts(&self, bucket: &str, key: &str, upload: &str) -> Result<Vec<PartInfo>> {
+        let inner = &*self.inner;
+        // Held, so that compaction does not move the needles meanwhile.
+        let _turn = inner.keys.lock(bucket, key);
+        let entries: Vec<(u16, Entry)> = {
+            let index = inner.index.read();
+            let (_, upload) = inner.find_upload(&index, bucket, key, upload)?;
+            upload.parts.iter().map(|(number, entry)| (*number, entry.clone())).collect()
+        };
+        let info = |(number, entry): (u16, Entry)| {
+            Ok(PartInfo {
+                number,
+                bytes: entry.bytes,
+                modified: entry.version.time(),
+                etag: entry.etag,
+                attributes: inner
+                    .read_attributes(&entry, bucket, key)
+                    .map_err(|error| inner.explain(entry.at, error))?,
+            })
+        };
+        entries.into_iter().map(info).collect()
+    }
+
+    /// Makes an object of the parts named, in order; the others are dropped. `extra` is added to
+    /// the attributes the upload was started with.
+    ///
+    /// The object's needle and the end of the upload are one record of the log: after a crash
+    /// either both stand or neither does. No byte of the parts is copied.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchUpload`], [`Error::InvalidPart`], and those of [`Store::put`].
+    ///
+    /// # Durability
+    /// It survives a power cut when this returns.
+    pub fn complete_upload(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        parts: &[(u16, Etag)],
+        extra: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
+        let mut attributes = self.upload(bucket, key, upload)?.attributes;
+        for (name, value) in extra.iter() {
+            attributes.set(name, value);
+        }
+        check_attributes(&attributes)?;
+        let complete = || self.try_complete(bucket, key, upload, parts, &attributes, precondition);
+        self.inner.with_space(complete)
+    }
+
+    fn try_complete(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        parts: &[(u16, Etag)],
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
+        let inner = &*self.inner;
+        let _entered = inner.enter(bucket)?;
+        let _turn = inner.keys.lock(bucket, key);
+        inner.test(bucket, key, precondition)?;
+        let mut head = inner.head(Kind::Object, bucket, key);
+        let mut end = inner.head(Kind::UploadEnded, bucket, key);
+        {
+            let index = inner.index.read();
+            let (id, upload) = inner.find_upload(&index, bucket, key, upload)?;
+            end.upload = id;
+            assemble(&mut head, upload, parts)?;
+        }
+        head.version = inner.clock.next();
+        end.version = inner.clock.next();
+        let info = ObjectInfo {
+            key: key.to_owned(),
+            bytes: head.bytes,
+            modified: head.version.time(),
+            etag: head.etag,
+        };
+        self.commit(&[(&head, attributes), (&end, &Attributes::new())], Room::Ordinary)?;
+        Counters::count(&inner.counters.puts);
+        Ok(info)
+    }
+
+    /// Ends an upload and drops its parts.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchUpload`], and those of [`Store::delete`].
+    ///
+    /// # Durability
+    /// It is gone for good when this returns.
+    pub fn abort_upload(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
+        self.inner.with_space(|| self.try_abort(bucket, key, upload))
+    }
+
+    fn try_abort(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
+        let inner = &*self.inner;
+        let _entered = inner.enter(bucket)?;
+        let _turn = inner.keys.lock(bucket, key);
+        let mut end = inner.head(Kind::UploadEnded, bucket, key);
+        end.upload = inner.find_any_upload(&inner.index.read(), bucket, key, upload)?.0;
+        end.version = inner.clock.next();
+        self.commit(&[(&end, &Attributes::new())], Room::Reserve)
+    }
+
+    /// Puts needles without data into the log as one record, waits, and lets the index take them
+    /// in one step.
+    fn commit(&self, needles: &[(&Head, &Attributes)], room: Room) -> Result<()> {
+        let encode = |(head, attributes): &(&Head, &Attributes)| head.encode(attributes);
+        let record: Vec<u8> = needles.iter().flat_map(encode).collect();
+        let at = self.inner.append(&record, &[], room)?.wait()?;
+        self.take_in(needles.iter().map(|(head, _)| (*head).clone()).collect(), at);
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn find_upload<'a>(
+        &self,
+        index: &'a Index,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+    ) -> Result<(u128, &'a Upload)> {
+        let (id, found) = self.find_any_upload(index, bucket, key, upload)?;
+        match index.hidden.behind_upload(found.started) {
+            Some(range) => Err(range.error()),
+            None => Ok((id, found)),
+        }
+    }
+
+    /// Finds an upload of which damage may hide parts, or that it ended: enough to abort it.
+    fn find_any_upload<'a>(
+        &self,
+        index: &'a Index,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+    ) -> Result<(u128, &'a Upload)> {
+        let id = u128::from_str_radix(upload, 16).ok().filter(|id| print(*id) == upload);
+        let missing = || Error::NoSuchUpload { id: upload.to_owned() };
+        id.and_then(|id| index.uploads.get(&id).map(|found| (id, found)))
+            .filter(|(_, found)| found.bucket == bucket && found.key == key)
+            .ok_or_else(|| index.doubt_all().unwrap_or_else(missing))
+    }
+}
+
+fn print(id: u128) -> String {
+    format!("{id:032x}")
+}
+
+/// Where the needle that started an upload is, in the form of what reads needles.
+fn start_entry(upload: &Upload) -> Option<Entry> {
+    let etag = Etag { md5: [0; 16], parts: 0 };
+    let version = upload.started;
+    upload.at.map(|at| Entry { version, at, bytes: 0, etag, files: Box::default() })
+}
+
+/// Makes the head of the object: the files of its parts in order, their lengths added, their
+/// hashes hashed.
+fn assemble(head: &mut Head, upload: &Upload, parts: &[(u16, Etag)]) -> Result<()> {
+    let mut last = 0;
+    let mut hashes = Md5::new();
+    for (number, etag) in parts {
+        let invalid = |why| Error::InvalidPart { number: *number, why };
+        if *number <= last {
+            return Err(invalid("parts must be named in ascending order"));
+        }
+        last = *number;
+        let part = upload.parts.get(number).ok_or_else(|| invalid("it was not uploaded"))?;
+        if part.etag != *etag {
+            return Err(invalid("its ETag is another one"));
+        }
+        head.bytes += part.bytes;
+        head.files.extend_from_slice(&part.files);
+        hashes.update(etag.md5);
+    }
+    if parts.is_empty() {
+        return Err(Error::InvalidPart { number: 1, why: "at least one part must be named" });
+    }
+    let parts = u16::try_from(parts.len()).unwrap_or(u16::MAX);
+    head.etag = Etag { md5: hashes.finalize().into(), parts };
+    Ok(())
+}

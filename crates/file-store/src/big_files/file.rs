@@ -1,0 +1,278 @@
+//! The file of a big object: its bytes, then a checksum for each block of them, then a footer.
+//!
+//! All of it is written in whole aligned megabytes past the page cache, and read back so, since a
+//! huge file that passes through the cache pushes out all that is hot in it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use haul_disk::{
+    AlignedBuf, Allocation, Durability, File, PAGE_BYTES, align_down, align_up, write_full,
+};
+
+use crate::big_files::directory::Objects;
+use crate::big_files::writer_thread::{BUFFER_BYTES, WriterThread, failed_before};
+use crate::error::{Error, Result};
+use crate::format::FilePart;
+use crate::names;
+
+/// What one checksum covers, and so the least that is read.
+const BLOCK_BYTES: usize = 128 << 10;
+
+const MAGIC: [u8; 8] = *b"HAUL-BIG";
+const VERSION: u32 = 1;
+
+/// Where the parts of a file with `bytes` bytes of an object lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    blocks: usize,
+    table_at: u64,
+    footer_at: u64,
+    file_bytes: u64,
+}
+
+impl Layout {
+    fn of(bytes: u64) -> Self {
+        let page = PAGE_BYTES as u64;
+        let blocks = bytes.div_ceil(BLOCK_BYTES as u64);
+        let table_at = align_up(bytes, page);
+        let footer_at = table_at + align_up(4 * blocks, page);
+        let blocks = usize::try_from(blocks).unwrap_or(usize::MAX);
+        Self { blocks, table_at, footer_at, file_bytes: footer_at + page }
+    }
+}
+
+fn footer(part: FilePart, table: &[u8]) -> [u8; 48] {
+    let mut footer = [0; 48];
+    footer[..8].copy_from_slice(&MAGIC);
+    footer[12..16].copy_from_slice(&VERSION.to_le_bytes());
+    footer[16..32].copy_from_slice(&part.id.to_le_bytes());
+    footer[32..40].copy_from_slice(&part.bytes.to_le_bytes());
+    footer[40..44].copy_from_slice(&haul_crc::crc32c(table).to_le_bytes());
+    let checksum = haul_crc::crc32c(&footer[12..]);
+    footer[8..12].copy_from_slice(&checksum.to_le_bytes());
+    footer
+}
+
+/// A file being written. Dropped before it is finished, it is removed.
+#[derive(Debug)]
+pub(crate) struct BigWriter {
+    objects: Arc<Objects>,
+    id: u128,
+    file: Arc<dyn File>,
+    /// Gone when a write failed: then so does everything that follows.
+    thread: Option<WriterThread>,
+    buffer: AlignedBuf,
+    used: usize,
+    bytes: u64,
+    table: Vec<u8>,
+    block_checksum: u32,
+    is_published: bool,
+}
+
+impl BigWriter {
+    /// Begins the file `id`, with space set aside where the length is known.
+    pub(crate) fn create(objects: Arc<Objects>, id: u128, expected: Option<u64>) -> Result<Self> {
+        let file = objects.create(id)?;
+        let mut writer = Self {
+            objects,
+            id,
+            file: Arc::clone(&file),
+            thread: None,
+            buffer: AlignedBuf::zeroed(BUFFER_BYTES),
+            used: 0,
+            bytes: 0,
+            table: Vec::new(),
+            block_checksum: 0,
+            is_published: false,
+        };
+        if let Some(bytes) = expected {
+            // A full disk is told before the first byte is taken. Where space cannot be set
+            // aside, writing finds out.
+            match file.allocate(Allocation::Reserve, 0, Layout::of(bytes).file_bytes) {
+                Err(error) if error.is_full() => return Err(error.into()),
+                Err(_) | Ok(()) => {}
+            }
+        }
+        writer.thread = Some(WriterThread::start(file)?);
+        Ok(writer)
+    }
+
+    /// Takes bytes; blocks while both buffers are on their way.
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if self.thread.is_none() {
+            return Err(failed_before());
+        }
+        while !bytes.is_empty() {
+            let block_left = BLOCK_BYTES - self.used % BLOCK_BYTES;
+            let (now, later) = bytes.split_at(bytes.len().min(block_left));
+            self.buffer[self.used..self.used + now.len()].copy_from_slice(now);
+            self.block_checksum = haul_crc::crc32c_append(self.block_checksum, now);
+            self.used += now.len();
+            self.bytes += now.len() as u64;
+            if self.used.is_multiple_of(BLOCK_BYTES) {
+                self.end_block();
+            }
+            if self.used == BUFFER_BYTES {
+                self.pass_on(self.bytes - BUFFER_BYTES as u64, BUFFER_BYTES)?;
+                self.used = 0;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) {
+        self.table.extend_from_slice(&self.block_checksum.to_le_bytes());
+        self.block_checksum = 0;
+    }
+
+    /// Hands the buffer's first bytes to the thread that writes, and takes the other buffer.
+    fn pass_on(&mut self, offset: u64, bytes: usize) -> Result<()> {
+        let thread = self.thread.take().ok_or_else(failed_before)?;
+        self.buffer = thread.exchange(std::mem::take(&mut self.buffer), offset, bytes)?;
+        self.thread = Some(thread);
+        Ok(())
+    }
+
+    /// Ends the file and publishes it.
+    ///
+    /// 1. The rest of the bytes, the checksums and the footer; a sync. After a crash the file
+    ///    has its unfinished name, and opening the store removes it.
+    /// 2. The rename and the sync of the directory. After a crash it is there, and opening the
+    ///    store removes it unless a needle refers to it.
+    pub(crate) fn finish(mut self) -> Result<FilePart> {
+        if self.thread.is_none() {
+            return Err(failed_before());
+        }
+        if !self.used.is_multiple_of(BLOCK_BYTES) {
+            self.end_block();
+        }
+        let part = FilePart { id: self.id, bytes: self.bytes };
+        let layout = Layout::of(self.bytes);
+        if self.used > 0 {
+            let offset = self.bytes - self.used as u64;
+            let padded = self.used.next_multiple_of(PAGE_BYTES);
+            self.buffer[self.used..padded].fill(0);
+            self.pass_on(offset, padded)?;
+        }
+        self.thread.take().ok_or_else(failed_before)?.finish()?;
+        let end_bytes = usize::try_from(layout.file_bytes - layout.table_at).unwrap_or(usize::MAX);
+        let mut end = AlignedBuf::zeroed(end_bytes);
+        end[..self.table.len()].copy_from_slice(&self.table);
+        let footer = footer(part, &self.table);
+        end[end_bytes - PAGE_BYTES..][..footer.len()].copy_from_slice(&footer);
+        write_full(&*self.file, &end, layout.table_at)?;
+        self.file.resize(layout.file_bytes)?;
+        self.file.sync(Durability::Everything)?;
+
+        self.objects.publish(self.id)?;
+        self.is_published = true;
+        Ok(part)
+    }
+}
+
+impl Drop for BigWriter {
+    fn drop(&mut self) {
+        if !self.is_published {
+            drop(self.thread.take());
+            self.objects.remove_unfinished(self.id);
+        }
+    }
+}
+
+/// A file being read.
+#[derive(Debug)]
+pub(crate) struct BigReader {
+    file: Arc<dyn File>,
+    path: std::path::PathBuf,
+    part: FilePart,
+    table: Vec<u8>,
+}
+
+impl BigReader {
+    /// Opens the file and reads its table, with one request.
+    pub(crate) fn open(objects: &Objects, part: FilePart) -> Result<Self> {
+        let path = objects.disk.root().join(names::big_file(part.id));
+        let file = objects.open(part.id).map_err(|error| match error {
+            error if error.is_not_found() => Error::Damaged {
+                file: error.path,
+                offset: 0,
+                what: "the file of the object is missing".to_owned(),
+            },
+            other => other.into(),
+        })?;
+        let layout = Layout::of(part.bytes);
+        let end_bytes = usize::try_from(layout.file_bytes - layout.table_at).unwrap_or(usize::MAX);
+        let mut end = AlignedBuf::zeroed(end_bytes);
+        let read = read_pages(&*file, &mut end, layout.table_at)?;
+        let table = end[..4 * layout.blocks].to_vec();
+        let expected = footer(part, &table);
+        if read < end_bytes || end[end_bytes - PAGE_BYTES..][..expected.len()] != expected {
+            let what = "the checksums at the end of the file do not check out".to_owned();
+            return Err(Error::Damaged { file: path, offset: layout.table_at, what });
+        }
+        Ok(Self { file, path, part, table })
+    }
+
+    /// Reads up to `bytes_max` bytes at `offset` and checks them. Ends at the end of a megabyte.
+    pub(crate) fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
+        let block = BLOCK_BYTES as u64;
+        let start = align_down(offset, block);
+        let wanted =
+            offset.saturating_add(bytes_max as u64).min(self.part.bytes).min(start + (1 << 20));
+        if wanted <= offset {
+            return Ok(Bytes::new());
+        }
+        let end = align_up(wanted, block).min(self.part.bytes);
+        let bytes = usize::try_from(end - start).unwrap_or(usize::MAX);
+        let mut buffer = AlignedBuf::zeroed(bytes);
+        let read = read_pages(&*self.file, &mut buffer, start)?;
+        let first = usize::try_from(start / block).unwrap_or(usize::MAX);
+        for (index, data) in buffer[..bytes.min(read)].chunks(BLOCK_BYTES).enumerate() {
+            let checksum = haul_crc::crc32c(data).to_le_bytes();
+            if self.table[4 * (first + index)..][..4] != checksum {
+                return Err(self.damaged(
+                    start + (index * BLOCK_BYTES) as u64,
+                    "the checksum of this block does not match its bytes",
+                ));
+            }
+        }
+        if read < bytes {
+            return Err(self.damaged(start + read as u64, "the file ends within the object"));
+        }
+        let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+        Ok(Bytes::from_owner(Owned(buffer)).slice(within(offset)..within(wanted)))
+    }
+
+    fn damaged(&self, offset: u64, what: &str) -> Error {
+        Error::Damaged { file: self.path.clone(), offset, what: what.to_owned() }
+    }
+}
+
+/// Reads until the buffer is full or the file ends, and says how many bytes it got.
+///
+/// A file that was cut may end within a page; a direct read that went on from there would be
+/// refused as unaligned, and the damage taken for a failure of the kernel.
+fn read_pages(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_some(&mut buffer[done..], offset + done as u64)? {
+            0 => break,
+            read => done += read,
+        }
+        if !done.is_multiple_of(PAGE_BYTES) && offset + done as u64 >= file.bytes()? {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+/// Lets `Bytes` hold an aligned buffer without copying it.
+struct Owned(AlignedBuf);
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}

@@ -1,0 +1,5 @@
+//! Objects in files of their own: written by two alternating buffers, published by rename.
+
+pub(crate) mod directory;
+pub(crate) mod file;
+pub(crate) mod writer_thread;

@@ -1,0 +1,194 @@
+//! Getting space back: what lives in a volume with dead bytes moves to the end of the log, and the
+//! volume is removed. Which volume and when is decided in `plan.rs`.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::compaction::mover::{Mover, Pace};
+use crate::compaction::plan::{Candidate, choose, unused_bytes};
+use crate::compaction::upkeep::Upkeep;
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::names;
+
+/// On request, a volume is compacted already when a tenth of it is dead, in thousandths.
+const ASKED_DEAD_SHARE: u64 = 100;
+
+/// What a compaction did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Volumes removed.
+    pub volumes_removed: u64,
+    /// Bytes of their files.
+    pub bytes_freed: u64,
+    /// Bytes that lived in them and were written again.
+    pub bytes_moved: u64,
+}
+
+impl Inner {
+    /// Compacts every volume that is worth it, each once at most. Where space is short, every
+    /// volume with dead bytes is.
+    pub(crate) fn compact_all(&self, stop: &AtomicBool) -> Result<Compacted> {
+        let mut done = Compacted::default();
+        let mut upkeep = self.upkeep.lock();
+        upkeep.stuck.clear();
+        let mut left: BTreeSet<u32> =
+            self.sealed_volumes().iter().map(|volume| volume.number).collect();
+        drop(upkeep);
+        loop {
+            // Others who compact have a turn between two volumes.
+            let mut upkeep = self.upkeep.lock();
+            let line = match self.measure_space()? {
+                marks if self.admission.free_bytes() < marks.slow => 0,
+                marks => marks.line(self.admission.free_bytes()).min(ASKED_DEAD_SHARE),
+            };
+            let chosen = self.choose_volume(line, &upkeep, Some(&left))?;
+            let Some((volume, is_oldest)) = chosen else { return Ok(done) };
+            left.remove(&volume.number);
+            self.compact_volume(&volume, is_oldest, Pace::Asked, &mut upkeep, stop, &mut done)?;
+            if stop.load(Ordering::Relaxed) {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Compacts the next volume that is worth it with the space there is now; `false` if there is
+    /// none.
+    pub(crate) fn compact_next(&self, stop: &AtomicBool) -> Result<bool> {
+        let mut upkeep = self.upkeep.lock();
+        let marks = self.measure_space()?;
+        let line = marks.line(self.admission.free_bytes());
+        let Some((volume, is_oldest)) = self.choose_volume(line, &upkeep, None)? else {
+            return Ok(false);
+        };
+        self.admission.found();
+        let mut done = Compacted::default();
+        let mut compact = |upkeep: &mut Upkeep| {
+            self.compact_volume(&volume, is_oldest, Pace::Background, upkeep, stop, &mut done)
+        };
+        match compact(&mut upkeep) {
+            Err(Error::Full { .. }) if self.release_indexes(&mut upkeep)? > 0 => {
+                compact(&mut upkeep)?
+            }
+            outcome => outcome?,
+        }
+        Ok(!stop.load(Ordering::Relaxed))
+    }
+
+    /// The volume to compact, of those `among` which there is a choice, and whether it is the
+    /// oldest of all: what its tombstones were needed against is gone.
+    fn choose_volume(
+        &self,
+        dead_share_min: u64,
+        upkeep: &Upkeep,
+        among: Option<&BTreeSet<u32>>,
+    ) -> Result<Option<(Candidate, bool)>> {
+        if upkeep.removal_failed {
+            let what = "a volume could not be removed; close the store and open it again";
+            return Err(Error::Invalid { what: what.to_owned() });
+        }
+        let volumes = self.sealed_volumes();
+        let oldest = self.oldest_volume()?;
+        let index = self.index.read();
+        // A needle that is moved counts as newer than all before it. That is certain only of
+        // needles behind everything that is hidden by damage.
+        let hidden_end = index.hidden.end().map_or(0, |end| end.segment());
+        let longest_record = 2 * self.options.big_object_bytes;
+        let is_candidate = |number: u32| {
+            number > hidden_end
+                && !upkeep.damaged.contains(&number)
+                && among.map_or(!upkeep.stuck.contains(&number), |among| among.contains(&number))
+        };
+        let candidates =
+            volumes.iter().filter(|volume| is_candidate(volume.number)).map(|volume| {
+                let found = index.volumes.get(volume.number);
+                // Nothing is older that its tombstones could be needed against.
+                let (ended, needed) = match oldest == Some(volume.number) {
+                    true => (found.ending_bytes, 0),
+                    false => (0, found.ending_bytes),
+                };
+                let dead_bytes = found.dead_bytes + ended;
+                let move_bytes = found.live_bytes + needed;
+                let bytes = u64::from(volume.bytes);
+                let unused = unused_bytes(bytes, dead_bytes + move_bytes, longest_record);
+                let dead_bytes = dead_bytes + unused;
+                Candidate { number: volume.number, bytes, dead_bytes, move_bytes }
+            });
+        let chosen = choose(candidates, self.options.volume_bytes, dead_share_min);
+        Ok(chosen.map(|volume| (volume, oldest == Some(volume.number))))
+    }
+
+    /// Moves what lives in a volume and removes it, and adds that to `done`.
+    ///
+    /// 1. Needles that stand, and tombstones that may still be needed, are appended to the log
+    ///    with the versions they have, their keys held. After a crash both copies are there and
+    ///    say the same.
+    /// 2. They are durable: the index takes the new places.
+    /// 3. Nothing in the volume stands any more: it is taken from the manifest, its index is
+    ///    removed, then the volume. A crash in between leaves a volume without an index, which is
+    ///    listed again and read itself. So a volume that is listed or has an index, and does not
+    ///    exist, was lost.
+    /// 4. The file of the volume becomes a spare of the log: first of those kept for compaction.
+    fn compact_volume(
+        &self,
+        volume: &Candidate,
+        is_oldest: bool,
+        pace: Pace,
+        upkeep: &mut Upkeep,
+        stop: &AtomicBool,
+        done: &mut Compacted,
+    ) -> Result<()> {
+        let number = volume.number;
+        self.admission.begin_volume(*volume);
+        let mut mover = Mover::new(self, is_oldest, pace);
+        let mut outcome = Ok(());
+        let scanned = self.log.scan(number, &mut |at, record| {
+            if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
+                outcome = mover.take(at, record);
+            }
+        });
+        let settled = mover.settle();
+        done.bytes_moved += mover.bytes;
+        outcome?;
+        settled?;
+        if !mover.is_whole || !matches!(&scanned, Ok(damage) if damage.is_empty()) {
+            upkeep.damaged.insert(number);
+            scanned?;
+            return Ok(());
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if self.index.read().volumes.get(number).live_needles > 0 {
+            upkeep.stuck.insert(number);
+            return Ok(());
+        }
+        let removed =
+            self.remove_index(number).and_then(|()| Ok(self.log.remove_segment(number)?));
+        upkeep.indexed.remove(&number);
+        if let Err(error) = removed {
+            upkeep.removal_failed = true;
+            return Err(error);
+        }
+        self.index.write().volumes.remove(number);
+        done.volumes_removed += 1;
+        done.bytes_freed += volume.bytes;
+        Counters::count(&self.counters.volumes_compacted);
+        self.admission.freed();
+        self.measure_space()?;
+        Ok(())
+    }
+
+    /// Takes a volume from the manifest and removes its index, for good when this returns.
+    fn remove_index(&self, volume: u32) -> Result<()> {
+        if let Some(manifest) = &self.manifest {
+            manifest.remove(volume)?;
+        }
+        self.indexes.forget(volume);
+        match self.volumes.remove(&names::index(volume)) {
+            Err(error) if error.is_not_found() => Ok(()),
+            removed => Ok(removed.and_then(|()| self.volumes.sync_dir(""))?),
+        }
+    }
+}

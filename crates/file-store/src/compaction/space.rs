@@ -1,0 +1,158 @@
+//! What space a store has, and what a call does when there is none.
+
+use std::time::Instant;
+
+use haul_append_log as log;
+
+use crate::compaction::admission::Waited;
+use crate::compaction::plan::Marks;
+use crate::compaction::upkeep::Upkeep;
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::names;
+use crate::recovery::recover::free_bytes_min;
+
+/// The free space of a store, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Space {
+    /// For ordinary needles; `None` on a disk without a limit.
+    pub(crate) free_bytes: Option<u64>,
+    /// Volumes kept back for compaction, and how many should be.
+    pub(crate) reserve_volumes: u64,
+    pub(crate) reserve_volumes_wanted: u64,
+}
+
+impl Inner {
+    pub(crate) fn space(&self) -> Result<Space> {
+        let log = self.log.space()?;
+        let of_log = log.tail_bytes + log.next_bytes + log.spare_bytes;
+        // What is left of the disk behind its last whole volume takes big objects, not needles.
+        let unit = if log.reserved_segments_wanted > 0 { self.options.volume_bytes } else { 1 };
+        let of_disk = log.creatable_bytes.map(|bytes| bytes - bytes % unit);
+        Ok(Space {
+            free_bytes: of_disk.map(|bytes| bytes.saturating_add(of_log)),
+            reserve_volumes: log.reserved_segments as u64,
+            reserve_volumes_wanted: log.reserved_segments_wanted as u64,
+        })
+    }
+
+    /// Measures the free space for those who admit writers, and returns the marks that hold.
+    pub(crate) fn measure_space(&self) -> Result<Marks> {
+        let free = self.space()?.free_bytes;
+        let segments = self.log.segments();
+        let volumes: u64 = segments.iter().map(|segment| u64::from(segment.bytes)).sum();
+        Ok(self.admission.measured(free.map(|free| (free, free.saturating_add(volumes)))))
+    }
+
+    /// Repeats a call that finds the disk full, as long as compaction frees space for it. The call
+    /// holds no lock while this waits.
+    pub(crate) fn with_space<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        let began = Instant::now();
+        loop {
+            let full = match call() {
+                Err(full @ Error::Full { .. }) => full,
+                outcome => return outcome,
+            };
+            match self.admission.wait_for_space(began + self.options.stall_max) {
+                Waited::Freed => {}
+                Waited::Exhausted => return Err(full),
+                Waited::TimedOut => return Err(Error::Stalled { waited: began.elapsed() }),
+            }
+        }
+    }
+
+    /// Refuses a big object that would take the space kept for volumes and compaction. Spare
+    /// volumes make room for it first.
+    pub(crate) fn check_space_for_file(&self, bytes: u64) -> Result<()> {
+        let has_space = || -> Result<bool> {
+            let log = self.log.space()?;
+            Ok(log.creatable_bytes.is_none_or(|creatable| creatable >= bytes))
+        };
+        if has_space()? {
+            return Ok(());
+        }
+        if self.log.release_spares()? > 0 && has_space()? {
+            return Ok(());
+        }
+        let kept = free_bytes_min(self.options.volume_bytes);
+        let what = format!(
+            "an object of {bytes} bytes would not leave {kept} bytes of the file system free, \
+             beside the volumes kept for compaction"
+        );
+        Err(Error::Full { source: what.into() })
+    }
+
+    /// Makes room for compaction where there is no reserve: on a disk that an earlier version
+    /// filled to the last byte. The indexes of volumes are derived data and can be missing.
+    ///
+    /// Those of sealed volumes only: the one being written is all that says what damage to its end
+    /// would hide. A crash in between leaves volumes without an index, which are read themselves.
+    pub(crate) fn release_indexes(&self, upkeep: &mut Upkeep) -> Result<u64> {
+        let mut removed = 0;
+        for volume in self.sealed_volumes() {
+            self.indexes.forget(volume.number);
+            upkeep.indexed.remove(&volume.number);
+            match self.volumes.remove(&names::index(volume.number)) {
+                Ok(()) => removed += 1,
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if removed > 0 {
+            self.volumes.sync_dir("")?;
+        }
+        Ok(removed)
+    }
+
+    /// Returns `true` if derived data has to wait: the reserve is not whole and there is no space
+    /// to make it so, or an index would probably find none.
+    pub(crate) fn is_tight(&self) -> bool {
+        let lacks_reserve = |space: log::Space| {
+            space.reserved_segments < space.reserved_segments_wanted
+                && space.creatable_bytes == Some(0)
+        };
+        // The index of a volume of small objects takes about so much.
+        let index_bytes = self.options.volume_bytes / 32;
+        self.log.space().is_ok_and(lacks_reserve)
+            || matches!(self.volumes.free_bytes(), Ok(Some(free)) if free < index_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use crate::{Attributes, Options, Precondition, Store, names, volume_index};
+
+    #[test]
+    fn released_indexes_are_made_again_and_the_one_being_written_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let options =
+            Options { volume_bytes: 4 << 20, big_object_bytes: 256 << 10, ..Options::default() };
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.create_bucket("bucket").unwrap();
+        for n in 0..30_u8 {
+            let (key, none) = (n.to_string(), Attributes::new());
+            store.put("bucket", &key, &[n; 200_000], &none, &Precondition::None).unwrap();
+        }
+        let inner = &store.inner;
+        let indexed = || -> Vec<u32> {
+            let names = inner.volumes.list("").unwrap();
+            names.iter().filter_map(|name| names::parse_index(name)).collect()
+        };
+        let is_complete = |volume| {
+            volume_index::read(&*inner.volumes, volume, None).is_some_and(|index| index.is_complete)
+        };
+        let complete = || inner.index_sealed_volumes(&AtomicBool::new(false)).unwrap();
+        complete();
+        inner.indexes.write(&crate::recovery::recover::begun_volumes(&inner.log));
+        assert_eq!((indexed(), is_complete(1), is_complete(2)), (vec![1, 2], true, false));
+
+        let mut upkeep = inner.upkeep.lock();
+        assert_eq!(inner.release_indexes(&mut upkeep).unwrap(), 1);
+        assert_eq!(indexed(), [2]);
+        drop(upkeep);
+        complete();
+        assert_eq!((indexed(), is_complete(1)), (vec![1, 2], true));
+    }
+}

@@ -1,0 +1,19 @@
+//! What those who look after the volumes share.
+
+use std::collections::BTreeSet;
+
+/// What is known of the volumes beside what is in them; locked by whoever indexes or compacts.
+#[derive(Debug, Default)]
+pub(crate) struct Upkeep {
+    /// Volumes with bytes that do not check out or cannot be read. They stay as they are: what is
+    /// in them may be what somebody will want to rescue.
+    pub(crate) damaged: BTreeSet<u32>,
+    /// Volumes that compaction could not empty. The background thread leaves them alone; they are
+    /// tried again on request.
+    pub(crate) stuck: BTreeSet<u32>,
+    /// Sealed volumes whose index is complete.
+    pub(crate) indexed: BTreeSet<u32>,
+    /// A volume was removed, or not: a crash may bring it back. No volume is removed any more,
+    /// since with it would go the tombstones that may still be needed.
+    pub(crate) removal_failed: bool,
+}

@@ -1,0 +1,138 @@
+//! Damaged places whose content no index knows, and the keys they may hide. Pure.
+//!
+//! For any key, the order of its needles in the log is the order of its states: writers hold the
+//! key, and compaction moves only what is newest, holding the key, too. So a key whose newest known
+//! needle lies behind all hidden ranges is certain. Any other one, and any absent one, may have a
+//! newer state in such a range, and is in doubt.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use haul_append_log::Lsn;
+
+use crate::clock::Version;
+use crate::error::Error;
+
+/// A range of a volume that does not check out and whose needles are not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HiddenRange {
+    pub(crate) volume: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// The file of the volume.
+    pub(crate) file: PathBuf,
+    /// What does not fit.
+    pub(crate) what: String,
+}
+
+impl HiddenRange {
+    fn end(&self) -> Lsn {
+        Lsn::new(self.volume, self.to)
+    }
+
+    /// The error for whatever may be hidden here.
+    pub(crate) fn error(&self) -> Error {
+        let what = format!(
+            "{}; the newest state of what was asked for may have been here (see \"haul store \
+             accept-damage\")",
+            self.what
+        );
+        Error::Damaged { file: self.file.clone(), offset: self.from.into(), what }
+    }
+}
+
+/// All hidden ranges, and what is certain all the same.
+#[derive(Debug, Default)]
+pub(crate) struct Hidden {
+    ranges: Vec<HiddenRange>,
+    /// Keys and buckets (with an empty key) whose newest known needle is a deletion behind all
+    /// hidden ranges: certainly absent.
+    absent: BTreeSet<(String, String)>,
+    /// The greatest version when the store was opened: uploads started later are certain.
+    newest_at_open: Version,
+}
+
+impl Hidden {
+    /// `ranges` are hidden in a store whose greatest version is `newest_at_open`.
+    pub(crate) fn new(ranges: Vec<HiddenRange>, newest_at_open: Version) -> Self {
+        Self { ranges, absent: BTreeSet::new(), newest_at_open }
+    }
+
+    pub(crate) fn ranges(&self) -> &[HiddenRange] {
+        &self.ranges
+    }
+
+    /// Where the last hidden range ends.
+    pub(crate) fn end(&self) -> Option<Lsn> {
+        self.ranges.iter().map(HiddenRange::end).max()
+    }
+
+    /// A deletion that lies behind all hidden ranges.
+    pub(crate) fn settle_absent(&mut self, bucket: &str, key: &str) {
+        if !self.ranges.is_empty() {
+            self.absent.insert((bucket.to_owned(), key.to_owned()));
+        }
+    }
+
+    /// The range that may hide a newer state of a key, or with an empty key of a bucket, whose
+    /// newest known needle is at `newest`.
+    pub(crate) fn behind(
+        &self,
+        bucket: &str,
+        key: &str,
+        newest: Option<Lsn>,
+    ) -> Option<&HiddenRange> {
+        match newest {
+            Some(newest) => self.ranges.iter().find(|range| newest < range.end()),
+            None if self.ranges.is_empty() => None,
+            None if self.absent.contains(&(bucket.to_owned(), key.to_owned())) => None,
+            None => self.ranges.first(),
+        }
+    }
+
+    /// The range that may hide parts or the end of an upload that was started then.
+    pub(crate) fn behind_upload(&self, started: Version) -> Option<&HiddenRange> {
+        self.ranges.first().filter(|_| started <= self.newest_at_open)
+    }
+
+    /// The first range, for what depends on all keys.
+    pub(crate) fn any(&self) -> Option<&HiddenRange> {
+        self.ranges.first()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(volume: u32, from: u32, to: u32) -> HiddenRange {
+        HiddenRange { volume, from, to, file: PathBuf::new(), what: String::new() }
+    }
+
+    #[test]
+    fn key_is_certain_only_behind_all_hidden_ranges() {
+        let mut hidden = Hidden::new(vec![range(2, 4096, 8192), range(4, 5000, 6000)], Version(10));
+        let in_doubt = |hidden: &Hidden, volume, offset| {
+            hidden.behind("b", "k", Some(Lsn::new(volume, offset))).is_some()
+        };
+        for (volume, offset, expected) in
+            [(1, 9000, true), (2, 9000, true), (4, 4096, true), (4, 6000, false), (5, 4096, false)]
+        {
+            assert_eq!(in_doubt(&hidden, volume, offset), expected, "{volume}:{offset}");
+        }
+        assert!(hidden.behind("b", "k", None).is_some());
+        hidden.settle_absent("b", "k");
+        assert!(hidden.behind("b", "k", None).is_none());
+        assert!(hidden.behind("b", "", None).is_some(), "the bucket is another matter");
+        assert!(hidden.behind_upload(Version(10)).is_some());
+        assert!(hidden.behind_upload(Version(11)).is_none());
+    }
+
+    #[test]
+    fn without_hidden_ranges_everything_is_certain() {
+        let hidden = Hidden::default();
+        assert!(hidden.behind("b", "k", None).is_none() && hidden.any().is_none());
+        assert!(hidden.behind("b", "k", Some(Lsn::default())).is_none());
+        assert!(hidden.behind_upload(Version(0)).is_none());
+    }
+}

@@ -1,0 +1,252 @@
+//! The manifest: which volumes exist, so that one that is missing is missed.
+//!
+//! It stands in two files, each overwritten in place, one after the other: a torn copy leaves the
+//! other one, and taking a volume out needs no space, which a full disk would not have.
+
+pub(crate) mod format;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::manifest::format::{AcceptedLoss, Manifest};
+use crate::names;
+use crate::volume_index::format::VolumeId;
+
+/// A manifest as it was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The newest copy that checks out.
+    pub(crate) manifest: Option<Manifest>,
+    /// Names of copies that do not check out or are missing.
+    pub(crate) damaged: Vec<&'static str>,
+    /// The copies differ: the next change writes both.
+    pub(crate) is_uneven: bool,
+}
+
+/// Reads both copies.
+///
+/// # Errors
+/// The kernel's refusal to read one that exists.
+pub(crate) fn load(disk: &dyn Disk) -> Result<Found> {
+    let mut found = Found::default();
+    let mut copies = Vec::new();
+    for name in names::MANIFESTS {
+        match read_copy(disk, name)? {
+            Some(manifest) => copies.push(manifest),
+            None => found.damaged.push(name),
+        }
+    }
+    found.is_uneven = copies.len() < 2 || copies[0] != copies[1];
+    found.manifest = copies.into_iter().max_by_key(|copy| copy.generation);
+    Ok(found)
+}
+
+fn read_copy(disk: &dyn Disk, name: &str) -> Result<Option<Manifest>> {
+    let file = match disk.open(name, Open { read_only: true, ..Open::default() }) {
+        Err(error) if error.is_not_found() => return Ok(None),
+        opened => opened?,
+    };
+    let mut bytes = vec![0; usize::try_from(file.bytes()?).unwrap_or(0)];
+    let read = read_full(&*file, &mut bytes, 0)?;
+    Ok(Manifest::decode(&bytes[..read]))
+}
+
+/// The manifest of an open store.
+#[derive(Debug)]
+pub(crate) struct ManifestFile {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    manifest: Manifest,
+    copies: Vec<Arc<dyn File>>,
+    /// Volumes taken out since the store was opened. Some may still exist for a moment, and must not
+    /// be listed again by a thread that has just seen them.
+    removed: BTreeSet<u32>,
+    /// A write or sync failed: nothing is known of the copies, and no volume is removed any more.
+    has_failed: bool,
+}
+
+impl ManifestFile {
+    /// Opens the files of the manifest, making those that do not exist, and writes `manifest` to
+    /// them if `must_write`.
+    ///
+    /// # Errors
+    /// The kernel's refusals; [`Error::Full`] where there is no space for new files.
+    ///
+    /// # Durability
+    /// The manifest survives a power cut when this returns.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, manifest: Manifest, must_write: bool) -> Result<Self> {
+        let (mut copies, mut has_new) = (Vec::new(), false);
+        for name in names::MANIFESTS {
+            copies.push(match disk.open(name, Open::default()) {
+                Err(error) if error.is_not_found() => {
+                    has_new = true;
+                    disk.create(name, Open::default())?
+                }
+                opened => opened?,
+            });
+        }
+        let mut state = State { manifest, copies, removed: BTreeSet::new(), has_failed: false };
+        if must_write || has_new {
+            state.write()?;
+        }
+        if has_new {
+            disk.sync_dir("")?;
+        }
+        Ok(Self { state: Mutex::new(state) })
+    }
+
+    /// Lists volumes that are not listed yet.
+    ///
+    /// # Errors
+    /// The kernel's refusal; they are listed when this is called again.
+    ///
+    /// # Durability
+    /// From now on a missing one is missed, also after a power cut.
+    pub(crate) fn add(&self, volumes: &[VolumeId]) -> Result<()> {
+        self.change(|manifest, removed| {
+            for volume in volumes.iter().filter(|volume| !removed.contains(&volume.number)) {
+                manifest.volumes.insert(volume.number, volume.nonce);
+            }
+        })
+    }
+
+    /// Takes a volume out, before it is removed.
+    ///
+    /// # Errors
+    /// The kernel's refusal; the volume must stay then.
+    ///
+    /// # Durability
+    /// It is no longer missed, also after a power cut.
+    pub(crate) fn remove(&self, volume: u32) -> Result<()> {
+        self.change(|manifest, removed| {
+            removed.insert(volume);
+            manifest.volumes.remove(&volume);
+            manifest.accepted.retain(|loss| loss.volume != volume);
+        })
+    }
+
+    /// Records that the loss of these ranges, and of an earlier manifest, is accepted.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    ///
+    /// # Durability
+    /// It is so after a power cut, too.
+    pub(crate) fn accept(&self, losses: &[AcceptedLoss]) -> Result<()> {
+        self.change(|manifest, _| {
+            manifest.accepted.extend_from_slice(losses);
+            manifest.accepted.sort_unstable();
+            manifest.accepted.dedup();
+            manifest.is_rebuilt = false;
+        })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Manifest, &mut BTreeSet<u32>)) -> Result<()> {
+        let mut state = self.state.lock();
+        let mut changed = state.manifest.clone();
+        change(&mut changed, &mut state.removed);
+        if changed == state.manifest {
+            return Ok(());
+        }
+        changed.generation += 1;
+        let before = std::mem::replace(&mut state.manifest, changed);
+        let written = state.write();
+        if written.is_err() {
+            let generation = state.manifest.generation;
+            state.manifest = Manifest { generation, ..before };
+        }
+        written
+    }
+
+    /// The numbers of all volumes listed.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.state.lock().manifest.volumes.keys().copied().collect()
+    }
+}
+
+impl State {
+    /// Writes the copies one after the other.
+    ///
+    /// 1. The first, and a sync. After a crash it is the old one, the new one, or torn: then the
+    ///    second still is the old one.
+    /// 2. The second, and a sync. The first is the new one by now.
+    fn write(&mut self) -> Result<()> {
+        if self.has_failed {
+            let what = "a write or sync of the manifest failed; open the store again";
+            return Err(Error::Invalid { what: what.to_owned() });
+        }
+        let bytes = self.manifest.encode();
+        for copy in &self.copies {
+            let written = write_full(&**copy, &bytes, 0);
+            if let Err(error) = written.and_then(|()| copy.sync(Durability::Data)) {
+                // Without space nothing of it was written that counts.
+                self.has_failed = !error.is_full();
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_disk_sim::{MemoryDisk, Survival};
+
+    use super::*;
+
+    #[test]
+    fn every_crash_leaves_the_manifest_before_or_after_the_change() {
+        let disk = MemoryDisk::default();
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let file = ManifestFile::open(&shared, Manifest::default(), true).unwrap();
+        file.add(&[VolumeId { number: 1, nonce: 1 }]).unwrap();
+        let (before, steps) = (disk.medium(), disk.steps().len());
+        file.add(&[VolumeId { number: 2, nonce: 2 }]).unwrap();
+        let mut medium = before;
+        for step in &disk.steps()[steps..] {
+            medium.apply_step(step);
+            for survival in [Survival::Nothing, Survival::Everything]
+                .into_iter()
+                .chain((0..32).map(|seed| Survival::Half { seed }))
+            {
+                let left = MemoryDisk::on(&medium.cut(survival));
+                let found = load(&left).unwrap().manifest.unwrap();
+                assert!([1, 2].contains(&found.volumes.len()), "{step:?}: {found:?}");
+            }
+        }
+        assert_eq!(load(&disk).unwrap().manifest.unwrap().volumes.len(), 2);
+    }
+
+    #[test]
+    fn volume_that_was_taken_out_is_not_listed_again() {
+        let shared: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        let file = ManifestFile::open(&shared, Manifest::default(), true).unwrap();
+        let volumes = [1, 2].map(|number| VolumeId { number, nonce: 1 });
+        file.add(&volumes).unwrap();
+        file.remove(1).unwrap();
+        file.add(&volumes).unwrap();
+        assert_eq!(file.numbers(), [2]);
+    }
+
+    #[test]
+    fn one_damaged_copy_is_harmless_and_two_are_reported() {
+        let disk = MemoryDisk::default();
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let file = ManifestFile::open(&shared, Manifest::default(), true).unwrap();
+        file.add(&[VolumeId { number: 1, nonce: 1 }]).unwrap();
+        disk.rot(names::MANIFESTS[0], 20, 0);
+        let found = load(&disk).unwrap();
+        assert_eq!(found.damaged, [names::MANIFESTS[0]]);
+        assert!(found.is_uneven && found.manifest.unwrap().volumes.len() == 1);
+        disk.remove(names::MANIFESTS[1]).unwrap();
+        let found = load(&disk).unwrap();
+        assert_eq!((found.damaged.len(), found.manifest), (2, None));
+    }
+}

@@ -1,0 +1,72 @@
+//! The damage a store knows of while it is open.
+
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
+
+use crate::error::Error;
+use crate::recovery::damage::Damage;
+use crate::recovery::recover::Recovered;
+
+/// No more places than this are kept: a disk that fails altogether must not fill memory.
+const PLACES_MAX: usize = 10_000;
+
+/// The damage found when the store was opened and since.
+#[derive(Debug, Default)]
+pub(crate) struct FoundDamage {
+    places: Mutex<BTreeSet<Damage>>,
+    /// The number of those that may hide unknown keys.
+    hidden: Mutex<Vec<Damage>>,
+}
+
+impl FoundDamage {
+    pub(crate) fn new(recovered: &Recovered) -> Self {
+        let places = recovered.damage.iter().take(PLACES_MAX).cloned().collect();
+        Self { places: Mutex::new(places), hidden: Mutex::new(recovered.hidden.clone()) }
+    }
+
+    /// Takes note of the damage that reading an object met.
+    pub(crate) fn note(&self, bucket: &str, key: &str, error: &Error) {
+        if let Error::Damaged { file, offset, what } = error {
+            let (bucket, key) = (Some(bucket.to_owned()), Some(key.to_owned()));
+            let (file, what) = (file.clone(), what.clone());
+            self.add(Damage { bucket, key, file, offset: *offset, what });
+        }
+    }
+
+    /// Takes note of a damaged place; `false` if it is known already.
+    pub(crate) fn add(&self, damage: Damage) -> bool {
+        let mut places = self.places.lock();
+        let is_known = places.iter().any(|known| {
+            (&known.file, known.offset, &known.key) == (&damage.file, damage.offset, &damage.key)
+        });
+        !is_known && places.len() < PLACES_MAX && places.insert(damage)
+    }
+
+    pub(crate) fn places(&self) -> Vec<Damage> {
+        self.places.lock().iter().cloned().collect()
+    }
+
+    /// The places that may hide unknown keys.
+    pub(crate) fn hidden(&self) -> Vec<Damage> {
+        self.hidden.lock().clone()
+    }
+
+    /// How many places there are, and how many of them may hide keys.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.places.lock().len() as u64, self.hidden.lock().len() as u64)
+    }
+
+    /// Empties the list of hidden places and returns it.
+    pub(crate) fn accept_hidden(&self) -> Vec<Damage> {
+        let hidden = std::mem::take(&mut *self.hidden.lock());
+        let mut places = self.places.lock();
+        for damage in &hidden {
+            if let Some(mut accepted) = places.take(damage) {
+                accepted.what += "; its loss was accepted";
+                places.insert(accepted);
+            }
+        }
+        hidden
+    }
+}

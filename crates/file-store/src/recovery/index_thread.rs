@@ -1,0 +1,103 @@
+//! The thread that writes the indexes of volumes and lists new volumes in the manifest: beside the
+//! requests, which never wait for it.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::recovery::recover::begun_volumes;
+
+/// What was handed to the kernel is synced after so many times the wait for that.
+const SYNC_EVERY: u32 = 5;
+
+/// The thread of an open store.
+#[derive(Debug)]
+pub(crate) struct IndexThread {
+    inner: Option<Arc<Inner>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl IndexThread {
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let thread = thread::Builder::new().name("store-index".to_owned()).spawn({
+            let inner = Arc::clone(inner);
+            move || run(&inner)
+        });
+        let thread = thread.map_err(|source| {
+            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
+        })?;
+        Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
+    }
+
+    /// Ends the thread, and the index of the volume being written with the mark that the store was
+    /// closed. Nothing is appended any more.
+    pub(crate) fn stop(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        inner.indexes.stop();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+        // Derived data: without the mark, opening knows less about damage found later.
+        drop(inner.close_index());
+    }
+}
+
+impl Drop for IndexThread {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Failures harm no object: what is not in an index is read from its volume, and a volume that is
+/// not listed yet is listed when the thread wakes next.
+fn run(inner: &Inner) {
+    let write_every = inner.options.index_write_every;
+    let sync_every = write_every.saturating_mul(SYNC_EVERY);
+    let mut unsynced_since: Option<Instant> = None;
+    loop {
+        let wait = match unsynced_since {
+            Some(since) => sync_every.saturating_sub(since.elapsed()).min(write_every),
+            None => write_every,
+        };
+        let woken = inner.indexes.wait(wait, unsynced_since.is_some());
+        if woken.has_new_volume {
+            drop(inner.list_new_volumes());
+        }
+        if woken.is_stopping {
+            return;
+        }
+        inner.indexes.write(&begun_volumes(&inner.log));
+        let since = *unsynced_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= sync_every {
+            drop(inner.indexes.sync());
+            unsynced_since = None;
+        }
+    }
+}
+
+impl Inner {
+    /// Lists volumes in the manifest that are not listed yet.
+    fn list_new_volumes(&self) -> Result<()> {
+        match &self.manifest {
+            Some(manifest) => manifest.add(&begun_volumes(&self.log)),
+            None => Ok(()),
+        }
+    }
+
+    /// Marks where the volume being written ends, unless the log failed: then opening finds out.
+    fn close_index(&self) -> Result<()> {
+        if self.log.is_latched() {
+            return Ok(());
+        }
+        let volumes = begun_volumes(&self.log);
+        drop(self.list_new_volumes());
+        self.indexes.write(&volumes);
+        let end = self.log.synced();
+        match volumes.iter().find(|volume| volume.number == end.segment()) {
+            Some(volume) => self.indexes.close(*volume, end.offset()),
+            None => self.indexes.sync(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The marker: says that a directory is a store, and of which version.
+
+use haul_disk::{Disk, Durability, LOCK_NAME, Open, read_full, write_full};
+
+use crate::error::{Error, Result};
+use crate::format::{MARKER_TEXT, MARKER_TEXT_V1};
+use crate::names;
+
+/// What a fresh file system has.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// What a directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marker {
+    /// Empty: it can become a store.
+    Empty,
+    /// A store of version 1, without a manifest.
+    WithoutManifest,
+    /// A store of the version that is written now.
+    Current,
+}
+
+/// Reads the marker.
+///
+/// # Errors
+/// [`Error::NotAStore`] where the directory holds something else.
+pub(crate) fn read(root: &dyn Disk) -> Result<Marker> {
+    let refuse = |why: String| Err(Error::NotAStore { dir: root.root().to_path_buf(), why });
+    match root.open(names::MARKER, Open { read_only: true, ..Open::default() }) {
+        Ok(marker) => {
+            let mut text = vec![0; 256];
+            let read = read_full(&*marker, &mut text, 0)?;
+            match &text[..read] {
+                text if text == MARKER_TEXT.as_bytes() => return Ok(Marker::Current),
+                text if text == MARKER_TEXT_V1.as_bytes() => return Ok(Marker::WithoutManifest),
+                _ => {}
+            }
+            let first = String::from_utf8_lossy(&text[..read]);
+            let first = first.lines().next().unwrap_or("nothing").to_owned();
+            refuse(format!("its {} file says \"{first}\"", names::MARKER))
+        }
+        Err(error) if error.is_not_found() => match foreign(root)? {
+            None => Ok(Marker::Empty),
+            Some(name) => refuse(format!("it is not empty (it holds {name}) and is no store")),
+        },
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// A name in a directory without a marker that is neither ours nor that of a fresh file system.
+fn foreign(root: &dyn Disk) -> Result<Option<String>> {
+    // What a crash before the marker leaves behind.
+    let ours = [LOCK_NAME, names::VOLUMES, names::OBJECTS, LOST_AND_FOUND];
+    let unfinished = names::unfinished(names::MARKER);
+    let names = root.list("")?;
+    let is_foreign = |name: &&String| !ours.contains(&name.as_str()) && **name != unfinished;
+    let mut foreign: Option<String> = names.iter().find(is_foreign).cloned();
+    // Their names prove nothing: another program's files may be in them.
+    for dir in [names::VOLUMES, names::OBJECTS] {
+        if foreign.is_none() && names.iter().any(|name| name == dir) {
+            let mut inside = root.list(dir)?.into_iter();
+            let first = inside.find(|name| name != LOST_AND_FOUND && name != LOCK_NAME);
+            foreign = first.map(|name| format!("{dir}/{name}"));
+        }
+    }
+    Ok(foreign)
+}
+
+/// Makes an empty directory a store of version 1, which becomes one of the current version once
+/// its manifest is written.
+///
+/// # Errors
+/// The kernel's refusals.
+///
+/// # Durability
+/// It is a store after a power cut.
+pub(crate) fn make(root: &dyn Disk) -> Result<()> {
+    root.create_dir(names::VOLUMES)?;
+    root.create_dir(names::OBJECTS)?;
+    write(root, MARKER_TEXT_V1)
+}
+
+/// Says that the store is of the current version. Its manifest is durable.
+///
+/// # Errors
+/// The kernel's refusals.
+///
+/// # Durability
+/// It is so after a power cut.
+pub(crate) fn upgrade(root: &dyn Disk) -> Result<()> {
+    write(root, MARKER_TEXT)
+}
+
+fn write(root: &dyn Disk, text: &str) -> Result<()> {
+    let unfinished = names::unfinished(names::MARKER);
+    match root.remove(&unfinished) {
+        Err(error) if !error.is_not_found() => return Err(error.into()),
+        _ => {}
+    }
+    let marker = root.create(&unfinished, Open::default())?;
+    write_full(&*marker, text.as_bytes(), 0)?;
+    marker.sync(Durability::Everything)?;
+    // The marker must not survive a crash that what it speaks of does not.
+    root.sync_dir("")?;
+    root.rename(&unfinished, names::MARKER)?;
+    root.sync_dir("")?;
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! Opening a store: the index rebuilt from the manifest, volume indexes and needles; damage found.
+
+pub(crate) mod accept_damage;
+pub(crate) mod damage;
+pub(crate) mod found_damage;
+pub(crate) mod index_thread;
+pub(crate) mod marker;
+pub(crate) mod recover;
+pub(crate) mod replay;
+pub(crate) mod survey;

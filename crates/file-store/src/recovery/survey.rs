@@ -1,0 +1,187 @@
+//! What the damage found while opening a store means: which keys it hit, and what it may hide.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use haul_append_log::{self as log, Log};
+use haul_disk::Disk;
+
+use crate::error::Result;
+use crate::format::{Head, needles};
+use crate::index::hidden::{Hidden, HiddenRange};
+use crate::manifest;
+use crate::manifest::format::AcceptedLoss;
+use crate::names;
+use crate::recovery::damage::Damage;
+use crate::recovery::replay::Replayer;
+use crate::volume_index;
+use crate::volume_index::format::FIRST_RECORD;
+use crate::volume_index::ranges::Ranges;
+
+/// The damage of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// All of it, with names as far as they are known.
+    pub(crate) damage: Vec<Damage>,
+    /// The places that may hide unknown keys.
+    pub(crate) hidden: Vec<HiddenRange>,
+    pub(crate) hidden_damage: Vec<Damage>,
+    /// Damaged ranges by volume.
+    pub(crate) ranges: BTreeMap<u32, Ranges>,
+    /// Volumes with damage, those that are missing included.
+    pub(crate) volumes: BTreeSet<u32>,
+    /// Volumes that should exist and cannot be opened.
+    pub(crate) missing: BTreeSet<u32>,
+}
+
+impl Survey {
+    /// Judges what the log and the replay found.
+    pub(crate) fn new(
+        replay: &Replayer<'_>,
+        log: &Log,
+        found: Vec<log::Damage>,
+        malformed: Vec<log::Damage>,
+        accepted: &[AcceptedLoss],
+    ) -> Self {
+        let mut survey = Self::default();
+        let opened: BTreeSet<u32> = log.segments().iter().map(|segment| segment.number).collect();
+        for damage in found.into_iter().chain(malformed) {
+            survey.take(replay, log, &damage, accepted);
+        }
+        for volume in replay.expected_volumes().filter(|volume| !opened.contains(volume)) {
+            survey.missing.insert(volume);
+            if !survey.volumes.contains(&volume) {
+                let file = replay.path(volume);
+                let what = "the volume is missing, with all that was in it: put it back".to_owned();
+                let damage = log::Damage { file, offset: 0, end: u64::MAX, what };
+                survey.take(replay, log, &damage, accepted);
+            }
+        }
+        survey
+    }
+
+    fn take(
+        &mut self,
+        replay: &Replayer<'_>,
+        log: &Log,
+        damage: &log::Damage,
+        accepted: &[AcceptedLoss],
+    ) {
+        let name = damage.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(volume) = names::parse_volume(name) else {
+            self.damage.push(damage.clone().into());
+            return;
+        };
+        self.volumes.insert(volume);
+        let (from, to) = (offset(damage.offset).max(FIRST_RECORD), offset(damage.end));
+        self.ranges.entry(volume).or_default().insert(from, to);
+        let named = replay.name(volume, damage);
+        let mut unknown = unknown(replay, log, volume, (from, to));
+        let all_unknown = unknown.clone();
+        for loss in accepted.iter().filter(|loss| loss.volume == volume) {
+            unknown.remove(loss.from, loss.to);
+        }
+        let is_accepted = unknown != all_unknown;
+        if damage.end == u64::MAX || named.is_empty() && unknown.is_empty() || is_accepted {
+            let mut plain = Damage::from(damage.clone());
+            if is_accepted {
+                plain.what += "; the loss of what was here was accepted";
+            }
+            self.damage.push(plain);
+        }
+        self.damage.extend(named);
+        for (from, to) in unknown.iter() {
+            let (file, what) = (damage.file.clone(), damage.what.clone());
+            let text = format!("{what}; which objects were here is not known");
+            let hidden = Damage::of_file(file.clone(), from.into(), text);
+            self.damage.push(hidden.clone());
+            self.hidden_damage.push(hidden);
+            self.hidden.push(HiddenRange { volume, from, to, file, what });
+        }
+    }
+
+    /// Adds what is wrong with the manifest itself.
+    pub(crate) fn add_manifest(
+        &mut self,
+        root: &Path,
+        must_exist: bool,
+        found: &manifest::Found,
+        was_closed: bool,
+    ) {
+        if !must_exist {
+            return;
+        }
+        let path = |name: &str| root.join(name);
+        let is_rebuilt = found.manifest.as_ref().is_none_or(|manifest| manifest.is_rebuilt);
+        if is_rebuilt {
+            let what = "the manifest was lost and made again from the volumes that exist: one that \
+                        was lost with it is not missed";
+            self.damage.push(Damage::of_file(path(names::MANIFESTS[0]), 0, what));
+        } else if was_closed {
+            // After a crash the copy that was being written may be torn.
+            for name in &found.damaged {
+                let what = "this copy of the manifest does not check out, and was written again";
+                self.damage.push(Damage::of_file(path(name), 0, what));
+            }
+        }
+    }
+}
+
+fn offset(offset: u64) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}
+
+/// The part of a damaged range whose content is unknown.
+fn unknown(replay: &Replayer<'_>, log: &Log, volume: u32, (from, to): (u32, u32)) -> Ranges {
+    let mut unknown = Ranges::default();
+    // A volume behind the one being written was made ready and never begun, unless it is listed.
+    let is_begun = volume <= log.synced().segment() || replay.expects(volume);
+    if is_begun {
+        unknown.insert(from, to);
+    }
+    if let Some(coverage) = replay.coverage.get(&volume) {
+        coverage.covered.iter().for_each(|(from, to)| unknown.remove(from, to));
+        unknown.remove(coverage.end.unwrap_or(u32::MAX), u32::MAX);
+    }
+    for (from, to) in replay.salvaged.get(&volume).iter().flat_map(|ranges| ranges.iter()) {
+        unknown.remove(from, to);
+    }
+    unknown
+}
+
+/// What is hidden, with the deletions that lie behind all of it.
+///
+/// # Errors
+/// The kernel's refusal to read a volume.
+pub(crate) fn settle_absent(
+    ranges: Vec<HiddenRange>,
+    log: &Log,
+    replay: &Replayer<'_>,
+    volumes: &dyn Disk,
+) -> Result<Hidden> {
+    let mut hidden = Hidden::new(ranges, replay.index.newest);
+    let Some(end) = hidden.end() else { return Ok(hidden) };
+    let mut ended: Vec<(String, String)> = Vec::new();
+    let mut take = |head: &Head| {
+        if head.ends_something() && head.upload == 0 {
+            ended.push((head.bucket.clone(), head.key.clone()));
+        }
+    };
+    for segment in log.segments().iter().filter(|segment| segment.number >= end.segment()) {
+        let index = volume_index::read(volumes, segment.number, Some(segment.nonce));
+        if let Some(index) = index.filter(|index| index.is_complete) {
+            index.needles.iter().filter(|(at, _)| at.lsn >= end).for_each(|(_, head)| take(head));
+            continue;
+        }
+        log.scan(segment.number, &mut |at, record| {
+            if at.lsn >= end {
+                needles(record).flatten().for_each(|(head, _)| take(&head));
+            }
+        })?;
+    }
+    replay.affected_ends(end).for_each(take);
+    for (bucket, key) in ended {
+        hidden.settle_absent(&bucket, &key);
+    }
+    Ok(hidden)
+}

@@ -1,0 +1,4 @@
+//! Reading everything: on request, and at a set rate in the background.
+
+pub(crate) mod scrub;
+pub(crate) mod verify;

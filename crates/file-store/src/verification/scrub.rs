@@ -1,0 +1,236 @@
+//! Reading everything at a gentle rate, so that damage is found before the bytes are needed.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use haul_append_log::{self as log, Position, Replay, footprint};
+
+use crate::big_files::file::BigReader;
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::format::FilePart;
+use crate::inner::Inner;
+use crate::recovery::damage::Damage;
+use crate::recovery::recover::volume_id;
+
+/// Everything is read no more often than this.
+const EVERY: Duration = Duration::from_hours(24);
+
+/// Big files are read by this much.
+const STEP_BYTES: usize = 1 << 20;
+
+/// The thread that reads.
+#[derive(Debug)]
+pub(crate) struct Scrub {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scrub {
+    /// Starts the thread, if the store is to be read in the background.
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let bytes_per_second = inner.options.scrub_bytes_per_second;
+        if bytes_per_second == 0 {
+            return Ok(Self { stop: None, thread: None });
+        }
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new().name("store-scrub".to_owned()).spawn({
+            let inner = Arc::clone(inner);
+            let pace = Pace { bytes_per_second, bytes: 0, began: Instant::now(), stopped };
+            move || run(&inner, pace)
+        });
+        let thread = thread.map_err(|source| {
+            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
+        })?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Ends the thread at its next step.
+    pub(crate) fn stop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Scrub {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Keeps reading at its rate.
+struct Pace {
+    bytes_per_second: u64,
+    bytes: u64,
+    began: Instant,
+    /// Disconnected when the store closes.
+    stopped: mpsc::Receiver<()>,
+}
+
+impl Pace {
+    /// Waits until so many more bytes may have been read; `false` if the store closes.
+    fn take(&mut self, bytes: u64) -> bool {
+        self.bytes += bytes;
+        let due = Duration::from_secs_f64(self.bytes as f64 / self.bytes_per_second as f64);
+        self.sleep(due.saturating_sub(self.began.elapsed()))
+    }
+
+    fn sleep(&self, duration: Duration) -> bool {
+        self.stopped.recv_timeout(duration) == Err(mpsc::RecvTimeoutError::Timeout)
+    }
+}
+
+fn run(inner: &Inner, mut pace: Pace) {
+    loop {
+        (pace.bytes, pace.began) = (0, Instant::now());
+        if !inner.scrub_volumes(&mut pace) || !inner.scrub_big_files(&mut pace) {
+            return;
+        }
+        Counters::count(&inner.counters.scrubs);
+        if !pace.sleep(EVERY.saturating_sub(pace.began.elapsed())) {
+            return;
+        }
+    }
+}
+
+/// Counts the records of a volume and keeps the pace.
+struct Reading<'a> {
+    inner: &'a Inner,
+    pace: &'a mut Pace,
+    goes_on: bool,
+}
+
+impl Reading<'_> {
+    fn take(&mut self, bytes: u64) {
+        self.inner.counters.scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.goes_on = self.goes_on && self.pace.take(bytes);
+    }
+}
+
+impl Replay for Reading<'_> {
+    fn record(&mut self, at: Position, _payload: &[u8]) {
+        self.take(footprint(at).into());
+    }
+
+    fn wants_more(&self) -> bool {
+        self.goes_on
+    }
+}
+
+impl Inner {
+    /// Reads all volumes; `false` if the store closes.
+    fn scrub_volumes(&self, pace: &mut Pace) -> bool {
+        for segment in self.log.segments() {
+            let mut reading = Reading { inner: self, pace, goes_on: true };
+            let damage = match self.log.check(segment.number, &mut reading) {
+                Ok(damage) => damage,
+                Err(log::Error::Disk(error)) if !error.is_not_found() => vec![log::Damage {
+                    offset: error.offset.unwrap_or(0),
+                    end: error.offset.unwrap_or(0),
+                    what: error.source.to_string(),
+                    file: error.path,
+                }],
+                // It was removed since.
+                Err(_) => continue,
+            };
+            if !reading.goes_on {
+                return false;
+            }
+            self.note_volume_damage(&volume_id(&segment), damage);
+        }
+        true
+    }
+
+    fn note_volume_damage(
+        &self,
+        volume: &crate::volume_index::format::VolumeId,
+        damage: Vec<log::Damage>,
+    ) {
+        if damage.is_empty() {
+            return;
+        }
+        let mut named = self.name_damage(volume, &damage);
+        named.extend(self.name_objects(volume.number, &damage));
+        for place in damage {
+            let is_named = named.iter().any(|named| {
+                named.file == place.file && (place.offset..place.end).contains(&named.offset)
+            });
+            if !is_named {
+                self.damage.add(place.into());
+            }
+        }
+        for damage in named {
+            self.damage.add(damage);
+        }
+        // It is left as it is by compaction: what is in it may be worth rescuing.
+        self.upkeep.lock().damaged.insert(volume.number);
+    }
+
+    /// Names the objects whose needles are in damaged ranges of a volume.
+    fn name_objects(&self, volume: u32, found: &[log::Damage]) -> Vec<Damage> {
+        let mut named = Vec::new();
+        for (bucket, key, entry) in self.objects_by_place() {
+            let offset = u64::from(entry.at.lsn.offset());
+            let is_hit = |damage: &&log::Damage| (damage.offset..damage.end).contains(&offset);
+            if entry.at.lsn.segment() == volume
+                && let Some(hit) = found.iter().find(is_hit)
+            {
+                let (file, what) = (hit.file.clone(), hit.what.clone());
+                named.push(Damage { bucket: Some(bucket), key: Some(key), file, offset, what });
+            }
+        }
+        named
+    }
+
+    /// Reads all files of big objects; `false` if the store closes.
+    fn scrub_big_files(&self, pace: &mut Pace) -> bool {
+        let files: Vec<FilePart> = {
+            let index = self.index.read();
+            let part = |(id, file): (&u128, &crate::index::FileUse)| FilePart {
+                id: *id,
+                bytes: file.bytes,
+            };
+            index.files.iter().map(part).collect()
+        };
+        for part in files {
+            let mut reading = Reading { inner: self, pace, goes_on: true };
+            let outcome = self.read_big_file(part, &mut reading);
+            if !reading.goes_on {
+                return false;
+            }
+            let is_used = self.index.read().files.contains_key(&part.id);
+            if let (Err(Error::Damaged { file, offset, what }), true) = (outcome, is_used) {
+                let (bucket, key) = self.object_of_file(part.id).unzip();
+                self.damage.add(Damage { bucket, key, file, offset, what });
+            }
+        }
+        true
+    }
+
+    fn read_big_file(&self, part: FilePart, reading: &mut Reading<'_>) -> Result<()> {
+        let reader = BigReader::open(&self.objects, part)?;
+        let mut offset = 0;
+        while offset < part.bytes && reading.goes_on {
+            let read = reader.read(offset, STEP_BYTES)?.len() as u64;
+            offset += read;
+            reading.take(read);
+            if read == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn object_of_file(&self, id: u128) -> Option<(String, String)> {
+        let index = self.index.read();
+        let has_it = |entry: &crate::index::Entry| entry.files.iter().any(|file| file.id == id);
+        index.buckets.iter().find_map(|(name, bucket)| {
+            let (key, _) = bucket.objects.iter().find(|(_, entry)| has_it(entry))?;
+            Some((name.to_string(), key.to_string()))
+        })
+    }
+}

@@ -1,0 +1,354 @@
+//! The bytes of volume indexes: the only file that knows them. See `FORMAT.md` for pictures.
+//!
+//! Pure: from bytes to what they say and back.
+
+use haul_append_log::{Lsn, Position};
+
+use crate::format::{Head, Needle, u32_at, u64_at};
+use crate::object::Attributes;
+use crate::volume_index::ranges::Ranges;
+
+/// Blocks begin at multiples of a sector, so that a torn or damaged one harms no other.
+pub(crate) const BLOCK_ALIGN: usize = 512;
+
+const MAGIC: [u8; 8] = *b"HAUL-IX2";
+const BLOCK_HEADER_BYTES: usize = 48;
+
+/// Version 1: one checksum over the whole file, written when the volume was sealed.
+const MAGIC_V1: [u8; 8] = *b"HAUL-IDX";
+const HEADER_BYTES_V1: usize = 32;
+
+/// What a block says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    /// The heads of all needles in a range of the volume.
+    Heads,
+    /// The store was closed: nothing was appended to the volume behind this offset.
+    Closed,
+    /// The volume was sealed: it ends at this offset, with so many needles in it.
+    Complete,
+}
+
+impl BlockKind {
+    fn code(self) -> u32 {
+        match self {
+            Self::Heads => 1,
+            Self::Closed => 2,
+            Self::Complete => 3,
+        }
+    }
+
+    fn of(code: u32) -> Option<Self> {
+        [Self::Heads, Self::Closed, Self::Complete].into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+/// The volume an index belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VolumeId {
+    pub(crate) number: u32,
+    /// The random number that identifies this use of the volume's file.
+    pub(crate) nonce: u64,
+}
+
+/// A block to be written.
+#[derive(Debug)]
+pub(crate) struct Block<'a> {
+    pub(crate) kind: BlockKind,
+    /// The range of the volume it speaks of.
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// How many needles are in that range.
+    pub(crate) needles: u32,
+    /// Their entries, see [`push_entry`].
+    pub(crate) entries: &'a [u8],
+}
+
+/// Appends the entry of a needle to those of a block.
+pub(crate) fn push_entry(entries: &mut Vec<u8>, at: Position, head: &Head) {
+    entries.extend_from_slice(&at.lsn.offset().to_le_bytes());
+    entries.extend_from_slice(&at.payload_bytes.to_le_bytes());
+    entries.extend_from_slice(&head.encode(&Attributes::new()));
+}
+
+impl Block<'_> {
+    /// Appends the bytes of the block, padded to a whole number of sectors.
+    pub(crate) fn encode(&self, volume: VolumeId, out: &mut Vec<u8>) {
+        let start = out.len();
+        let entry_bytes = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&volume.number.to_le_bytes());
+        out.extend_from_slice(&volume.nonce.to_le_bytes());
+        for number in [self.kind.code(), self.needles, self.from, self.to, entry_bytes, 0] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(self.entries);
+        let checksum = haul_crc::crc32c(&out[start + 12..]);
+        out[start + 8..start + 12].copy_from_slice(&checksum.to_le_bytes());
+        out.resize(start + (out.len() - start).next_multiple_of(BLOCK_ALIGN), 0);
+    }
+}
+
+/// What the index of a volume says of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct VolumeIndex {
+    /// The nonce of the volume it was written for.
+    pub(crate) nonce: u64,
+    /// The needles, in the order of the volume.
+    pub(crate) needles: Vec<(Position, Head)>,
+    /// The ranges whose needles are all among them.
+    pub(crate) covered: Ranges,
+    /// Where the volume ends for certain: it was sealed, or closed and not opened since.
+    pub(crate) end: Option<u32>,
+    /// It covers all of a sealed volume, which then need not be read.
+    pub(crate) is_complete: bool,
+    /// Where in the file the blocks end that can be kept; marks of an end do not count.
+    pub(crate) kept_bytes: u64,
+}
+
+/// Reads an index. Blocks that do not check out are left out; `None` if none does.
+///
+/// `nonce` is that of the volume, where it is known: an index of another use of the file says
+/// nothing.
+pub(crate) fn decode(bytes: &[u8], volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
+    if bytes.get(..8) == Some(&MAGIC_V1) {
+        return decode_v1(bytes, volume, nonce);
+    }
+    let mut index = VolumeIndex::default();
+    let (mut offset, mut found) = (0, None);
+    let mut counted = None;
+    while offset < bytes.len() {
+        let Some((block, block_bytes)) = decode_block(&bytes[offset..], volume, found.or(nonce))
+        else {
+            // What this one said of the end of the volume is not known.
+            (index.end, counted) = (None, None);
+            offset += BLOCK_ALIGN;
+            continue;
+        };
+        found = Some(block.nonce);
+        offset += block_bytes;
+        match block.kind {
+            BlockKind::Heads => {
+                if index.covered.intersects(block.from, block.to) {
+                    continue;
+                }
+                let Some(needles) = decode_entries(block.entries, volume) else { continue };
+                index.covered.insert(block.from, block.to);
+                index.needles.extend(needles);
+                index.kept_bytes = offset as u64;
+                (index.end, counted) = (None, None);
+            }
+            BlockKind::Closed => (index.end, counted) = (Some(block.to), None),
+            BlockKind::Complete => (index.end, counted) = (Some(block.to), Some(block.needles)),
+        }
+    }
+    index.nonce = found?;
+    index.needles.sort_by_key(|(at, _)| at.lsn);
+    index.is_complete = counted == u32::try_from(index.needles.len()).ok()
+        && index.end.is_some_and(|end| index.covered.is_all_of(FIRST_RECORD, end));
+    Some(index)
+}
+
+/// Where the first record of a volume is.
+pub(crate) const FIRST_RECORD: u32 = 4096;
+
+struct DecodedBlock<'a> {
+    nonce: u64,
+    kind: BlockKind,
+    from: u32,
+    to: u32,
+    needles: u32,
+    entries: &'a [u8],
+}
+
+fn decode_block(
+    bytes: &[u8],
+    volume: u32,
+    nonce: Option<u64>,
+) -> Option<(DecodedBlock<'_>, usize)> {
+    let header = bytes.get(..BLOCK_HEADER_BYTES)?;
+    if header[..8] != MAGIC || u32_at(header, 12) != volume {
+        return None;
+    }
+    let end = BLOCK_HEADER_BYTES.checked_add(u32_at(header, 40) as usize)?;
+    if haul_crc::crc32c(bytes.get(12..end)?) != u32_at(header, 8) {
+        return None;
+    }
+    let block = DecodedBlock {
+        nonce: u64_at(header, 16),
+        kind: BlockKind::of(u32_at(header, 24))?,
+        needles: u32_at(header, 28),
+        from: u32_at(header, 32),
+        to: u32_at(header, 36),
+        entries: &bytes[BLOCK_HEADER_BYTES..end],
+    };
+    let is_of_it = nonce.is_none_or(|nonce| nonce == block.nonce) && block.from <= block.to;
+    is_of_it.then_some((block, end.next_multiple_of(BLOCK_ALIGN)))
+}
+
+fn decode_entries(mut bytes: &[u8], volume: u32) -> Option<Vec<(Position, Head)>> {
+    let mut needles = Vec::new();
+    while !bytes.is_empty() {
+        let (place, after) = bytes.split_at_checked(8)?;
+        let needle = Needle::decode(after).ok()?;
+        let at =
+            Position { lsn: Lsn::new(volume, u32_at(place, 0)), payload_bytes: u32_at(place, 4) };
+        needles.push((at, needle.head));
+        bytes = needle.rest;
+    }
+    Some(needles)
+}
+
+fn decode_v1(bytes: &[u8], volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
+    let header = bytes.get(..HEADER_BYTES_V1)?;
+    let found = u64_at(header, 16);
+    let is_good = haul_crc::crc32c(&bytes[12..]) == u32_at(header, 8)
+        && u32_at(header, 12) == volume
+        && nonce.is_none_or(|nonce| nonce == found);
+    if !is_good {
+        return None;
+    }
+    let needles = decode_entries(&bytes[HEADER_BYTES_V1..], volume)?;
+    let mut covered = Ranges::default();
+    covered.insert(FIRST_RECORD, u32::MAX);
+    Some(VolumeIndex {
+        nonce: found,
+        needles,
+        covered,
+        end: Some(u32::MAX),
+        is_complete: true,
+        kept_bytes: bytes.len() as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::clock::Version;
+    use crate::format::Kind;
+    use crate::object::Etag;
+
+    const VOLUME: VolumeId = VolumeId { number: 3, nonce: 99 };
+
+    fn head(key: &str) -> Head {
+        Head {
+            kind: Kind::Object,
+            version: Version(7),
+            bucket: "photos".to_owned(),
+            key: key.to_owned(),
+            bytes: 5,
+            etag: Etag { md5: [7; 16], parts: 0 },
+            part: 0,
+            upload: 0,
+            files: Vec::new(),
+        }
+    }
+
+    fn at(offset: u32) -> Position {
+        Position { lsn: Lsn::new(VOLUME.number, offset), payload_bytes: 90 }
+    }
+
+    fn block(out: &mut Vec<u8>, kind: BlockKind, (from, to): (u32, u32), keys: &[(u32, &str)]) {
+        let mut entries = Vec::new();
+        keys.iter().for_each(|(offset, key)| push_entry(&mut entries, at(*offset), &head(key)));
+        let needles =
+            if kind == BlockKind::Complete { 3 } else { u32::try_from(keys.len()).unwrap() };
+        Block { kind, from, to, needles, entries: &entries }.encode(VOLUME, out);
+    }
+
+    /// Two blocks of heads and the mark that the volume is complete.
+    fn complete() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        block(&mut bytes, BlockKind::Heads, (4096, 4352), &[(4096, "a"), (4224, "b")]);
+        block(&mut bytes, BlockKind::Heads, (4352, 4480), &[(4352, "c")]);
+        block(&mut bytes, BlockKind::Complete, (4480, 4480), &[]);
+        bytes
+    }
+
+    #[test]
+    fn index_reads_back_as_written() {
+        let index = decode(&complete(), 3, Some(99)).unwrap();
+        let keys: Vec<&str> = index.needles.iter().map(|(_, head)| &*head.key).collect();
+        assert_eq!((keys, index.is_complete, index.end), (vec!["a", "b", "c"], true, Some(4480)));
+        assert_eq!(decode(&complete(), 3, None), Some(index), "the nonce is in each block");
+        assert!(decode(&complete(), 3, Some(98)).is_none());
+        assert!(decode(&complete(), 2, Some(99)).is_none());
+    }
+
+    #[test]
+    fn flipped_byte_costs_one_block_and_the_rest_stays_known() {
+        let whole = decode(&complete(), 3, Some(99)).unwrap();
+        let bytes = complete();
+        for byte in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[byte] ^= 1;
+            let index = decode(&bad, 3, Some(99)).unwrap();
+            if index == whole {
+                continue;
+            }
+            assert!(!index.is_complete, "byte {byte}");
+            for (at, head) in &whole.needles {
+                let is_known = index.needles.iter().any(|(_, found)| found.key == head.key);
+                let is_covered = index.covered.intersects(at.lsn.offset(), at.lsn.offset() + 1);
+                assert_eq!(is_known, is_covered, "byte {byte}: {}", head.key);
+            }
+            assert!(!index.needles.is_empty(), "byte {byte} costs one block");
+        }
+    }
+
+    #[test]
+    fn mark_of_the_end_counts_only_as_the_last_block() {
+        let mut bytes = Vec::new();
+        block(&mut bytes, BlockKind::Heads, (4096, 4224), &[(4096, "a")]);
+        let kept = bytes.len() as u64;
+        block(&mut bytes, BlockKind::Closed, (4224, 4224), &[]);
+        let index = decode(&bytes, 3, Some(99)).unwrap();
+        assert_eq!((index.end, index.kept_bytes, index.is_complete), (Some(4224), kept, false));
+        block(&mut bytes, BlockKind::Heads, (4224, 4352), &[(4224, "b")]);
+        assert_eq!(decode(&bytes, 3, Some(99)).unwrap().end, None);
+        let mut torn = bytes.clone();
+        let last = bytes.len() - BLOCK_ALIGN;
+        torn[last] ^= 1;
+        assert_eq!(decode(&torn, 3, Some(99)).unwrap().end, None, "a block that is not known");
+    }
+
+    #[test]
+    fn index_of_version_1_still_reads() {
+        let mut bytes = vec![0; HEADER_BYTES_V1];
+        bytes[..8].copy_from_slice(&MAGIC_V1);
+        bytes[12..16].copy_from_slice(&3_u32.to_le_bytes());
+        bytes[16..24].copy_from_slice(&99_u64.to_le_bytes());
+        bytes[24..28].copy_from_slice(&1_u32.to_le_bytes());
+        push_entry(&mut bytes, at(4096), &head("a"));
+        let checksum = haul_crc::crc32c(&bytes[12..]);
+        bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+        let index = decode(&bytes, 3, Some(99)).unwrap();
+        assert_eq!((index.needles.len(), index.is_complete), (1, true));
+        for byte in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[byte] ^= 1;
+            assert!(decode(&bad, 3, Some(99)).is_none(), "byte {byte}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_decoder_panic(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..2000),
+            magic in 0..3,
+        ) {
+            if magic > 0 && bytes.len() > 64 {
+                bytes[..8].copy_from_slice(if magic == 1 { &MAGIC } else { &MAGIC_V1 });
+                bytes[12..16].copy_from_slice(&3_u32.to_le_bytes());
+                let end = bytes.len();
+                bytes[40..44].copy_from_slice(&u32::try_from(end - 48).unwrap().to_le_bytes());
+                let checksum = haul_crc::crc32c(&bytes[12..end]);
+                bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+            }
+            drop(decode(&bytes, 3, None));
+        }
+    }
+}

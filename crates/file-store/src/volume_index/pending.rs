@@ -1,0 +1,218 @@
+//! Heads of durable needles on their way into the index of their volume. Pure.
+
+use std::collections::BTreeMap;
+
+use haul_append_log::Position;
+
+use crate::format::Head;
+use crate::volume_index::format::{FIRST_RECORD, push_entry};
+use crate::volume_index::ranges::Ranges;
+
+/// The heads of a range of a volume that are to become one block.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) needles: u32,
+    pub(crate) entries: Vec<u8>,
+}
+
+/// A record's heads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) offset: u32,
+    /// Where the next record begins.
+    pub(crate) end: u32,
+    needles: u32,
+    entries: Vec<u8>,
+}
+
+impl Record {
+    pub(crate) fn new(at: Position, heads: &[Head]) -> Self {
+        let mut entries = Vec::with_capacity(160 * heads.len());
+        heads.iter().for_each(|head| push_entry(&mut entries, at, head));
+        let (offset, needles) = (at.lsn.offset(), u32::try_from(heads.len()).unwrap_or(u32::MAX));
+        Self { offset, end: offset + haul_append_log::footprint(at), needles, entries }
+    }
+}
+
+impl Run {
+    fn take(&mut self, record: &Record) {
+        self.needles += record.needles;
+        self.entries.extend_from_slice(&record.entries);
+        self.to = record.end;
+    }
+}
+
+/// What the index of one volume has not got yet.
+///
+/// Records become known in any order, since threads wait for their commits side by side; a block
+/// says that it has all heads of its range, so a record waits until those before it are known.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// Complete runs from before the store was opened.
+    earlier: Vec<Run>,
+    run: Run,
+    /// Records behind one that is not known yet.
+    ahead: BTreeMap<u32, Record>,
+    /// Needles in all blocks, those that are written included.
+    pub(crate) counted: u32,
+    /// Some range will be in no block: the volume had damage there, or a write failed.
+    pub(crate) has_gap: bool,
+}
+
+impl Pending {
+    /// Nothing of the volume is known yet.
+    pub(crate) fn of_new_volume() -> Self {
+        let run = Run { from: FIRST_RECORD, to: FIRST_RECORD, ..Run::default() };
+        Self { run, ..Self::default() }
+    }
+
+    /// Continues a volume that ends at `end`, of which `covered` is in the index already, with
+    /// `counted` needles. What lies in `damaged` is not known; `records` are the others.
+    pub(crate) fn of_resumed_volume(
+        end: u32,
+        covered: &Ranges,
+        counted: u32,
+        damaged: &Ranges,
+        records: &[Record],
+    ) -> Self {
+        let mut missing = Ranges::default();
+        missing.insert(FIRST_RECORD, end);
+        for (from, to) in covered.iter() {
+            missing.remove(from, to);
+        }
+        let all_missing = missing.clone();
+        for (from, to) in damaged.iter() {
+            missing.remove(from, to);
+        }
+        let mut pending = Self { counted, has_gap: missing != all_missing, ..Self::default() };
+        let mut records = records.iter().peekable();
+        for (from, to) in missing.iter() {
+            let mut run = Run { from, to: from, ..Run::default() };
+            while let Some(record) = records.next_if(|record| record.offset < to) {
+                if record.offset >= from {
+                    pending.counted += record.needles;
+                    run.take(record);
+                }
+            }
+            // Behind the last record there is only the mark of a log that was closed.
+            run.to = to;
+            pending.earlier.push(run);
+        }
+        pending.run = match pending.earlier.pop_if(|last| last.to == end) {
+            Some(last) => last,
+            None => Run { from: end, to: end, ..Run::default() },
+        };
+        pending
+    }
+
+    /// Takes the heads of a durable record.
+    pub(crate) fn push(&mut self, record: Record) {
+        self.ahead.insert(record.offset, record);
+        while let Some(next) = self.ahead.first_entry().filter(|next| *next.key() <= self.run.to) {
+            let record = next.remove();
+            if record.offset == self.run.to {
+                self.counted += record.needles;
+                self.run.take(&record);
+            }
+        }
+    }
+
+    /// Bytes of entries that can be written now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.run.entries.len()
+    }
+
+    /// Takes what can be written now.
+    pub(crate) fn take(&mut self) -> Vec<Run> {
+        let mut runs = std::mem::take(&mut self.earlier);
+        if self.run.from < self.run.to {
+            let next = Run { from: self.run.to, to: self.run.to, ..Run::default() };
+            runs.push(std::mem::replace(&mut self.run, next));
+        }
+        runs
+    }
+
+    /// Where what is known ends, if nothing before it is missing.
+    pub(crate) fn end(&self) -> Option<u32> {
+        (!self.has_gap && self.ahead.is_empty()).then_some(self.run.to)
+    }
+
+    /// `true` if no record waits for one before it.
+    pub(crate) fn ahead_is_empty(&self) -> bool {
+        self.ahead.is_empty()
+    }
+
+    /// Where what is known without a hole ends.
+    pub(crate) fn known_to(&self) -> u32 {
+        self.run.to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_append_log::Lsn;
+
+    use super::*;
+    use crate::clock::Version;
+    use crate::format::Kind;
+    use crate::object::Etag;
+
+    /// A record of 128 bytes.
+    fn record(offset: u32) -> Record {
+        let etag = Etag { md5: [0; 16], parts: 0 };
+        let (bucket, key, files) = ("b".to_owned(), offset.to_string(), Vec::new());
+        let (kind, version) = (Kind::Tombstone, Version(1));
+        let head = Head { kind, version, bucket, key, bytes: 0, etag, part: 0, upload: 0, files };
+        Record::new(Position { lsn: Lsn::new(1, offset), payload_bytes: 96 }, &[head])
+    }
+
+    fn ranges(all: &[(u32, u32)]) -> Ranges {
+        let mut ranges = Ranges::default();
+        all.iter().for_each(|(from, to)| ranges.insert(*from, *to));
+        ranges
+    }
+
+    fn spans(runs: &[Run]) -> Vec<(u32, u32, u32)> {
+        runs.iter().map(|run| (run.from, run.to, run.needles)).collect()
+    }
+
+    #[test]
+    fn record_waits_until_those_before_it_are_known() {
+        let mut pending = Pending::of_new_volume();
+        pending.push(record(4096 + 128));
+        assert_eq!((spans(&pending.take()), pending.end()), (vec![], None));
+        pending.push(record(4096));
+        assert_eq!(spans(&pending.take()), [(4096, 4352, 2)]);
+        pending.push(record(4352));
+        assert_eq!(spans(&pending.take()), [(4352, 4480, 1)]);
+        assert_eq!((pending.counted, pending.end()), (3, Some(4480)));
+    }
+
+    #[test]
+    fn resumed_volume_gets_what_its_index_lacks_and_nothing_twice() {
+        let records: Vec<Record> = [4096, 4224, 4352, 4480].map(record).to_vec();
+        for (covered, damaged, expected, has_gap) in [
+            (&[][..], &[][..], vec![(4096, 4640, 4)], false),
+            (&[(4096, 4352)], &[], vec![(4352, 4640, 2)], false),
+            (&[(4224, 4352)], &[], vec![(4096, 4224, 1), (4352, 4640, 2)], false),
+            (&[(4096, 4640)], &[], vec![], false),
+            (&[], &[(4224, 4352)], vec![(4096, 4224, 1), (4352, 4640, 2)], true),
+            (&[(4224, 4352)], &[(4224, 4352)], vec![(4096, 4224, 1), (4352, 4640, 2)], false),
+            (&[], &[(4480, 4640)], vec![(4096, 4480, 3)], true),
+        ] {
+            let (covered, damaged) = (ranges(covered), ranges(damaged));
+            let found: Vec<Record> = records
+                .iter()
+                .filter(|record| !damaged.intersects(record.offset, record.end))
+                .cloned()
+                .collect();
+            let mut pending = Pending::of_resumed_volume(4640, &covered, 0, &damaged, &found);
+            assert_eq!(pending.has_gap, has_gap, "{covered:?} {damaged:?}");
+            assert_eq!(spans(&pending.take()), expected, "{covered:?} {damaged:?}");
+            pending.push(record(4640));
+            assert_eq!(spans(&pending.take()), [(4640, 4768, 1)]);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Reading the index of a volume.
+
+use haul_disk::{Disk, Open, read_full};
+
+use crate::names;
+use crate::volume_index::format::{VolumeIndex, decode};
+
+/// Reads the index of a volume, as far as it checks out. `nonce` is that of the volume, where it
+/// is known; `None` if there is no index of this volume, or it cannot be read.
+pub(crate) fn read(volumes: &dyn Disk, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
+    let how = Open { read_only: true, ..Open::default() };
+    let file = volumes.open(&names::index(volume), how).ok()?;
+    let mut bytes = vec![0; usize::try_from(file.bytes().ok()?).ok()?];
+    let read = read_full(&*file, &mut bytes, 0).ok()?;
+    decode(&bytes[..read], volume, nonce)
+}

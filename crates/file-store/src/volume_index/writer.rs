@@ -1,0 +1,314 @@
+//! Writing the indexes of volumes, beside the log and never in the way of a commit.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haul_append_log::Position;
+use haul_disk::{Disk, Durability, File, Open, write_full};
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::Result;
+use crate::format::Head;
+use crate::names;
+use crate::volume_index::format::{Block, BlockKind, FIRST_RECORD, VolumeId, push_entry};
+use crate::volume_index::pending::{Pending, Record, Run};
+
+/// With so many bytes of heads waiting, the thread that writes is woken at once.
+const WAKE_BYTES: usize = 64 << 10;
+
+/// The heads that are to be written, and the files they go to.
+#[derive(Debug)]
+pub(crate) struct IndexWriter {
+    volumes: Arc<dyn Disk>,
+    state: Mutex<State>,
+    /// Held while blocks are written, so that those of a volume stay in order.
+    files: Mutex<BTreeMap<u32, IndexFile>>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pending: BTreeMap<u32, Pending>,
+    /// What made the thread wake, since it last looked.
+    has_new_volume: bool,
+    has_heads: bool,
+    is_stopping: bool,
+}
+
+/// An index that is being written.
+#[derive(Debug)]
+struct IndexFile {
+    file: Arc<dyn File>,
+    /// Where the next block goes.
+    end: u64,
+    is_synced: bool,
+    /// Its name survives a power cut.
+    is_published: bool,
+}
+
+/// Why the thread that writes was woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Woken {
+    pub(crate) has_new_volume: bool,
+    pub(crate) is_stopping: bool,
+}
+
+impl IndexWriter {
+    pub(crate) fn new(volumes: Arc<dyn Disk>) -> Self {
+        let (state, files) = (Mutex::default(), Mutex::default());
+        Self { volumes, state, files, changed: Condvar::new() }
+    }
+
+    /// Continues the index of the volume that was being written when the store was closed or
+    /// stopped. Of its file the first `kept_bytes` are kept: what is behind them is torn, damaged,
+    /// or the mark of a store that was closed, which must be gone before anything is appended.
+    ///
+    /// # Errors
+    /// The kernel's refusal to cut or sync the file.
+    pub(crate) fn resume(&self, volume: u32, kept_bytes: u64, pending: Pending) -> Result<()> {
+        match self.volumes.open(&names::index(volume), Open::default()) {
+            Ok(file) => {
+                if file.bytes()? > kept_bytes {
+                    file.resize(kept_bytes)?;
+                    file.sync(Durability::Data)?;
+                }
+                let file =
+                    IndexFile { file, end: kept_bytes, is_synced: true, is_published: false };
+                self.files.lock().insert(volume, file);
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut state = self.state.lock();
+        state.has_heads = true;
+        state.pending.insert(volume, pending);
+        Ok(())
+    }
+
+    /// Takes the heads of a record that is durable.
+    pub(crate) fn push(&self, at: Position, heads: &[Head]) {
+        let record = Record::new(at, heads);
+        let mut state = self.state.lock();
+        let volume = at.lsn.segment();
+        let is_new = !state.pending.contains_key(&volume);
+        let pending = state.pending.entry(volume).or_insert_with(Pending::of_new_volume);
+        pending.push(record);
+        let is_much = pending.bytes() >= WAKE_BYTES;
+        let is_first = !std::mem::replace(&mut state.has_heads, true);
+        state.has_new_volume |= is_new;
+        drop(state);
+        if is_new || is_much || is_first {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits until there is a new volume or much to write, the store closes, or heads have waited
+    /// for this long; with `must_return` in any case no longer than that.
+    pub(crate) fn wait(&self, at_most: Duration, must_return: bool) -> Woken {
+        let mut deadline = must_return.then(|| Instant::now() + at_most);
+        let mut state = self.state.lock();
+        loop {
+            let is_much = state.pending.values().any(|pending| pending.bytes() >= WAKE_BYTES);
+            if state.has_heads {
+                deadline.get_or_insert_with(|| Instant::now() + at_most);
+            }
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if state.is_stopping || state.has_new_volume || is_much || is_late {
+                let has_new_volume = std::mem::take(&mut state.has_new_volume);
+                state.has_heads = false;
+                return Woken { has_new_volume, is_stopping: state.is_stopping };
+            }
+            match deadline {
+                Some(deadline) => drop(self.changed.wait_until(&mut state, deadline)),
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    /// Stops the writing thread.
+    pub(crate) fn stop(&self) {
+        self.state.lock().is_stopping = true;
+        self.changed.notify_all();
+    }
+
+    /// Hands all heads that are known without a hole to the kernel. `volumes` are those that
+    /// exist. What cannot be written is left out, and the volume's index is made again from the
+    /// volume once that is sealed.
+    pub(crate) fn write(&self, volumes: &[VolumeId]) {
+        let mut files = self.files.lock();
+        for volume in volumes {
+            drop(self.write_volume(&mut files, *volume));
+        }
+    }
+
+    fn write_volume(&self, files: &mut BTreeMap<u32, IndexFile>, volume: VolumeId) -> Result<()> {
+        let mut state = self.state.lock();
+        let Some(pending) = state.pending.get_mut(&volume.number) else { return Ok(()) };
+        let runs = pending.take();
+        drop(state);
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        for Run { from, to, needles, entries } in &runs {
+            let (kind, from, to, needles) = (BlockKind::Heads, *from, *to, *needles);
+            Block { kind, from, to, needles, entries }.encode(volume, &mut bytes);
+        }
+        let written = self.append(files, volume.number, &bytes);
+        if written.is_err()
+            && let Some(pending) = self.state.lock().pending.get_mut(&volume.number)
+        {
+            pending.has_gap = true;
+        }
+        written
+    }
+
+    fn append(
+        &self,
+        files: &mut BTreeMap<u32, IndexFile>,
+        volume: u32,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let file = match files.entry(volume) {
+            Entry::Occupied(file) => file.into_mut(),
+            Entry::Vacant(place) => place.insert(self.create(volume)?),
+        };
+        file.is_synced = false;
+        write_full(&*file.file, bytes, file.end)?;
+        file.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Makes a new index, in place of one that belongs to nothing.
+    fn create(&self, volume: u32) -> Result<IndexFile> {
+        let name = names::index(volume);
+        let file = match self.volumes.create(&name, Open::default()) {
+            Err(error) if error.is_already_exists() => {
+                self.volumes.remove(&name)?;
+                self.volumes.create(&name, Open::default())?
+            }
+            created => created?,
+        };
+        Ok(IndexFile { file, end: 0, is_synced: true, is_published: false })
+    }
+
+    /// Syncs what was written, names included.
+    ///
+    /// # Errors
+    /// A failed sync. What it was to save is derived data: it is made again from the volumes.
+    ///
+    /// # Durability
+    /// What [`Self::write`] wrote before survives a power cut when this returns.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let mut files = self.files.lock();
+        let mut is_new = false;
+        for file in files.values_mut().filter(|file| !file.is_synced) {
+            // Whatever comes of it, it is not tried again.
+            file.is_synced = true;
+            file.file.sync(Durability::Data)?;
+            is_new |= !std::mem::replace(&mut file.is_published, true);
+        }
+        if is_new {
+            self.volumes.sync_dir("")?;
+        }
+        Ok(())
+    }
+
+    /// Ends the index of a sealed volume, all of whose needles were pushed before; `false` if it
+    /// has gaps, and must be made from the volume.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub(crate) fn complete(&self, volume: VolumeId) -> Result<bool> {
+        let mut files = self.files.lock();
+        let written = self.write_volume(&mut files, volume);
+        let ended = self.state.lock().pending.remove(&volume.number);
+        let ended = ended.and_then(|pending| Some((pending.end()?, pending.counted)));
+        let Some((end, needles)) = ended.filter(|_| written.is_ok()) else {
+            files.remove(&volume.number);
+            return Ok(false);
+        };
+        let mut bytes = Vec::new();
+        let (kind, entries) = (BlockKind::Complete, &[][..]);
+        Block { kind, from: end, to: end, needles, entries }.encode(volume, &mut bytes);
+        let appended = self.append(&mut files, volume.number, &bytes);
+        drop(files);
+        let synced = appended.and_then(|()| self.sync());
+        self.files.lock().remove(&volume.number);
+        synced.map(|()| true)
+    }
+
+    /// Forgets a volume that is about to be removed: nothing is written to its index any more.
+    pub(crate) fn forget(&self, volume: u32) {
+        let mut files = self.files.lock();
+        files.remove(&volume);
+        self.state.lock().pending.remove(&volume);
+    }
+
+    /// Marks the index of the volume being written, which ends at `end`: nothing was appended
+    /// behind that when the store was closed.
+    ///
+    /// # Errors
+    /// The kernel's refusal; opening the store reads the volume in any case.
+    pub(crate) fn close(&self, volume: VolumeId, end: u32) -> Result<()> {
+        let mut files = self.files.lock();
+        self.write_volume(&mut files, volume)?;
+        let state = self.state.lock();
+        let known_to = match state.pending.get(&volume.number) {
+            Some(pending) if pending.ahead_is_empty() => Some(pending.known_to()),
+            Some(_) => None,
+            None => Some(FIRST_RECORD),
+        };
+        drop(state);
+        if known_to == Some(end) {
+            let mut bytes = Vec::new();
+            let (kind, entries) = (BlockKind::Closed, &[][..]);
+            Block { kind, from: end, to: end, needles: 0, entries }.encode(volume, &mut bytes);
+            self.append(&mut files, volume.number, &bytes)?;
+        }
+        drop(files);
+        self.sync()
+    }
+
+    /// Puts a whole new index in the place of what is there.
+    ///
+    /// It is derived data: it is synced before it gets its name, and its name may be lost.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub(crate) fn replace(
+        &self,
+        volume: VolumeId,
+        end: u32,
+        needles: &[(Position, Head)],
+    ) -> Result<()> {
+        let count = u32::try_from(needles.len()).unwrap_or(u32::MAX);
+        let mut entries = Vec::new();
+        needles.iter().for_each(|(at, head)| push_entry(&mut entries, *at, head));
+        let mut bytes = Vec::new();
+        let heads = BlockKind::Heads;
+        Block { kind: heads, from: FIRST_RECORD, to: end, needles: count, entries: &entries }
+            .encode(volume, &mut bytes);
+        let kind = BlockKind::Complete;
+        Block { kind, from: end, to: end, needles: count, entries: &[] }.encode(volume, &mut bytes);
+        let name = names::index(volume.number);
+        let unfinished = names::unfinished(&name);
+        let written = self.write_synced(&unfinished, &bytes);
+        if written.is_err() {
+            // A full disk is glad to have the space now.
+            drop(self.volumes.remove(&unfinished));
+        }
+        written?;
+        Ok(self.volumes.rename(&unfinished, &name)?)
+    }
+
+    fn write_synced(&self, name: &str, bytes: &[u8]) -> haul_disk::Result<()> {
+        // One that was not finished may be in the way.
+        drop(self.volumes.remove(name));
+        let file = self.volumes.create(name, Open::default())?;
+        write_full(&*file, bytes, 0)?;
+        file.sync(Durability::Data)
+    }
+}

@@ -1,0 +1,105 @@
+//! A store is open once: a second opener is refused, in the same process and in another one.
+
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Stdio};
+use std::sync::Arc;
+
+use haul_disk_sim::MemoryDisk;
+use haul_file_store::{Error, Store};
+use haul_testing::{child_test, line_with};
+
+use crate::{new_store, put, reopen, small};
+
+const DIR: &str = "FILE_STORE_OPENS";
+const HOLDS: &str = "FILE_STORE_HOLDS";
+const TRIES: usize = 50;
+
+/// How many of the tries to open it are refused, and the last holder named.
+fn refusals(dir: &Path) -> (usize, String) {
+    let mut last = String::new();
+    let is_refused = |_: &usize| match Store::open(dir, small()).map(drop) {
+        Err(Error::InUse { dir: named, holder }) => {
+            assert_eq!(named, dir);
+            last = holder;
+            true
+        }
+        _ => false,
+    };
+    ((0..TRIES).filter(is_refused).count(), last)
+}
+
+/// Not a test of its own: the other process.
+#[test]
+fn child_that_opens() {
+    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
+    if std::env::var_os(HOLDS).is_none() {
+        let (refused, holder) = refusals(&dir);
+        return println!("refused {refused} times by {holder}");
+    }
+    let _held = reopen(&dir);
+    println!("held by {}", std::process::id());
+    // Until it is killed.
+    drop(std::io::stdin().read(&mut [0]));
+}
+
+fn child(dir: &Path, holds: bool) -> (Child, BufReader<ChildStdout>) {
+    let mut command = child_test("in_use::child_that_opens");
+    command.env(DIR, dir);
+    if holds {
+        command.env(HOLDS, "yes");
+    }
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    (child, lines)
+}
+
+#[test]
+fn second_opener_is_refused_here_and_in_another_process() {
+    let (dir, store) = new_store();
+    let this = format!("process {}", std::process::id());
+    let (refused, holder) = refusals(dir.path());
+    assert!(refused == TRIES && holder.contains(&this), "{refused} {holder}");
+    let (mut other, mut lines) = child(dir.path(), false);
+    let line = line_with("refused", &mut lines);
+    assert!(line.contains(&format!("refused {TRIES} times")) && line.contains(&this), "{line}");
+    assert!(other.wait().unwrap().success());
+    put(&store, "key", b"content");
+    store.close().unwrap();
+    reopen(dir.path());
+}
+
+#[test]
+fn store_of_a_killed_process_opens_at_once() {
+    let (dir, store) = new_store();
+    store.close().unwrap();
+    let (mut holder, mut lines) = child(dir.path(), true);
+    line_with("held by", &mut lines);
+    assert_eq!(refusals(dir.path()).0, TRIES);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    reopen(dir.path());
+}
+
+#[test]
+fn store_on_any_disk_is_open_once() {
+    let disk = MemoryDisk::default();
+    let open = || Store::open_on(Arc::new(disk.clone()), small()).map(|opened| opened.0);
+    let store = open().unwrap();
+    let steps = disk.steps().len();
+    assert!(matches!(open(), Err(Error::InUse { .. })));
+    assert_eq!(disk.steps().len(), steps);
+    drop(store);
+    open().unwrap();
+}
+
+/// The directory of the volumes belongs to a log, which leaves its description there.
+#[test]
+fn lock_files_of_a_store_that_was_never_finished_are_no_foreign_files() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("volumes")).unwrap();
+    for name in ["LOCK", "volumes/LOCK"] {
+        std::fs::write(dir.path().join(name), "process 1").unwrap();
+    }
+    Store::open(dir.path(), small()).unwrap();
+}

@@ -1,0 +1,258 @@
+//! A store that is overwritten again and again, or filled to the last byte, never stops for good.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use haul_disk::{Disk, OsDisk};
+use haul_disk_sim::MemoryDisk;
+use haul_file_store::{Error, Store};
+use haul_testing::{LoopImage, PrintOnPanic, Random, replay_command, seed};
+
+use crate::crash::open_on;
+use crate::{BUCKET, file_names, get, put, random_bytes, reopen, try_put};
+
+const VOLUME: u64 = 4 << 20;
+
+/// Objects of one page and a bit, as many to a volume as in a real store of larger ones.
+const OBJECT: usize = 16 << 10;
+
+/// What an object takes in a volume.
+const NEEDLE: u64 = OBJECT as u64 + 200;
+
+fn device_bytes(image: &LoopImage) -> u64 {
+    image.settle();
+    let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", image.device())).unwrap();
+    stat.split_whitespace().nth(6).unwrap().parse::<u64>().unwrap() * 512
+}
+
+fn free_bytes(image: &LoopImage) -> u64 {
+    OsDisk::open(image.mount()).unwrap().free_bytes().unwrap().unwrap()
+}
+
+/// Overwrites a store on a file system of its own with several writers; returns the bytes the
+/// device wrote for each byte stored.
+fn churn(live_percent: u64, times: u64, is_skewed: bool) -> Option<f64> {
+    const WRITERS: u64 = 8;
+    let image = LoopImage::new("ext4", 192 << 20)?;
+    let usable = free_bytes(&image) - 2 * VOLUME;
+    let seed = seed();
+    let _context = PrintOnPanic(format!(
+        "{live_percent} % live, skewed {is_skewed}\n{}",
+        replay_command(seed)
+    ));
+    let (store, _) = reopen(&image.mount().join("store"));
+    store.create_bucket(BUCKET).unwrap();
+    let (objects, puts) = (usable * live_percent / 100 / NEEDLE, times * usable / NEEDLE);
+    let next = AtomicU64::new(0);
+    let store_all = |end: u64, object: &(dyn Fn(u64, &mut Random) -> u64 + Sync)| {
+        thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (store, next) = (&store, &next);
+                scope.spawn(move || {
+                    let mut random = Random(seed ^ writer);
+                    loop {
+                        let n = next.fetch_add(1, Ordering::Relaxed);
+                        if n >= end {
+                            return;
+                        }
+                        let mut body = vec![0; OBJECT];
+                        body[..8].copy_from_slice(&n.to_le_bytes());
+                        put(store, &object(n, &mut random).to_string(), &body);
+                    }
+                });
+            }
+        });
+    };
+    store_all(objects, &|n, _| n);
+    let before = device_bytes(&image);
+    // Skewed: a tenth of the objects gets nine of ten overwrites.
+    store_all(objects + puts, &|_, random| match is_skewed && random.below(10) > 0 {
+        true => random.below(objects / 10 + 1),
+        false => random.below(objects),
+    });
+    let written = device_bytes(&image) - before;
+    let stats = store.stats();
+    assert_eq!(stats.reserve_volumes, stats.reserve_volumes_wanted, "{stats:?}");
+    assert_eq!((stats.objects, stats.reserve_volumes_wanted), (objects, 2));
+    store.close().unwrap();
+    let (store, recovered) = reopen(&image.mount().join("store"));
+    assert_eq!((recovered.objects, recovered.damage.len()), (objects, 0));
+    store.close().unwrap();
+    let amplification = written as f64 / (puts * OBJECT as u64) as f64;
+    println!("SEED={seed}: {live_percent} % live, skewed {is_skewed}: {amplification:.2}");
+    Some(amplification)
+}
+
+/// The overwrites as multiples of the usable space: `HAUL_CHURN_TIMES`, or 2.
+fn churn_times() -> u64 {
+    std::env::var("HAUL_CHURN_TIMES").ok().map_or(2, |text| text.parse().unwrap())
+}
+
+#[test]
+fn no_overwrite_fails_and_each_byte_is_written_a_few_times() {
+    // Volumes are a fortieth of this disk, and those that are not full weigh more than on a real
+    // one. Many overwrites take minutes; then all shares and both distributions are tried.
+    const ALL: [(u64, f64); 3] = [(60, 4.0), (75, 4.5), (80, 7.0)];
+    let times = churn_times();
+    let cases = ALL.into_iter().flat_map(|(live, max)| [(live, false, max), (live, true, max)]);
+    let is_short = |live, is_skewed| matches!((live, is_skewed), (60, true) | (75, false));
+    for (live, is_skewed, max) in cases.filter(|case| times > 2 || is_short(case.0, case.1)) {
+        let Some(amplification) = churn(live, times, is_skewed) else { return };
+        assert!(amplification < max, "{amplification} at {live} % live, skewed {is_skewed}");
+    }
+}
+
+fn body(n: u64) -> Vec<u8> {
+    random_bytes(n, 50_000)
+}
+
+/// The objects of a full store.
+struct FullStore<'a> {
+    store: Option<Store>,
+    open: &'a dyn Fn() -> Store,
+    live: BTreeSet<u64>,
+    next: u64,
+}
+
+impl<'a> FullStore<'a> {
+    fn new(open: &'a dyn Fn() -> Store) -> Self {
+        let store = open();
+        store.create_bucket(BUCKET).unwrap();
+        let mut full = Self { store: Some(store), open, live: BTreeSet::new(), next: 0 };
+        while full.try_put() {}
+        full
+    }
+
+    fn store(&self) -> &Store {
+        self.store.as_ref().unwrap()
+    }
+
+    /// Puts one more object; `false` if the disk is full.
+    fn try_put(&mut self) -> bool {
+        match try_put(self.store(), &self.next.to_string(), &body(self.next)) {
+            Ok(_) => {
+                self.live.insert(self.next);
+                self.next += 1;
+                true
+            }
+            Err(Error::Full { .. }) => false,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    fn reopen(&mut self) {
+        drop(self.store.take());
+        self.store = Some((self.open)());
+    }
+
+    fn check(&self) {
+        assert_eq!(self.store().stats().objects, self.live.len() as u64);
+        for n in &self.live {
+            assert!(get(self.store(), &n.to_string()) == body(*n), "{n}");
+        }
+    }
+
+    /// Deletes eight objects, compacts, and puts at least half as many: so many rounds, each from
+    /// a disk that is full again. Every seventh time the full store is opened again.
+    fn delete_and_compact(&mut self, rounds: u64) {
+        let mut random = Random(seed());
+        for round in 0..rounds {
+            let _context = PrintOnPanic(format!("round {round}\n{}", replay_command(random.0)));
+            for _ in 0..8 {
+                let live = usize::try_from(random.below(self.live.len() as u64)).unwrap();
+                let n = *self.live.iter().nth(live).unwrap();
+                assert!(self.store().delete(BUCKET, &n.to_string()).unwrap(), "{n}");
+                self.live.remove(&n);
+            }
+            self.store().compact().unwrap();
+            for put in 0..4 {
+                assert!(self.try_put(), "put {put} in round {round}: {:?}", self.store().stats());
+            }
+            while self.try_put() {}
+            if round % 7 == 6 {
+                self.reopen();
+                assert!(!self.try_put(), "it was full");
+            }
+        }
+        self.check();
+    }
+}
+
+#[test]
+fn deleting_and_compacting_give_space_back_on_a_full_disk() {
+    let disk = MemoryDisk::default();
+    disk.limit(Some(7 * VOLUME));
+    let open = || open_on(&disk).0;
+    let mut full = FullStore::new(&open);
+    assert!(full.live.len() > 230, "{}: two of seven volumes are kept", full.live.len());
+    full.delete_and_compact(10);
+}
+
+#[test]
+fn a_real_full_disk_gives_space_back_a_hundred_times() {
+    let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
+    let open = || reopen(&image.mount().join("store")).0;
+    FullStore::new(&open).delete_and_compact(100);
+}
+
+/// What an earlier version left: a third of all bytes dead, no reserve, and not a byte free.
+#[test]
+fn a_disk_filled_by_a_version_without_reserve_gives_space_back() {
+    const OBJECTS: u64 = 5000;
+    let disk = MemoryDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    // Small ones, whose indexes take a few percent.
+    let small = |n: u64| random_bytes(n, 4096);
+    thread::scope(|scope| {
+        for writer in 0..8 {
+            let store = &store;
+            let mine = (0..OBJECTS).filter(move |n| n % 8 == writer);
+            scope.spawn(move || mine.for_each(|n| drop(put(store, &n.to_string(), &small(n)))));
+        }
+    });
+    let dead: Vec<String> = (0..OBJECTS).step_by(3).map(|n| n.to_string()).collect();
+    let dead: Vec<&str> = dead.iter().map(String::as_str).collect();
+    assert!(store.delete_many(BUCKET, &dead).into_iter().all(|deleted| deleted.unwrap()));
+    store.close().unwrap();
+    let names = disk.list("volumes").unwrap();
+    for name in names.iter().filter(|name| name.ends_with(".spare")) {
+        disk.remove(&format!("volumes/{name}")).unwrap();
+    }
+    disk.limit(Some(disk.used_bytes()));
+    let (store, recovered) = open_on(&disk);
+    assert_eq!((recovered.objects, recovered.damage.len()), (OBJECTS - dead.len() as u64, 0));
+    // The background thread may have begun already.
+    store.compact().or_else(|_full| store.compact()).unwrap();
+    let began = std::time::Instant::now();
+    while store.stats().reserve_volumes < store.stats().reserve_volumes_wanted {
+        assert!(began.elapsed().as_secs() < 60, "{:?}", store.stats());
+        drop(try_put(&store, "0", &small(0)));
+    }
+    let is_there = |n: &u64| !n.is_multiple_of(3) || *n < 600;
+    for n in (0..OBJECTS).filter(|n| n.is_multiple_of(3) && is_there(n)) {
+        put(&store, &n.to_string(), &small(n));
+    }
+    drop(store);
+    let (store, _) = open_on(&disk);
+    for n in (0..OBJECTS).filter(is_there) {
+        assert!(get(&store, &n.to_string()) == small(n), "{n}");
+    }
+}
+
+#[test]
+fn a_store_of_one_volume_keeps_no_space_for_compaction() {
+    let dir = crate::disk_dir();
+    let (store, _) = reopen(dir.path());
+    store.create_bucket(BUCKET).unwrap();
+    put(&store, "key", &body(1));
+    assert_eq!(store.stats().reserve_volumes_wanted, 0);
+    store.close().unwrap();
+    let (store, _) = reopen(dir.path());
+    assert_eq!(store.stats().reserve_volumes_wanted, 0, "opening seals nothing");
+    store.close().unwrap();
+    let names = file_names(&dir.path().join("volumes"));
+    let bytes = |name: &String| dir.path().join("volumes").join(name).metadata().unwrap().len();
+    assert!(names.iter().map(bytes).sum::<u64>() < 2 * VOLUME, "{names:?}");
+}

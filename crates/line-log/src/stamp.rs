@@ -1,0 +1,103 @@
+//! Adds timestamps to lines. Performs no I/O.
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::utc::Utc;
+
+/// The format of timestamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StampFormat {
+    /// The format of RFC 3339, in UTC: `2026-11-21T07:23:14.500000Z`.
+    Utc,
+    /// The seconds since the Unix epoch: `1795245794.500000`.
+    Unix,
+    /// The format TAI64N, as written by multilog: `@400000006b0146ec1dcd6500`.
+    Tai64n,
+}
+
+/// A filter that prefixes lines with timestamps. Lines may arrive in parts of any length.
+#[derive(Debug)]
+pub struct Stamper {
+    stamps: StampFormat,
+    at_line_start: bool,
+    stamp: String,
+    stamped: Vec<u8>,
+}
+
+impl Stamper {
+    /// Creates a stamper whose first input begins a line.
+    #[must_use]
+    pub fn new(stamps: StampFormat) -> Self {
+        Self { stamps, at_line_start: true, stamp: String::new(), stamped: Vec::new() }
+    }
+
+    /// Returns `bytes`, which were received at `now`, with a timestamp before each line that begins
+    /// in them.
+    pub fn stamp(&mut self, bytes: &[u8], now: SystemTime) -> &[u8] {
+        self.stamp.clear();
+        // Writing to a string does not fail.
+        write_stamp(&mut self.stamp, self.stamps, now).ok();
+        self.stamped.clear();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.at_line_start {
+                self.stamped.extend_from_slice(self.stamp.as_bytes());
+            }
+            let end = memchr::memchr(b'\n', rest).map(|newline| newline + 1);
+            let (line, after) = rest.split_at(end.unwrap_or(rest.len()));
+            self.stamped.extend_from_slice(line);
+            self.at_line_start = end.is_some();
+            rest = after;
+        }
+        &self.stamped
+    }
+}
+
+fn write_stamp(to: &mut String, stamps: StampFormat, now: SystemTime) -> std::fmt::Result {
+    let since: Duration = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    match stamps {
+        StampFormat::Utc => write!(to, "{} ", Utc::of(now)),
+        StampFormat::Unix => write!(to, "{}.{:06} ", since.as_secs(), since.subsec_micros()),
+        // TAI was 10 s ahead of UTC in 1970. Like multilog, this adds no leap seconds since then.
+        StampFormat::Tai64n => {
+            let label = (1_u64 << 62) + 10 + since.as_secs();
+            write!(to, "@{label:016x}{:08x} ", since.subsec_nanos())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn each_line_gets_the_time_of_its_first_byte() {
+        let mut stamper = Stamper::new(StampFormat::Unix);
+        let mut text = Vec::new();
+        for (millis, part) in
+            [(1000, "one\ntw"), (2000, "o"), (3000, "\n"), (4000, ""), (5500, "\nlast")]
+        {
+            text.extend_from_slice(stamper.stamp(part.as_bytes(), at(millis)));
+        }
+        let expected = "1.000000 one\n1.000000 two\n5.500000 \n5.500000 last";
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn each_timestamp_format_is_supported() {
+        for (stamps, text) in [
+            (StampFormat::Utc, "2026-11-21T07:23:14.500000Z x"),
+            (StampFormat::Unix, "1795245794.500000 x"),
+            (StampFormat::Tai64n, "@400000006b0146ec1dcd6500 x"),
+        ] {
+            let mut stamper = Stamper::new(stamps);
+            let stamped = stamper.stamp(b"x", at(1_795_245_794_500));
+            assert_eq!(str::from_utf8(stamped).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Measurements, kept short, on a real file system.
+
+mod storage;
+
+use haul_testing::disk_dir;

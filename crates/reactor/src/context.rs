@@ -1,0 +1,109 @@
+//! The interface of the event loop for a service that drives a connection.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token, Waker};
+
+use crate::address::Address;
+use crate::key::Key;
+use crate::listener::{self, TcpOptions};
+use crate::socket::{Socket, SocketKind};
+
+/// The event loop, as seen by the connection being driven.
+pub struct Context<'a, M> {
+    pub(crate) now: Instant,
+    pub(crate) key: Key,
+    pub(crate) is_draining: bool,
+    pub(crate) registry: &'a Registry,
+    pub(crate) queue: &'a MessageQueue<M>,
+}
+
+/// The sending side of the queue of messages from other threads.
+pub(crate) struct MessageQueue<M> {
+    pub(crate) sender: Sender<(Key, M)>,
+    pub(crate) waker: Arc<Waker>,
+}
+
+impl<M> Clone for MessageQueue<M> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), waker: Arc::clone(&self.waker) }
+    }
+}
+
+impl<M> Context<'_, M> {
+    /// Returns the time at which this iteration of the loop began; the clock is read once per
+    /// iteration.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Returns `true` if the thread exits as soon as its open connections have finished.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// Registers a socket for events of the driven connection. If the socket is registered for
+    /// another connection of the thread, this registration replaces the earlier one.
+    ///
+    /// # Errors
+    /// If the kernel has no memory left, or too many descriptors are watched.
+    pub fn register(&self, socket: &mut Socket, kind: SocketKind) -> io::Result<()> {
+        let (fd, token) = (socket.as_raw_fd(), Token(self.key.token(kind)));
+        let all = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
+        if socket.is_registered {
+            return self.registry.reregister(&mut SourceFd(&fd), token, all);
+        }
+        self.registry.register(&mut SourceFd(&fd), token, all)?;
+        socket.is_registered = true;
+        Ok(())
+    }
+
+    /// Deregisters a socket, so that it can be stored and registered for another connection later.
+    ///
+    /// # Errors
+    /// If the socket is not registered.
+    pub fn deregister(&self, socket: &mut Socket) -> io::Result<()> {
+        self.registry.deregister(&mut SourceFd(&socket.as_raw_fd()))?;
+        socket.is_registered = false;
+        Ok(())
+    }
+
+    /// Starts a non-blocking connect and returns its socket, which is not registered yet. The
+    /// socket becomes writable when the connect has succeeded or failed; [`Socket::connect_result`]
+    /// returns the outcome.
+    ///
+    /// # Errors
+    /// If the connect fails at once: no process listens at a unix socket, or no descriptors are
+    /// left.
+    pub fn connect(&self, to: &Address, tcp: &TcpOptions) -> io::Result<Socket> {
+        listener::connect(to, tcp)
+    }
+
+    /// Returns a sender of messages to the driven connection, for other threads.
+    pub fn message_sender(&self) -> MessageSender<M> {
+        MessageSender { key: self.key, queue: self.queue.clone() }
+    }
+}
+
+/// A sender of messages to one connection, usable from any thread.
+pub struct MessageSender<M> {
+    key: Key,
+    queue: MessageQueue<M>,
+}
+
+impl<M> MessageSender<M> {
+    /// Queues a message; the connection is then driven with
+    /// [`Event::Message`](crate::Event::Message). The message is dropped if the connection was
+    /// closed.
+    pub fn send(&self, message: M) {
+        if self.queue.sender.send((self.key, message)).is_ok() {
+            // If waking fails, the thread checks the queue at its next tick.
+            self.queue.waker.wake().ok();
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Lingering close: gives the peer time to read the last bytes it was sent.
+
+use std::io;
+use std::time::Instant;
+
+use crate::service::Next;
+use crate::socket::{IoStatus, Socket};
+
+/// The maximum number of bytes read before other connections are driven.
+const BUDGET_BYTES: usize = 64 << 10;
+
+/// The lingering close of a socket: its write side is shut down, and received bytes are discarded
+/// until the peer's EOF (RFC 9112, section 9.6).
+///
+/// Without it, the kernel resets a connection that is closed with unread bytes, and the peer may
+/// lose the bytes it was sent last.
+#[derive(Debug)]
+pub struct LingeringClose {
+    left_bytes: usize,
+    deadline: Instant,
+}
+
+impl LingeringClose {
+    /// Shuts down the write side. [`Self::drive`] reports that the socket can be closed when the
+    /// peer has closed it, has sent more than `bytes_max` further bytes, or `deadline` has passed.
+    ///
+    /// # Errors
+    /// If the connection is already closed.
+    pub fn begin(socket: &mut Socket, bytes_max: usize, deadline: Instant) -> io::Result<Self> {
+        socket.shutdown_write()?;
+        Ok(Self { left_bytes: bytes_max, deadline })
+    }
+
+    /// Discards received bytes; returns [`Next::Close`] once the socket can be closed.
+    pub fn drive(&mut self, socket: &mut Socket, now: Instant) -> Next {
+        let mut buffer = [0; 8 << 10];
+        let mut budget_bytes = BUDGET_BYTES;
+        while socket.is_readable() && budget_bytes > 0 {
+            match socket.read(&mut buffer) {
+                Ok(IoStatus::Bytes(0)) | Err(_) => return Next::Close,
+                Ok(IoStatus::Bytes(bytes)) if bytes > self.left_bytes => return Next::Close,
+                Ok(IoStatus::Bytes(bytes)) => {
+                    self.left_bytes -= bytes;
+                    budget_bytes = budget_bytes.saturating_sub(bytes);
+                }
+                Ok(IoStatus::WouldBlock) => {}
+            }
+        }
+        match budget_bytes {
+            _ if now >= self.deadline => Next::Close,
+            0 => Next::Yield,
+            _ => Next::Wait(Some(self.deadline)),
+        }
+    }
+}

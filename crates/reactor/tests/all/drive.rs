@@ -1,0 +1,148 @@
+//! Events, fairness, messages and deadlines of connections.
+
+use std::net::Shutdown;
+
+use crate::*;
+
+#[test]
+fn bytes_sent_before_immediate_shutdown_are_read() {
+    let server = TestServer::start(10);
+    for _ in 0..200 {
+        let mut stream = server.connect();
+        stream.write_all(b"e!").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(rest(&mut stream), b"!");
+    }
+    assert_eq!(server.handle.stats().accepted, 200);
+}
+
+/// A short read is not repeated until `EAGAIN`, so 100 requests take 100 iterations.
+#[test]
+fn request_takes_one_iteration() {
+    let server = TestServer::start(10);
+    let mut stream = server.connect();
+    settle(&mut stream);
+    let before = server.handle.stats().iterations;
+    for byte in 0..100 {
+        echo(&mut stream, byte);
+    }
+    assert_eq!(server.handle.stats().iterations - before, 100);
+}
+
+#[test]
+fn deadline_fires_once() {
+    let server = TestServer::start(10);
+    let mut stream = server.connect();
+    stream.write_all(b"d7").unwrap();
+    let until_deadline = server.driven.iter().take_while(|(_, event)| *event != Event::Deadline);
+    assert!(until_deadline.count() >= 1);
+    // Without a deadline the thread sleeps: the next event is the request.
+    echo(&mut stream, 8);
+    assert_eq!(server.driven.recv().unwrap(), (b'7', Event::Ready));
+}
+
+#[test]
+fn yielding_connections_are_driven_round_robin() {
+    let server = TestServer::start(10);
+    let mut streams = [server.connect(), server.connect()];
+    echo(&mut streams[0], 1);
+    echo(&mut streams[1], 2);
+    streams[0].write_all(b"aA").unwrap();
+    streams[1].write_all(b"aB").unwrap();
+    let resumed = server.driven.iter().filter(|(_, event)| *event == Event::Resume);
+    let names: Vec<u8> = resumed.map(|(name, _)| name).take(100).collect();
+    assert_eq!(names.iter().filter(|name| **name == b'A').count(), 50);
+    // While both yield, neither is driven twice in a row.
+    let first_b = names.iter().position(|name| *name == b'B').unwrap();
+    let first_a = names.iter().position(|name| *name == b'A').unwrap();
+    let begin = first_a.max(first_b);
+    let end = 100 - names.iter().rev().take_while(|name| *name == names.last().unwrap()).count();
+    let both = &names[begin.min(end)..end];
+    assert!(both.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+}
+
+#[test]
+fn endless_messages_to_one_connection_do_not_starve_others() {
+    let server = TestServer::start(10);
+    let mut busy = server.connect();
+    echo(&mut busy, 1);
+    server.senders.recv().unwrap().send(ENDLESS);
+    echo(&mut server.connect(), 2);
+}
+
+#[test]
+fn messages_beyond_one_iteration_arrive_in_order() {
+    let server = TestServer::start(10);
+    let mut stream = server.connect();
+    echo(&mut stream, 1);
+    let sender = server.senders.recv().unwrap();
+    let sent: Vec<u8> = (0..5000_u32).map(|number| (number % 250) as u8).collect();
+    sent.iter().for_each(|message| sender.send(*message));
+    let received = server.driven.iter().filter_map(|(_, event)| match event {
+        Event::Message(message) => Some(message),
+        _ => None,
+    });
+    assert_eq!(received.take(5000).collect::<Vec<_>>(), sent);
+}
+
+#[test]
+fn message_to_closed_connection_does_not_reach_its_successor() {
+    let server = TestServer::start(10);
+    let mut first = server.connect();
+    echo(&mut first, 1);
+    let to_first = server.senders.recv().unwrap();
+    to_first.send(42);
+    assert!(server.driven.iter().any(|driven| driven == (1, Event::Message(42))));
+
+    first.write_all(b"r_").unwrap();
+    assert_eq!(rest(&mut first), b"");
+    let mut second = server.connect();
+    echo(&mut second, 2);
+    // It reuses the slot of the first connection.
+    to_first.send(43);
+    server.senders.recv().unwrap().send(44);
+    let driven = server.driven.iter().find(|(_, event)| matches!(event, Event::Message(_)));
+    assert_eq!(driven.unwrap(), (2, Event::Message(44)));
+}
+
+/// A service with a deadline of its own and no connections.
+struct Clock {
+    deadline: Option<Instant>,
+    fired: Sender<Instant>,
+}
+
+impl Service for Clock {
+    type Connection = Peer;
+    type Message = ();
+
+    fn on_accept(&mut self, _: Socket, _: AcceptInfo, _: &mut Context<'_, ()>) -> Option<Peer> {
+        None
+    }
+
+    fn drive(&mut self, _: &mut Peer, _: Event<()>, _: &mut Context<'_, ()>) -> Next {
+        Next::Close
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn on_deadline(&mut self, now: Instant) {
+        self.deadline = None;
+        self.fired.send(now).unwrap();
+    }
+}
+
+#[test]
+fn service_deadline_fires_once() {
+    let (fired, times) = channel();
+    let deadline = Instant::now() + Duration::from_millis(1);
+    let clock = Clock { deadline: Some(deadline), fired };
+    let reactor = Reactor::new(clock, vec![], AdmissionLimit::new(1)).unwrap();
+    let handle = reactor.handle();
+    let thread = std::thread::spawn(|| reactor.run().map(drop));
+    assert!(times.recv().unwrap() >= deadline);
+    handle.stop();
+    thread.join().unwrap().unwrap();
+    assert!(times.recv().is_err(), "it fired twice");
+}

@@ -1,0 +1,161 @@
+//! Ten thousand sockets of one address that never finish, beside a client that wants an answer.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_s3_server::Limits;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Socket, Type};
+
+use crate::client::{Reply, Running, noise};
+
+const SOCKETS: usize = 10_000;
+
+/// The goal, which is printed beside what was measured, and the bound of the test: machines that
+/// test are busy.
+const GOAL: Duration = Duration::from_secs(1);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Allows as many descriptors as both ends of the connections need; `false` if it cannot.
+fn descriptors() -> bool {
+    let wanted = 2 * SOCKETS as u64;
+    let maximum = getrlimit(Resource::Nofile).maximum.map(|most| most.max(wanted));
+    // More than the hard limit is for root.
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok()
+}
+
+/// There are not ports enough for two sieges at a time.
+static SIEGE: Mutex<()> = Mutex::new(());
+
+/// Connects with a receive buffer of the least size, or from another address of this machine.
+fn connect(from: Option<&str>, to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    match from.map(|from| from.parse::<SocketAddr>().unwrap()) {
+        Some(from) => socket.bind(&from.into()).unwrap(),
+        None => socket.set_recv_buffer_size(4096).unwrap(),
+    }
+    socket.connect(&to.into()).unwrap();
+    socket.into()
+}
+
+/// A metric of the server.
+fn metric(server: &Running, name: &str) -> u64 {
+    let text = server.admin.get("/metrics").text();
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
+}
+
+/// A request of another client, and the time until its answer was there.
+fn answered(server: &Running, method: &str, target: &str, body: &[u8]) -> Duration {
+    let begun = Instant::now();
+    let mut stream = connect(Some("127.0.0.2:0"), server.s3.0);
+    stream.set_read_timeout(Some(ANSWER_TIME_MAX)).unwrap();
+    let length = body.len().to_string();
+    let head = server.s3.head_bytes(method, target, &[("content-length", &length)]);
+    stream.write_all(&[&head, body].concat()).unwrap();
+    assert_eq!(Reply::read(&mut stream).status, 200, "{method} {target}");
+    begun.elapsed()
+}
+
+/// Opens the sockets, sends `first` on each, and then `trickle` on each once a second, while
+/// another client makes requests.
+fn besieged(name: &str, first: &[u8], trickle: Option<u8>) {
+    if !descriptors() {
+        haul_testing::skip("the limit of open files is too low");
+        return;
+    }
+    let _one_at_a_time = SIEGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let limits = Limits::default();
+    let server = Running::with(None, limits.clone());
+    server.s3.put("/bucket", b"");
+    assert_eq!(server.s3.put("/bucket/big", &noise(12 << 20)).status, 200);
+    let hostile: Vec<_> = (0..SOCKETS)
+        .map(|_| {
+            let mut stream = connect(None, server.s3.0);
+            // A connection that was refused is reset.
+            stream.write_all(first).ok();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        })
+        .collect();
+    let (end, ended) = channel::<()>();
+    let trickling = std::thread::spawn(move || {
+        // A byte each second, until the test has ended.
+        while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+            for mut stream in &hostile {
+                trickle.map(|byte| stream.write(&[byte]).ok());
+            }
+        }
+    });
+    let mut longest = Duration::ZERO;
+    for number in 0..20 {
+        let key = format!("/bucket/{number}");
+        longest = longest.max(answered(&server, "PUT", &key, &noise(100 << 10)));
+        longest = longest.max(answered(&server, "GET", &key, b""));
+        longest = longest.max(answered(&server, "GET", "/bucket/big", b""));
+    }
+    println!("{name}: the slowest of 60 answers took {longest:?}; the goal is {GOAL:?}");
+    assert!(longest < ANSWER_TIME_MAX, "{longest:?}");
+    // The other client's last connection may not be closed yet.
+    let deadline = Instant::now() + ANSWER_TIME_MAX;
+    let too_many = |open: u64| open > limits.peer_connections_max as u64;
+    let mut open = metric(&server, "haul_connections");
+    while too_many(open) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+        open = metric(&server, "haul_connections");
+    }
+    assert!(!too_many(open), "{open} connections of one peer");
+    let turned_away = metric(&server, "haul_connections_refused_total")
+        + metric(&server, "haul_connections_closed_total{reason=\"room\"}")
+        + metric(&server, "haul_connections_closed_total{reason=\"time\"}");
+    let least = SOCKETS - limits.peer_connections_max;
+    assert!(turned_away >= least as u64, "{turned_away} of {SOCKETS} were turned away");
+    drop(end);
+    trickling.join().unwrap();
+}
+
+#[test]
+fn half_sent_heads_of_one_address_keep_no_other_client_waiting() {
+    besieged("half heads", b"GET /bucket HTTP/1.1\r\nhost: loc", None);
+}
+
+#[test]
+fn trickled_heads_of_one_address_keep_no_other_client_waiting() {
+    besieged("trickled heads", b"GET /bucket HTTP/1.1\r\nhost: localhost\r\nx-a: ", Some(b'x'));
+}
+
+#[test]
+fn slow_bodies_of_one_address_keep_no_other_client_waiting() {
+    let head = b"PUT /bucket/slow HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000000\r\n\r\n";
+    besieged("slow bodies", head, Some(b'x'));
+}
+
+#[test]
+fn answers_that_one_address_does_not_read_keep_no_other_client_waiting() {
+    let head = b"GET /bucket/big HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    besieged("unread answers", head, None);
+}
+
+#[test]
+fn a_head_has_its_time_and_an_idle_connection_has_more() {
+    let limits = Limits { head_time_max: Duration::from_millis(300), ..Limits::default() };
+    let server = Running::with(None, limits);
+    let mut idle = server.s3.connect();
+    let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    idle.write_all(request).unwrap();
+    assert_eq!(Reply::read(&mut idle).status, 200);
+    let mut half = server.s3.connect();
+    // Bytes do not lengthen the time of a head.
+    while half.write_all(b"G").is_ok() {
+        if metric(&server, "haul_connections_closed_total{reason=\"time\"}") == 1 {
+            break;
+        }
+    }
+    let end = half.read(&mut [0; 64]);
+    assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+    idle.write_all(request).unwrap();
+    assert_eq!(Reply::read(&mut idle).status, 200);
+}

@@ -1,0 +1,13 @@
+//! Planning of random writes as ascending requests. Performs no I/O.
+
+mod costs;
+mod entry;
+mod extent;
+mod overlap;
+mod radix_sort;
+mod requests;
+
+pub use costs::Costs;
+pub use entry::{Entry, Piece};
+pub use extent::{Extent, travel_bytes};
+pub use requests::{Plan, Request, Rules, plan};

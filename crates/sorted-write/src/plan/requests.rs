@@ -1,0 +1,169 @@
+//! Plans the requests to the device: sorted writes, merged where one request takes less time than
+//! two.
+
+use std::ops::Range;
+
+use super::costs::{Costs, is_cheaper};
+use super::entry::{Entry, Piece};
+use super::extent::Extent;
+use super::overlap::for_each_newest;
+use super::radix_sort::sort;
+
+/// Constraints on the requests to a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// The length of a write unit in bytes, a power of two. Requests begin and end at multiples of
+    /// it. If a unit is only partially written, its other bytes are read first.
+    pub unit_bytes: u64,
+    /// The file offset at which the last whole unit ends, a multiple of the unit. After it, where
+    /// the file ends within a unit, requests contain exactly the bytes written.
+    pub units_end: u64,
+    /// The maximum length of a request in bytes, a multiple of the unit.
+    pub request_bytes_max: u64,
+    /// The cost model of the device.
+    pub costs: Costs,
+}
+
+/// A write request. The ranges that are read for it, overwritten by its pieces, cover its extent
+/// completely.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The range of the file that the request writes.
+    pub extent: Extent,
+    /// `true` if the request consists of whole units.
+    pub is_units: bool,
+    /// The range of [`Plan::pieces`] that the request writes.
+    pub pieces: Range<usize>,
+    /// The range of [`Plan::reads`] that must be read before the request is written.
+    pub reads: Range<usize>,
+}
+
+/// The planned requests to a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The write requests, in ascending order of their offsets.
+    pub requests: Vec<Request>,
+    /// The pieces of all requests, in ascending order.
+    pub pieces: Vec<Piece>,
+    /// The ranges to be read before the requests are written: partially written units and gaps
+    /// between pieces.
+    pub reads: Vec<Extent>,
+}
+
+/// Plans the requests for `entries`, and sorts them. This is fastest if the entries are in the
+/// order of their numbers.
+#[must_use]
+pub fn plan(entries: &mut [Entry], rules: &Rules) -> Plan {
+    sort(entries);
+    let request_bytes = rules.costs.request_bytes();
+    let mut builder = Builder { rules, request_bytes, plan: Plan::default(), run: None };
+    builder.plan.pieces.reserve(entries.len());
+    for_each_newest(entries, &mut |piece| builder.add(piece));
+    builder.end_run();
+    builder.plan
+}
+
+/// A request under construction.
+#[derive(Debug)]
+struct Run {
+    start: u64,
+    /// The file offset at which the last unit with a piece ends.
+    end: u64,
+    /// The file offset at which the last piece ends.
+    covered: u64,
+    unit: u64,
+    first_piece: usize,
+    first_read: usize,
+}
+
+struct Builder<'a> {
+    rules: &'a Rules,
+    /// The result of [`Costs::request_bytes`], cached because computing it takes a 128-bit
+    /// division.
+    request_bytes: u64,
+    plan: Plan,
+    run: Option<Run>,
+}
+
+impl Builder<'_> {
+    /// Appends a piece, and splits it where a request must end.
+    fn add(&mut self, mut piece: Piece) {
+        loop {
+            let units_end = self.rules.units_end;
+            let unit = if piece.offset < units_end { self.rules.unit_bytes } else { 1 };
+            if !self.extends_run(&piece, unit) {
+                self.end_run();
+            }
+            let run = self.run.get_or_insert(Run {
+                start: piece.offset & !(unit - 1),
+                end: piece.offset & !(unit - 1),
+                covered: piece.offset & !(unit - 1),
+                unit,
+                first_piece: self.plan.pieces.len(),
+                first_read: self.plan.reads.len(),
+            });
+            let mut limit = run.start.saturating_add(self.rules.request_bytes_max);
+            if piece.offset < units_end {
+                limit = limit.min(units_end);
+            }
+            let (fits, rest) = match piece.end() > limit {
+                true => piece.split(limit),
+                false => (piece, Piece { bytes: 0, ..piece }),
+            };
+            let (from, to) = (run.covered, fits.offset);
+            run.covered = fits.end();
+            run.end = fits.end().next_multiple_of(unit);
+            self.plan.pieces.push(fits);
+            self.read_hole(from, to);
+            if rest.bytes == 0 {
+                return;
+            }
+            self.end_run();
+            piece = rest;
+        }
+    }
+
+    /// `true` if the piece is added to the current request instead of starting another one.
+    fn extends_run(&self, piece: &Piece, unit: u64) -> bool {
+        let Some(run) = &self.run else { return true };
+        let first = piece.offset & !(unit - 1);
+        let units_end = self.rules.units_end;
+        let crosses_end = run.start < units_end && piece.offset >= units_end;
+        if crosses_end || first >= run.start.saturating_add(self.rules.request_bytes_max) {
+            return false;
+        }
+        let Some(gap_bytes) = first.checked_sub(run.end).filter(|gap| *gap > 0) else {
+            return true;
+        };
+        let partial_ends = u64::from(run.covered < run.end) + u64::from(piece.offset > first);
+        is_cheaper(gap_bytes, partial_ends, self.request_bytes)
+    }
+
+    /// Adds a read of the units that contain the unwritten range `from..to` of the current request.
+    /// Extends the last read instead if transferring the bytes between the two takes less time than
+    /// another request.
+    fn read_hole(&mut self, from: u64, to: u64) {
+        let Some(run) = self.run.as_ref().filter(|_| from < to) else { return };
+        let (offset, end) = (from & !(run.unit - 1), to.next_multiple_of(run.unit));
+        match self.plan.reads[run.first_read..].last_mut() {
+            Some(last) if offset <= last.end() || offset - last.end() < self.request_bytes => {
+                last.bytes = end - last.offset;
+            }
+            _ => self.plan.reads.push(Extent { offset, bytes: end - offset }),
+        }
+    }
+
+    fn end_run(&mut self) {
+        let Some((covered, end)) = self.run.as_ref().map(|run| (run.covered, run.end)) else {
+            return;
+        };
+        self.read_hole(covered, end);
+        let Some(run) = self.run.take() else { return };
+        self.plan.requests.push(Request {
+            extent: Extent { offset: run.start, bytes: run.end - run.start },
+            is_units: run.start < self.rules.units_end,
+            pieces: run.first_piece..self.plan.pieces.len(),
+            reads: run.first_read..self.plan.reads.len(),
+        });
+    }
+}

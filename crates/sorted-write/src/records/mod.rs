@@ -1,0 +1,7 @@
+//! The writes to be made, read from a stream of records or from a list of files.
+
+mod list;
+mod record;
+
+pub use list::{ListLine, ListLineError, list_lines};
+pub use record::{Record, RecordError, RecordParts};

@@ -1,0 +1,20 @@
+//! Error responses that the relay generates. Performs no I/O.
+
+use haul_http1::{Date, HeadWriter, HttpError};
+
+/// Writes an error response after which the connection closes; the response to a HEAD request has
+/// no body.
+pub(crate) fn write_error(out: &mut Vec<u8>, refused: HttpError, is_head: bool, date: &Date) {
+    let length = refused.reason.len() + 1;
+    let mut head = HeadWriter::response(out, refused.status);
+    head.date("Date", date)
+        .field("Content-Type", b"text/plain; charset=utf-8")
+        .number("Content-Length", length as u64)
+        .field("Connection", b"close");
+    // Ending the head cannot fail, because all of its parts are valid.
+    let is_written = head.end().is_ok();
+    if is_written && !is_head {
+        out.extend_from_slice(refused.reason.as_bytes());
+        out.push(b'\n');
+    }
+}

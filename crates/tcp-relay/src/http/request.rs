@@ -1,0 +1,159 @@
+//! Waits for a request head, and begins the exchange of the request.
+
+use std::time::{Duration, Instant};
+
+use haul_http1::{HttpError, Request, parse_request};
+use haul_reactor::{IoStatus, Next};
+
+use super::context::HttpContext;
+use super::exchange::Exchange;
+use super::messages::{BodyOptions, write_request};
+use super::peers::{Peers, SessionEnd};
+use crate::stats::EndReason;
+
+/// The time for which a client between two requests keeps its upstream connection.
+const UPSTREAM_HOLD_TIME: Duration = Duration::from_secs(1);
+
+/// The state of a session that waits for a request head.
+#[derive(Debug)]
+pub(super) struct RequestWait {
+    since: Instant,
+    /// The time at which the first byte of the head arrived.
+    begun: Option<Instant>,
+}
+
+/// The state of a request head after the available bytes were read.
+pub(super) enum HeadState {
+    /// The head is incomplete: wait for this event.
+    Waiting(Next),
+    /// The whole head was received.
+    Received,
+    /// The head is invalid or late: the client gets this error response.
+    Refused(HttpError),
+    /// The relay is draining, and the client has sent bytes that were not read.
+    Draining,
+}
+
+/// The error response for a request that is not forwarded.
+pub(super) struct Refusal {
+    pub(super) error: HttpError,
+    pub(super) is_head: bool,
+}
+
+impl RequestWait {
+    pub(super) fn new(since: Instant) -> Self {
+        Self { since, begun: None }
+    }
+
+    /// Receives a request head as far as possible without blocking.
+    ///
+    /// # Errors
+    /// Returns the end of the session if the client closed the connection, a timeout passed, or the
+    /// relay is draining.
+    pub(super) fn advance<M>(
+        &mut self,
+        peers: &mut Peers,
+        cx: &mut HttpContext<'_, '_, M>,
+    ) -> Result<HeadState, SessionEnd> {
+        loop {
+            if !has_no_request(peers) {
+                match parse_request(peers.up.received.bytes(), &cx.options.head_limits) {
+                    Ok(None) => {}
+                    Ok(Some(_)) => return Ok(HeadState::Received),
+                    Err(refused) => return Ok(HeadState::Refused(refused)),
+                }
+            } else if cx.reactor.is_draining() && peers.client.is_readable() {
+                // A close with unread bytes would send a reset, which may discard data in flight to
+                // the client.
+                return Ok(HeadState::Draining);
+            } else if cx.reactor.is_draining() {
+                return Err(SessionEnd::clean(EndReason::Clean));
+            }
+            if !peers.client.is_readable() {
+                break;
+            }
+            match peers.up.receive(&mut peers.client, cx.thread) {
+                Ok(IoStatus::Bytes(0)) => return Err(SessionEnd::clean(EndReason::Clean)),
+                Ok(_) => {}
+                Err(_) => return Err(SessionEnd::abort(EndReason::Reset)),
+            }
+        }
+        peers.drop_stale_upstream();
+        self.check_timeouts(peers, cx)
+    }
+
+    fn check_timeouts<M>(
+        &mut self,
+        peers: &mut Peers,
+        cx: &mut HttpContext<'_, '_, M>,
+    ) -> Result<HeadState, SessionEnd> {
+        let now = cx.reactor.now();
+        if has_no_request(peers) {
+            let deadline = self.since + cx.options.keep_alive_time_max;
+            let hold_until = self.since + UPSTREAM_HOLD_TIME;
+            if now >= deadline {
+                return Err(SessionEnd::clean(EndReason::Idle));
+            }
+            if now >= hold_until {
+                peers.release_upstream(cx);
+            }
+            let holds_shared = peers.upstream.as_ref().is_some_and(|upstream| !upstream.is_private);
+            let next = if holds_shared { hold_until.min(deadline) } else { deadline };
+            return Ok(HeadState::Waiting(Next::Wait(Some(next))));
+        }
+        let deadline = *self.begun.get_or_insert(now) + cx.options.head_time_max;
+        if now < deadline {
+            return Ok(HeadState::Waiting(Next::Wait(Some(deadline))));
+        }
+        let timeout = HttpError::new(408, "timeout while reading the request head");
+        Ok(HeadState::Refused(timeout))
+    }
+}
+
+/// Returns `true` if no byte of a request was received. One empty line before a request is ignored
+/// \[RFC9112\].
+fn has_no_request(peers: &Peers) -> bool {
+    b"\r\n".starts_with(peers.up.received.bytes())
+}
+
+/// Begins the exchange of the request whose head was received; returns the exchange and the head to
+/// send, or `None` if no complete head was received.
+///
+/// # Errors
+/// Returns a refusal if the request must not be forwarded.
+pub(super) fn begin_exchange<M>(
+    peers: &mut Peers,
+    cx: &mut HttpContext<'_, '_, M>,
+) -> Result<Option<(Exchange, Vec<u8>)>, Refusal> {
+    let parsed = parse_request(peers.up.received.bytes(), &cx.options.head_limits);
+    let Ok(Some(request)) = parsed else { return Ok(None) };
+    cx.thread.counters.http.requests.add(1);
+    let is_head = request.method == "HEAD";
+    let mut head = Vec::new();
+    let written = check_method(&request).and_then(|()| {
+        write_request(&mut head, &request, &peers.client_info.forwarded, cx.options)
+    });
+    let (head_bytes, framing) = (request.head_bytes, request.framing);
+    let exchange = Exchange::new(&request, cx.options);
+    let options = BodyOptions {
+        limits: cx.options.chunk_limits,
+        bytes_max: cx.options.request_body_bytes_max,
+        writes_chunks: true,
+    };
+    peers.up.received.consume(head_bytes);
+    written
+        .and_then(|()| peers.up.begin(framing, options, &mut head))
+        .map_err(|error| Refusal { error, is_head })?;
+    peers.set_moved_at(cx.reactor.now());
+    peers.drop_stale_upstream();
+    Ok(Some((exchange, head)))
+}
+
+/// Returns an error for methods that the relay does not forward.
+fn check_method(request: &Request<'_>) -> Result<(), HttpError> {
+    match request.method {
+        "CONNECT" => Err(HttpError::new(501, "CONNECT is not supported")),
+        "TRACE" => Err(HttpError::new(501, "TRACE is not supported")),
+        _ => Ok(()),
+    }
+}

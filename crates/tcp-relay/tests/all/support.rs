@@ -1,0 +1,120 @@
+//! A relay under test, and its clients and targets.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+use haul_tcp_relay::{Address, Config, Error, Handle, Server, Stats};
+use haul_testing::eventually;
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+
+/// A running relay, which is stopped when this is dropped.
+pub(crate) struct Relay {
+    pub(crate) handle: Handle,
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) admin: Option<Address>,
+    thread: Option<JoinHandle<Result<Stats, Error>>>,
+}
+
+/// An address with any free port.
+pub(crate) fn any_address() -> Address {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+/// A configuration with one thread, these targets, and defaults for everything else.
+pub(crate) fn config(targets: impl IntoIterator<Item = Address>) -> Config {
+    Config { threads: 1, ..Config::new(vec![any_address()], targets.into_iter().collect()) }
+}
+
+/// A listener and its address.
+pub(crate) fn listener() -> (TcpListener, Address) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap());
+    (listener, address)
+}
+
+/// An address that refuses connections: bound by this process, which never listens on it.
+pub(crate) fn refusing_address() -> Address {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+    std::mem::forget(socket);
+    Address::Tcp(address)
+}
+
+impl Relay {
+    pub(crate) fn start(config: Config) -> Self {
+        let server = Server::bind(config).unwrap();
+        let (handle, addresses) = (server.handle(), server.addresses().clone());
+        let thread = Some(std::thread::spawn(|| server.run()));
+        Self { handle, addresses: addresses.listen, admin: addresses.admin, thread }
+    }
+
+    pub(crate) fn tcp(&self) -> SocketAddr {
+        let Address::Tcp(address) = self.addresses[0] else { panic!("not TCP") };
+        address
+    }
+
+    pub(crate) fn admin(&self) -> SocketAddr {
+        let Some(Address::Tcp(address)) = self.admin else { panic!("not TCP") };
+        address
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.tcp()).unwrap()
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.handle.stats()
+    }
+
+    /// Waits until the statistics satisfy a condition.
+    pub(crate) fn until(&self, is_met: impl Fn(&Stats) -> bool) -> Stats {
+        let mut stats = self.stats();
+        eventually("the statistics are as expected", || {
+            stats = self.stats();
+            is_met(&stats)
+        });
+        stats
+    }
+
+    /// Opens a connection whose target reads nothing. In splice mode it leases a pipe until one end
+    /// is closed.
+    pub(crate) fn stall(&self, target: &TcpListener) -> [TcpStream; 2] {
+        let mut client = self.connect();
+        let mut server = target.accept().unwrap().0;
+        client.set_nonblocking(true).unwrap();
+        let (mut polls, mut polls_without) = (0, 0);
+        // A pipe is leased for each burst too, so the lease must last thousands of polls.
+        while polls < 5000 {
+            let is_full = client.write(&[1; 65_536]).is_err();
+            let is_leased = self.stats().pipes.leased == 1;
+            polls = if is_full && is_leased { polls + 1 } else { 0 };
+            polls_without = if is_full && !is_leased { polls_without + 1 } else { 0 };
+            if polls_without == 5000 {
+                // The last burst fitted exactly; read a little so that another one does not.
+                let read = server.read(&mut vec![0; 1 << 20]).unwrap();
+                assert!(read > 0, "bytes are buffered everywhere");
+                polls_without = 0;
+            }
+            std::thread::yield_now();
+        }
+        [client, server]
+    }
+
+    /// Drains the relay; returns its final statistics.
+    pub(crate) fn drain(mut self) -> Stats {
+        self.handle.drain();
+        self.thread.take().unwrap().join().unwrap().unwrap()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.handle.stop();
+            let ended = thread.join();
+            assert!(std::thread::panicking() || matches!(ended, Ok(Ok(_))), "{ended:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Helpers that the tests of several crates share.
+//!
+//! # What it is
+//! - [`LoopImage`]: a file system on a loop device, for tests that count requests or fill a disk
+//! - [`Random`], [`noise`], [`seed`] and [`replay_command`]: reproducible random numbers
+//! - [`eventually`] and [`within_a_minute`]: waiting with a deadline, without sleeping
+//! - [`disk_dir`], [`skip`], [`PrintOnPanic`]: temporary directories, skipped tests, messages of
+//!   failed tests
+//! - [`child_test`], [`program`], [`Finished`]: other processes and their output
+//! - [`http`]: one end of an HTTP/1.1 connection
+//! - [`docs`]: the examples in documentation
+//!
+//! # Example
+//! ```
+//! use haul_testing::{Random, eventually};
+//!
+//! let (mut random, mut sum) = (Random(7), 0);
+//! eventually("the sum is large", || {
+//!     sum += random.below(10);
+//!     sum > 100
+//! });
+//! ```
+//!
+//! # What it is not
+//! It is not linked into the program `haul`. The bench and the simulated disk use [`DetachedImage`]
+//! and [`Random`] outside of tests; all other helpers panic on failure, as a test does. The crate
+//! uses no other crate of the workspace, so that every crate can use it in its tests.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
+
+mod child;
+mod dir;
+pub mod docs;
+pub mod http;
+mod image;
+mod program;
+mod random;
+mod report;
+mod run;
+mod wait;
+
+pub use child::{child_test, line_with};
+pub use dir::disk_dir;
+pub use image::{DetachedImage, LoopDevice, LoopImage, mount_detached};
+pub use program::{files_below, program, root};
+pub use random::{Random, noise, replay_command, seed};
+pub use report::{PrintOnPanic, skip};
+pub use run::{Finished, run};
+pub use wait::{eventually, within_a_minute};

@@ -1,0 +1,44 @@
+//! Waiting with a deadline.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The timeout of a test step. A test exceeds it only if it hangs, even on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Waits until `condition` returns `true`. `what` names the condition in the message of a failure.
+///
+/// # Panics
+/// Panics if the condition is not true within a minute.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < PATIENCE, "not within a minute: {what}");
+        thread::yield_now();
+    }
+}
+
+/// Runs `body` in another thread and returns its result. `what` names it in the message of a
+/// failure.
+///
+/// # Panics
+/// Panics if `body` panics or does not return within a minute.
+#[track_caller]
+#[expect(clippy::panic, reason = "it fails the test")]
+pub fn within_a_minute<T: Send + 'static>(
+    what: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (done, wait) = channel();
+    let worker = thread::spawn(move || done.send(body()));
+    match wait.recv_timeout(PATIENCE) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => panic!("{what} hangs"),
+        Err(RecvTimeoutError::Disconnected) => match worker.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(_) => unreachable!("the thread sends before it ends"),
+        },
+    }
+}

@@ -1,0 +1,25 @@
+//! Import: finding files, planning their order, and storing them.
+
+mod execute;
+mod plan;
+mod source;
+mod walk;
+
+use std::path::Path;
+
+pub use execute::{Import, ImportEvents, Imported};
+pub use plan::ImportPlan;
+pub use source::Source;
+
+impl ImportPlan {
+    /// Walks the source and plans the import of its files. A key is `prefix` followed by the
+    /// relative path of the file. The directory `store` is left out if it is below the source.
+    #[must_use]
+    pub fn new(source: &Source, store: &Path, prefix: &str) -> Self {
+        let walked = walk::walk(source, store);
+        let mut plan = plan::plan(walked.entries, prefix);
+        plan.refused.extend(walked.refused);
+        plan.stores = walked.stores;
+        plan
+    }
+}

@@ -1,0 +1,67 @@
+//! Findings with their severity and their remedies.
+
+use crate::setting::Setting;
+
+/// The severity of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// The configuration risks the loss of data.
+    Danger,
+    /// The configuration causes avoidable delays.
+    Slow,
+    /// The finding is information without a clear disadvantage.
+    Note,
+}
+
+/// The remedy of a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remedy {
+    /// Settings that are safe to change at run time; `--apply` changes them.
+    Settings(Vec<Setting>),
+    /// A command for an administrator to run by hand, since it has other effects, too.
+    ByHand(String),
+}
+
+/// A property of the machine that users should know, with a remedy if there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The name of the kind of finding; in JSON, its spaces are replaced.
+    pub name: &'static str,
+    /// The subject of the finding: a mount, a disk, a control group, `memory` or `kernel`.
+    pub about: String,
+    /// The severity.
+    pub weight: Weight,
+    /// The description of the finding in one or more sentences.
+    pub text: String,
+    /// The remedy, if any.
+    pub remedy: Option<Remedy>,
+    /// The document that explains the finding, if any.
+    pub source: Option<&'static str>,
+}
+
+impl Finding {
+    pub(crate) fn new(
+        name: &'static str,
+        about: &str,
+        weight: Weight,
+        text: impl Into<String>,
+    ) -> Self {
+        let (about, text) = (about.to_owned(), text.into());
+        Self { name, about, weight, text, remedy: None, source: None }
+    }
+
+    pub(crate) fn set(mut self, settings: Vec<Setting>) -> Self {
+        self.remedy = (!settings.is_empty()).then_some(Remedy::Settings(settings));
+        self
+    }
+
+    pub(crate) fn by_hand(mut self, command: impl Into<String>) -> Self {
+        self.remedy = Some(Remedy::ByHand(command.into()));
+        self
+    }
+
+    pub(crate) fn source(mut self, source: &'static str) -> Self {
+        self.source = Some(source);
+        self
+    }
+}
