@@ -4,7 +4,7 @@
 //! `flock(2)`: the lock belongs to an open file description, so it also excludes another opener in
 //! the same process. The kernel releases the lock when the process ends, so no stale lock remains.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{self, FlockOperation, OFlags};
@@ -16,6 +16,14 @@ use crate::error::{Error, Op, Result};
 
 /// The maximum number of bytes read from [`LOCK_NAME`].
 const HOLDER_BYTES_MAX: usize = 256;
+
+/// The number of bytes per read of `/proc/locks`. One read returns consistent lines; if another
+/// lock is released between two reads, the kernel skips a line. Therefore few, large reads.
+const LOCKS_READ_BYTES: usize = 64 << 10;
+
+/// The maximum number of times that `/proc/locks` is searched for a lock, since a line may still be
+/// skipped in a long list.
+const LOCKS_READS_MAX: usize = 4;
 
 /// A `flock(2)` lock.
 #[derive(Debug)]
@@ -86,9 +94,22 @@ fn description_in(root: &Root, name: &str) -> Option<String> {
 
 fn holder_by_kernel(target: &OwnedFd) -> Option<String> {
     let status = fs::fstat(target).ok()?;
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let device = (fs::major(status.st_dev), fs::minor(status.st_dev));
-    flock_holder(&locks, device, status.st_ino).map(|id| format!("process {id}"))
+    let id = (0..LOCKS_READS_MAX)
+        .find_map(|_| flock_holder(&kernel_locks().ok()?, device, status.st_ino))?;
+    Some(format!("process {id}"))
+}
+
+/// Returns the text of `/proc/locks`.
+fn kernel_locks() -> std::io::Result<String> {
+    let mut file = std::fs::File::open("/proc/locks")?;
+    let (mut locks, mut buffer) = (Vec::new(), vec![0; LOCKS_READ_BYTES]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(String::from_utf8_lossy(&locks).into_owned()),
+            read => locks.extend_from_slice(&buffer[..read]),
+        }
+    }
 }
 
 /// Returns the process that holds the `flock` of an inode, from the text of `/proc/locks`.
@@ -104,6 +125,8 @@ fn flock_holder(locks: &str, (major, minor): (u32, u32), inode: u64) -> Option<u
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     use crate::disk::{Disk, Subdir};
     use crate::os::OsDisk;
@@ -164,6 +187,29 @@ mod tests {
         let refused = disk.lock("", "process 2").unwrap();
         assert_eq!(holder(refused).unwrap(), format!("process {}", std::process::id()));
         assert!(holder(first).is_none());
+    }
+
+    #[test]
+    fn holder_is_found_while_other_locks_come_and_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = OsDisk::open(dir.path()).unwrap();
+        let names: Vec<String> = (0..8).map(|n| n.to_string()).collect();
+        for name in &names {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let _held = disk.lock("7", "").unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    names[..7].iter().for_each(|name| drop(disk.lock(name, "").unwrap()));
+                }
+            });
+            let expected = format!("process {}", std::process::id());
+            let found = (0..2000).all(|_| holder(disk.lock("7", "").unwrap()).unwrap() == expected);
+            stop.store(true, Ordering::Relaxed);
+            assert!(found);
+        });
     }
 
     #[test]
