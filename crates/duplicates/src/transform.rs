@@ -100,8 +100,9 @@ impl Transform {
             (Some(output), _) => {
                 let mode = Mode::RUSR | Mode::WUSR;
                 rustix::fs::mknodat(rustix::fs::CWD, &output.path, FileType::Fifo, mode, 0)?;
+                let fifo = Fifo::open(&output.path)?;
                 let child = command.stdout(Stdio::null()).spawn()?;
-                self.read_pipe(&output.path, child)
+                self.read_fifo(fifo, child)
             }
             (None, true) => {
                 wait(command.stdout(Stdio::null()).spawn()?)?;
@@ -118,17 +119,16 @@ impl Transform {
         }
     }
 
-    /// Reads the output of the command from the FIFO. This process keeps a write end open until the
-    /// command exits, so that the read does not block if the command never opens the FIFO.
-    fn read_pipe(&self, path: &Path, child: Child) -> io::Result<OutputDigest> {
-        let write_end = File::options().read(true).write(true).open(path)?;
+    /// Reads the output of the command from the FIFO until the command exits.
+    fn read_fifo(&self, fifo: Fifo, child: Child) -> io::Result<OutputDigest> {
+        let Fifo { mut read_end, write_end } = fifo;
         std::thread::scope(|scope| {
             let waiter = scope.spawn(move || {
                 let status = wait(child);
                 drop(write_end);
                 status
             });
-            let output = self.digest(&mut File::open(path)?);
+            let output = self.digest(&mut read_end);
             match waiter.join() {
                 Ok(status) => status.and(output),
                 Err(_panic) => Err(io::Error::other("cannot wait for the command")),
@@ -154,6 +154,24 @@ impl Transform {
     fn temp_file(&self, prefix: &str) -> IoFile {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         IoFile { path: self.dir.join(format!("{prefix}-{number}")), is_owned: true }
+    }
+}
+
+/// Both ends of a FIFO that a command writes to, opened before the command starts.
+///
+/// The read end keeps the output of a command that exits before it is read. The write end keeps a
+/// read from ending before the command opens the FIFO; it is closed when the command exits, so that
+/// the read ends even if the command never opened the FIFO.
+struct Fifo {
+    read_end: File,
+    write_end: File,
+}
+
+impl Fifo {
+    fn open(path: &Path) -> io::Result<Self> {
+        // Opening one end alone would block; opening both at once never does.
+        let write_end = File::options().read(true).write(true).open(path)?;
+        Ok(Self { read_end: File::open(path)?, write_end })
     }
 }
 
@@ -235,6 +253,16 @@ mod tests {
         ] {
             let content = "abc";
             assert_eq!(transformed(command, options, content).unwrap(), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn output_of_a_command_that_exits_at_once_is_read() {
+        let expected = (3, HashKind::Xxh3.of(b"ABC"));
+        for _ in 0..100 {
+            let command = "sh -c 'printf ABC > \"$0\"' $OUT";
+            let output = transformed(command, TransformOptions::default(), "abc");
+            assert_eq!(output.unwrap(), expected);
         }
     }
 
