@@ -1,4 +1,4 @@
-//! Measures random reads of one file by more and more readers, with several methods.
+//! Measures random reads of one file with several methods and increasing numbers of readers.
 //!
 //! Cold reads use `O_DIRECT`, so each of them reads from the device; warm reads find the file in
 //! the page cache. Every read is timed and verified.
@@ -130,8 +130,8 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let host = Host::here().with_storage("", &file.storage);
     let mut report = Report::new("random-read", host, columns(FIELDS), BAR);
     report.notes.push(note(options));
-    // Cold reads are measured first, because warm reads need the file in the page cache until the
-    // end.
+    // Cold reads are measured first, because they begin with evicting the file, and warm reads need
+    // it in the page cache.
     for (number, cache) in Cache::ALL.into_iter().enumerate() {
         let mut contest = contest(options, cache);
         let obstacle = prepare(options, &file, cache, watcher)?;
@@ -238,7 +238,8 @@ fn read_by_threads(
     load.run(all.map(|file| move |buffer: &mut [u8], at| reader(&**file, buffer, at)).collect())
 }
 
-/// Adds the ratios between the methods with the most readers, and the gain from more readers.
+/// Adds the ratios between the methods at the largest number of readers, and the ratio of the
+/// largest to the smallest number of readers.
 fn add_ratios(
     contest: &Contest<Point, Round>,
     cache: Cache,

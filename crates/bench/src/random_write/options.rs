@@ -1,4 +1,4 @@
-//! Options of the benchmark of random writes.
+//! Defines the command-line options of the benchmark of random writes.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::log::Load;
 use crate::options::{count, file_size, rounds, time_scale};
 use crate::simulated::Drive;
 
-/// A simulated drive, or none.
+/// A simulated drive; `None` for the argument `none`.
 #[derive(Debug, Clone)]
 pub struct DriveOrNone(pub(super) Option<Drive>);
 

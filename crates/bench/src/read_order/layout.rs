@@ -5,7 +5,7 @@ use haul_testing::Random;
 
 use crate::aging::{Aging, Step};
 
-/// The range of the lengths of files, as powers of two.
+/// The range of file lengths in bytes, as exponents of two.
 const BYTES_LOG2: std::ops::Range<u64> = 10..17;
 
 /// The parameters of a tree of files.
@@ -13,7 +13,7 @@ const BYTES_LOG2: std::ops::Range<u64> = 10..17;
 pub(super) struct Layout {
     pub(super) files: usize,
     pub(super) dirs: usize,
-    /// The number of times half of the files are replaced.
+    /// The number of times that half of the files are replaced by new ones.
     pub(super) replacements: usize,
     pub(super) seed: u64,
 }

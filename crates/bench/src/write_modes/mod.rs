@@ -1,4 +1,4 @@
-//! Measures modes of writing records durably, and their requests to the device.
+//! Measures the latencies and device requests of several modes of writing records durably.
 //!
 //! A log, a queue and a database write a record, sync it, and write the next one. The cost depends
 //! on the preparation of the file ([`Preparation`]) and on the sync ([`Sync`]). This benchmark

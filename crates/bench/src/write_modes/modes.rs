@@ -1,4 +1,5 @@
-//! The modes: preparations of the file, and syncs of a record. Performs no I/O.
+//! Defines the modes: a mode combines a preparation of the file with a method of syncing records.
+//! Performs no I/O.
 
 use std::fmt;
 use std::str::FromStr;

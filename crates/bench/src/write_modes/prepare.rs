@@ -44,8 +44,8 @@ pub(super) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Opt
     let direct = cell.sync == Sync::DirectDsync;
     let file = place.disk.open(LOG, Open { direct, dsync: direct, ..Open::default() })?;
     file.sync(Durability::Everything)?;
-    // An old segment is usually no longer cached when a log reuses it, and direct writes would have
-    // to invalidate cached pages.
+    // The cached pages are evicted for two reasons: an old segment is usually no longer cached when
+    // a log reuses it, and direct writes would have to invalidate cached pages.
     if direct || cell.preparation == Preparation::Recycled {
         evict(&*file, 0, bytes)?;
     }
