@@ -24,8 +24,8 @@ const VERIFIED: usize = 100;
 named! {
     /// The method by which records are written.
     pub enum Method {
-        /// `pwrite` in arrival order and one `fdatasync` per batch: the kernel sorts the writes, and
-        /// reads partly written pages one by one in arrival order.
+        /// `pwrite` in arrival order and one `fdatasync` per batch: the kernel sorts the writes,
+        /// and reads partly written pages one by one in arrival order.
         Random = "random",
         /// As [`Method::Random`] with `O_DIRECT`; the program reads the partly written pages.
         Direct = "random-direct",

@@ -1,4 +1,4 @@
-//! Execution of an export plan: several threads read objects and write them as files.
+//! Executes an export plan: several threads read objects and write them as files.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -34,7 +34,7 @@ pub trait ExportEvents: Sync {
 /// An export of the objects of a plan.
 #[derive(Debug)]
 pub struct Export<'a> {
-    /// The store.
+    /// The store that contains the objects.
     pub store: &'a Store,
     /// The bucket of the objects.
     pub bucket: &'a str,
@@ -67,7 +67,7 @@ impl Export<'_> {
         for directory in &self.plan.directories {
             match self.root.create_dir(directory) {
                 Err(error) if error.is_full() => return Err(Error::Directory(error)),
-                // The objects below it fail later, and are counted then.
+                // The objects below the directory fail later, and are counted then.
                 Err(error) => events.directory_failed(error),
                 Ok(()) => {}
             }

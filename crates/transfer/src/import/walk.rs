@@ -1,4 +1,4 @@
-//! The walk of the directory to import.
+//! Walks the directory to import, and collects its entries.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
