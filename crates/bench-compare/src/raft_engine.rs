@@ -86,8 +86,8 @@ impl Contender for Log {
         self.write(writer, record, true)
     }
 
-    /// Fills the first file, which is new. The later files were preallocated on opening, so only
-    /// they are in the state of a log in use.
+    /// Fills the first file, which is new, so that the measurement writes only to the later files,
+    /// which were preallocated on opening.
     fn warm_up(&self) -> Result<(), Failure> {
         let record = vec![0; 1 << 20];
         for _ in 0..=FILE_MIB {

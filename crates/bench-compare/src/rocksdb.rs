@@ -60,7 +60,7 @@ impl Contender for Log {
         Ok(())
     }
 
-    /// Writes the log files that will be recycled to their full size.
+    /// Writes log files to their full size, so that RocksDB recycles them during the measurement.
     fn warm_up(&self) -> Result<(), Failure> {
         if let Tuning::Default = self.tuning {
             return Ok(());

@@ -69,8 +69,8 @@ pub fn noise(bytes: usize) -> AlignedBuf {
     block
 }
 
-/// Writes into each page of `block` the page's offset in the file: a device could deduplicate equal
-/// pages. `offset` is the offset of the block in bytes.
+/// Writes into each page of `block` the page's offset in the file, so that no device deduplicates
+/// equal pages. `offset` is the offset of the block in bytes.
 pub fn stamp(block: &mut [u8], offset: u64) {
     for (page, bytes) in (0_u64..).zip(block.chunks_exact_mut(PAGE_BYTES)) {
         let number = offset + page * PAGE_BYTES as u64;

@@ -92,7 +92,7 @@ impl Latencies {
     }
 }
 
-/// The latencies of operations and the time in which they ran.
+/// The latencies of operations, and the elapsed time in which they ran.
 #[derive(Debug, Clone, Default)]
 pub struct Sample {
     /// The latency of each operation.

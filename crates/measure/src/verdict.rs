@@ -16,7 +16,7 @@ pub fn knee(rates: &[(usize, f64)]) -> Option<usize> {
     good.map(|(depth, _)| *depth).min()
 }
 
-/// The verdict on whether a device rotates, compared with the device's own report.
+/// The verdict on a device's report that it rotates (or does not).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotation {
     /// There is no verdict: the device reports nothing, or no reads were measured.

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 
-/// A receiver of the progress of a measurement, which may cancel it. The default methods ignore
-/// progress and never cancel.
+/// A receiver of the progress of a measurement, which may cancel the measurement. The default
+/// methods ignore progress and never cancel.
 pub trait Watcher {
     /// Returns `true` once the measurement should clean up and end. Measurements call this often,
     /// so an implementation must be cheap.

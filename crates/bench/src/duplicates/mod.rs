@@ -180,8 +180,8 @@ fn measure(
     Ok(contest)
 }
 
-/// Creates a home directory for each tool, and runs `haul dups` once to return the groups it finds.
-/// In the state `rerun`, also runs each rival once to fill the rival's cache.
+/// Creates a home directory for each tool, runs `haul dups` once, and returns the groups of
+/// duplicates it finds. In the state `rerun`, also runs each rival once to fill the rival's cache.
 fn prepare(
     contest: &mut Contest<Competitor, Run>,
     place: &CorpusDir,

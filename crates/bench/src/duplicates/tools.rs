@@ -13,7 +13,7 @@ named! {
     pub(super) enum State {
         Cold = "cold",
         Warm = "warm",
-        /// The page cache is warm, and a first run has filled the tool's own cache.
+        /// The page cache is warm, and an earlier run has filled the tool's own cache.
         Rerun = "rerun",
     }
 }
@@ -53,7 +53,7 @@ impl Tool {
         match (self, cached) {
             (Self::Haul, false) => &[("default", &[])],
             (Self::Haul, true) => &[("--cache", &["--cache"])],
-            // On a rotational disk the default of fclones is one thread.
+            // By default, fclones uses one thread on a rotational disk.
             (Self::Fclones, false) => &[
                 ("default", &[]),
                 ("--threads 2", &["--threads", "2"]),

@@ -249,7 +249,7 @@ fn failed(error: haul_sorted_write::Error) -> Error {
     Error::other("write sorted")(std::io::Error::other(error))
 }
 
-/// Writes the bytes as whole pages; first reads the pages that they cover only in part.
+/// Writes `bytes` as whole pages; first reads the pages of which `bytes` covers only a part.
 fn write_pages(
     file: &dyn File,
     pages: &mut AlignedBuf,

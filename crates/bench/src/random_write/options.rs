@@ -96,8 +96,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the load of `writers` threads on a page file. A write counts when it returns, so the
-    /// load needs no time to settle.
+    /// Returns the load of `writers` threads on a file of pages. The measurement begins with the
+    /// first write, because the writers are warmed up before.
     pub(super) fn load(&self, writers: usize) -> Load {
         Load { writers, record_bytes: 4096, settle: Duration::ZERO, measure: self.seconds }
     }

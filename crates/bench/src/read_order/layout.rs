@@ -24,7 +24,8 @@ impl Layout {
         Random(self.seed ^ (file << 1)).number() % self.dirs.max(1) as u64
     }
 
-    /// Returns the path of a file; the order of names differs from the order of writing.
+    /// Returns the path of a file. Names are pseudo-random, so that their order differs from the
+    /// order of writing.
     pub(super) fn path_of(&self, file: u64) -> String {
         let name = Random(self.seed.wrapping_add(file)).number();
         format!("{:03}/{name:016x}", self.dir_of(file))

@@ -2,7 +2,7 @@
 //!
 //! The benchmark writes a tree to a simulated drive, ages it by replacing files, and reads it with
 //! cold caches: in directory order, by inode number, and by physical position. Requests, seeks and
-//! times are those of the simulator, so they do not depend on the load of this machine.
+//! times are those of the simulated drive, so they do not depend on the load of this machine.
 //!
 //! # Sources
 //! \[Jacobson91\] on the gain from sorting requests; `docs/spinning-disk.md` on the limits of the

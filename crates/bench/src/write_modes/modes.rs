@@ -95,8 +95,8 @@ impl fmt::Display for Cell {
 const PAGE_BYTES: u64 = 4096;
 
 impl Cell {
-    /// Returns the distance in bytes between the starts of two records: direct writes are padded to
-    /// pages.
+    /// Returns the distance in bytes between the starts of two consecutive records; direct writes
+    /// are padded to whole pages.
     pub(crate) fn step_bytes(&self) -> u64 {
         match self.sync {
             Sync::DirectDsync => self.record_bytes.next_multiple_of(PAGE_BYTES),

@@ -25,8 +25,8 @@ pub(super) enum Prepared {
     Map(Arc<dyn File>, Map),
 }
 
-/// Creates the file of a cell for `records` records, and syncs it; returns `None` if the file
-/// system does not support the cell.
+/// Creates the file for `records` records in the mode of `cell`, and syncs the file; returns `None`
+/// if the file system does not support the mode.
 pub(super) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Option<Prepared>> {
     if cell.sync == Sync::DirectDsync
         && matches!(place.storage.direct_io, Some(DirectIo::Unsupported))

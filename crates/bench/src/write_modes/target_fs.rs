@@ -1,4 +1,5 @@
-//! Provides a directory to measure in, in an existing file system or in a new one in an image file.
+//! Provides the directory of a measurement, on an existing file system or on a virtual disk: a new
+//! file system in an image file.
 
 use std::fs::File as StdFile;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `haul bench log` with a small load.
+//! Runs `haul bench log` with a small load, and checks its report and errors.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! `haul bench files` and `haul bench relay` in short runs with `haul` alone.
+//! Runs `haul bench files` and `haul bench relay` for a short time, and checks the rows of `haul`.
 
 use serde_json::Value;
 

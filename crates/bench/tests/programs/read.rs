@@ -1,5 +1,5 @@
-//! The benchmarks of reading with small loads: checks that they run and leave nothing behind. The
-//! measured figures are not checked.
+//! Runs the benchmarks of reading with small loads, and checks that they measure and leave nothing
+//! behind.
 
 use std::path::Path;
 use std::process::{Command, Output};

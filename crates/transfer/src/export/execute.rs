@@ -101,7 +101,7 @@ impl Export<'_> {
         Ok(Exported { objects, bytes, failed: failed.into_inner() })
     }
 
-    /// Writes one object to a temporary file, then renames that to the path of the object.
+    /// Writes one object to a temporary file, then renames the file to the path of the object.
     fn write(
         &self,
         file: &PlannedFile,
@@ -135,8 +135,8 @@ fn fill(file: &dyn File, object: &Object, part: &mut Part<'_>) -> Result<(), Exp
     Ok(())
 }
 
-/// Sets the modification time: that of the original file if it is stored with the object, else the
-/// time at which the object was stored.
+/// Sets the modification time of `file`: to the time of the original file if the object has it as
+/// an attribute, otherwise to the time at which the object was stored.
 fn set_mtime(file: &dyn File, object: &Object) -> io::Result<()> {
     let modified = Mtime::of_object(&object.attributes).unwrap_or(object.info.modified.into());
     let (Some((seconds, nanos)), Some(descriptor)) = (modified.parts(), file.descriptor()) else {

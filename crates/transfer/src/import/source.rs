@@ -95,7 +95,7 @@ impl Reading {
         &self.status
     }
 
-    /// Reads the whole file. Fails if the file changed meanwhile.
+    /// Reads the whole file. Fails if the file changed after it was opened.
     pub(crate) fn read_all(mut self) -> io::Result<Vec<u8>> {
         let expected = usize::try_from(self.status.len()).map_err(io::Error::other)?;
         // One byte more than expected is read, to detect that the file grew.

@@ -18,7 +18,7 @@ const REPLACEMENTS: usize = 8;
 pub(super) struct Distribution {
     /// The range of file lengths in bytes, as exponents of two.
     bytes_log2: Range<u64>,
-    /// The number of different lengths.
+    /// The number of different file lengths.
     lengths: u64,
     /// The mean number of files with the same content.
     copies: u64,

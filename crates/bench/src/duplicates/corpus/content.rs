@@ -17,7 +17,8 @@ pub(super) fn directory(dir: &Path, number: usize) -> PathBuf {
 pub(super) struct Content {
     pub(super) seed: u64,
     pub(super) bytes: u64,
-    /// `true` to change the last byte, so that the file differs there from others of its seed.
+    /// `true` if the last byte is changed. The file then differs only in this byte from files with
+    /// the same seed.
     pub(super) is_variant: bool,
 }
 
