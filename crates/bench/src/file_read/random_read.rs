@@ -130,8 +130,8 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let host = Host::here().with_storage("", &file.storage);
     let mut report = Report::new("random-read", host, columns(FIELDS), BAR);
     report.notes.push(note(options));
-    // Cold reads are measured first, because they begin with evicting the file, and warm reads need
-    // it in the page cache.
+    // Cold reads are measured first, because their preparation evicts the file, and warm reads need
+    // the file in the page cache.
     for (number, cache) in Cache::ALL.into_iter().enumerate() {
         let mut contest = contest(options, cache);
         let obstacle = prepare(options, &file, cache, watcher)?;

@@ -13,7 +13,7 @@ const BYTES_LOG2: std::ops::Range<u64> = 10..17;
 pub(super) struct Layout {
     pub(super) files: usize,
     pub(super) dirs: usize,
-    /// The number of times that half of the files are replaced by new ones.
+    /// The number of times that half of the files are replaced by new files.
     pub(super) replacements: usize,
     pub(super) seed: u64,
 }

@@ -11,7 +11,7 @@ use haul_testing::Random;
 use super::content::{Content, FILES_A_DIRECTORY, directory};
 use crate::aging::{Aging, Step};
 
-/// The number of times that half of the files are replaced by new ones.
+/// The number of times that half of the files are replaced by new files.
 const REPLACEMENTS: usize = 8;
 
 /// The distribution of file lengths and contents in a tree.
