@@ -1,4 +1,4 @@
-//! LMDB as a store of pages: each page is the value of its number. A write is one transaction,
+//! Overwrites random pages with LMDB; the key of a page is its number. A write is one transaction,
 //! synced at commit (no `NOSYNC`, no `NOMETASYNC`). LMDB admits one writer at a time.
 
 use haul_bench::log::{Contender, Failure};
@@ -36,7 +36,7 @@ impl Pages {
             // SAFETY: only the writes of LMDB's transactions modify the map.
             unsafe { options.flags(EnvFlags::WRITE_MAP) };
         }
-        // SAFETY: only this program uses the directory, and it opens it once.
+        // SAFETY: only this program uses the directory, and opens the database in it once.
         let env = unsafe { options.open(load.dir) }?;
         let mut transaction = env.write_txn()?;
         let database = env.create_database(&mut transaction, None)?;

@@ -1,5 +1,5 @@
-//! okaywal, with one log for all writers. Its checkpointer takes over full files, which are then
-//! reused.
+//! Appends records with okaywal to one log for all writers. okaywal passes each full file to a
+//! checkpointer, and then reuses the file.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use okaywal::{Configuration, LogVoid, WriteAheadLog};
 /// The size of the log files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Files {
-    /// Files of 1 MiB, as in the README of okaywal; faster than `Long` in all measurements so far.
+    /// Files of 1 MiB, as in the README of okaywal. They were faster than `Long` in all
+    /// measurements.
     Default,
     /// Files of 64 MiB, as large as those of the other logs, checkpointed before their preallocated
     /// space is full.
@@ -23,7 +24,8 @@ const BUFFER_BYTES: usize = 128 << 10;
 
 /// The size in bytes of a chunk written while warming up.
 const WARM_UP_BYTES: usize = 1 << 20;
-/// The maximum number of files in use: one is written, one is at the checkpointer, one waits.
+/// The maximum number of files in use: one is being written, one is being checkpointed, and one
+/// waits for the checkpointer.
 const WARM_UP_FILES: u64 = 3;
 
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! raft-engine, with one engine, one raft group per writer, and each batch written with `sync =
-//! true`.
+//! Appends records with raft-engine: one engine, one raft group per writer, and one batch with
+//! `sync = true` per record.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,11 @@ use crate::workload::Tuning;
 
 /// The size of a log file in MiB; the default is 128 MiB.
 const FILE_MIB: u64 = 64;
-/// The total size of the log files in MiB above which files are freed; as much is preallocated at
-/// the start.
+/// The total size of the log files in MiB above which raft-engine frees files. With recycling, it
+/// preallocates files of this total size on opening.
 const PURGE_MIB: u64 = 512;
-/// The number of entries retained per group, as a state machine that applies entries would do.
+/// The number of newest entries retained per group. Older entries are released, as if a state
+/// machine had applied them.
 const RETAINED: u64 = 64;
 
 /// The interval at which applied entries are released; each release costs a small write per group.
@@ -85,7 +86,8 @@ impl Contender for Log {
         self.write(writer, record, true)
     }
 
-    /// Fills the first file, which is new; the later files were preallocated on opening.
+    /// Fills the first file, which is new, so that the measurement writes only to the later files,
+    /// which were preallocated on opening.
     fn warm_up(&self) -> Result<(), Failure> {
         let record = vec![0; 1 << 20];
         for _ in 0..=FILE_MIB {

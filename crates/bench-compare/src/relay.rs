@@ -1,4 +1,4 @@
-//! A TCP relay with tokio's `copy_bidirectional`, on one thread.
+//! Relays TCP connections with tokio's `copy_bidirectional` on one thread.
 
 use std::net::SocketAddr;
 

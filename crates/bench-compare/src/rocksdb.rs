@@ -1,4 +1,4 @@
-//! RocksDB, with one database; each record is a put with `sync = true` under a new key.
+//! Appends records with RocksDB; each record is a put with `sync = true` under a new key.
 //!
 //! The figures of RocksDB include its memtable, which a database needs and a log does not.
 
@@ -14,8 +14,8 @@ use crate::workload::Tuning;
 /// log file of the same size.
 const MEMTABLE_BYTES: usize = 128 << 20;
 const RECYCLED: usize = 4;
-/// The number of log files to fill: after two files, the first is being rewritten and the second is
-/// free.
+/// The number of log files that the warm-up fills. Afterwards RocksDB overwrites the first of them,
+/// and the second is free to be recycled.
 const WARM_UP_FILES: usize = 2;
 /// The number of level-0 files at which RocksDB slows down writers. It is so high that it is never
 /// reached, although level-0 files are not compacted.
@@ -60,7 +60,7 @@ impl Contender for Log {
         Ok(())
     }
 
-    /// Writes the log files that will be recycled to their full size.
+    /// Writes log files to their full size, so that RocksDB recycles them during the measurement.
     fn warm_up(&self) -> Result<(), Failure> {
         if let Tuning::Default = self.tuning {
             return Ok(());

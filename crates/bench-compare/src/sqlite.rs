@@ -1,6 +1,6 @@
-//! SQLite with a write-ahead log and `synchronous = FULL`; each record is one row and one
-//! transaction. Pages have the default size of 4 KiB, because larger pages only increased the bytes
-//! written.
+//! Appends records with SQLite, with a write-ahead log and `synchronous = FULL`; each record is one
+//! row and one transaction. Pages have the default size of 4 KiB, because larger pages only
+//! increased the bytes written.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use haul_bench::log::{Contender, Failure};
 use rusqlite::Connection;
 
-/// The time a writer waits for another transaction before its own fails.
+/// The time for which a writer waits for another transaction before its own transaction fails.
 const BUSY_MAX: Duration = Duration::from_secs(60);
 /// The number of pages in the log at which a checkpoint copies them into the database; SQLite then
 /// overwrites the log from its start. The default of 1000 causes a checkpoint every few hundred

@@ -1,5 +1,5 @@
-//! SQLite as a store of pages, with a write-ahead log and `synchronous = FULL`; each page is the
-//! blob of one row. A write is one transaction that updates the row by its number.
+//! Overwrites random pages with SQLite, with a write-ahead log and `synchronous = FULL`. Each page
+//! is the blob of one row. A write is one transaction that updates the row by its number.
 
 use std::sync::{Mutex, PoisonError};
 

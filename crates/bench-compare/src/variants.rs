@@ -1,4 +1,4 @@
-//! The rivals, each with the settings that are worth measuring.
+//! Lists the rivals, each with the settings that are worth measuring.
 
 use haul_bench::log::{Contender, Failure};
 

@@ -1,5 +1,5 @@
-//! walrus, with each append synced (`FsyncSchedule::SyncEach`) and the default backend (file
-//! descriptors).
+//! Appends records with walrus, which syncs each append (`FsyncSchedule::SyncEach`) and uses its
+//! default backend (file descriptors).
 //!
 //! walrus reads its directory and its verbosity from the environment, which `main` sets.
 

@@ -1,4 +1,4 @@
-//! The settings of a rival, and the workload for which it is opened.
+//! Defines the workload for which a rival is opened, and the choice of the rival's settings.
 
 use std::path::Path;
 

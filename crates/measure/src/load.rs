@@ -1,4 +1,4 @@
-//! The load of the machine.
+//! Reads the load average of the machine for a report.
 
 use std::fs::read_to_string;
 

@@ -1,4 +1,4 @@
-//! Methods of writing a block to storage.
+//! Lists the methods of writing a block whose latencies are measured.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The extent of a measurement.
+//! Defines the options and the fixed request lengths of a measurement.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub const LONG_BYTES: usize = 1 << 20;
 /// The number of sequential requests in flight.
 pub const LONG_DEPTH: usize = 4;
 
-/// The directory and the extent of a measurement.
+/// The options of [`crate::measure`]: the directory, and the amount of data and time.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The directory whose storage is measured.

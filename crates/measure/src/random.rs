@@ -1,4 +1,4 @@
-//! Seeded pseudo-random numbers.
+//! Generates pseudo-random numbers from a seed.
 
 /// A SplitMix64 generator \[Steele14\].
 #[derive(Debug, Clone)]

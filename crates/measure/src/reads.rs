@@ -1,4 +1,4 @@
-//! Measurement of direct I/O: random reads by queue depth, and sequential reads and writes.
+//! Measures direct I/O: random reads by queue depth, and sequential reads and writes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

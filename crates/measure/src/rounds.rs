@@ -1,6 +1,6 @@
-//! The order in which candidates are measured.
+//! Determines the order in which several candidates are measured: in interleaved rounds.
 
-/// The place of one measurement of one candidate in the order.
+/// One measurement of one candidate, and its place in the order of all measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// The index of the round.
@@ -9,7 +9,7 @@ pub struct Turn {
     pub which: usize,
     /// The number of turns before this one.
     pub done: usize,
-    /// The number of turns of all rounds.
+    /// The total number of turns in all rounds.
     pub of: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The scratch file of a measurement.
+//! Creates the scratch file of a measurement, and the bytes written to it.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ impl Scratch {
         let is_direct = file
             .descriptor()
             .is_some_and(|fd| fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT)));
-        // Reserving keeps the blocks contiguous on file systems that support it; an error is
-        // ignored.
+        // Reserving keeps the blocks contiguous on file systems that support it. An error is
+        // ignored, because the measurement also works without reserved blocks.
         drop(file.allocate(Allocation::Reserve, 0, bytes));
         Ok(Self { disk, file, bytes, is_direct })
     }
@@ -58,7 +58,7 @@ impl Scratch {
     }
 }
 
-/// Returns a buffer of pseudo-random bytes, which no device can compress.
+/// Returns a buffer of `bytes` pseudo-random bytes, which no device can compress.
 #[must_use]
 pub fn noise(bytes: usize) -> AlignedBuf {
     let mut block = AlignedBuf::zeroed(bytes);
@@ -69,7 +69,8 @@ pub fn noise(bytes: usize) -> AlignedBuf {
     block
 }
 
-/// Makes each page of a block unique within the file, since a device may deduplicate equal pages.
+/// Writes into each page of `block` the page's offset in the file, so that no device deduplicates
+/// equal pages. `offset` is the offset of the block in bytes.
 pub fn stamp(block: &mut [u8], offset: u64) {
     for (page, bytes) in (0_u64..).zip(block.chunks_exact_mut(PAGE_BYTES)) {
         let number = offset + page * PAGE_BYTES as u64;

@@ -1,4 +1,4 @@
-//! Summaries of samples.
+//! Summarises samples: numbers as minimum, median and maximum, latencies as a histogram.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ impl Spread {
     }
 }
 
-/// The longest duration that is recorded, about a year in nanoseconds; longer ones are recorded as
-/// this value.
+/// The longest duration that is recorded, about a year in nanoseconds. A longer duration is
+/// recorded as this value.
 const NANOS_MAX: u64 = 1 << 55;
 
 /// A histogram of durations with a precision of 0.1 %.
@@ -58,8 +58,8 @@ impl Latencies {
     }
 
     /// Records the duration of one call of a caller that intends to start a call every `interval`.
-    /// If the call took longer than that, also records the calls that the caller could not start in
-    /// the meantime, each with the time it had to wait (correction of coordinated omission).
+    /// If the call took longer than `interval`, also records each call that the caller could not
+    /// start in the meantime, with the time it had to wait (correction of coordinated omission).
     pub fn record_every(&mut self, time: Duration, interval: Duration) {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (time, interval) = (nanos(time).min(NANOS_MAX), nanos(interval));
@@ -68,7 +68,8 @@ impl Latencies {
 
     /// Adds all durations recorded in `others`.
     pub fn add(&mut self, others: &Self) {
-        // The error is impossible: only a histogram of fixed range refuses a value.
+        // The error is impossible: only a histogram of fixed range rejects values, and this one
+        // resizes.
         self.0.add(&others.0).expect("a histogram that resizes takes all");
     }
 
@@ -91,7 +92,7 @@ impl Latencies {
     }
 }
 
-/// The latencies of operations and the time in which they ran.
+/// The latencies of operations, and the elapsed time in which they ran.
 #[derive(Debug, Clone, Default)]
 pub struct Sample {
     /// The latency of each operation.

@@ -1,5 +1,5 @@
-//! The measurement of the storage below a directory: durable writes, random reads by queue depth,
-//! and sequential reads and writes.
+//! Measures the storage below a directory: durable writes, random reads by queue depth, and
+//! sequential reads and writes.
 
 use haul_disk::{Storage, probe};
 
@@ -14,7 +14,7 @@ use crate::watch::Steps;
 use crate::watch::Watcher;
 use crate::writes::{self, MethodWrite};
 
-/// The figures of a measurement.
+/// The results of [`measure`].
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// The writes of single blocks by one thread, one element per [`Method`].

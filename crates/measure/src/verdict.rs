@@ -1,14 +1,14 @@
-//! Conclusions from measured figures.
+//! Derives from measured reads the best queue depth, and whether a disk rotates.
 
-/// The share of the best rate from which the rate of a queue depth counts as close to the best.
+/// The fraction of the best rate at which the rate of a queue depth counts as close to the best.
 const NEAR_BEST: f64 = 0.9;
 /// The minimum median latency of single random reads on a rotating disk, in microseconds.
 const HEADS_US_MIN: f64 = 1000.0;
 /// The maximum factor by which a deep queue raises the read rate of a rotating disk.
 const HEADS_GAIN_MAX: f64 = 4.0;
 
-/// Returns the smallest queue depth whose rate is close to the best in these pairs of depth and
-/// rate: a greater depth only adds latency. `None` without pairs.
+/// Returns the smallest queue depth whose rate is at least 90 % of the best, given pairs of depth
+/// and rate; a greater depth mainly adds latency. Returns `None` if there are no pairs.
 #[must_use]
 pub fn knee(rates: &[(usize, f64)]) -> Option<usize> {
     let best = rates.iter().map(|(_, rate)| *rate).max_by(f64::total_cmp)?;
@@ -16,7 +16,7 @@ pub fn knee(rates: &[(usize, f64)]) -> Option<usize> {
     good.map(|(depth, _)| *depth).min()
 }
 
-/// The verdict on a device's report that it is rotational or not.
+/// The verdict on a device's report that it rotates (or does not).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotation {
     /// There is no verdict: the device reports nothing, or no reads were measured.
@@ -28,8 +28,9 @@ pub enum Rotation {
     Denied,
 }
 
-/// Judges the report `claim` of a device that it is rotational. `known` is the median latency of
-/// single random reads in microseconds, and the factor by which a deep queue raises their rate.
+/// Judges a device's report `claim`, which is `true` if the device reports itself as rotational.
+/// `known` is the median latency of single random reads in microseconds, and the factor by which a
+/// deep queue raises their rate. Either is `None` if unknown.
 #[must_use]
 pub fn rotation(claim: Option<bool>, known: Option<(f64, f64)>) -> Rotation {
     match (claim, known) {

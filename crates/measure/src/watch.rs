@@ -1,12 +1,12 @@
-//! Progress and cancellation.
+//! Reports the progress of a measurement to its caller, which can cancel the measurement.
 
 use crate::error::{Error, Result};
 
-/// A receiver of the progress of a measurement, which may cancel it. The default methods ignore
-/// progress and never cancel.
+/// A receiver of the progress of a measurement, which may cancel the measurement. The default
+/// methods ignore progress and never cancel.
 pub trait Watcher {
-    /// `true` once the measurement should clean up and end. Measurements call this often, so it
-    /// must be cheap.
+    /// Returns `true` once the measurement should clean up and end. Measurements call this often,
+    /// so an implementation must be cheap.
     fn is_cancelled(&self) -> bool {
         false
     }
@@ -31,7 +31,7 @@ pub struct Silent;
 
 impl Watcher for Silent {}
 
-/// The watcher of a measurement, and its number of steps.
+/// The watcher of a measurement, and the number of steps of the measurement.
 pub(crate) struct Steps<'a> {
     pub(crate) watcher: &'a dyn Watcher,
     pub(crate) of: usize,

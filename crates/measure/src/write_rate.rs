@@ -1,5 +1,5 @@
-//! The sequential write rate of a disk, and a verdict on whether it rotates: enough to predict how
-//! long its writers are throttled.
+//! Measures the sequential write rate of a disk, and judges whether the disk rotates. These results
+//! suffice to predict how long the kernel throttles writers.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ const CHECK_BYTES: u64 = BYTES_MIN;
 const READ_TIME: Duration = Duration::from_millis(100);
 const READ_DEPTH: usize = 16;
 
-/// The directory and the limits of a measurement.
+/// The options of [`write_rate`]: the directory, and limits of bytes and time.
 #[derive(Debug, Clone)]
 pub struct RateOptions {
     /// The directory whose disk is measured.
@@ -75,7 +75,7 @@ fn amount(free_bytes: u64, bytes_max: u64) -> Option<u64> {
 }
 
 /// Measures the sequential write rate: writes an unnamed file sequentially and syncs it. Then reads
-/// it at random offsets for 0.2 seconds, to judge whether the disk rotates. No file remains.
+/// the file at random offsets for 0.2 seconds, to judge whether the disk rotates. No file remains.
 ///
 /// # Errors
 /// [`Error::Cancelled`] if `watcher` cancels; [`Error::Missing`] if too little space is free;

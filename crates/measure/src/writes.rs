@@ -1,4 +1,4 @@
-//! Measurement of writes of single blocks by each [`Method`].
+//! Measures writes of single blocks by each [`Method`].
 
 use std::sync::Arc;
 use std::time::Instant;

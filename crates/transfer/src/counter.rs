@@ -1,4 +1,4 @@
-//! Counting of the files and bytes transferred so far, by several threads.
+//! Counts the files and bytes that several threads have transferred so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,7 @@ impl<'a> Counter<'a> {
         Self { files: AtomicU64::new(0), bytes: AtomicU64::new(0), report }
     }
 
-    /// Counts one more file of `bytes`.
+    /// Counts one more file of `bytes` bytes.
     pub(crate) fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.files.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +47,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Counts `bytes` more of the file.
+    /// Counts `bytes` more bytes of the file.
     pub(crate) fn more(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         self.counter.bytes.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The errors that end a transfer, and the errors of a single object.
+//! Defines the errors that end a transfer, and the errors of a single object.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub enum Error {
     /// Not even one thread could be started. Free memory, or reduce the number of processes.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),
-    /// The store failed. Its error has the advice.
+    /// The store failed. The error of the store states what to do.
     #[error("cannot import {}", path.display())]
     Import {
         /// The file whose import failed.

@@ -1,5 +1,5 @@
-//! The modification time of a file, stored as an attribute of its object in the format of rclone.
-//! No I/O.
+//! Converts the modification time of a file to and from an attribute of its object, in the format
+//! of rclone. Performs no I/O.
 
 use std::fmt;
 use std::fs::Metadata;

@@ -1,4 +1,4 @@
-//! Reading the content of an object in pieces.
+//! Reads the content of an object in pieces.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::error::ReadError;
 /// The maximum length of a piece, in bytes.
 pub const PIECE_BYTES: usize = 1 << 20;
 
-/// Returns the bytes of `range`, in order, in pieces of up to [`PIECE_BYTES`]. The iterator ends
-/// after the first error.
+/// Returns an iterator over the bytes of the object in `range`, in order and in pieces of up to
+/// [`PIECE_BYTES`]. The iterator ends after the first error.
 pub fn pieces(
     object: &Object,
     range: Range<u64>,

@@ -65,7 +65,7 @@ fn every_variant_appends_from_several_threads_and_reports_figures() {
         let sample = stdout.lines().last().and_then(Sample::from_json);
         let sample = sample.unwrap_or_else(|| panic!("{variant}: {stdout}"));
         assert!(sample.appends > 0.0 && sample.p50_us.is_some(), "{variant}: {stdout}");
-        // Appended records are in the given directory; overwritten pages take no space.
+        // All appended records are in the directory. Overwriting a page takes no additional space.
         let bytes: u64 = size_below(dir.path());
         let least =
             if variant.starts_with("pages/") { 100.0 * 4096.0 } else { sample.appends * 1000.0 };

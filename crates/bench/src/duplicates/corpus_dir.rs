@@ -1,4 +1,4 @@
-//! The directory of a corpus, with its disk and its caches.
+//! Creates the directory of a corpus, counts the requests to its disk, and drops or fills caches.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -22,10 +22,10 @@ const UNMOUNT: &str = r#"cat > /dev/null; umount -l "$1"; rmdir "$1""#;
 const SPINNING_BYTES: u64 = 8 << 30;
 /// The time scale of the simulated disk: real time, because some tools measure seek times.
 const TIME_SCALE: f64 = 1.0;
-/// The number of MiB read to replace the content of the drive's cache, which is smaller.
+/// The number of MiB read to replace the content of the drive's cache; the cache is smaller.
 const DRIVE_CACHE_MIB: u64 = 32;
 
-/// A directory for a corpus.
+/// A directory for a corpus, on a real or a simulated disk.
 pub(super) struct CorpusDir {
     /// The absolute path without symbolic links, as in the results of the tools.
     pub(super) root: PathBuf,
@@ -40,7 +40,8 @@ enum Kind {
     Spinning { _mounted: Attached, disk: Box<SpinningDisk> },
 }
 
-/// A directory with a mounted file system, visible to all processes.
+/// A directory with a mounted file system, visible to all processes. The file system is unmounted
+/// on drop and when the process ends.
 struct Attached {
     _guardian: Guardian,
 }
@@ -55,12 +56,12 @@ impl Attached {
     }
 }
 
-/// The requests to a disk.
+/// The read requests to a disk during one run of a tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Traffic {
     pub(super) reads: u64,
     pub(super) read_bytes: u64,
-    /// The time the requests took, by the clock of a simulated disk.
+    /// The time in seconds that a simulated disk took for all requests, by its own clock.
     pub(super) service_s: Option<f64>,
     pub(super) seeks: Option<u64>,
 }
@@ -131,8 +132,8 @@ impl CorpusDir {
         Ok((done, traffic))
     }
 
-    /// Drops the page, dentry and inode caches, which needs root, and the cache of a simulated
-    /// drive.
+    /// Drops the page, dentry and inode caches, which needs root. On a simulated disk, also
+    /// replaces the content of the drive's cache.
     pub(super) fn drop_caches(&self) -> Result<()> {
         rustix::fs::sync();
         let path = "/proc/sys/vm/drop_caches";
@@ -152,7 +153,7 @@ impl CorpusDir {
         .map_err(Error::other(what()))
     }
 
-    /// Returns the number of bytes of the files that are in the page cache.
+    /// Returns the number of bytes of the corpus that are in the page cache.
     pub(super) fn cached_bytes(&self) -> Result<u64> {
         let disk = OsDisk::open(&self.root)?;
         let mut cached = 0;

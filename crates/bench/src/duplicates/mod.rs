@@ -2,8 +2,9 @@
 //!
 //! Every tool runs as a process over the same files, in interleaved rounds and with all settings
 //! that may be its fastest. Its results are compared with those of `haul dups`. The page cache is
-//! warm or cold. fclones limits its threads on a rotational disk; so if the disk may report itself
-//! as rotational wrongly, fclones also runs with the disk set to non-rotational.
+//! warm or cold. By default, fclones uses one thread on a rotational disk. Virtual disks often
+//! report themselves as rotational wrongly, so fclones also runs with the kernel's setting
+//! `rotational` changed to 0.
 //!
 //! # Sources
 //! \[fclones\], \[yadf, jdupes, rdfind, czkawka\].
@@ -43,10 +44,10 @@ pub struct Options {
     /// Directory for the test files, which needs some GiB
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// The program `haul`.
+    /// The path of the program `haul`.
     #[arg(skip)]
     pub program: PathBuf,
-    /// Directories with the rivals, as in `PATH`.
+    /// The directories to search for rival programs, separated by colons as in `PATH`.
     #[arg(skip)]
     pub path: OsString,
     /// Files to search: small, middle, somewhere, big, reflinks, spinning, spinning-fresh,
@@ -156,8 +157,8 @@ fn measure(
         place.warm()?;
     }
     let expected = prepare(&mut contest, place, home.path(), state)?;
-    // One round is enough for memory use, and for times by the clock of a simulated disk, because
-    // they are the same in every round.
+    // One round is enough: memory use, and times by the clock of a simulated disk, do not vary
+    // between rounds.
     let is_deterministic = corpus == Corpus::Paths || corpus.is_on_spinning_disk();
     let rounds = if is_deterministic { options.rounds.min(1) } else { options.rounds };
     let name = format!("{corpus} {state}");
@@ -179,8 +180,8 @@ fn measure(
     Ok(contest)
 }
 
-/// Creates a home directory for each tool and fills the tools' caches; returns the groups that
-/// `haul dups` finds.
+/// Creates a home directory for each tool, runs `haul dups` once, and returns the groups of
+/// duplicates it finds. In the state `rerun`, also runs each rival once to fill the rival's cache.
 fn prepare(
     contest: &mut Contest<Competitor, Run>,
     place: &CorpusDir,

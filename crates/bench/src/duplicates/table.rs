@@ -1,4 +1,4 @@
-//! The columns of the report, and its ratios. Performs no I/O.
+//! Defines the columns of the report and computes its ratios. Performs no I/O.
 
 use std::collections::BTreeMap;
 
@@ -73,10 +73,12 @@ fn time(entry: &Entry<Competitor, Run>) -> Option<f64> {
     entry.median(service_seconds).or_else(|| entry.median(seconds))
 }
 
-/// Adds the ratios. `small_warm_vs_fclones` is the time of a rival in its best setting divided by
-/// the time of `haul`; on a spinning disk a further ratio compares all rivals that do not sort.
-/// `big_cold_cache_vs_fclones` is the page cache that `haul` leaves divided by the rival's.
-/// `paths_memory_mib` is the memory of `haul`. Rivals with other results than `haul` are excluded.
+/// Adds the ratios, except of rivals whose results differ from those of `haul`.
+///
+/// A ratio such as `small_warm_vs_fclones` is the time of the rival in its fastest setting divided
+/// by the time of `haul`. On a spinning disk, `…_vs_unsorted` compares the fastest rival that does
+/// not sort its reads. `big_cold_cache_vs_fclones` is the number of bytes that `haul` leaves in the
+/// page cache divided by that of the rival. `paths_memory_mib` is the peak memory of `haul`.
 pub(super) fn add_ratios(
     contest: &Contest<Competitor, Run>,
     corpus: Corpus,

@@ -1,4 +1,4 @@
-//! The tools, each with the settings that may be its fastest.
+//! Lists the compared tools, the settings of each that may be its fastest, and their arguments.
 
 use std::env::split_paths;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ named! {
     pub(super) enum State {
         Cold = "cold",
         Warm = "warm",
-        /// The page cache is warm, and a first run has filled the tool's own cache.
+        /// The page cache is warm, and an earlier run has filled the tool's own cache.
         Rerun = "rerun",
     }
 }
@@ -47,13 +47,13 @@ impl Tool {
         matches!(self, Self::Haul | Self::Fclones | Self::Rdfind)
     }
 
-    /// Returns the names and arguments of the tool's settings; with `cached`, those that use the
-    /// tool's own cache.
+    /// Returns the names and arguments of the tool's settings; if `cached` is `true`, only settings
+    /// that use the tool's own cache.
     fn forms(self, cached: bool) -> &'static [(&'static str, &'static [&'static str])] {
         match (self, cached) {
             (Self::Haul, false) => &[("default", &[])],
             (Self::Haul, true) => &[("--cache", &["--cache"])],
-            // On a rotational disk the default of fclones is one thread.
+            // By default, fclones uses one thread on a rotational disk.
             (Self::Fclones, false) => &[
                 ("default", &[]),
                 ("--threads 2", &["--threads", "2"]),
@@ -130,8 +130,9 @@ impl Competitor {
     }
 }
 
-/// Returns `haul` and the rivals found in the directories of `path`, each in all its settings.
-/// `in_doubt` adds fclones with the disk set to non-rotational.
+/// Returns `haul` and the rivals found in the directories of `path`, each in all its settings. If
+/// `in_doubt` is `true`, the disk may report itself as rotational wrongly; then fclones is also
+/// returned with the disk set to non-rotational.
 pub(super) fn competitors(
     haul: &Path,
     path: &OsStr,

@@ -1,6 +1,6 @@
-//! Measures random reads of one file by more and more readers, with several methods.
+//! Measures random reads of one file with several methods and increasing numbers of readers.
 //!
-//! Cold reads use `O_DIRECT`, so each of them reads from the device; warm reads find the file in
+//! Cold reads use `O_DIRECT`, so each cold read reads from the device. Warm reads find the file in
 //! the page cache. Every read is timed and verified.
 
 use std::fmt;
@@ -83,7 +83,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// The reads of one round, and their length.
+/// The reads of one round, and the length in bytes of each read.
 struct Round {
     reads: Reads,
     read_bytes: u64,
@@ -130,8 +130,8 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let host = Host::here().with_storage("", &file.storage);
     let mut report = Report::new("random-read", host, columns(FIELDS), BAR);
     report.notes.push(note(options));
-    // Cold reads are measured first, because warm reads need the file in the page cache until the
-    // end.
+    // Cold reads are measured first, because their preparation evicts the file, and warm reads need
+    // the file in the page cache.
     for (number, cache) in Cache::ALL.into_iter().enumerate() {
         let mut contest = contest(options, cache);
         let obstacle = prepare(options, &file, cache, watcher)?;
@@ -238,7 +238,8 @@ fn read_by_threads(
     load.run(all.map(|file| move |buffer: &mut [u8], at| reader(&**file, buffer, at)).collect())
 }
 
-/// Adds the ratios between the methods with the most readers, and the gain from more readers.
+/// Adds the ratios between the rates of the methods with the most readers, and the ratio of the
+/// rate with the most readers to the rate with the fewest readers.
 fn add_ratios(
     contest: &Contest<Point, Round>,
     cache: Cache,

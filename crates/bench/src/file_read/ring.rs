@@ -1,4 +1,4 @@
-//! Reads at random offsets by one thread with one io_uring.
+//! Measures random reads by one thread that keeps many of them in flight with one io_uring.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use haul_measure::{Error, Latencies, Result};
 use crate::reads::{Load, Offsets, Reads};
 use crate::test_file::{TestFile, check};
 
-/// Keeps `depth` reads in flight until the time is over; returns `None` if io_uring is not
-/// available.
+/// Keeps `depth` reads in flight until the time of `load` has passed, and measures each; returns
+/// `None` if io_uring is not available.
 pub(super) fn read(
     file: &TestFile,
     direct: bool,

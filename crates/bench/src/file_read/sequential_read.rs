@@ -1,7 +1,7 @@
 //! Measures reading one file from its beginning to its end, with several methods.
 //!
-//! The file is not in the page cache at the start. The kernel's readahead is a parameter, set by
-//! advice for the descriptor or by the setting of the device.
+//! The file is not in the page cache at the start. The kernel's readahead is a parameter: it is set
+//! for a descriptor with `posix_fadvise`, or for the whole device with `read_ahead_kb`.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -63,10 +63,10 @@ named! {
         Read = "read",
         /// Copies out of a memory mapping.
         Mmap = "mmap",
-        /// Copies out of a memory mapping with `MADV_SEQUENTIAL`, and with `MADV_WILLNEED` for a
-        /// window.
+        /// As [`Method::Mmap`], with `MADV_SEQUENTIAL` for the mapping and `MADV_WILLNEED` for the
+        /// window ahead of the reader.
         MmapAdvised = "mmap + madvise",
-        /// `pread` with `POSIX_FADV_WILLNEED` for a window.
+        /// `pread` with `POSIX_FADV_WILLNEED` for the window ahead of the reader.
         ReadAhead = "read + fadvise ahead",
         /// `pread` with `O_DIRECT`.
         Direct = "direct",
@@ -104,7 +104,7 @@ impl fmt::Display for Readahead {
     }
 }
 
-/// The strategy of one row.
+/// The method and parameters of one row of the report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Strategy {
     readahead: Readahead,
@@ -152,7 +152,7 @@ impl Options {
     }
 }
 
-/// One pass over the file.
+/// The figures of one pass over the file.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     bytes: u64,
@@ -323,9 +323,9 @@ fn measure(file: &TestFile, strategy: &Strategy, watcher: &dyn Watcher) -> Resul
     Ok(Round { bytes: file.bytes, time, cpu, device_reads, cached: file.in_memory()? })
 }
 
-/// Returns the range to prefetch next after `read` bytes were read and `fetched` bytes were
-/// prefetched; `None` if it is too early. It prefetches half a window at a time, so that at least
-/// half a window is in flight.
+/// Returns the offset and length to prefetch next after `read` bytes were read and `fetched` bytes
+/// were prefetched; `None` while more than half a window is prefetched ahead of the reader. So the
+/// reader always has at least half a window ahead of it.
 fn prefetch(read: u64, fetched: u64, window_bytes: u64, file_bytes: u64) -> Option<(u64, u64)> {
     let end = (read + window_bytes).min(file_bytes);
     let is_due = end == file_bytes || end.saturating_sub(fetched) >= window_bytes / 2;

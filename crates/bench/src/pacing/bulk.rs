@@ -1,4 +1,4 @@
-//! The background load of the pacing benchmark: a large file, written in one of several modes.
+//! Writes the background load of the pacing benchmark: a large file, in one of several modes.
 
 use std::fmt;
 use std::thread::sleep;
@@ -12,7 +12,8 @@ use crate::write_modes::target_fs::TargetFs;
 /// The name of the file with the bulk data.
 pub(super) const BULK: &str = "bulk";
 
-/// The length in bytes of a direct write: long, because the device is idle between two of them.
+/// The length in bytes of a direct write. Long writes keep the device busy, because it is idle
+/// between two direct writes.
 pub(super) const DIRECT_BYTES: usize = 4 << 20;
 
 /// The maximum length in bytes of a write that is not direct.
@@ -28,7 +29,7 @@ pub(super) enum Mode {
     Alone,
     /// `write`, as a program that copies files does.
     Unpaced,
-    /// `write` with a pacer that has windows of this length.
+    /// `write` with a [`Pacer`] whose windows have this length in bytes.
     Paced { window_bytes: u64 },
     /// As [`Mode::Paced`], and pages behind the window are dropped from the page cache.
     Dropping { window_bytes: u64 },

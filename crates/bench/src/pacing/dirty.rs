@@ -9,7 +9,8 @@ use crate::setting::{Setting, read};
 
 const SETTINGS: &str = "/proc/sys/vm";
 
-/// The files that set a limit in bytes and in percent: writing one of them sets the other to 0.
+/// The files that set a limit in bytes and in percent; when one is written, the kernel sets the
+/// other to 0.
 const LIMIT: [&str; 2] = ["dirty_bytes", "dirty_ratio"];
 const BACKGROUND: [&str; 2] = ["dirty_background_bytes", "dirty_background_ratio"];
 

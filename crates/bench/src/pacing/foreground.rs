@@ -1,4 +1,4 @@
-//! Small writes in the foreground, whose latencies are measured.
+//! Issues the small foreground writes of the pacing benchmark and measures their latencies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::write_modes::target_fs::TargetFs;
 pub(super) const RECORDS: &str = "records";
 pub(super) const PAGES: &str = "pages";
 
-/// The interval between two writes of each writer.
+/// The intervals between two writes of the writer that syncs, and of the writer that overwrites.
 pub(super) const SYNC_EVERY: Duration = Duration::from_millis(5);
 pub(super) const OVERWRITE_EVERY: Duration = Duration::from_millis(1);
 
@@ -25,8 +25,8 @@ pub(super) const RECORD_BYTES: usize = 512;
 
 /// The number of pages that are overwritten in pseudo-random order.
 const PAGES_COUNT: u64 = 4096;
-/// The distance in pages from one overwritten page to the next; it is a prime number, so that every
-/// page is overwritten.
+/// The distance in pages from one overwritten page to the next. It has no factor in common with
+/// `PAGES_COUNT`, so every page is overwritten.
 const STRIDE: u64 = 1597;
 
 /// The interval between two samples of the dirty memory.
@@ -42,7 +42,7 @@ named! {
     }
 }
 
-/// The writes of one writer.
+/// The latencies and the number of writes of one writer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Written {
     pub(super) latencies: Latencies,

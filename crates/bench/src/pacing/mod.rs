@@ -85,7 +85,7 @@ fn dirty_limit(text: &str) -> Result<u64, String> {
     size(text, 1 << 20..=u64::MAX, "1MiB or more")
 }
 
-/// A foreground writer while bulk data is written in a mode.
+/// A foreground writer, and the mode in which bulk data is written at the same time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Strategy {
     foreground: Foreground,

@@ -1,8 +1,8 @@
 //! Measures reads of hot pages during a scan of cold data: with the page cache alone, with an
 //! application's own cache in front of it, and with scans that bypass the page cache.
 //!
-//! Threads read random pages of the hot part of a file, which fits into memory. A scan reads the
-//! cold rest, which does not fit, over and over.
+//! Threads read random pages of the hot part of a file, which fits into memory. Meanwhile a scan
+//! repeatedly reads the cold rest of the file, which does not fit into memory.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +69,7 @@ impl Options {
         self.data_bytes(self.hot_percent)
     }
 
-    /// Returns the time between the starts of two reads of one thread.
+    /// Returns the time between the starts of two consecutive reads of a thread.
     fn interval(&self) -> Duration {
         match self.reads_per_second {
             0 => Duration::ZERO,
@@ -166,8 +166,8 @@ fn note(options: &Options) -> String {
     )
 }
 
-/// Adds the rate and the 99th percentile of each strategy relative to the page cache alone during a
-/// scan.
+/// Adds the rate and the 99th percentile of each strategy during a scan, relative to the page cache
+/// alone during a scan.
 fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
     let base = Strategy::PageCache;
     for (name, strategy) in [

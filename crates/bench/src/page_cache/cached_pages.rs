@@ -1,4 +1,4 @@
-//! Reads pages of a file, with or without a cache of the application.
+//! Reads pages of a file, with or without an application cache in front of the page cache.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ impl Weighter<u64, Page> for PageBytes {
     }
 }
 
-/// Pages of a file, which are read through the page cache if the application's cache does not have
-/// them.
+/// A reader of pages with an optional application cache. A page that the application cache does not
+/// have is read through the page cache.
 pub(super) struct CachedPages {
     file: Arc<dyn File>,
     cache: Option<Cache<u64, Page, PageBytes>>,
@@ -28,8 +28,8 @@ pub(super) struct CachedPages {
 impl CachedPages {
     /// Creates a reader of the pages of `file`, with a cache of `cache_bytes` bytes if given.
     pub(super) fn new(file: Arc<dyn File>, cache_bytes: Option<u64>) -> Self {
-        // The shards of the cache fill unevenly, so a cache of the exact size would evict before it
-        // is full; hence an eighth more.
+        // The shards of the cache fill unevenly, so a cache of exactly `bytes` would evict pages
+        // before it is full. An eighth more prevents this.
         let cache = |bytes: u64| {
             let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / PAGE_BYTES;
             Cache::with_weighter(pages, bytes + bytes / 8, PageBytes)

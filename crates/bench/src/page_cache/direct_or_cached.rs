@@ -1,5 +1,5 @@
-//! Measures random reads of more and more data with the same memory, to find the size of the data
-//! from which on direct reads are faster than the page cache.
+//! Finds the ratio of data to memory above which direct reads are faster than reads through the
+//! page cache: measures random reads of increasing amounts of data with the same memory.
 //!
 //! Threads read random pages with three methods: through the page cache, through the page cache
 //! with `RWF_DONTCACHE`, and with `O_DIRECT`.
@@ -190,8 +190,8 @@ fn measure(
     Ok(Reads { device_reads, ..reads })
 }
 
-/// Adds the rates of direct and uncached reads relative to the page cache, and the size of the data
-/// from which on direct reads are faster.
+/// Adds the rates of direct and uncached reads relative to the page cache, and `crossover`: the
+/// smallest ratio of data to memory from which on direct reads are faster.
 fn add_ratios(contest: &Contest<Point, Reads>, report: &mut Report) {
     let mut direct = BTreeMap::new();
     for point in contest.entries.iter().map(|entry| entry.strategy) {
@@ -211,7 +211,7 @@ fn add_ratios(contest: &Contest<Point, Reads>, report: &mut Report) {
     report.ratio("crossover", crossover);
 }
 
-/// Returns the smallest key from which on all ratios are above one.
+/// Returns the smallest percentage from which on all ratios are above one.
 fn crossover(ratios: &BTreeMap<u64, f64>) -> Option<u64> {
     ratios.iter().rev().take_while(|(_, ratio)| **ratio > 1.0).last().map(|(percent, _)| *percent)
 }

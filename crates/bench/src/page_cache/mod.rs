@@ -1,4 +1,4 @@
-//! Benchmarks of the page cache in a process whose memory, including its page cache, is limited.
+//! Benchmarks of the page cache in a process whose memory, including page cache, is limited.
 
 pub mod app_cache;
 mod cached_pages;

@@ -1,4 +1,5 @@
-//! Measures the methods on the disk of a directory, by the wall clock and by the device's counters.
+//! Measures the methods of random writes on a real disk, by the wall clock and the counters of the
+//! device.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,7 +12,8 @@ use super::options::Options;
 use super::table::Round;
 use crate::guardian::{Guardian, guarded_dir};
 
-/// A directory with both files in it; it is removed on drop and when the process ends.
+/// A directory with the file of records and the index; it is removed on drop and when the process
+/// ends.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) storage: Storage,

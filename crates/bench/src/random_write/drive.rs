@@ -1,4 +1,4 @@
-//! Measures the methods on a simulated disk, by the disk's own clock and counters.
+//! Measures the methods of random writes on a simulated disk, by the disk's own clock and counters.
 
 use std::time::Instant;
 
@@ -25,13 +25,13 @@ const FORMAT: Format<'static> = Format {
 
 /// The maximum length in bytes of the log of a page file.
 const PAGES_LOG_BYTES: u64 = 32 << 20;
-/// The maximum size in bytes of a generation of a page file.
+/// The maximum size in bytes of a generation, which is one of the two write buffers of a page file.
 const PAGES_GENERATION_BYTES: usize = 32 << 20;
 
 /// The unit in bytes of reads and writes, a page.
 const UNIT_BYTES: u64 = 4096;
 
-/// A simulated drive that contains both files.
+/// A simulated drive that contains the file of records and the index.
 pub(super) struct SimulatedDrive {
     disk: SimulatedDisk<'static>,
     model: Model,
@@ -75,7 +75,7 @@ impl SimulatedDrive {
         Ok(round.in_batches(cell.batch))
     }
 
-    /// Writes durable pages with many threads, in a separate directory.
+    /// Measures durable page writes by `writers` threads, in a separate directory.
     pub(super) fn write_pages(
         &self,
         options: &Options,
@@ -101,8 +101,8 @@ impl SimulatedDrive {
         Ok(Round::of_drive(writers, sample.appends, &requests, None))
     }
 
-    /// Returns the least time that any method can take that reads and writes each batch in one
-    /// sweep.
+    /// Returns the lower bound of the time of any method that, for each batch, reads the partly
+    /// written units in one sweep of the arm and writes all units in another sweep.
     pub(super) fn bound(&self, options: &Options, batch: usize) -> Result<Round> {
         let all = options.records_of(batch, 0);
         let mounted = self.disk.mount()?;
@@ -125,8 +125,8 @@ impl SimulatedDrive {
     }
 }
 
-/// Returns the extents to read before the writes, and the extents to write, both in ascending
-/// order.
+/// Returns the extents of a batch to read before the writes, and the extents to write, both in
+/// ascending order.
 fn units(batch: &[Record]) -> (Vec<Extent>, Vec<Extent>) {
     let mut entries: Vec<_> = (0..).zip(batch).map(|(number, it)| it.as_entry(number)).collect();
     let costs = Costs { request_us: 0, bytes_per_second: 0 };
@@ -137,7 +137,8 @@ fn units(batch: &[Record]) -> (Vec<Extent>, Vec<Extent>) {
 }
 
 impl Options {
-    /// Returns the records for batches of `batch` records: fewer records if the batches are short.
+    /// Returns the records of a run with batches of `batch` records. The number of batches is
+    /// limited, so a run with short batches has fewer records.
     pub(super) fn records_of(&self, batch: usize, run: u64) -> Vec<Record> {
         let count = self.records.min(batch.saturating_mul(self.batches_max));
         records(count, self.file_size, self.index_size, self.seed, run)

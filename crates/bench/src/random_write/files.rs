@@ -1,5 +1,5 @@
-//! Writes records with methods that are all equally durable: each syncs a batch before the next one
-//! begins.
+//! Writes records with several methods of equal durability: each method syncs a batch of records
+//! before it begins the next batch.
 
 use std::path::Path;
 
@@ -24,28 +24,30 @@ const VERIFIED: usize = 100;
 named! {
     /// The method by which records are written.
     pub enum Method {
-        /// `pwrite` in arrival order and one `fdatasync` per batch: the kernel sorts the writes, and
-        /// reads partly written pages one by one in arrival order.
+        /// `pwrite` in arrival order and one `fdatasync` per batch: the kernel sorts the writes,
+        /// and reads partly written pages one by one in arrival order.
         Random = "random",
         /// As [`Method::Random`] with `O_DIRECT`; the program reads the partly written pages.
         Direct = "random-direct",
-        /// The batch is sorted and overwritten parts are dropped; then as [`Method::Random`].
+        /// The batch is sorted by offset, without the parts that later records overwrite, and then
+        /// written as with [`Method::Random`].
         Sorted = "sorted",
-        /// The batch is sorted; then as [`Method::Direct`].
+        /// The batch is sorted as with [`Method::Sorted`], then written as with [`Method::Direct`].
         SortedDirect = "sorted-direct",
-        /// Written by `haul_sorted_write::SortedWriter`, with a barrier per batch.
+        /// `haul_sorted_write::SortedWriter` sorts and writes the batch, which ends with a barrier.
         Merged = "sorted-merged",
     }
 }
 
 named! {
-    /// The place and order of the index entries, of which each record has one in a small file.
+    /// The order in which index entries are written. Each record has one entry, in a small file.
     pub(super) enum Index {
         /// No index is written.
         None = "no",
-        /// An entry is written right after its record, or in the same sorted batch.
+        /// An entry is written right after a record; [`Method::Merged`] sorts entries and records
+        /// in one queue.
         Mixed = "mixed",
-        /// Entries are written by a separate queue.
+        /// [`Method::Merged`] keeps the entries in a separate queue.
         Separate = "apart",
     }
 }
@@ -59,7 +61,7 @@ pub(super) struct Cell {
     pub(super) batch: usize,
 }
 
-/// Returns all combinations in the order of the batches: each method without an index and with one.
+/// Returns the cells of each batch length: every method without an index, then with one.
 pub(super) fn cells(methods: &[Method], batches: &[usize], with_index: bool) -> Vec<Cell> {
     let with = |index: Index| methods.iter().map(move |method| (*method, index));
     let separate = with(Index::Separate).filter(|(method, _)| *method == Method::Merged);
@@ -71,7 +73,8 @@ pub(super) fn cells(methods: &[Method], batches: &[usize], with_index: bool) -> 
     batches.iter().flat_map(|batch| of(*batch)).collect()
 }
 
-/// The two files in a directory, which have their final length and were written once.
+/// A directory with the file of records and the index. Both files have their final length, and all
+/// their blocks were written once.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) disk: OsDisk,
@@ -146,8 +149,8 @@ impl Files {
                 Method::Sorted | Method::SortedDirect => sorted(batch),
                 _ => as_given(batch),
             };
-            // Index entries are written in the order of the records, so that the last entry of a
-            // slot wins.
+            // Index entries are written in the order of the records, so that the newest entry of a
+            // slot is written last.
             let mut entries = batch.iter().filter(|_| with_index);
             for piece in pieces {
                 let (number, from) = (piece.number as usize, piece.from as usize);
@@ -192,7 +195,8 @@ impl Files {
         writer.close().map_err(failed)
     }
 
-    /// Reads back some records that no later record overwrites, from the device, and compares them.
+    /// Reads some records that no later record overwrites, and their index entries, from the device
+    /// and compares them with the bytes written.
     pub(super) fn verify(&self, records: &[Record], with_index: bool) -> Result<()> {
         self.evict()?;
         let (big, index) =
@@ -245,7 +249,7 @@ fn failed(error: haul_sorted_write::Error) -> Error {
     Error::other("write sorted")(std::io::Error::other(error))
 }
 
-/// Writes the bytes as whole pages; first reads the pages that they cover only in part.
+/// Writes `bytes` as whole pages; first reads the pages of which `bytes` covers only a part.
 fn write_pages(
     file: &dyn File,
     pages: &mut AlignedBuf,

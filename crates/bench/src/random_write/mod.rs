@@ -1,11 +1,12 @@
-//! Measures random writes: in arrival order, sorted, or sorted and merged; and durable one by one.
+//! Measures batches of random writes with several methods, and page writes that are durable one by
+//! one.
 //!
 //! Records of 100 B to 4 KiB are written to random offsets of a big file in batches of one to a
 //! million. Each batch is durable before the next one begins. The writes are measured without an
-//! index, and with an entry for each record in a small index file. On a simulated drive the figures
-//! are those of the drive; on the disk of a directory they are by the wall clock. Then many threads
-//! write random pages, each durable when its call returns: with a page file, with plain files that
-//! sync each write, and with databases.
+//! index, and with an entry for each record in a small index file. Times on a simulated drive are
+//! by the drive's own clock; times on a real disk are by the wall clock. Then many threads write
+//! random pages, each durable when its call returns: with a page file, with plain files that sync
+//! each write, and with databases.
 //!
 //! # Sources
 //! \[Coffman72\] on sweeps; `docs/random-writes.md` has the results.
@@ -39,8 +40,8 @@ pub use files::Method;
 pub use options::{DriveOrNone, Options};
 pub use pages::Places;
 
-/// Runs the benchmark. Disks and files are removed when this returns; the disks and files of the
-/// methods are also removed when the process is killed.
+/// Runs the benchmark. Simulated disks and files are removed when this returns. If the process is
+/// killed, only files of page writers on a real disk remain.
 ///
 /// # Errors
 /// Returns [`Error::Missing`] without root or FUSE for a simulated drive, [`Error::Cancelled`] if
@@ -85,8 +86,8 @@ fn note(options: &Options) -> String {
     )
 }
 
-/// Measures all methods and page writers on a simulated drive, and computes the bound of each
-/// batch.
+/// Measures all methods and page writers on a simulated drive, and computes the lower bound of the
+/// time for each batch length.
 fn measure_drive(
     options: &Options,
     drive: &Drive,
@@ -121,7 +122,7 @@ fn measure_drive(
     contest.entries.extend(bounds.entries);
     add_ratios_of_methods(prefix, &contest, report);
     for writers in &options.writers {
-        // The floor is meant for disks without rotational latency, so it is left out.
+        // The floor is left out: it is a limit only for disks without rotational latency.
         let all = Writer::ALL.into_iter().filter(|writer| *writer != Writer::Floor);
         let names = all.map(|writer| Strategy::pages(writer.name()));
         let mut contest = Contest::new(FIELDS, names);
@@ -218,7 +219,7 @@ fn write_pages(
     if writer != Writer::Floor {
         return drive_load(&*contender, &options.load(writers), device.as_ref());
     }
-    // One call of the floor writes a page for each writer, so it is driven by one thread.
+    // One call of the floor writes a page for each writer, so one thread makes all calls.
     let sample = drive_load(&*contender, &options.load(1), device.as_ref())?;
     Ok(Sample { appends: sample.appends * writers as f64, ..sample })
 }

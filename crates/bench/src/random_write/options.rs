@@ -1,4 +1,4 @@
-//! Options of the benchmark of random writes.
+//! Defines the command-line options of the benchmark of random writes.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::log::Load;
 use crate::options::{count, file_size, rounds, time_scale};
 use crate::simulated::Drive;
 
-/// A simulated drive, or none.
+/// A simulated drive; `None` for the argument `none`.
 #[derive(Debug, Clone)]
 pub struct DriveOrNone(pub(super) Option<Drive>);
 
@@ -96,8 +96,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the load of `writers` threads on a page file. A write counts when it returns, so the
-    /// load needs no time to settle.
+    /// Returns the load of `writers` threads on a file of pages. The measurement begins with the
+    /// first write, because the writers are warmed up before.
     pub(super) fn load(&self, writers: usize) -> Load {
         Load { writers, record_bytes: 4096, settle: Duration::ZERO, measure: self.seconds }
     }

@@ -26,8 +26,8 @@ named! {
         Direct = "direct-fdatasync",
         /// Each thread writes with `O_DIRECT` and `O_DSYNC`, in one call.
         DirectDsync = "direct-dsync",
-        /// The limit of a log that shares each sync among all writers: one thread writes as many
-        /// consecutive pages as there are writers with each `O_DSYNC` call.
+        /// The upper bound of the rate of a log that shares each sync among all writers: one thread
+        /// writes one page per writer, contiguously, with each `O_DSYNC` call.
         Floor = "floor",
     }
 }
@@ -71,7 +71,7 @@ fn create(disk: &OsDisk, pages: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens a contender in an empty directory.
+/// Creates the file of pages in the empty directory `dir`, and opens it for `writer`.
 pub(super) fn open(
     writer: Writer,
     dir: &Path,
@@ -116,7 +116,7 @@ impl Contender for Paged {
         Ok(())
     }
 
-    /// Writes twice the maximum length of the log, so that all its segments were used before.
+    /// Writes as many bytes as the log may contain, so that all its segments were used before.
     fn warm_up(&self) -> Result<(), Failure> {
         let mut last = None;
         let (record, pages) = ([0x5a; PAGE_BYTES], self.file.bytes() / PAGE_BYTES as u64);

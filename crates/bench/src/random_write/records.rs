@@ -74,7 +74,8 @@ pub(super) fn records(
     (0..count).map(record).collect()
 }
 
-/// Returns about `some` of the records that no later record overwrites.
+/// Picks about `some` of the records, at regular distances, and returns those that no later record
+/// overwrites.
 pub(super) fn not_overwritten(records: &[Record], some: usize) -> Vec<Record> {
     let step = (records.len() / some.max(1)).max(1);
     let picked = records.iter().enumerate().step_by(step);

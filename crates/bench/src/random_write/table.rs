@@ -1,4 +1,4 @@
-//! The columns of the report, and its ratios. Performs no I/O.
+//! Defines the columns of the report and computes its ratios. Performs no I/O.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,7 +35,7 @@ impl Strategy {
         }
     }
 
-    /// Returns the strategy of the bound for batches without an index.
+    /// Returns the strategy of the row with the lower bound of the time for a batch length.
     pub(super) fn bound(batch: usize) -> Self {
         Self { index: Index::None.name(), group: batch.to_string(), ..Self::pages(BOUND) }
     }
@@ -57,7 +57,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// The figures of one round; numbers of requests are per record.
+/// The figures of one round. Requests, bytes, syncs and seeks are per record.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Round {
     pub(super) batch: Option<f64>,
@@ -89,7 +89,7 @@ impl Round {
         Self { batch: Some(self.records.min(batch as f64)), ..self }
     }
 
-    /// Returns a round that took `service_s` seconds of a simulated drive.
+    /// Returns a round that took `service_s` seconds by the clock of a simulated drive.
     pub(super) fn of_service(writers: usize, records: f64, service_s: f64) -> Self {
         Self { service_s: Some(service_s), ..Self::new(writers, records, service_s) }
     }
@@ -134,7 +134,8 @@ impl Round {
         }
     }
 
-    /// Returns a round of page writes, whose times and requests include the final checkpoint.
+    /// Returns a round of page writes. Its rate, elapsed time, CPU time and write requests include
+    /// the final checkpoint.
     pub(super) fn of_sample(writers: usize, sample: &Sample) -> Self {
         let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other.unwrap_or(0.0));
         let cpu_s = sum(sample.cpu_seconds, sample.finish_cpu_seconds);
@@ -194,8 +195,8 @@ fn acknowledged(round: &Round) -> Option<f64> {
     round.acknowledged_per_s
 }
 
-/// Adds the ratios between the methods for each batch length; the names for the longest batch also
-/// appear without the length.
+/// Adds the ratios between the methods for each batch length. The ratios for the longest batch are
+/// also added under names without the length.
 pub(super) fn add_ratios_of_methods(
     prefix: &str,
     contest: &Contest<Strategy, Round>,
@@ -221,8 +222,8 @@ pub(super) fn add_ratios_of_methods(
             ("merged_vs_sorted", merged, alone(Method::Sorted)),
             ("merged_vs_sorted_direct", merged, alone(Method::SortedDirect)),
             ("bound_vs_sorted", rate(BOUND, Index::None), merged),
-            // `Merged` with a separate index and `SortedDirect` with a mixed one both sort their
-            // writes: they differ mainly in the index.
+            // `Merged` with a separate index and `SortedDirect` with a mixed index both sort their
+            // writes, so this ratio shows mainly the effect of the index.
             ("apart_vs_mixed", separate, mixed(Method::SortedDirect)),
             ("apart_vs_mixed_cached", separate, mixed(Method::Sorted)),
             ("apart_vs_mixed_random", separate, mixed(Method::Random)),
@@ -238,7 +239,8 @@ pub(super) fn add_ratios_of_methods(
     }
 }
 
-/// Adds the rate of the page file relative to the best variant of each other writer.
+/// Adds the rate of the page file relative to the fastest variant of each other writer. The part of
+/// a name before the first `/` is the writer, the rest the variant.
 pub(super) fn add_ratios_of_pages(
     prefix: &str,
     contest: &Contest<Strategy, Round>,

@@ -5,7 +5,7 @@ use haul_testing::Random;
 
 use crate::aging::{Aging, Step};
 
-/// The range of the lengths of files, as powers of two.
+/// The range of file lengths in bytes, as exponents of two.
 const BYTES_LOG2: std::ops::Range<u64> = 10..17;
 
 /// The parameters of a tree of files.
@@ -13,7 +13,7 @@ const BYTES_LOG2: std::ops::Range<u64> = 10..17;
 pub(super) struct Layout {
     pub(super) files: usize,
     pub(super) dirs: usize,
-    /// The number of times half of the files are replaced.
+    /// The number of times that half of the files are replaced by new files.
     pub(super) replacements: usize,
     pub(super) seed: u64,
 }
@@ -24,7 +24,8 @@ impl Layout {
         Random(self.seed ^ (file << 1)).number() % self.dirs.max(1) as u64
     }
 
-    /// Returns the path of a file; the order of names differs from the order of writing.
+    /// Returns the path of a file. Names are pseudo-random, so that their order differs from the
+    /// order of writing.
     pub(super) fn path_of(&self, file: u64) -> String {
         let name = Random(self.seed.wrapping_add(file)).number();
         format!("{:03}/{name:016x}", self.dir_of(file))

@@ -1,8 +1,8 @@
-//! Measures the orders in which many small files can be read from a spinning disk.
+//! Measures reading many small files from a spinning disk in several orders.
 //!
 //! The benchmark writes a tree to a simulated drive, ages it by replacing files, and reads it with
 //! cold caches: in directory order, by inode number, and by physical position. Requests, seeks and
-//! times are those of the simulator, so they do not depend on the load of this machine.
+//! times are those of the simulated drive, so they do not depend on the load of this machine.
 //!
 //! # Sources
 //! \[Jacobson91\] on the gain from sorting requests; `docs/spinning-disk.md` on the limits of the
@@ -139,8 +139,8 @@ fn note(options: &Options) -> String {
     )
 }
 
-/// Adds the gains of physical order. The names of ratios have no suffix for the first drive and the
-/// first number of threads.
+/// Adds the service time of each other order divided by that of physical order. The names of ratios
+/// have no suffix for the first drive and the first number of threads.
 fn add_ratios(contest: &Contest<Strategy, Pass>, drive: Option<&str>, report: &mut Report) {
     let strategies = || contest.entries.iter().map(|entry| entry.strategy);
     let first = strategies().next().map(|first| first.threads);

@@ -1,4 +1,4 @@
-//! The options of the benchmark.
+//! Defines the command-line options of the benchmark of read orders.
 
 use haul_measure::Result;
 

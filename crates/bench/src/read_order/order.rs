@@ -1,4 +1,4 @@
-//! Lists the files of a tree in several orders.
+//! Lists the files of a tree in the order in which they are to be read.
 
 use std::fs::{File, ReadDir, read_dir};
 use std::os::fd::OwnedFd;
@@ -26,7 +26,7 @@ fn entries(dir: &Path) -> Result<ReadDir> {
     read_dir(dir).map_err(Error::other(format!("list {}", dir.display())))
 }
 
-/// Returns the files two levels below `root` in an order. It reads each directory once; for
+/// Returns the files two levels below `root` in `order`. Reads each directory once; for
 /// physical order it also opens every file, in inode order, to query its first extent.
 pub(super) fn listed(root: &Path, order: Order) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();

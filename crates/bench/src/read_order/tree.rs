@@ -1,4 +1,4 @@
-//! A tree on a simulated disk, which is written once and read with cold caches.
+//! Writes a tree of files to a simulated disk, and reads it with cold caches.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,7 +23,8 @@ pub(super) struct Tree {
     expected: Checksum,
 }
 
-/// A checksum of files that does not depend on their order.
+/// A checksum of files that does not depend on their order: the number of files, their total length
+/// in bytes, and the sum of the numbers stored in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Checksum {
     files: u64,
@@ -39,12 +40,12 @@ impl Checksum {
     }
 }
 
-/// One pass over all files.
+/// The figures of one pass over all files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass {
     pub(super) files: u64,
-    /// The time in seconds of the drive from reading the first directory until the last byte;
-    /// `None` if requests take no time.
+    /// The elapsed time, in seconds of the drive, from reading the first directory until the last
+    /// byte; `None` if the time scale is 0.
     pub(super) elapsed_s: Option<f64>,
     /// The requests to the drive during the pass.
     pub(super) requests: Counters,
@@ -57,7 +58,8 @@ fn content(file: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-/// Returns options that format without background initialization, which would disturb the reads.
+/// Returns options of mkfs and mount without background initialization, which would disturb the
+/// reads.
 fn format(file_system: FileSystem) -> Format<'static> {
     let (mkfs_options, mount_options): (&[&str], _) = match file_system {
         FileSystem::Ext4 => (&["-q", "-F", "-E", "lazy_itable_init=1"], "noinit_itable"),

@@ -30,7 +30,7 @@ impl Pass {
     }
 }
 
-/// The limits of a pass: it ends at the first one reached.
+/// The limits of a pass, which ends when the first limit is reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) records: u64,
@@ -119,7 +119,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Syncs the file after a pass, so that the next one starts clean.
+/// Syncs the file after a pass, so that the next pass starts without dirty pages.
 pub(super) fn finish(place: &TargetFs, prepared: &Prepared) -> Result<()> {
     let (Prepared::File(file) | Prepared::Map(file, _)) = prepared;
     file.sync(Durability::Everything)?;

@@ -1,4 +1,4 @@
-//! Measures modes of writing records durably, and their requests to the device.
+//! Measures the latencies and device requests of several modes of writing records durably.
 //!
 //! A log, a queue and a database write a record, sync it, and write the next one. The cost depends
 //! on the preparation of the file ([`Preparation`]) and on the sync ([`Sync`]). This benchmark
@@ -267,8 +267,8 @@ fn measure(
     Ok(passes)
 }
 
-/// Adds the ratios of latencies of 4 KiB records in the first pass. They compare medians, because
-/// the stalls of a busy machine hardly affect medians.
+/// Adds ratios between modes for records of 4 KiB in the first pass, and numbers of journal writes.
+/// A ratio is that of the median latencies, which the stalls of a busy machine hardly affect.
 fn add_ratios(contest: &Contest<Strategy, Pass>, prefix: &str, report: &mut Report) {
     let strategy = |preparation, sync| Strategy {
         cell: Cell { sync, record_bytes: 4096, preparation },

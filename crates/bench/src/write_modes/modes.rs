@@ -1,4 +1,5 @@
-//! The modes: preparations of the file, and syncs of a record. Performs no I/O.
+//! Defines the modes: a mode combines a preparation of the file with a method of syncing records.
+//! Performs no I/O.
 
 use std::fmt;
 use std::str::FromStr;
@@ -94,8 +95,8 @@ impl fmt::Display for Cell {
 const PAGE_BYTES: u64 = 4096;
 
 impl Cell {
-    /// Returns the distance in bytes between the starts of two records: direct writes are padded to
-    /// pages.
+    /// Returns the distance in bytes between the starts of two consecutive records; direct writes
+    /// are padded to whole pages.
     pub(crate) fn step_bytes(&self) -> u64 {
         match self.sync {
             Sync::DirectDsync => self.record_bytes.next_multiple_of(PAGE_BYTES),

@@ -25,8 +25,8 @@ pub(super) enum Prepared {
     Map(Arc<dyn File>, Map),
 }
 
-/// Creates the file of a cell for `records` records, and syncs it; returns `None` if the file
-/// system does not support the cell.
+/// Creates the file for `records` records in the mode of `cell`, and syncs the file; returns `None`
+/// if the file system does not support the mode.
 pub(super) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Option<Prepared>> {
     if cell.sync == Sync::DirectDsync
         && matches!(place.storage.direct_io, Some(DirectIo::Unsupported))
@@ -44,8 +44,8 @@ pub(super) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Opt
     let direct = cell.sync == Sync::DirectDsync;
     let file = place.disk.open(LOG, Open { direct, dsync: direct, ..Open::default() })?;
     file.sync(Durability::Everything)?;
-    // An old segment is usually no longer cached when a log reuses it, and direct writes would have
-    // to invalidate cached pages.
+    // The cached pages are evicted for two reasons: an old segment is usually no longer cached when
+    // a log reuses it, and direct writes would have to invalidate cached pages.
     if direct || cell.preparation == Preparation::Recycled {
         evict(&*file, 0, bytes)?;
     }

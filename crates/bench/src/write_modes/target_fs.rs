@@ -1,4 +1,5 @@
-//! A directory to measure in, and the device of its file system.
+//! Provides the directory of a measurement, on an existing file system or on a virtual disk: a new
+//! file system in an image file.
 
 use std::fs::File as StdFile;
 use std::path::Path;
@@ -81,8 +82,8 @@ impl TargetFs {
         Ok(Self { name, disk, storage, facts, journalling, _files: None, root, _image: image })
     }
 
-    /// Syncs writes that are not part of the measurement: on a virtual disk the whole file system,
-    /// on a shared file system only the directory and what its journal holds before it.
+    /// Syncs writes that are not part of the measurement: on a virtual disk the whole file system;
+    /// on a shared file system only the directory, and earlier changes in the same journal.
     pub(crate) fn settle(&self) -> Result<()> {
         match &self.root {
             Some(root) => {

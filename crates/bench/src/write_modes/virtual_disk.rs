@@ -1,4 +1,4 @@
-//! The file systems that can be created in image files. Performs no I/O.
+//! Lists the file systems that can be created in image files, and their options. Performs no I/O.
 
 use crate::named::named;
 

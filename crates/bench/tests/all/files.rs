@@ -1,4 +1,4 @@
-//! `files`: rows and counts of short runs, not times.
+//! The benchmark `files`: checks rows and counts of short runs, but no times.
 
 use std::ffi::OsString;
 use std::time::Duration;

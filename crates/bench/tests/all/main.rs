@@ -1,4 +1,4 @@
-//! The benches, run short on real file systems.
+//! Short runs of the benchmarks on real file systems.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

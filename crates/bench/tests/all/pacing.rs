@@ -1,4 +1,4 @@
-//! Invariants of the pacing report on any disk.
+//! The benchmark `pacing`: checks invariants of its report that hold on any disk.
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};

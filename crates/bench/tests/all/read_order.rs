@@ -1,4 +1,4 @@
-//! Orders of reading on a simulated disk, by the counters of the drive.
+//! The benchmark `read-order`: compares seeks and requests by the counters of a simulated drive.
 
 use clap::Parser;
 use haul_bench::read_order::{Options, run};
@@ -10,7 +10,7 @@ fn number(report: &Report, row: &Row, key: &str) -> f64 {
     value.unwrap_or_else(|| panic!("no {key} in {row:?}"))
 }
 
-/// Returns the report of a small tree read by one thread; `None` without simulated disks.
+/// Returns the report of a small tree read by one thread; `None` if no disk can be simulated.
 fn report(replacements: usize) -> Option<Report> {
     let words = "haul --drive travelstar-7k320 --files 400 --dirs 20 --threads 1 --rounds 1 \
                  --time-scale 0 --disk-size 4GiB";
@@ -33,7 +33,8 @@ fn physical_order_moves_the_arm_far_less() {
     for key in ["service_s", "travel_cylinders", "seeks"] {
         let of = |row| number(&report, row, key);
         assert!(of(physical) < of(inode) / 2.0 && of(physical) < of(unsorted) / 2.0, "{key}");
-        // The order of a directory is pseudo-random, and differs for each file system.
+        // The order of directory entries depends on a hash seed of the file system, so unsorted
+        // reads differ between file systems.
         assert!(of(inode) < of(unsorted) * 1.3, "{key}");
     }
     // All orders read the same data, and nearly the same metadata.

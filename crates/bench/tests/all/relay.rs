@@ -1,4 +1,4 @@
-//! `relay`: rows and counts of short runs, not times.
+//! The benchmark `relay`: checks rows and counts of short runs, but no times.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn number(report: &Report, row: &Row, key: &str) -> Option<f64> {
     report.value(row, key)?.number()
 }
 
-/// Checks all workloads with one rival, whose rows would show a wrong byte.
+/// Checks all workloads with one rival. A wrong byte would set the state of its row to a failure.
 fn check(rival: &str, settings: usize) {
     let dir = disk_dir();
     let options = options(&dir, &[rival]);

@@ -1,4 +1,4 @@
-//! Request counts of write modes on any disk.
+//! The benchmark `write-modes`: checks the counts of requests, which are equal on any disk.
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const RECORDS: u64 = 8;
 
 fn options(dir: &TempDir, modes: &[&str]) -> Options {
     let modes = modes.iter().map(|modes| modes.parse().unwrap()).collect();
-    // The median of five rounds excludes a `sync` of another program.
+    // The median of five rounds is not affected by a single `sync` of another program.
     let (records, rounds, sizes) = (RECORDS, 5, vec![4096]);
     let words = [OsStr::new("haul"), OsStr::new("--dir"), dir.path().as_os_str()];
     Options { modes, records, rounds, sizes, ..Options::parse_from(words) }

@@ -1,4 +1,4 @@
-//! `haul bench log` with a small load.
+//! Runs `haul bench log` with a small load, and checks its report and errors.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -20,7 +20,7 @@ fn log_is_measured_with_its_floor() {
     let dir = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     let json = outside.path().join("log.json");
-    // A program without any rivals.
+    // The program `true` lists no rivals.
     let output = bench(dir.path(), &["--rivals", "true", "--json", json.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");

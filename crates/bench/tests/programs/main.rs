@@ -1,5 +1,5 @@
-//! The program `haul-bench`, with everything as small as possible: that benchmarks run, report and
-//! clean up, not what they find.
+//! Runs the program `haul-bench` with small loads, and checks that each benchmark runs, writes a
+//! report and cleans up. The measured figures are not checked.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod log;

@@ -1,4 +1,4 @@
-//! `haul bench files` and `haul bench relay` in short runs with `haul` alone.
+//! Runs `haul bench files` and `haul bench relay` for a short time, and checks the rows of `haul`.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ fn haul_files_is_measured_with_correct_responses() {
     let words = [&["files", "--only", "hot,warm,cold"][..], &sizes].concat();
     let Some(report) = report(&words) else { return };
     let ours: Vec<_> = of(&report, "haul", "server").collect();
-    // Two rows per workload, and `--cold splice` for cold files.
+    // Each of the four workloads has two rows; the cold one has a third, `--cold splice`.
     assert_eq!(ours.len(), 2 * 4 + 1, "{ours:?}");
     for row in ours {
         assert_eq!(row["state"], "measured", "{row}");
@@ -56,7 +56,7 @@ fn latency_of_hot_files_is_measured_during_downloads() {
     }
     for load in ["at rest", "beside downloads"] {
         let rows: Vec<_> = of(&report, load, "load").collect();
-        // nginx may be missing.
+        // There are six rows if nginx is installed, otherwise three.
         assert!(rows.len() == 3 || rows.len() == 6, "{rows:?}");
         for row in rows {
             assert_eq!(row["state"], "measured", "{row}");

@@ -1,4 +1,4 @@
-//! `haul bench pacing` with a small load.
+//! Runs `haul bench pacing` with a small load, and checks its report.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The benches of reading, with everything as small as it can be: that they run and what they leave,
-//! not what they find.
+//! Runs the benchmarks of reading with small loads, and checks that they measure and leave nothing
+//! behind.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn bench(arguments: &[&str], json: &Path) -> Output {
         .unwrap()
 }
 
-/// Runs a bench in a directory, and gives its report; nothing is left in the directory.
+/// Runs a benchmark in a new directory and returns its report; checks that no file remains.
 fn report(arguments: &[&str]) -> Value {
     let (dir, outside) =
         (tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), tempfile::tempdir().unwrap());
@@ -89,7 +89,7 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
     let rows = direct["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 3);
     let device_reads = |row: usize| rows[row]["device_reads"].as_f64();
-    // What fits into memory is read from there, and past it never is.
+    // Data that fits into memory is read from the page cache; direct reads always reach the device.
     assert!(device_reads(0).is_none_or(|reads| reads < 0.5), "{}", rows[0]);
     assert!(device_reads(2).is_none_or(|reads| reads > 0.9), "{}", rows[2]);
 
@@ -97,10 +97,11 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
     let app = report(&[&["app-cache"][..], &cold, &small].concat());
     let rows = app["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 5);
-    // What the kernel wants for itself it takes from where it likes.
+    // Pages in the application cache stay, even if the kernel reclaims page cache.
     assert!(rows[2]["kept_percent"].as_f64().is_some_and(|kept| kept > 95.0), "{}", rows[2]);
     assert!(rows[1]["scan_mb_per_s"].as_f64() > rows[0]["scan_mb_per_s"].as_f64());
-    // Other tests have cgroups too, and a guardian outlives its benchmark for a moment.
+    // Running benchmarks of other tests have cgroups, too, and the process that removes a cgroup
+    // outlives its benchmark for a moment.
     let is_left = |name: &String| {
         let process = name.trim_start_matches("haul-bench-");
         !before.contains(name) && !Path::new("/proc").join(process).exists()
@@ -112,14 +113,14 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
     }
 }
 
-/// The groups that benches made.
+/// Returns the names of the cgroups that benchmarks created.
 fn groups() -> Vec<String> {
     let mut names = walk(Path::new("/sys/fs/cgroup"), 5);
     names.retain(|name| name.starts_with("haul-bench-"));
     names
 }
 
-/// Returns the reason why memory cannot be limited.
+/// Returns the reason why memory cannot be limited; `None` if it can.
 fn no_memory_limit() -> Option<&'static str> {
     let controllers = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let is_known =
@@ -130,7 +131,7 @@ fn no_memory_limit() -> Option<&'static str> {
     (!is_known).then_some("there is no memory cgroup")
 }
 
-/// The names of all groups, so many levels deep.
+/// Returns the names of all directories below `dir`, up to `depth` levels deep.
 fn walk(dir: &Path, depth: usize) -> Vec<String> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {

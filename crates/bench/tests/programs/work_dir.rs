@@ -1,4 +1,4 @@
-//! Runs the program in a directory of its own.
+//! Runs the program in a new temporary directory.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `haul bench random-write` with a small load.
+//! Runs `haul bench random-write` with a small load, and checks its report.
 
 use std::path::Path;
 use std::process::{Command, Output};

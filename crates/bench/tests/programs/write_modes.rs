@@ -1,4 +1,4 @@
-//! `haul bench`: what it reports, and what it leaves behind.
+//! `haul bench write-modes`: its reports, and its cleanup when it is cancelled or killed.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::work_dir::WorkDir;
 
-/// The tracing file system, seen by us alone; `None` where there is no root or no tracing.
+/// Opens the tracing file system without a visible mount; `None` without root or kernel tracing.
 fn tracing() -> Option<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
     fsconfig_create(&context).ok()?;
@@ -39,7 +39,7 @@ fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).unwrap().next().is_none()
 }
 
-/// A bench that would go on for long, once it measures.
+/// Starts a benchmark of a thousand rounds, and returns it once it measures.
 fn measuring(place: &WorkDir, tracing: &OwnedFd, arguments: &[&str]) -> Child {
     let begin = ["write-modes", "--dir", "d", "--rounds", "1000"];
     let child = place
@@ -90,7 +90,7 @@ fn cancelled_benchmark_leaves_no_files() {
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130));
         assert!(!has_instance(&tracing, child.id()), "a tracing instance");
-        // A search for a free loop device may hold this one open for a moment.
+        // Another process that searches for a free loop device may keep this one open for a moment.
         eventually("the loop device is gone", || !has_loop_device(&dir));
         assert!(is_empty(&dir), "files");
     }

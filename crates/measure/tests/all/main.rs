@@ -1,4 +1,4 @@
-//! Measurements, kept short, on a real file system.
+//! Tests with short measurements on a real file system.
 
 mod storage;
 

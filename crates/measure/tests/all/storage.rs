@@ -1,4 +1,4 @@
-//! All figures are measured, and nothing is left behind.
+//! Checks that `measure` returns all figures and leaves no file behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Execution of an export plan: several threads read objects and write them as files.
+//! Executes an export plan: several threads read objects and write them as files.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -34,7 +34,7 @@ pub trait ExportEvents: Sync {
 /// An export of the objects of a plan.
 #[derive(Debug)]
 pub struct Export<'a> {
-    /// The store.
+    /// The store that contains the objects.
     pub store: &'a Store,
     /// The bucket of the objects.
     pub bucket: &'a str,
@@ -67,7 +67,7 @@ impl Export<'_> {
         for directory in &self.plan.directories {
             match self.root.create_dir(directory) {
                 Err(error) if error.is_full() => return Err(Error::Directory(error)),
-                // The objects below it fail later, and are counted then.
+                // The objects below the directory fail later, and are counted then.
                 Err(error) => events.directory_failed(error),
                 Ok(()) => {}
             }
@@ -101,7 +101,7 @@ impl Export<'_> {
         Ok(Exported { objects, bytes, failed: failed.into_inner() })
     }
 
-    /// Writes one object to a temporary file, then renames that to the path of the object.
+    /// Writes one object to a temporary file, then renames the file to the path of the object.
     fn write(
         &self,
         file: &PlannedFile,
@@ -135,8 +135,8 @@ fn fill(file: &dyn File, object: &Object, part: &mut Part<'_>) -> Result<(), Exp
     Ok(())
 }
 
-/// Sets the modification time: that of the original file if it is stored with the object, else the
-/// time at which the object was stored.
+/// Sets the modification time of `file`: to the time of the original file if the object has it as
+/// an attribute, otherwise to the time at which the object was stored.
 fn set_mtime(file: &dyn File, object: &Object) -> io::Result<()> {
     let modified = Mtime::of_object(&object.attributes).unwrap_or(object.info.modified.into());
     let (Some((seconds, nanos)), Some(descriptor)) = (modified.parts(), file.descriptor()) else {

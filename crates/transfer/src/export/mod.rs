@@ -1,4 +1,4 @@
-//! Export: planning the paths of objects, and writing them as files.
+//! Plans the paths of exported objects, and writes the objects as files.
 
 mod execute;
 mod plan;

@@ -1,4 +1,4 @@
-//! The paths of exported objects. No I/O.
+//! Plans the paths of exported objects. Performs no I/O.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl PlannedFile {
     }
 }
 
-/// The files of an export.
+/// The files and directories that an export creates.
 #[derive(Debug, Default)]
 pub struct ExportPlan {
     /// The directories to create; a parent precedes its subdirectories.
@@ -49,8 +49,8 @@ impl ExportPlan {
         for file in &plan.files {
             let path = file.path();
             for parent in path.match_indices('/').rev().map(|(slash, _)| &path[..slash]) {
-                // If the directory is known, so are its parents. Most files share a directory with
-                // the file before.
+                // If the directory is already in the set, its parents are, too. Most files share a
+                // directory with the file before.
                 if !plan.directories.insert(parent.to_owned()) {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! Execution of an import plan: several threads read files and store them, and share syncs of the
+//! Executes an import plan: several threads read files and store them, and share syncs of the
 //! store.
 
 use std::error::Error as StdError;
@@ -34,7 +34,7 @@ pub trait ImportEvents: Sync {
 /// An import of the files of a plan.
 #[derive(Debug)]
 pub struct Import<'a> {
-    /// The store.
+    /// The store to import into.
     pub store: &'a Store,
     /// The destination bucket, which must exist.
     pub bucket: &'a str,
@@ -42,8 +42,8 @@ pub struct Import<'a> {
     pub source: &'a Source,
     /// The files to import, with their keys, in order.
     pub plan: &'a ImportPlan,
-    /// The length in bytes from which a file is streamed to the store. It should equal the option
-    /// of the store of the same name.
+    /// The length in bytes from which on a file is streamed to the store instead of read into
+    /// memory. It should equal [`haul_file_store::Options::big_object_bytes`].
     pub big_object_bytes: u64,
     /// `true` to skip files that are already stored with the same size and modification time.
     pub skip_existing: bool,
@@ -73,8 +73,8 @@ impl Imported {
 }
 
 impl Import<'_> {
-    /// Stores all files of the plan. Returns the files processed even if the import failed. It
-    /// fails if the store fails or no thread could be started.
+    /// Stores all files of the plan. Returns the numbers of files processed, even if the import
+    /// failed, and an error if the store failed or no thread could be started.
     pub fn run(&self, events: &dyn ImportEvents) -> (Imported, Result<(), Error>) {
         let progress = |files, bytes| events.progress(files, bytes);
         let is_stopped = || events.is_stopped();
@@ -134,7 +134,7 @@ struct Importer<'a> {
     work: &'a Import<'a>,
     events: &'a dyn ImportEvents,
     queue: Queue<'a>,
-    /// Locked while a file is read, if only one thread may read at a time; `None` if all may.
+    /// Locked while a file is read, so that only one thread reads; `None` if all threads may read.
     reading: Option<Mutex<()>>,
     counter: Counter<'a>,
     same: AtomicU64,
@@ -191,8 +191,8 @@ impl Importer<'_> {
         Ok(Some((content, modified)))
     }
 
-    /// `true` if the store has an object with the same size and modification time. The sizes are in
-    /// memory; only if they are equal is the time read from disk.
+    /// Returns `true` if the store has an object with the same size and modification time. The
+    /// store has sizes in memory; the time is read from disk only if the sizes are equal.
     fn is_stored(&self, file: &PlannedFile) -> Result<bool, ImportError> {
         let Import { store, bucket, .. } = self.work;
         let object = match store.stat(bucket, &file.key) {
@@ -201,7 +201,7 @@ impl Importer<'_> {
             Err(error) => Err(error),
         };
         let object = match object {
-            // An import of the file repairs a damaged object.
+            // Importing the file again replaces a damaged object.
             Err(StoreError::NoSuchKey { .. } | StoreError::Damaged { .. }) => return Ok(false),
             other => other?,
         };

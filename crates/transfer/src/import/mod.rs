@@ -1,4 +1,4 @@
-//! Import: finding files, planning their order, and storing them.
+//! Finds the files to import, plans their order, and stores them.
 
 mod execute;
 mod plan;

@@ -1,4 +1,4 @@
-//! The keys and the order of the files to import. No I/O.
+//! Plans the keys and the order of the files to import. Performs no I/O.
 
 use std::path::PathBuf;
 
@@ -106,8 +106,8 @@ fn key(entry: &Entry, prefix: &str) -> Result<String, String> {
     Ok(key)
 }
 
-/// `true` if only one thread may read at a time: on a rotational disk, parallel reads would break
-/// the order of the plan. On other devices, parallel reads are faster.
+/// Returns `true` if only one thread may read at a time: on a rotational disk, parallel reads would
+/// break the order of the plan. On other devices, parallel reads are faster.
 pub(crate) fn one_reader(rotational: Option<bool>) -> bool {
     rotational == Some(true)
 }

@@ -1,4 +1,4 @@
-//! The directory to import, and the reading of its files.
+//! Opens the directory to import, and reads its files.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -20,8 +20,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens the directory at `path`, or the parent directory of the file at `path`. With `follow`,
-    /// symbolic links below it are followed.
+    /// Opens the directory at `path`, or the parent directory of the file at `path`. If `follow` is
+    /// `true`, symbolic links below the directory are followed.
     ///
     /// # Errors
     /// Fails if `path` does not exist, cannot be opened, or is neither a file nor a directory.
@@ -55,7 +55,7 @@ impl Source {
         self.single.as_deref()
     }
 
-    /// `true` if symbolic links are followed.
+    /// Returns `true` if symbolic links are followed.
     pub(crate) fn follows(&self) -> bool {
         self.follow
     }
@@ -95,7 +95,7 @@ impl Reading {
         &self.status
     }
 
-    /// Reads the whole file. Fails if the file changed meanwhile.
+    /// Reads the whole file. Fails if the file changed after it was opened.
     pub(crate) fn read_all(mut self) -> io::Result<Vec<u8>> {
         let expected = usize::try_from(self.status.len()).map_err(io::Error::other)?;
         // One byte more than expected is read, to detect that the file grew.

@@ -1,4 +1,4 @@
-//! The walk of the directory to import.
+//! Walks the directory to import, and collects its entries.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,8 @@ use super::plan::{Entry, Kind};
 use super::source::Source;
 use crate::mtime::Mtime;
 
-/// The entries found, and the entries that could not be read, each with the reason.
+/// The result of a walk: the entries found, and the entries that could not be read, each with the
+/// reason.
 #[derive(Default)]
 pub(super) struct Walked {
     pub(super) entries: Vec<Entry>,

@@ -14,7 +14,7 @@ use haul_transfer::{
     Mtime, Source, sync_file_system,
 };
 
-/// Records failures, and requests a stop if set.
+/// Records failures, and requests a stop if `is_stopped` is set.
 #[derive(Default)]
 struct Log {
     failures: Mutex<Vec<String>>,
@@ -168,7 +168,7 @@ fn object_that_cannot_be_written_does_not_stop_the_others() {
     let plan = ExportPlan::new(case.objects(), "p/");
     let out = case.path("out");
     let root = OsDisk::open_or_create(out.clone()).unwrap();
-    // A directory where a file should be.
+    // A directory has the path of an exported file, so the export of this file fails.
     fs::create_dir_all(out.join("tree/small/x")).unwrap();
     let export = Export { store: &case.store, bucket: "bucket", plan: &plan, root: &root, jobs: 2 };
     let exported = export.run(&log).unwrap();

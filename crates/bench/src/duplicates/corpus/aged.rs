@@ -1,5 +1,5 @@
-//! Writes the files of an aged tree, whose positions on the disk correlate little with names,
-//! directories and inode numbers.
+//! Writes an aged tree, in which a file's position on the disk correlates little with its name,
+//! directory and inode number.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,14 +11,14 @@ use haul_testing::Random;
 use super::content::{Content, FILES_A_DIRECTORY, directory};
 use crate::aging::{Aging, Step};
 
-/// The number of times half of the files are replaced.
+/// The number of times that half of the files are replaced by new files.
 const REPLACEMENTS: usize = 8;
 
-/// The distribution of lengths and contents in a tree.
+/// The distribution of file lengths and contents in a tree.
 pub(super) struct Distribution {
-    /// The range of lengths, as powers of two.
+    /// The range of file lengths in bytes, as exponents of two.
     bytes_log2: Range<u64>,
-    /// The number of different lengths.
+    /// The number of different file lengths.
     lengths: u64,
     /// The mean number of files with the same content.
     copies: u64,
@@ -28,8 +28,8 @@ pub(super) const SMALL: Distribution = Distribution { bytes_log2: 8..14, lengths
 pub(super) const MEDIUM: Distribution = Distribution { bytes_log2: 16..20, lengths: 16, copies: 4 };
 
 impl Distribution {
-    /// Returns the content of a file in a tree of `files` files. One file in eight differs from its
-    /// content in the last byte.
+    /// Returns the content of the file with the number `file` in a tree of `files` files. One file
+    /// in eight is a variant: its last byte differs from that of other files with the same seed.
     fn content(&self, file: u64, files: usize) -> Content {
         let mut random = Random(file << 8);
         let seed = random.below((files as u64 / self.copies).max(1));
@@ -45,7 +45,7 @@ impl Distribution {
     }
 }
 
-/// Writes the tree, and in between the files that are replaced later.
+/// Writes the tree: executes the writes, removals and syncs of [`Aging`].
 pub(super) fn write(dir: &Path, files: usize, distribution: &Distribution) -> io::Result<()> {
     let directories = files.div_ceil(FILES_A_DIRECTORY) as u64;
     for number in 0..directories {

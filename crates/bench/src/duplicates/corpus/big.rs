@@ -1,4 +1,4 @@
-//! Writes big files of one length.
+//! Writes the corpora of big files; all files of a corpus have the same length.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use super::content::fill;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// A range of a file with bytes that differ from file to file.
+/// A range of a big file whose bytes differ between the files of the corpus.
 pub(super) struct Range {
     at: u64,
     bytes: u64,
@@ -22,12 +22,12 @@ fn whole_pages(bytes: u64) -> u64 {
     bytes / PAGE_BYTES * PAGE_BYTES
 }
 
-/// Returns a range of a sixteenth of the file, in its middle.
+/// Returns the middle sixteenth of a file of `bytes` bytes.
 pub(super) fn in_the_middle(bytes: u64, number: u64) -> Range {
     Range { at: whole_pages(bytes / 2 - bytes / 32), bytes: whole_pages(bytes / 16), number }
 }
 
-/// Returns a range of one pseudo-random page.
+/// Returns a pseudo-random page of a file of `bytes` bytes.
 pub(super) fn somewhere(bytes: u64, number: u64) -> Range {
     let page = Random(number + 1).below((bytes / PAGE_BYTES).max(1));
     Range { at: page * PAGE_BYTES, bytes: PAGE_BYTES, number }
@@ -70,7 +70,7 @@ pub(super) fn twice(dir: &Path, all_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file of a sixteenth of `all_bytes`, and seven reflinks of it.
+/// Writes a file of a sixteenth of `all_bytes`, and seven reflinks: files that share its blocks.
 pub(super) fn reflinks(dir: &Path, all_bytes: u64) -> io::Result<()> {
     let file = write_big(&dir.join("original"), 1, big_file_bytes(all_bytes))?;
     file.sync_all()?;

@@ -1,4 +1,4 @@
-//! The contents of corpus files, and the directories they are in.
+//! Generates the contents of a corpus's files, and the paths of their directories.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,13 @@ pub(super) fn directory(dir: &Path, number: usize) -> PathBuf {
     dir.join(format!("{:02}", number / 100)).join(format!("{:02}", number % 100))
 }
 
-/// The content of a file.
+/// The content of a file, which is generated from a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) seed: u64,
     pub(super) bytes: u64,
-    /// `true` if the last byte differs from the other files with this seed.
+    /// `true` if the last byte is changed. The file then differs only in this byte from files with
+    /// the same seed.
     pub(super) is_variant: bool,
 }
 

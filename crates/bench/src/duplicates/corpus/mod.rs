@@ -1,4 +1,4 @@
-//! Generates the files to search from a fixed seed.
+//! Writes the files of each corpus. Seeds are fixed, so every run searches equal files.
 
 mod aged;
 mod big;
@@ -12,16 +12,16 @@ use haul_measure::{Error, Result};
 use crate::named::named;
 
 named! {
-    /// The files to search.
+    /// A set of files in which the tools search for duplicates.
     pub enum Corpus {
-        /// Files of up to 16 KiB, whose lengths are shared by several files; a third are copies,
-        /// and many others differ from another file only in their last byte.
+        /// Files of up to 16 KiB. Several files share each length; a third of the files are copies,
+        /// and a sixth differ from another file only in the last byte.
         Small = "small",
         /// Big files of one length that differ in a range in the middle.
         Middle = "middle",
         /// Big files of one length that differ in one page.
         Somewhere = "somewhere",
-        /// Big files, of which each exists twice.
+        /// Pairs of big files with equal content.
         Big = "big",
         /// A big file and its reflinks, on a btrfs image.
         Reflinks = "reflinks",
@@ -31,7 +31,7 @@ named! {
         SpinningFresh = "spinning-fresh",
         /// Files of 64 KiB to 1 MiB, most of them with copies, in an aged tree.
         SpinningMedium = "spinning-medium",
-        /// A million short files, for the memory use.
+        /// Files of up to 256 B, by default a million, to measure memory use.
         Paths = "paths",
     }
 }

@@ -41,7 +41,8 @@ fn contents(files: usize, lengths: &Lengths) -> Vec<Content> {
 
 pub(super) fn write(dir: &Path, files: usize, lengths: &Lengths) -> io::Result<()> {
     let mut buffer = Vec::new();
-    // The order of writes differs from the order in the directories, as in a tree in use.
+    // Files are written in random order, as in a tree in use, so that the order of their blocks
+    // differs from that of their names.
     let mut order: Vec<_> = contents(files, lengths).into_iter().enumerate().collect();
     let mut random = Random(7);
     for at in (1..order.len()).rev() {
