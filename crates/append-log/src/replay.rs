@@ -1,4 +1,4 @@
-//! The receiver of records during recovery, and the result of recovery.
+//! Defines the trait that receives records while a log is opened, and the report of the recovery.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ pub trait Replay {
     }
 
     /// Applies the records of a segment for which [`Replay::is_known`] returned `true`. It is
-    /// called after all earlier records of the log were delivered and before any later one. Returns
-    /// `false` if the segment must be read after all.
+    /// called after all earlier records of the log were delivered and before any later record.
+    /// Returns `false` if the segment must be read after all.
     fn apply_known(&mut self, segment: SegmentInfo) -> bool {
         let _ = segment;
         true

@@ -1,4 +1,4 @@
-//! Wakers of futures, stored in the state and moved out of it before they are called.
+//! Stores the wakers of waiting futures, and defers calling them until the state is unlocked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;

@@ -1,4 +1,4 @@
-//! The append methods of [`Log`].
+//! Appends records to a [`Log`].
 
 use super::Log;
 use crate::append::ticket::Ticket;
@@ -7,8 +7,8 @@ use crate::segments::reserve::Room;
 
 impl Log {
     /// Appends a record whose payload is the concatenation of the parts in `payload`. Blocks while
-    /// both buffers are full, which limits the bytes not yet written; while the segment is full and
-    /// the next one is not ready; and during [`Log::truncate_back`].
+    /// the append buffer has no space for the record, which limits the bytes not yet written; while
+    /// the segment is full and the next one is not ready; and during [`Log::truncate_back`].
     ///
     /// # Errors
     /// Returns [`crate::Error::TooLong`] if the payload is too long, [`crate::Error::Full`] if the

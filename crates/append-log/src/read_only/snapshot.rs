@@ -1,4 +1,4 @@
-//! The read-only view of a log at the time it was opened.
+//! Provides a read-only view of a log, which contains the records that existed when it was opened.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -17,7 +17,7 @@ use crate::segments::Segment;
 use crate::strategy::WriteStrategy;
 
 /// The number of payload bytes in a chunk, and the number of chunks that a reading thread may be
-/// ahead.
+/// ahead of the delivering thread.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS_AHEAD: usize = 32;
 

@@ -1,5 +1,5 @@
-//! Segments: files of fixed length whose blocks are all allocated, and on most storage written,
-//! before the first record.
+//! Opens, reads, creates and recycles segments, the files of a log. A segment has a fixed length.
+//! Its blocks are all allocated, and on most storage written, before its first record.
 
 pub(crate) mod chain;
 pub(crate) mod header;

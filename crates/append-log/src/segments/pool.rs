@@ -39,8 +39,8 @@ impl Spare {
 
 #[derive(Debug, Default)]
 struct Spares {
-    /// The spare files of full length. The last ones left are reserved for deletions and
-    /// compaction.
+    /// The spare files of full length. The last [`Pool::reserved`] of them are reserved for
+    /// deletions and compaction.
     whole: Vec<Spare>,
     /// The short reserved file, for deletions on a full disk.
     reserve: Option<Spare>,
@@ -103,9 +103,9 @@ impl Pool {
 
     fn create_new(&self, room: Room, follows: Lsn, pace: Pace<'_>) -> Result<Option<Segment>> {
         let purpose = if room == Room::Ordinary { Purpose::Ordinary } else { Purpose::Reserve };
-        // If whole segments are reserved, no shorter segment is created: compaction would take a
-        // whole segment from the reserve for the live records of a short one, and the removed short
-        // segment could not replace it.
+        // If whole segments are reserved, no shorter segment is created. Compaction of a shorter
+        // segment would take a whole segment from the reserve, and the file of the removed short
+        // segment could not refill the reserve.
         let bytes_min = match room {
             Room::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => {
                 self.options.segment_bytes
@@ -279,7 +279,7 @@ impl Pool {
     }
 
     /// Takes a spare file for records of this room. Returns `None` if the remaining spare files are
-    /// reserved for others or readers still use them.
+    /// reserved for other records or still in use by readers.
     pub(super) fn take_spare(&self, room: Room) -> Option<Spare> {
         let left_min = left_min(room, self.reserved.load(Ordering::Relaxed));
         let mut spares = self.spares.lock();
@@ -295,8 +295,8 @@ impl Pool {
         if number == u32::MAX {
             return Err(Error::Invalid("the log has used up all segment numbers"));
         }
-        // The number is used up only when the segment was created, because on a full disk the
-        // creation is retried often.
+        // The number is incremented only after the segment was created, because creation is often
+        // retried on a full disk and would use up the numbers.
         Ok(SegmentHeader {
             version: VERSION,
             segment: number,

@@ -1,4 +1,4 @@
-//! The free space of a log, and the part of it that each room may use.
+//! Computes the free space of a log, and decides which records may use it.
 
 use std::sync::atomic::Ordering;
 
