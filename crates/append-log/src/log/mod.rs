@@ -27,8 +27,7 @@ use crate::sync::thread::JoinHandle;
 pub use reader::Reader;
 pub use space::Space;
 
-/// An append log that is open for writing. It needs a directory in which no other program creates
-/// files.
+/// An append log that is open for writing. Each log has a separate directory.
 ///
 /// All methods may be called from several threads at once.
 #[derive(Debug)]
