@@ -1,5 +1,4 @@
-//! Tests that stale bytes in a recycled file, whatever their origin, are never delivered as
-//! records.
+//! Tests that stale or forged bytes in a recycled file are never delivered as records.
 
 use std::sync::Arc;
 
