@@ -102,8 +102,9 @@ impl Appender {
             Ok(Some(blocked)) => {
                 match blocked {
                     Blocked::Room => self.shared.request_commit(&mut state),
-                    // A future does not block in this function, so its request is recorded in the
-                    // state until the preparing thread has served it.
+                    // A future does not block in this function like a waiting thread. The state
+                    // therefore records its request until the preparing thread has created the
+                    // segment.
                     Blocked::NextSegment => {
                         state.request_next(draft.room);
                         self.shared.prepare.notify_one();

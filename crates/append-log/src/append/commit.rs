@@ -79,14 +79,14 @@ impl Shared {
         })
     }
 
-    /// Returns the condition variable for batch `generation`. Two suffice, because batches are
-    /// committed in order, one at a time.
+    /// Returns the condition variable for the batch with the number `generation`. Two of them
+    /// suffice, because batches are committed in order, one at a time.
     pub(super) fn done(&self, generation: u64) -> &Condvar {
         &self.done[usize::from(!generation.is_multiple_of(2))]
     }
 
-    /// Waits until batch `generation` is synced. Commits batches on this thread while no other
-    /// thread does.
+    /// Waits until the batch with the number `generation` is synced. Commits batches on this thread
+    /// while no other thread does.
     pub(crate) fn wait_for(&self, state: &mut Locked<'_>, generation: u64) -> Result<()> {
         while !state.is_committed(generation) {
             state.check_latch()?;
@@ -225,8 +225,8 @@ impl Shared {
         state.taken = Some(std::mem::replace(&mut state.filling, following));
     }
 
-    /// Replaces the filling batch, which must have no new records, by a batch in another segment.
-    /// The header of that segment declares the end of the log before it.
+    /// Replaces the filling batch, which must have no new records, by a batch in another segment,
+    /// whose header declares where the log before it ends.
     pub(crate) fn continue_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
         let buffer = state.spare.take().expect("no batch is being committed");
         let before = std::mem::replace(&mut state.filling, batch(buffer));

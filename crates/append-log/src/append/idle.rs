@@ -22,8 +22,8 @@ impl Shared {
         // which proves that the previous batch was synced.
         let before = std::mem::replace(&mut state.unproven_since, (records > 0).then_some(now));
         if self.idle_after.is_some() && before.is_none() && records > 0 {
-            // The commit thread waits without a deadline while there is nothing to prove, so it
-            // must be woken to set one.
+            // The commit thread waits without a deadline while no watermark is needed, so it must
+            // be woken to set a deadline.
             self.state.notify_commit_thread();
         }
     }
@@ -87,8 +87,8 @@ impl Shared {
     }
 }
 
-/// `true` if all records are synced and no thread is committing, truncating, or has stopped the
-/// log.
+/// `true` if all records are synced, no thread is committing or truncating, and the log has not
+/// stopped.
 fn is_quiet(state: &State) -> bool {
     !state.is_committing
         && state.taken.is_none()

@@ -163,8 +163,8 @@ impl PrepareThread {
         }
     }
 
-    /// Creates the next segment. Returns `None` for the segment if the log closed meanwhile, and
-    /// the [`Room`] for which the creation was tried.
+    /// Creates the next segment. Returns the segment, or `None` if the log was closed meanwhile,
+    /// and the [`Room`] for which the creation was tried.
     fn allocate(&self) -> (Result<Option<Tail>>, Room) {
         let mut room = Room::Ordinary;
         let made = match self.pool.allocate(Lsn(0), &mut |done| self.may_fill(done)) {

@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    /// Requests the next segment for a future with a record of this room.
+    /// Requests the next segment for a future that waits to append a record with this [`Room`].
     pub(crate) fn request_next(&mut self, room: Room) {
         self.requested_next = self.requested_next.max(Some(room));
     }

@@ -26,9 +26,9 @@ impl Log {
     /// works under any async runtime, because it uses no timer or I/O driver of the runtime. If the
     /// future is dropped while pending, nothing was appended.
     ///
-    /// Wakers are called without a lock of the log being held, by a thread that is waiting in a
-    /// call of the log or by the log's commit thread. A waker may call any function of this crate.
-    /// If a waker panics, the other wakers are still called.
+    /// The log calls wakers without holding a lock, on any thread that is in a call of the log or
+    /// on the commit thread. A waker may call any function of this crate. If a waker panics, the
+    /// other wakers are still called.
     ///
     /// # Errors
     /// Returns the errors of [`Log::append`].

@@ -63,8 +63,8 @@ impl Log {
                 return Err(Error::InUse { dir: disk.root().to_path_buf(), holder });
             }
         };
-        // Probing fails on a simulated disk, whose root does not exist; `strategy` then gets
-        // `None`.
+        // Probing fails on a simulated disk, because its root does not exist. `None` selects the
+        // strategy for simulated disks.
         let mut strategy = strategy(probe(disk.root()).ok().as_ref());
         let opened = recover(&disk, &options, &strategy, replay)?;
         let RecoveredLog { segments, pool, current, end, next, is_proven, recovered } = opened;

@@ -30,8 +30,8 @@ impl Log {
         if segments.keys().next_back() == Some(&number) {
             return Err(Error::Invalid("the segment being written cannot be removed"));
         }
-        // The segment is removed from the map before its file is retired: the file of a retired
-        // segment may be overwritten.
+        // The segment is removed from the map first, so that no new read uses its file. After
+        // `retire` the file may be overwritten.
         let removed = segments.remove(&number);
         drop(segments);
         self.pool.retire(removed.ok_or(Error::Invalid("no segment has this number"))?)

@@ -132,9 +132,9 @@ impl Pool {
         }
     }
 
-    /// Returns a segment for records of `room` after [`Pool::allocate`] found no space: a reserved
-    /// file, or a new file in the free space that ordinary records may not use. Returns `None` for
-    /// ordinary records, or if nothing is left for this room.
+    /// Returns a segment for records with this [`Room`] after [`Pool::allocate`] found no space: a
+    /// reserved file, or a new file in the free space that ordinary records may not use. Returns
+    /// `None` for ordinary records, or if no such space is left.
     pub(crate) fn allocate_from_reserve(
         &self,
         room: Room,
@@ -153,7 +153,7 @@ impl Pool {
         }
     }
 
-    /// Creates a new segment if the disk has enough free space for records of this room.
+    /// Creates a new segment if the disk has enough free space for records with this [`Room`].
     fn create_within(
         &self,
         room: Room,
@@ -250,8 +250,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Writes a header with a new salt to a segment without records, which invalidates all bytes in
-    /// it. The header declares that the log before the segment ends at `follows`.
+    /// Writes a header with a new nonce to a segment without records, so that no stale bytes in it
+    /// are valid records. The header declares that the log before the segment ends at `follows`.
     pub(crate) fn renew(&self, segment: &Segment, follows: Lsn) -> Result<Segment> {
         self.renew_as(segment, follows, segment.is_recycled)
     }
@@ -278,8 +278,8 @@ impl Pool {
             && self.spares.lock().whole.len() < room
     }
 
-    /// Takes a spare file for records of this room. Returns `None` if the remaining spare files are
-    /// reserved for other records or still in use by readers.
+    /// Takes a spare file for records with this [`Room`]. Returns `None` if the remaining spare
+    /// files are reserved for other records or still in use by readers.
     pub(super) fn take_spare(&self, room: Room) -> Option<Spare> {
         let left_min = left_min(room, self.reserved.load(Ordering::Relaxed));
         let mut spares = self.spares.lock();

@@ -39,8 +39,8 @@ pub(crate) fn reserved_count(
     max.min(sealed).min(u32::try_from(by_capacity).unwrap_or(u32::MAX))
 }
 
-/// Returns the number of spare segments that must remain when one is taken for a record of this
-/// room. As many must exist when such a record is appended to a segment of the reserve.
+/// Returns the number of spare segments that must remain when one is taken for a record with this
+/// [`Room`]. As many must exist when such a record is appended to a segment of the reserve.
 pub(crate) fn left_min(room: Room, reserved: u32) -> usize {
     let left = match room {
         Room::Ordinary => reserved,
@@ -50,9 +50,9 @@ pub(crate) fn left_min(room: Room, reserved: u32) -> usize {
     left as usize
 }
 
-/// Returns the number of bytes that a new file for records of this room may take of the `free`
-/// bytes of the disk: all of them, without the space for reserved segments that are missing and,
-/// for ordinary records, without `free_bytes_min`.
+/// Returns the number of the `free` bytes of the disk that a new file for records with this
+/// [`Room`] may use. These are all free bytes except the space for missing reserved segments and,
+/// for ordinary records, except `free_bytes_min`.
 pub(crate) fn creatable_bytes(
     room: Room,
     free: u64,
