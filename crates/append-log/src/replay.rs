@@ -87,7 +87,7 @@ pub struct Recovered {
     /// The number of bytes truncated at the end of the log. They were written before a crash and
     /// never acknowledged.
     pub torn_bytes: u64,
-    /// `true` if the last record is a close record, or if the log is new.
+    /// `true` if the log ends with a close record and no torn tail follows, or if the log is new.
     pub closed: bool,
     /// The damage found. Always empty with [`crate::OnDamage::Refuse`], which makes opening fail
     /// instead.

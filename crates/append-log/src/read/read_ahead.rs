@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 /// The number of bytes per read request.
 pub(crate) const READ_AHEAD_BYTES: usize = 2 << 20;
 
-/// The free space before the bytes of a window, for the beginning of a record that ends in this
-/// window.
+/// The number of free bytes before the data of a window, for the beginning of a record that ends in
+/// this window.
 pub(crate) const HEADROOM_BYTES: usize = 512 << 10;
 
 /// The number of windows of a reader: one is being decoded, one is ready, one is being read.

@@ -96,7 +96,8 @@ impl Scan {
     }
 }
 
-/// Delivers every valid record, in order.
+/// Delivers every valid record of a segment to `replay`, in order, and finds the end and the
+/// damage.
 ///
 /// Invalid bytes in the last segment are classified by the records after them. If the `synced`
 /// field of such a record lies after the invalid bytes, these bytes were durable when the record
@@ -143,7 +144,8 @@ pub(crate) fn scan(
         // bytes were durable.
         let mut known_end = None;
         if let SegmentState::Last { durable_end } = state {
-            // The result of the survey after the first invalid bytes is valid for all later ones.
+            // One survey suffices: it starts at the first invalid bytes, so it covers all later
+            // ones.
             let survey: &TailSurvey = match &mut survey {
                 Some(survey) => survey,
                 none => none.insert(reader.survey(scan.end)?),

@@ -214,7 +214,7 @@ fn scan_of_the_growing_segment_reports_no_damage() {
     });
 }
 
-/// Appends until the log refuses. Returns the number of records and the error.
+/// Appends records until an append fails. Returns the number of appended records and the error.
 fn fill(log: &Log, room: Room, first: u64) -> (u64, Error) {
     for id in first.. {
         match log.append(&[&payload(id, 3000)], room).and_then(Ticket::wait) {
@@ -286,7 +286,8 @@ fn full_disk_refuses_all_waiting_threads() {
                 });
             }
         });
-        // Each attempt tries a whole segment, a half, a quarter, an eighth and the shortest.
+        // Each attempt to create a segment tries five lengths: the full length, a half, a quarter,
+        // an eighth and the minimum.
         let attempts = disk.calls(Op::Create) / 5;
         assert!(attempts < 40, "{attempts} attempts on a full disk");
     });

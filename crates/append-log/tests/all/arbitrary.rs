@@ -104,7 +104,8 @@ impl Change {
     }
 }
 
-/// Opens the log with both damage modes and asserts that only appended records are delivered.
+/// Opens the log with each value of `on_damage`, and asserts that only appended records are
+/// delivered.
 fn open_with_each_damage_mode(medium: &Medium) {
     for options in [small(), report()] {
         let disk = MemoryDisk::on(medium);

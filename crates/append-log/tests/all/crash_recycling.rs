@@ -117,8 +117,8 @@ fn first_batch_without_its_first_page_is_never_delivered() {
     });
 }
 
-/// Returns a payload of [`FORGED_BYTES`] for `offset` of a file: every 64 bytes it contains a record
-/// of segment `number`, forged with knowledge of the format but not of the nonce.
+/// Returns a payload of [`FORGED_BYTES`] bytes to be written at `offset` of a file. Every 64 bytes
+/// it contains a forged record of segment `number` with the correct LSN, but without the nonce.
 fn forged(number: u32, offset: u32) -> Vec<u8> {
     let mut payload = vec![0; FORGED_BYTES];
     let first = offset.next_multiple_of(64);
