@@ -1,4 +1,5 @@
-//! A thousand async tasks share one log and a few syncs, without blocking a thread.
+//! Appends records from a thousand async tasks to one log. No task blocks a thread while it waits,
+//! and many records share each sync.
 //!
 //! ```sh
 //! cargo run --release -p haul-append-log --example awaited -- DIR
@@ -25,7 +26,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let log = Arc::clone(&log);
         tasks.spawn(async move {
             let payload = format!("task {number}");
-            // Pending while both buffers are full, then until the record is durable.
+            // The first future is pending while the append buffer is full, the second one until the
+            // record is durable.
             let ticket = log.append_async(&[payload.as_bytes()], Room::Ordinary).await?;
             ticket.await
         });

@@ -1,4 +1,5 @@
-//! A tiny database: a map in memory, made durable by a log.
+//! Implements a tiny database: a map in memory, whose changes are appended to a log and replayed at
+//! the next start.
 //!
 //! ```sh
 //! cargo run -p haul-append-log --example database -- DIR set colour blue
@@ -10,7 +11,8 @@ use std::error::Error;
 
 use haul_append_log::{Log, Options, Position, Room};
 
-/// A change, as bytes: the length of the key, the key, the value.
+/// Applies a change to the map. The change contains the length of the key in one byte, the key and
+/// the value.
 fn apply(map: &mut BTreeMap<String, String>, change: &[u8]) -> Option<()> {
     let (length, rest) = change.split_first()?;
     let (key, value) = rest.split_at_checked(usize::from(*length))?;
@@ -25,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [dir, command @ ..] = &words[..] else {
         return Err("usage: database DIR set KEY VALUE | get KEY".into());
     };
-    // Replays all changes, in order.
+    // Opening the log passes all earlier changes to `replay`, in order.
     let options = Options { segment_bytes: 4 << 20, reserve_bytes: 0, ..Options::default() };
     let mut map = BTreeMap::new();
     let mut replay = |_at: Position, change: &[u8]| {

@@ -1,4 +1,5 @@
-//! A reader follows a writer: it receives each record as soon as it is durable.
+//! Reads a log while another thread appends to it: the reader receives each record as soon as the
+//! record is durable.
 //!
 //! ```sh
 //! cargo run -p haul-append-log --example follow -- DIR
@@ -18,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut reader = log.reader(log.synced());
     let follower = thread::spawn(move || -> haul_append_log::Result<u32> {
         let mut seen = 0;
-        // `None` when the log is closed.
+        // `wait_next` returns `None` when the log is closed.
         while let Some((at, payload)) = reader.wait_next(None)? {
             println!("{} {}", at.lsn, String::from_utf8_lossy(payload));
             seen += 1;

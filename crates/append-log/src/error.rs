@@ -1,4 +1,4 @@
-//! Errors, each with the action it requires from the caller.
+//! Defines the errors of a log, each with the action that the caller should take.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub enum Error {
         /// A description of the check that failed.
         what: String,
     },
-    /// The file has an unsupported format. Use a version of this program that supports it, or
-    /// another directory.
+    /// The file has an unsupported format. Use a version of this program that supports the format,
+    /// or another directory.
     #[error("{} is not a segment this version can read: {what}", file.display())]
     Foreign {
         /// The file whose format is unsupported.

@@ -2,13 +2,13 @@
 //!
 //! # What it is
 //! A log of byte records that many threads or futures append to. A record is durable once its
-//! append is acknowledged. A caller reads a record by its position with one request; any number of
-//! readers read the records in order, also while the log is written.
+//! append is acknowledged. [`Log::read`] reads a record by its position with one request. Any
+//! number of readers can read the records in order while other threads append.
 //!
 //! The log is a directory of segment files. All blocks of a segment are allocated and written
-//! before its first record: the log fills a new file with zeros in the background, or recycles a
-//! removed one. A commit is therefore one write in place and one sync, without a journal commit of
-//! the file system.
+//! before its first record: the log fills a new file with zeros in the background, or recycles the
+//! file of a removed segment. A commit is therefore one write in place and one sync, without a
+//! journal commit of the file system.
 //!
 //! # Example
 //! ```
@@ -43,29 +43,31 @@
 //! | call | killed process | crash, power cut |
 //! |---|---|---|
 //! | [`Log::append`] | not guaranteed | not guaranteed |
-//! | [`Ticket::wait`], the ticket awaited | the record and all before it survive | the same |
-//! | [`Log::remove_segment`], [`Log::truncate_front`] | the records stay removed | the same |
-//! | [`Log::truncate_back`] | the same, and their LSNs are never reused | the same |
+//! | [`Ticket::wait`], awaiting a ticket | the record and all before it survive | the record and all before it survive |
+//! | [`Log::remove_segment`], [`Log::truncate_front`] | the records stay removed | the records stay removed |
+//! | [`Log::truncate_back`] | the records stay removed, and their LSNs are never reused | the records stay removed, and their LSNs are never reused |
 //! | a record delivered by a [`Reader`] | survives | survives |
 //! | a record delivered by [`Log::open_read_only`] | survives | not guaranteed |
 //!
-//! - After a crash, opening the log delivers every acknowledged record. It may also deliver the
-//!   first of the unacknowledged records, in order and without a gap.
-//! - A record whose checksum does not match is never delivered as valid. Opening truncates a torn
-//!   tail and reports damage before it with file and offset. Damage to the last batch is reported,
-//!   too, once the log has written a watermark after that batch ([`Options::idle_watermark_ms`]).
+//! - After a crash, opening the log delivers every acknowledged record. It may also deliver
+//!   unacknowledged records, if no earlier record is missing.
+//! - A record whose checksum does not match is never delivered as valid. Opening a log truncates a
+//!   torn tail, the rest of a batch that a crash interrupted, and reports damage before this tail
+//!   with file and offset. Damage to the last batch can be mistaken for a torn tail until the log
+//!   has written a watermark, a record that proves that the batch was durable
+//!   ([`Options::idle_watermark_ms`]).
 //! - A failed write or sync is final: every waiting caller and every later append gets the error.
 //!   The log must then be closed and opened again; it continues in another segment.
-//! - If a page of 4 KiB is lost, only the records in this page are lost, wherever it is in the log.
+//! - If any page of 4 KiB is lost, only the records in this page are lost.
 //! - Stale bytes of a recycled file are never accepted as a record, and neither is a payload that
 //!   was crafted to look like a record.
-//! - A log is open for writing only once: opening it a second time, in this process or another one,
-//!   fails.
+//! - Only one [`Log`] can have a directory open: a second attempt to open it for writing fails, in
+//!   the same process or another one.
 //! - On a full disk, appends with [`Room::Reserve`] (such as deletions) still succeed until the
 //!   segment reserved for them is full. With [`Options::compaction_segments`], appends with
 //!   [`Room::Compaction`] always succeed, provided that the caller then removes the segment from
-//!   which it copied the records: the removed segment refills the reserve before it is used for
-//!   anything else.
+//!   which it copied the records. The log uses the file of that segment to refill the reserve
+//!   before it uses the file for other records.
 //!
 //! # Cost
 //! | | requests |
@@ -74,25 +76,26 @@
 //! | a watermark, once per idle period | one write of one or two pages, one sync |
 //! | a read by position | one read |
 //! | switching to the next segment | nothing: the seal is written along with the last record |
-//! | a new segment, in the background | its length in zeros in step with the log, two syncs and one of the directory |
-//! | a recycled segment, in the background | three pages, one sync and one of the directory |
+//! | a new segment, in the background | zeros for its whole length, written while the current segment fills; two syncs and one sync of the directory |
+//! | a recycled segment, in the background | three pages written, one sync and one sync of the directory |
 //! | opening | each segment synced and read once bypassing the page cache, unless the caller knows its records; a few syncs |
 //!
 //! The log calls the wakers of futures without holding a lock, so a waker may call the log.
 //!
 //! A lone writer commits in its own thread. Concurrent writers share a batch: the committing thread
 //! first waits until the writers of the last batch have appended again, for at most half the
-//! duration of a sync. It skips most of these waits if the last ones brought few records. The
-//! memory is two buffers of [`Options::buffer_bytes`]; an append waits while both buffers are full.
+//! duration of a sync. It skips most of these waits if the previous waits brought few records. The
+//! log keeps two append buffers of [`Options::buffer_bytes`] in memory. An append waits while the
+//! buffer being filled has no space for the record.
 //!
 //! # What it is not
 //! The log has no keys, no transactions over several records, and no compression. It keeps one or
 //! two file descriptors open for each segment.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[Weil15\] for recycled segments, \[Pebble4331\] for the synced
-//! watermark, \[Rebello20\] for failed syncs, \[PgCommitDelay\] for waiting half a sync for other
-//! writers.
+//! The keys in brackets refer to `docs/sources.md`: \[Weil15\] for recycled segments,
+//! \[Pebble4331\] for the synced watermark, \[Rebello20\] for failed syncs, \[PgCommitDelay\] for
+//! waiting half a sync for other writers.
 
 mod append;
 mod error;

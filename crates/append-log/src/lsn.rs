@@ -1,4 +1,4 @@
-//! Log sequence numbers, which also give the segment and the offset of a record.
+//! Defines log sequence numbers, which order the records of a log and locate each record in a file.
 
 use std::fmt;
 
@@ -34,7 +34,8 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// The position and length of a record, with which [`crate::Log::read`] needs only one request.
+/// The position and length of a record. Because the length is known, [`crate::Log::read`] reads the
+/// record with one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The LSN of the record.

@@ -1,4 +1,4 @@
-//! Formatting and parsing of the file names of a log.
+//! Formats and parses the file names of a log.
 
 const SEGMENT: &str = ".segment";
 const UNFINISHED: &str = ".new";
@@ -23,8 +23,8 @@ pub(crate) fn unfinished(number: u32) -> String {
 /// The number in the file name of the short reserved segment, which is used only on a full disk.
 pub(crate) const RESERVE: u32 = 0;
 
-/// Returns the name of a spare file: the file of a removed segment, to be recycled, or a reserved
-/// file. Its content is ignored.
+/// Returns the name of a spare file. A spare file is the file of a removed segment, to be recycled,
+/// or a file created in advance for a full disk. Its content is ignored.
 pub(crate) fn spare(number: u32) -> String {
     format!("{number:010}{SPARE}")
 }

@@ -1,4 +1,4 @@
-//! Options of a log.
+//! Defines and validates the options of a log.
 
 use std::time::Duration;
 
@@ -18,10 +18,11 @@ pub enum OnDamage {
     Report,
 }
 
-/// Options of a log.
+/// The options of a log. "Behaviour" marks options that change guarantees or limits of the log,
+/// "Performance" options that mainly change its speed and its use of memory and disk.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Behaviour: the action when opening finds damage.
+    /// Behaviour: the action of [`crate::Log::open`] when it finds damage.
     pub on_damage: OnDamage,
     /// Behaviour: the time without appends, in milliseconds, after which the log writes a
     /// watermark: a record that proves that the last records were durable. Without a watermark,
@@ -35,22 +36,24 @@ pub struct Options {
     pub reserve_bytes: u32,
     /// Behaviour: the maximum number of segments of full length that the log reserves as spare
     /// files. [`crate::Room::Reserve`] records may use all of them but one,
-    /// [`crate::Room::Compaction`] records all of them. The log reserves no more segments than it
-    /// has sealed ones, and at most a third of the disk space available to it. 0 to 16. Default: 0.
+    /// [`crate::Room::Compaction`] records all of them. The log reserves at most as many segments
+    /// as it has sealed, and at most a third of the disk space available to it. 0 to 16. Default:
+    /// 0.
     pub compaction_segments: u32,
-    /// Behaviour: the free space of the file system, in bytes, that the log does not use for new
-    /// segments for ordinary records. Default: 0.
+    /// Behaviour: the number of bytes that the log leaves free in the file system when it creates a
+    /// segment for [`crate::Room::Ordinary`] records. Default: 0.
     pub free_bytes_min: u64,
     /// Performance: the maximum number of removed segments kept as spare files for recycling, not
     /// counting the segments reserved for compaction. Default: 2.
     pub spare_segments_max: u32,
-    /// Performance: the length of a segment file, a multiple of 4 KiB. With longer segments the log
-    /// switches segments less often, and recovery reads more. On a nearly full disk new segments
-    /// are shorter, unless segments are reserved for compaction. 1 MiB to 2 GiB. Default: 128 MiB.
+    /// Performance: the length of a segment file in bytes, a multiple of 4 KiB. With longer
+    /// segments the log switches segments less often, and recovery reads more. On a nearly full
+    /// disk new segments are shorter, unless segments are reserved for compaction. 1 MiB to 2 GiB.
+    /// Default: 128 MiB.
     pub segment_bytes: u32,
-    /// Performance: the length of each of the two append buffers, a multiple of 4 KiB. It limits
-    /// the bytes of records that are not yet written, and the length of a record. 64 KiB to 256
-    /// MiB. Default: 8 MiB.
+    /// Performance: the length of each of the two append buffers in bytes, a multiple of 4 KiB. It
+    /// limits the bytes of records that are not yet written, and the length of a record. 64 KiB to
+    /// 256 MiB. Default: 8 MiB.
     pub buffer_bytes: u32,
     /// Performance: the method by which batches are written and synced. With `None`, opening
     /// measures the methods that the storage supports, for about 200 ms at most, and selects
@@ -123,9 +126,9 @@ impl Options {
         (self.reserve_bytes > 0).then(|| whole.max(3 * HEADER_BYTES))
     }
 
-    /// `true` if a file of this length may be used as the short reserved segment. Files created by
-    /// format version 2 are one page shorter and accepted, because a full disk may have no space
-    /// for a new one.
+    /// `true` if a file of this length may be used as the short reserved segment. A file created by
+    /// format version 2 is one page shorter. It is accepted, because a full disk may have no space
+    /// for a new file.
     pub(crate) fn takes_as_reserve(&self, bytes: u32) -> bool {
         let fits = |wanted| bytes == wanted || bytes + HEADER_BYTES == wanted;
         bytes >= 3 * HEADER_BYTES && self.reserve_segment_bytes().is_some_and(fits)

@@ -1,4 +1,4 @@
-//! The result of reading a single record.
+//! Defines the record that [`crate::Log::read`] returns.
 
 use crate::format::RECORD_HEADER_BYTES;
 

@@ -1,4 +1,4 @@
-//! The receiver of records during recovery, and the result of recovery.
+//! Defines the trait that receives records while a log is opened, and the report of the recovery.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ pub trait Replay {
     }
 
     /// Applies the records of a segment for which [`Replay::is_known`] returned `true`. It is
-    /// called after all earlier records of the log were delivered and before any later one. Returns
-    /// `false` if the segment must be read after all.
+    /// called after all earlier records of the log were delivered and before any later record.
+    /// Returns `false` if the segment must be read after all.
     fn apply_known(&mut self, segment: SegmentInfo) -> bool {
         let _ = segment;
         true
@@ -87,7 +87,7 @@ pub struct Recovered {
     /// The number of bytes truncated at the end of the log. They were written before a crash and
     /// never acknowledged.
     pub torn_bytes: u64,
-    /// `true` if the last record is a close record, or if the log is new.
+    /// `true` if the log ends with a close record and no torn tail follows, or if the log is new.
     pub closed: bool,
     /// The damage found. Always empty with [`crate::OnDamage::Refuse`], which makes opening fail
     /// instead.

@@ -1,4 +1,4 @@
-//! Counters of a log.
+//! Counts the records and batches of a log, and the time spent on syncs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The number of buckets of [`Stats::sync_us`], one for each power of two in microseconds.
 pub const SYNC_BUCKETS: usize = 32;
 
-/// Counters since the log was opened.
+/// The counters of a log since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The number of records appended.

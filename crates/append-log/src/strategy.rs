@@ -1,4 +1,4 @@
-//! The write strategy of a log, chosen for its storage and reported with reasons.
+//! Chooses how a log creates segments and syncs batches on its storage, and reports the reasons.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ pub enum SyncMethod {
     /// A write that bypasses the page cache (`O_DIRECT`), then `fdatasync`.
     Direct,
     /// One call that bypasses the page cache, writes and syncs (`O_DIRECT` and `RWF_DSYNC`). On a
-    /// device that supports FUA, it makes only this write durable and does not write out the
-    /// device's whole write cache.
+    /// device that supports FUA (force unit access), it makes only this write durable and does not
+    /// write out the device's whole write cache.
     DirectDsync,
 }
 
@@ -22,10 +22,11 @@ impl SyncMethod {
     /// All methods, in order of preference.
     pub const ALL: [Self; 3] = [Self::Buffered, Self::Direct, Self::DirectDsync];
 
-    /// Returns the best method and the reason for it, given the methods in order of preference with
-    /// their median times in microseconds. The best method is the first one, unless another one is
-    /// more than 5 % faster. As the first is usually [`Self::Buffered`], readers keep the benefit
-    /// of the page cache if it costs nothing. `None` if `medians` is empty.
+    /// Returns the best method and the reason for the choice. `medians` contains the methods in
+    /// order of preference, with their median times in microseconds. The best method is the first
+    /// one, unless another one is more than 5 % faster: the first one is usually
+    /// [`Self::Buffered`], which leaves the records in the page cache for readers. `None` if
+    /// `medians` is empty.
     #[must_use]
     pub fn best(medians: &[(Self, u64)]) -> Option<(Self, String)> {
         let (first, first_us) = *medians.first()?;
@@ -78,8 +79,8 @@ pub struct WriteStrategy {
 
 impl WriteStrategy {
     /// Returns the strategy for `storage` before any measurement. Its sync method is
-    /// [`SyncMethod::Buffered`]; opening a log measures the [`WriteStrategy::candidates`] and
-    /// replaces it by the best one.
+    /// [`SyncMethod::Buffered`]; opening a log measures the methods in
+    /// [`WriteStrategy::candidates`] and selects the best one.
     #[must_use]
     pub fn of(storage: &Storage) -> Self {
         strategy(Some(storage))

@@ -1,5 +1,5 @@
-//! Appends records to the filling batch, and switches to the next segment when the current one is
-//! full.
+//! Appends records to the filling batch, the batch that is not written yet, and switches to the
+//! next segment when the current one is full.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::format::{Kind, record_bytes};
 use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
 
-/// A record to be appended, with its checksum already computed.
+/// A record to be appended, with the checksum of its payload.
 struct Draft<'a> {
     kind: Kind,
     payload: &'a [&'a [u8]],
@@ -24,14 +24,13 @@ struct Draft<'a> {
 
 /// The reason why a record cannot be appended yet.
 enum Blocked {
-    /// Both buffers are full, or the filling batch ends with a seal, or a truncation is in
-    /// progress.
+    /// The filling batch is full or ends with a seal, or a truncation is in progress.
     Room,
     /// The next segment is not ready.
     NextSegment,
 }
 
-/// The part of a log that appends records.
+/// The interface for appending records to a log.
 #[derive(Debug)]
 pub(crate) struct Appender {
     pub(crate) shared: Arc<Shared>,
@@ -103,8 +102,9 @@ impl Appender {
             Ok(Some(blocked)) => {
                 match blocked {
                     Blocked::Room => self.shared.request_commit(&mut state),
-                    // A future does not block in this function, so its request is recorded in the
-                    // state until the preparing thread has served it.
+                    // A future does not block in this function like a waiting thread. The state
+                    // therefore records its request until the preparing thread has created the
+                    // segment.
                     Blocked::NextSegment => {
                         state.request_next(draft.room);
                         self.shared.prepare.notify_one();
@@ -138,15 +138,15 @@ impl Appender {
                 return Ok((!fits).then_some(Blocked::Room));
             }
             match &state.next {
-                // The segment is sealed even if the next one is of the reserve and this record may
-                // not use it. Otherwise the log would wait for a record that may use the reserve,
-                // although a segment after it could be created.
+                // The segment is sealed even if the next segment belongs to the reserve and this
+                // record may not use it. Otherwise no further segment would be created until
+                // another record uses the reserve.
                 Next::Ready(_) => {
                     state.filling.push(Kind::Seal, &[], 0);
                 }
                 Next::Missing => return Ok(Some(Blocked::NextSegment)),
-                // The creation failed for records that may use less space than this one, so it is
-                // tried again.
+                // The creation failed for records that may use less space than this record, so it
+                // is tried again.
                 Next::Failed(_, tried) if *tried < draft.room => state.next = Next::Missing,
                 Next::Failed(..) => {
                     if let Next::Failed(error, _) =
@@ -161,8 +161,9 @@ impl Appender {
 
     /// Appends the record to the filling batch, into which it must fit, and returns its ticket.
     ///
-    /// If no second record of this length fits into the segment and the next segment is ready, the
-    /// seal is appended to the same batch, so that switching segments costs no sync of its own.
+    /// If the space left in the segment is too short for a second record of this length and shorter
+    /// than a 64th of the segment, and the next segment is ready, the seal is appended to the same
+    /// batch. Switching segments then needs no separate sync.
     fn append_to_batch(&self, state: &mut State, draft: &Draft<'_>) -> Ticket {
         let at = state.filling.push(draft.kind, draft.payload, draft.checksum);
         let segment = &state.filling.tail.segment;

@@ -1,4 +1,4 @@
-//! A buffer of records that are written and synced together.
+//! Collects records in a buffer, and writes and syncs them together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::lsn::{Lsn, Position};
 use crate::segments::Segment;
 use crate::stats::Counters;
 
-/// The segment that a batch is written to, with its writer.
+/// The segment to which a batch is written, with its writer.
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
     pub(crate) segment: Arc<Segment>,
     pub(crate) writer: Writer,
 }
 
-/// Records to be written to one segment. The buffer holds whole pages of the segment; the first
-/// page may begin with records that are already synced.
+/// A batch: the records that one write and one sync add to a segment. The buffer holds whole pages
+/// of the segment. The first page may begin with records that are already synced.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) tail: Tail,
@@ -42,8 +42,8 @@ impl Batch {
         Self { tail, buffer, start, carried: 0, used: 0, records: 0, sealed: false }
     }
 
-    /// Creates a batch whose first record begins at `end`, and reads the bytes of the page before
-    /// `end`.
+    /// Creates a batch whose first record begins at `end`, and reads the bytes before `end` in the
+    /// same page.
     pub(crate) fn resume(tail: Tail, end: u32, buffer_bytes: usize) -> haul_disk::Result<Self> {
         let mut buffer = AlignedBuf::zeroed(buffer_bytes);
         let start = page_start(end);
@@ -114,13 +114,15 @@ impl Batch {
     /// Writes and syncs the batch: one write of whole pages and one sync. Returns the time they
     /// took together.
     ///
-    /// 1. Writes the pages. After a crash any subset of the sectors may be on storage: the synced
-    ///    bytes of the first page are unchanged, and torn new records fail their checksum.
+    /// 1. Writes the pages. After a crash any subset of the sectors may be on storage. The synced
+    ///    bytes of the first page are written unchanged, so they survive; incomplete new records
+    ///    fail their checksum.
     /// 2. Syncs the file. All records of the batch are now durable and may be acknowledged.
     pub(crate) fn write_and_sync(&mut self, counters: &Counters) -> haul_disk::Result<Duration> {
         let bytes = align_up(self.used as u64, PAGE_BYTES as u64);
         let whole_pages = usize::try_from(bytes).expect("a buffer fits in memory");
-        // The buffer holds bytes of an earlier batch, which must not look like a torn tail.
+        // After the records, the buffer still holds bytes of an earlier batch. Recovery would take
+        // them for a torn tail.
         self.buffer[self.used..whole_pages].fill(0);
         let pages = &self.buffer[..whole_pages];
         let took = self.tail.writer.write_and_sync(pages, u64::from(self.start))?;

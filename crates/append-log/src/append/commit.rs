@@ -1,4 +1,5 @@
-//! Group commit: while one buffer is written and synced, records are appended to the other one.
+//! Implements group commit: while one buffer is written and synced, threads append records to the
+//! other one.
 //!
 //! Many threads append records to the filling batch. A thread that waits for its record while no
 //! thread commits takes the batch, writes it with one request, syncs it once, and notifies the
@@ -30,8 +31,9 @@ pub(crate) struct Shared {
     /// Notifies threads waiting to append that a buffer or the next segment is available, or that
     /// the log has stopped.
     pub(crate) room: Condvar,
-    /// Notifies threads waiting for a batch of even or odd number that it is synced, that one of
-    /// them can commit it, or that the log has stopped.
+    /// Notifies threads that wait for a batch: the batch is synced, one of them can commit it, or
+    /// the log has stopped. The first condition variable is for batches with even numbers, the
+    /// second for odd numbers.
     done: [Condvar; 2],
     /// Notifies readers that more records are synced or that the log is closing or has stopped.
     pub(crate) more: Condvar,
@@ -77,14 +79,14 @@ impl Shared {
         })
     }
 
-    /// Returns the condition variable for batch `generation`. Two suffice, because batches are
-    /// committed in order, one at a time.
+    /// Returns the condition variable for the batch with the number `generation`. Two of them
+    /// suffice, because batches are committed in order, one at a time.
     pub(super) fn done(&self, generation: u64) -> &Condvar {
         &self.done[usize::from(!generation.is_multiple_of(2))]
     }
 
-    /// Waits until batch `generation` is synced. Commits batches on this thread while no other
-    /// thread does.
+    /// Waits until the batch with the number `generation` is synced. Commits batches on this thread
+    /// while no other thread does.
     pub(crate) fn wait_for(&self, state: &mut Locked<'_>, generation: u64) -> Result<()> {
         while !state.is_committed(generation) {
             state.check_latch()?;
@@ -113,7 +115,7 @@ impl Shared {
     }
 
     /// Runs the commit thread until the log is closed. The thread continues after a failed write or
-    /// sync, because it makes deferred calls.
+    /// sync, because other threads leave deferred calls of wakers to it.
     pub(crate) fn commit_until_closed(&self) {
         let mut state = self.state.lock();
         loop {
@@ -133,11 +135,12 @@ impl Shared {
     /// must be something to commit. The caller then checks the state again and calls this function
     /// until its batch is synced.
     ///
-    /// 1. Makes the deferred calls. They may take long or wait for the log, so this thread must not
-    ///    hold a batch during them: another thread may execute any of these steps.
-    /// 2. Waits briefly for the writers of the last batch to append again, then takes the filling
-    ///    batch and replaces it by one with the other buffer. This may allow waiting appends to
-    ///    continue, so the deferred calls are made again.
+    /// 1. Makes the deferred calls of wakers. A waker may run for long or wait for the log.
+    ///    Meanwhile this thread must not hold a batch, so that another thread can execute any of
+    ///    these steps.
+    /// 2. Waits briefly for the writers of the last batch to append again. Then takes the filling
+    ///    batch and replaces it by a batch with the other buffer. Waiting appends may now continue,
+    ///    so their wakers are called as in step 1.
     /// 3. Writes and syncs the batch, see [`Batch::write_and_sync`]. No record of the batch is
     ///    acknowledged before the sync has returned.
     /// 4. Notifies all threads and futures that wait for the batch.
@@ -162,8 +165,8 @@ impl Shared {
         }
     }
 
-    /// Makes the deferred calls; returns `true` if there were any. Notifies another thread before,
-    /// so that it can commit meanwhile.
+    /// Notifies another thread, which can commit meanwhile, and then makes the deferred calls.
+    /// Returns `true` if it made any.
     fn deliver_first(&self, state: &mut Locked<'_>) -> bool {
         if state.wakers.has_deferred() {
             self.notify_committer(state);
@@ -222,8 +225,8 @@ impl Shared {
         state.taken = Some(std::mem::replace(&mut state.filling, following));
     }
 
-    /// Replaces the filling batch, which must have no new records, by a batch in another segment.
-    /// The header of that segment declares the end of the log before it.
+    /// Replaces the filling batch, which must have no new records, by a batch in another segment,
+    /// whose header declares where the log before it ends.
     pub(crate) fn continue_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
         let buffer = state.spare.take().expect("no batch is being committed");
         let before = std::mem::replace(&mut state.filling, batch(buffer));

@@ -1,15 +1,15 @@
 //! Decides how long a batch waits for more records. Performs no I/O and does not read the clock.
 //!
-//! A writer that appends a record, waits for its sync, and then appends the next one returns
-//! shortly after the sync. A batch taken at once would contain none of these records, and half of
-//! the writers would always wait for two syncs. The thread that commits the next batch therefore
-//! first waits for the writers of the last one: for half a sync at most, and only until no record
-//! has arrived for a quarter of a sync. A lone writer never waits.
+//! Many writers append a record, wait for its sync, and append the next record shortly after the
+//! sync. If the next batch were written immediately, it would miss these records, and half of the
+//! writers would always wait for two syncs. The thread that commits the next batch therefore first
+//! waits for the writers of the previous one. The wait ends after half the duration of a sync, or
+//! earlier if no record arrives for a quarter of it. A lone writer never waits.
 
 use std::time::{Duration, Instant};
 
-/// The maximum duration of a wait, and the maximum time in it without a new record, as a divisor of
-/// the duration of a sync.
+/// The duration of a sync divided by these numbers gives the maximum duration of a wait, and the
+/// time without a new record after which a wait ends.
 const PART_OF_SYNC: u32 = 2;
 const PART_OF_SYNC_IDLE: u32 = 4;
 
@@ -30,13 +30,13 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// `true` if the wait continues, given the number of records in the batch and the time `last`
-    /// at which the last one was appended.
+    /// at which the last record was appended.
     pub(crate) fn continues(&self, now: Instant, records: u32, last: Instant) -> bool {
         records < self.expected && now < self.until && now < last + self.idle_max
     }
 }
 
-/// Statistics of earlier batches, from which the wait of the next one is derived.
+/// Statistics of earlier batches, from which the wait of the next batch is computed.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {
     /// The moving average of the time to write and sync a batch.
@@ -45,8 +45,8 @@ pub(crate) struct Gather {
     /// them.
     expected: u32,
     until: Option<Instant>,
-    /// The number of next batches that skip the wait, and the number of batches to skip after the
-    /// next wait that brings few records.
+    /// `skip` is the number of following batches that do not wait. `skip_next` is the number that
+    /// was last assigned to `skip`; it doubles with each wait that brings few records.
     skip: u32,
     skip_next: u32,
 }

@@ -1,4 +1,5 @@
-//! The watermark that an idle log writes after its last batch.
+//! Writes a watermark when the log becomes idle: a record that proves that the last batch was
+//! synced.
 //!
 //! The header of each record contains the LSN up to which the log was synced before the record's
 //! batch was written. A later record therefore proves that damaged bytes before that LSN were
@@ -18,11 +19,11 @@ impl Shared {
     /// Records that a batch with `records` data records was synced at `now`.
     pub(super) fn restart_idle_time(&self, state: &mut State, records: u32, now: Instant) {
         // A batch without data records contains a seal, a close record or a watermark, each of
-        // which proves the previous batch.
+        // which proves that the previous batch was synced.
         let before = std::mem::replace(&mut state.unproven_since, (records > 0).then_some(now));
         if self.idle_after.is_some() && before.is_none() && records > 0 {
-            // The commit thread waits without a deadline while there is nothing to prove, so it
-            // must be woken to set one.
+            // The commit thread waits without a deadline while no watermark is needed, so it must
+            // be woken to set a deadline.
             self.state.notify_commit_thread();
         }
     }
@@ -43,11 +44,12 @@ impl Shared {
     }
 
     /// Begins a batch that contains only a watermark, which proves that the previous batch was
-    /// synced. Any thread may commit the batch. Only appends during its sync are delayed by it.
+    /// synced. Any thread may commit the batch. It delays only the appends that arrive during its
+    /// sync.
     ///
     /// In a full segment, a seal is appended instead, which proves the same. A seal needs the next
-    /// segment; if that is not ready, the function returns `false` and is called again after
-    /// another idle period. In a segment of a format version without watermarks, nothing is
+    /// segment. If the next segment is not ready, the function returns `false` and is called again
+    /// after another idle period. In a segment of a format version without watermarks, nothing is
     /// appended.
     fn begin_watermark(&self, state: &mut State) -> bool {
         if !is_quiet(state) {
@@ -85,8 +87,8 @@ impl Shared {
     }
 }
 
-/// `true` if all records are synced and no thread is committing, truncating, or has stopped the
-/// log.
+/// `true` if all records are synced, no thread is committing or truncating, and the log has not
+/// stopped.
 fn is_quiet(state: &State) -> bool {
     !state.is_committing
         && state.taken.is_none()

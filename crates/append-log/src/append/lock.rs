@@ -1,7 +1,8 @@
-//! The lock around the state of a log.
+//! Locks the state of a log, and runs code of the caller only after unlocking it.
 //!
-//! Code that changes the state may defer calls of the caller's code: waking or dropping wakers and
-//! closing files. Deferred calls are made when the state is unlocked, never under the lock.
+//! A waker is code of the caller and may call the log, which would deadlock under the lock. Closing
+//! a file may take long. Code that changes the state therefore defers such calls until the state is
+//! unlocked.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
@@ -42,15 +43,16 @@ impl StateLock {
         Self { state: Mutex::new(state), work: Condvar::new() }
     }
 
-    /// Locks the state. This thread makes the deferred calls when it unlocks the state. They may
-    /// take long and may wait for any operation of the log, so no other thread may depend on this
-    /// one.
+    /// Locks the state. This thread makes the deferred calls when it unlocks the state. Such a call
+    /// may take long and may wait for any operation of the log, so no other thread may wait for
+    /// this one.
     pub(crate) fn lock(&self) -> Locked<'_> {
         self.lock_with(Delivery::Unlocker)
     }
 
-    /// Locks the state and leaves deferred calls to the commit thread. It is used by threads on
-    /// which others depend: the thread that creates segments, and a thread that has paused appends.
+    /// Locks the state and leaves deferred calls to the commit thread. It is used by threads for
+    /// which other threads wait: the thread that creates segments, and a thread that has paused
+    /// appends.
     pub(crate) fn lock_undelivered(&self) -> Locked<'_> {
         self.lock_with(Delivery::CommitThread)
     }

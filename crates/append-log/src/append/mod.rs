@@ -1,5 +1,5 @@
-//! Appending: threads append records to a buffer, which one thread writes and syncs for all of
-//! them.
+//! Appends records with group commit: many threads append records to a buffer, which one thread
+//! writes and syncs for all of them.
 
 pub(crate) mod appender;
 pub(crate) mod batch;

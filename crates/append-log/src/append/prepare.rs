@@ -18,11 +18,13 @@ use crate::strategy::SyncMethod;
 use crate::sync::now;
 use crate::sync::thread::{self, JoinHandle};
 
-/// The pause between two steps of filling a file of the reserve that is not needed urgently.
+/// The pause between two steps of filling a file that is reserved for a full disk, while no append
+/// waits for a segment.
 const RESERVE_STEP_PAUSE: Duration = Duration::from_millis(10);
 
-/// The handle of the preparing thread, which creates segments. Appends may wait for this thread,
-/// and a waker may append, so it leaves wakers to the commit thread.
+/// The handle of the preparing thread, which creates segments. The thread calls no wakers, but
+/// leaves them to the commit thread: a waker may append, and the append could wait for a segment
+/// from this thread.
 #[derive(Debug)]
 pub(crate) struct Preparer {
     thread: Option<JoinHandle<()>>,
@@ -57,8 +59,8 @@ struct PrepareThread {
 impl PrepareThread {
     fn run(&self) {
         // The number of the current segment and the offset in it at which the last creation of a
-        // segment failed. The creation is retried when an append needs the segment, or when a
-        // sixteenth of the current segment more was written.
+        // segment failed. The creation is retried when an append needs the segment, or when another
+        // sixteenth of the current segment was written.
         let mut failed_at = None;
         if !self.fill_reserve() {
             return;
@@ -91,9 +93,9 @@ impl PrepareThread {
         }
     }
 
-    /// Creates the missing files of the reserve. The target of the reserve grows with the log, and
-    /// files that the disk had no space for are created later. Returns `false` if the log has
-    /// stopped.
+    /// Creates the missing files of the reserve, as far as the disk has space. The thread calls
+    /// this after each new segment, because the size of the reserve grows with the log. Returns
+    /// `false` if the log has stopped.
     fn fill_reserve(&self) -> bool {
         let filled = self
             .fit_reserve()
@@ -123,8 +125,8 @@ impl PrepareThread {
     }
 
     /// Waits before the next step of filling a reserve file. Does not wait if the next segment is
-    /// needed, because it is created only after this file. Returns `false` if the log is closing or
-    /// has stopped.
+    /// needed, because this thread creates it only after this file. Returns `false` if the log is
+    /// closing or has stopped.
     fn may_fill_reserve(&self) -> bool {
         let mut state = self.shared.state.lock_undelivered();
         let is_due = state.filling.offset() >= begin_at(state.filling.tail.segment.bytes);
@@ -161,8 +163,8 @@ impl PrepareThread {
         }
     }
 
-    /// Creates the next segment. Returns `None` for the segment if the log closed meanwhile, and
-    /// the [`Room`] for which the creation was tried.
+    /// Creates the next segment. Returns the segment, or `None` if the log was closed meanwhile,
+    /// and the [`Room`] for which the creation was tried.
     fn allocate(&self) -> (Result<Option<Tail>>, Room) {
         let mut room = Room::Ordinary;
         let made = match self.pool.allocate(Lsn(0), &mut |done| self.may_fill(done)) {
@@ -177,8 +179,9 @@ impl PrepareThread {
         (made.and_then(|made| made.map(|segment| self.tail(segment)).transpose()), room)
     }
 
-    /// Opens a new segment for writing. If this fails, the segment is removed: its number is used
-    /// up, and if the log continued in a later segment, an empty one without a seal would remain.
+    /// Opens a new segment for writing. If this fails, removes the segment. Otherwise the log would
+    /// continue in a later segment, and recovery would report this empty one as damaged, because it
+    /// has no seal.
     fn tail(&self, segment: Segment) -> Result<Tail> {
         let segment = Arc::new(segment);
         match Writer::open(&*self.shared.disk, &segment, self.method) {

@@ -1,4 +1,4 @@
-//! The state of an open log, shared by its threads under one lock.
+//! Defines the state of an open log, which its threads share under one lock.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -20,8 +20,8 @@ pub(crate) enum Next {
     Missing,
     /// The next segment is ready for its first record.
     Ready(Tail),
-    /// The next segment could not be created for records of this [`Room`]. A waiting append takes
-    /// the error.
+    /// The next segment could not be created for records of this [`Room`]. The next append that
+    /// needs the segment returns the error.
     Failed(Error, Room),
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct State {
     pub(crate) filling: Batch,
     /// The number of the filling batch.
     pub(crate) generation: u64,
-    /// The batch that was taken for committing and replaced by the filling one, until its write
-    /// begins. Any thread that commits may write it.
+    /// The batch before the filling one, from the time it was replaced until its write begins. Any
+    /// thread that commits may write it.
     pub(super) taken: Option<Batch>,
     /// The number of synced batches, which is also the number of the first unsynced batch.
     pub(super) committed: u64,
@@ -46,8 +46,8 @@ pub(crate) struct State {
     /// thread then commits it, unless another thread does.
     pub(super) is_wanted: bool,
     pub(super) gather: Gather,
-    /// The time at which the last batch was synced, if it contains data records; no later record
-    /// proves yet that they were synced.
+    /// The time at which the last batch was synced; `None` if no watermark must prove this to
+    /// recovery.
     pub(super) unproven_since: Option<Instant>,
     pub(crate) next: Next,
     /// The number of threads that wait for the next segment: in total, and by the [`Room`] of their
@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    /// Requests the next segment for a future with a record of this room.
+    /// Requests the next segment for a future that waits to append a record with this [`Room`].
     pub(crate) fn request_next(&mut self, room: Room) {
         self.requested_next = self.requested_next.max(Some(room));
     }

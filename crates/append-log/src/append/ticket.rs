@@ -1,4 +1,4 @@
-//! A handle with which a thread or a future waits until a record is durable.
+//! Defines the handle with which a thread or a future waits until a record is durable.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Wakers of futures, stored in the state and moved out of it before they are called.
+//! Stores the wakers of waiting futures, and defers calling them until the state is unlocked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
@@ -7,9 +7,9 @@ use crate::append::batch::Tail;
 
 /// Wakers that are registered for an event, and deferred calls of wakers whose event has occurred.
 ///
-/// Waking, cloning and dropping a waker run code of the caller, which may call the log. This module
-/// therefore does none of this to a registered waker. It moves the waker to [`Deferred`], which
-/// [`crate::append::lock::Locked`] runs without the lock.
+/// Waking, cloning and dropping a waker run code of the caller, which may call the log. Under the
+/// lock, a registered waker is therefore only moved to [`Deferred`].
+/// [`crate::append::lock::Locked`] makes the deferred calls after it has released the lock.
 #[derive(Debug, Default)]
 pub(super) struct Wakers {
     /// The wakers of futures that wait for the sync of a batch, with the number of that batch.
@@ -22,7 +22,7 @@ pub(super) struct Wakers {
 }
 
 impl Wakers {
-    /// Registers a waker to be called when batch `generation` is synced.
+    /// Registers a waker to be called when the batch with the number `generation` is synced.
     pub(super) fn register_committed(&mut self, generation: u64, waker: Waker) {
         let is_same = |(at, other): &(u64, Waker)| *at == generation && other.will_wake(&waker);
         if self.committed.iter().any(is_same) {
@@ -67,8 +67,8 @@ impl Wakers {
         !self.deferred.is_empty()
     }
 
-    /// Returns all deferred calls. Dropping the result makes them, so it must be dropped without
-    /// the lock.
+    /// Returns all deferred calls. They are made when the result is dropped, which must happen
+    /// without the lock.
     pub(super) fn take_deferred(&mut self) -> Deferred {
         std::mem::take(&mut self.deferred)
     }
@@ -85,7 +85,7 @@ fn register(wakers: &mut Vec<Waker>, deferred: &mut Deferred, waker: Waker) {
     }
 }
 
-/// Calls that must not be made under the lock. Dropping this value makes them.
+/// Calls that must not be made under the lock. They are made when this value is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     to_wake: Vec<Waker>,

@@ -1,4 +1,5 @@
-//! Writes and syncs whole pages with each of the sync methods.
+//! Writes and syncs whole pages of a segment, and measures which sync method is best for its
+//! storage.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,9 +50,9 @@ impl Writer {
 const TRIES: usize = 12;
 const TRYING_MAX: Duration = Duration::from_millis(200);
 
-/// Selects the sync method: the one in the options, or else the best of the candidates, measured by
-/// writing zeros to the last page for records of `segment`. If records may lie in that page (`from`
-/// is the end of the log), nothing is measured.
+/// Sets the sync method in `strategy`: `wanted` if it is set, otherwise the best of the candidates.
+/// Measures the candidates by writing zeros to the last page of `segment` that is for records. If
+/// records may lie in that page (`from` is the offset at which the log ends), nothing is measured.
 pub(crate) fn choose(
     disk: &dyn Disk,
     segment: &Segment,

@@ -1,5 +1,5 @@
-//! Encoding and decoding of segments, as described with figures in `FORMAT.md`. No other module
-//! encodes or decodes them.
+//! Encodes and decodes the headers of segments and records, as described with figures in
+//! `FORMAT.md`.
 //!
 //! All numbers are little-endian. Checksums are CRC-32C (Castagnoli).
 
@@ -18,14 +18,15 @@ pub(crate) const VERSION: u32 = 3;
 /// the file and no watermarks.
 const VERSION_WITHOUT_END_PAGE: u32 = 2;
 
-/// The oldest supported format version. In addition, it has no tag, no flags and no `follows`.
+/// The oldest supported format version. Compared with version 2, it has no tag, no flags and no
+/// `follows`.
 const VERSION_WITHOUT_TAG: u32 = 1;
 
 /// The length of a header page, in bytes. Records lie between the header pages at the beginning and
 /// the end of the file.
 pub(crate) const HEADER_BYTES: u32 = 4096;
 
-/// The maximum length of a segment, 2 GiB, with which no offset calculation overflows 32 bits.
+/// The maximum length of a segment, 2 GiB. With this limit no offset calculation overflows 32 bits.
 pub(crate) const BYTES_MAX: u32 = 2 << 30;
 
 /// The length of a record header in bytes.

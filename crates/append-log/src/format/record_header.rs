@@ -1,4 +1,4 @@
-//! The header of a record.
+//! Encodes and decodes the header of a record.
 
 use super::{RECORD_HEADER_BYTES, Salt, u32_at, u64_at};
 use crate::lsn::Lsn;
@@ -32,8 +32,8 @@ pub(crate) struct RecordHeader {
 impl RecordHeader {
     /// Encodes the header.
     ///
-    /// The payload has its own checksum, which is computed without the lock, before the LSN is
-    /// known. The header's checksum covers the payload's checksum.
+    /// The payload has a separate checksum, so that it can be computed before the log is locked and
+    /// the LSN is known. The header's checksum covers the payload's checksum.
     pub(crate) fn encode(&self, salt: Salt) -> [u8; RECORD_HEADER_BYTES] {
         let mut bytes = [0; RECORD_HEADER_BYTES];
         bytes[4..8].copy_from_slice(&self.payload_bytes.to_le_bytes());

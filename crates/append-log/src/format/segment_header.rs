@@ -1,4 +1,4 @@
-//! The header of a segment.
+//! Encodes and decodes the header of a segment.
 
 use super::{
     HEADER_BYTES, Salt, VERSION, VERSION_WITHOUT_END_PAGE, VERSION_WITHOUT_TAG, u32_at, u64_at,
@@ -8,8 +8,8 @@ use crate::lsn::Lsn;
 /// The magic number at the beginning of a segment.
 const MAGIC: [u8; 8] = *b"HAUL-LOG";
 
-/// The offset of the second copy of the header within its page. It lies in another sector than the
-/// first copy.
+/// The offset of the second copy of the header within its page, in bytes. The copies lie in
+/// different sectors of 512 bytes, so the loss of one sector destroys only one copy.
 const HEADER_COPY_AT: usize = 2048;
 
 /// The length of one copy of the header, in the current version and in version 1.
@@ -28,8 +28,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) salt: Salt,
     /// The length of the file in bytes.
     pub(crate) bytes: u64,
-    /// `true` if the segment was taken from the reserve. While the reserve is incomplete, it
-    /// accepts only deletions and copies made by compaction.
+    /// `true` if the segment was taken from the reserve. While the reserve is incomplete, the
+    /// segment accepts only deletions and copies made by compaction.
     pub(crate) is_reserve: bool,
     /// `true` if the file was used for a segment before, so that stale bytes instead of zeros
     /// follow the records.
@@ -69,7 +69,8 @@ impl SegmentHeader {
     }
 
     /// Returns the format version with which this header is rewritten. An older segment does not
-    /// get a header page at the end, because a crash could leave only one of the two pages written.
+    /// get a header page at the end: if a crash left only the first of the two pages written, the
+    /// missing last page would be reported as damage.
     pub(crate) fn renewed_version(&self) -> u32 {
         self.version.max(VERSION_WITHOUT_END_PAGE)
     }

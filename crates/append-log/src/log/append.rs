@@ -1,4 +1,4 @@
-//! The append methods of [`Log`].
+//! Appends records to a [`Log`].
 
 use super::Log;
 use crate::append::ticket::Ticket;
@@ -7,8 +7,8 @@ use crate::segments::reserve::Room;
 
 impl Log {
     /// Appends a record whose payload is the concatenation of the parts in `payload`. Blocks while
-    /// both buffers are full, which limits the bytes not yet written; while the segment is full and
-    /// the next one is not ready; and during [`Log::truncate_back`].
+    /// the append buffer has no space for the record, which limits the bytes not yet written; while
+    /// the segment is full and the next one is not ready; and during [`Log::truncate_back`].
     ///
     /// # Errors
     /// Returns [`crate::Error::TooLong`] if the payload is too long, [`crate::Error::Full`] if the
@@ -26,9 +26,9 @@ impl Log {
     /// works under any async runtime, because it uses no timer or I/O driver of the runtime. If the
     /// future is dropped while pending, nothing was appended.
     ///
-    /// Wakers are called without a lock of the log being held, by a thread that is waiting in a
-    /// call of the log or by the log's commit thread. A waker may call any function of this crate.
-    /// If a waker panics, the other wakers are still called.
+    /// The log calls wakers without holding a lock, on any thread that is in a call of the log or
+    /// on the commit thread. A waker may call any function of this crate. If a waker panics, the
+    /// other wakers are still called.
     ///
     /// # Errors
     /// Returns the errors of [`Log::append`].

@@ -1,4 +1,4 @@
-//! Closing and dropping of [`Log`].
+//! Closes a [`Log`], by a call or when it is dropped.
 
 use super::Log;
 use crate::error::{Error, Result};
@@ -40,8 +40,8 @@ impl Log {
         self.sync()?;
         match self.appender.push_close() {
             Ok(ticket) => ticket.wait().map(drop),
-            // If the disk has no space for the close record, the log is left without one, and the
-            // next opening treats it as not closed.
+            // If the disk has no space for the close record, the log ends without it, and the next
+            // opening treats the log as not closed.
             Err(Error::Full { .. }) => Ok(()),
             Err(other) => Err(other),
         }

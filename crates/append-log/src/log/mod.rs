@@ -1,4 +1,4 @@
-//! The public interface of the log.
+//! Defines [`Log`], the public interface for appending to and reading a log.
 
 mod append;
 mod close;
@@ -27,7 +27,7 @@ use crate::sync::thread::JoinHandle;
 pub use reader::Reader;
 pub use space::Space;
 
-/// An append log in a directory of its own.
+/// An append log that is open for writing. Each log has a separate directory.
 ///
 /// All methods may be called from several threads at once.
 #[derive(Debug)]
@@ -71,10 +71,10 @@ impl Log {
         self.shared.wait_for_all(&mut self.shared.state.lock())
     }
 
-    /// Waits until all records appended before are durable. If no record after them proves this
-    /// yet, it then writes a watermark, as an idle log does after
-    /// [`crate::Options::idle_watermark_ms`], unless another thread appends in the meantime. Call
-    /// it when no appends are expected for some time, or if that option is 0.
+    /// Waits until all records appended before this call are durable. Then writes a watermark, a
+    /// record that proves this to recovery, unless a later record already proves it or another
+    /// thread is appending. An idle log does the same after [`crate::Options::idle_watermark_ms`].
+    /// Call this function if that option is 0, or when no appends are expected for some time.
     ///
     /// # Errors
     /// Returns [`Error::Latched`] if a write or sync failed.

@@ -1,4 +1,4 @@
-//! The functions that open a log, for writing or read-only.
+//! Opens a log, for writing or read-only.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,11 +44,13 @@ impl Log {
     ///
     /// # Errors
     /// Returns [`Error::InUse`] if the log is already open, in this process or another one,
-    /// [`Error::Damaged`] or [`Error::Foreign`] if a file contains bytes that no log of this
-    /// version writes, and [`Error::Full`] if the disk has no space for a segment the log needs.
+    /// [`Error::Damaged`] if bytes are invalid and `options.on_damage` is
+    /// [`crate::OnDamage::Refuse`], [`Error::Foreign`] if a file is not a segment of this log in a
+    /// supported format, and [`Error::Full`] if the disk has no space for a segment that the log
+    /// needs.
     ///
     /// # Durability
-    /// Every record delivered from a segment that was read is durable.
+    /// Every record that this call reads and delivers is durable.
     pub fn open(
         disk: Arc<dyn Disk>,
         options: Options,
@@ -61,7 +63,8 @@ impl Log {
                 return Err(Error::InUse { dir: disk.root().to_path_buf(), holder });
             }
         };
-        // Probing fails on a simulated disk, whose root does not exist.
+        // Probing fails on a simulated disk, because its root does not exist. `None` selects the
+        // strategy for simulated disks.
         let mut strategy = strategy(probe(disk.root()).ok().as_ref());
         let opened = recover(&disk, &options, &strategy, replay)?;
         let RecoveredLog { segments, pool, current, end, next, is_proven, recovered } = opened;
@@ -101,8 +104,8 @@ impl Log {
     /// does not write, sync, create, rename, remove or lock any file. It reports the damage and the
     /// torn tail that [`Log::open`] would repair.
     ///
-    /// Records are delivered in order and without a gap up to [`ReadOnlyReport::end`]. The last of
-    /// them may be records that the writing process has not synced yet.
+    /// Records are delivered in order and without a gap up to [`ReadOnlyReport::end`]. The last
+    /// delivered records may not be synced yet by the writing process.
     ///
     /// # Errors
     /// Returns [`Error::Damaged`] and [`Error::Foreign`] like [`Log::open`], and

@@ -1,4 +1,4 @@
-//! Reading of single records and of whole segments.
+//! Reads single records by their position, and whole segments in order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ impl Log {
         self.segment_of(at)?.read(at).map(Record::of)
     }
 
-    /// Reads the first bytes of a record's payload into `buffer`. The checksum covers the whole
-    /// record, so it is not verified; use this for payloads that begin with a checksum of their
-    /// own.
+    /// Reads the first bytes of a record's payload into `buffer`. The checksum of the record is not
+    /// verified, because it covers the whole payload. Use this only if the first bytes of the
+    /// payload contain another checksum.
     ///
     /// # Errors
     /// Returns the errors of [`Log::read`], but detects damage only if the file is too short.
@@ -56,8 +56,8 @@ impl Log {
         self.scan_segment(number, false, &mut each)
     }
 
-    /// Scans a segment like [`Log::scan`], but bypasses the page cache, so that checking for damage
-    /// in the background evicts nothing. [`Replay::wants_more`] can end the scan early.
+    /// Scans a segment like [`Log::scan`], but bypasses the page cache, so that a background check
+    /// for damage evicts no other data. [`Replay::wants_more`] can end the scan early.
     ///
     /// # Errors
     /// Returns the errors of [`Log::scan`].

@@ -1,4 +1,5 @@
-//! A reader of the records from any LSN up to the newest durable one, while the log is written.
+//! Reads the records of a log in order, from any LSN to the newest durable record, while other
+//! threads append.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ const WINDOW_BYTES: usize = 256 << 10;
 /// reader was created.
 ///
 /// It delivers only durable records, which no crash can remove. A log may have any number of
-/// readers, and writers never wait for them.
+/// readers. Appending threads never wait for a reader.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
@@ -170,8 +171,8 @@ impl Reader {
         }
     }
 
-    /// Opens the segment that contains the next record; if that segment was removed, the first one
-    /// after it. Returns `false` if there is none.
+    /// Opens the segment that contains the next record or, if that segment was removed, the first
+    /// segment after it. Returns `false` if there is no such segment with synced records.
     fn open_segment(&mut self) -> Result<bool> {
         let Some((segment, file)) = self.next_segment()? else { return Ok(false) };
         let number = segment.number;
@@ -188,7 +189,7 @@ impl Reader {
     }
 
     /// Opens the first existing segment at or after the position of the next record. Returns `None`
-    /// if there is none with synced records.
+    /// if no such segment has synced records.
     fn next_segment(&self) -> Result<Option<OpenSegment>> {
         loop {
             let segments = self.shared.segments.read();

@@ -1,4 +1,4 @@
-//! The free space of a log.
+//! Reports the free space of a log, and removes spare files to free space.
 
 use super::Log;
 use crate::append::state::Next;
@@ -10,9 +10,10 @@ use crate::segments::reserve::Room;
 pub struct Space {
     /// The free bytes in the segment being written; 0 if ordinary records may not use it.
     pub tail_bytes: u64,
-    /// The length of the next segment, if it is ready or being created; otherwise 0.
+    /// The length of the next segment in bytes, if it is ready or being created; otherwise 0.
     pub next_bytes: u64,
-    /// The total length of the spare files that are not reserved.
+    /// The total length in bytes of the spare files that are not reserved. A spare file is the file
+    /// of a removed segment, kept for reuse, or a file created in advance.
     pub spare_bytes: u64,
     /// The free bytes of the file system that new segments for ordinary records may use; `None` if
     /// the disk reports no limit.
@@ -21,7 +22,7 @@ pub struct Space {
     /// compaction.
     pub reserved_segments: usize,
     /// The number of segments that should be reserved. It is greater than `reserved_segments` if
-    /// some are in use or the disk has no space for them.
+    /// reserved segments are in use or the disk has no space for them.
     pub reserved_segments_wanted: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Removal of records: of whole segments, and of all records from an LSN on.
+//! Removes records: whole segments, or all records from an LSN on.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ impl Log {
         if segments.keys().next_back() == Some(&number) {
             return Err(Error::Invalid("the segment being written cannot be removed"));
         }
-        // The segment is removed from the map before its file is retired: the file of a retired
-        // segment may be overwritten.
+        // The segment is removed from the map first, so that no new read uses its file. After
+        // `retire` the file may be overwritten.
         let removed = segments.remove(&number);
         drop(segments);
         self.pool.retire(removed.ok_or(Error::Invalid("no segment has this number"))?)
@@ -55,7 +55,7 @@ impl Log {
     /// Never removes the segment being written.
     ///
     /// # Errors
-    /// Returns [`Error::Disk`] if a file cannot be removed. The segments before it are then already
+    /// Returns [`Error::Disk`] if a file cannot be removed. Earlier segments are then already
     /// removed.
     ///
     /// # Durability
@@ -71,12 +71,12 @@ impl Log {
     /// truncation.
     ///
     /// 1. Pauses appends, and waits until all records are synced.
-    /// 2. Writes `lsn` into the header of the next segment as the end of the log before that
-    ///    segment, and syncs the header. A crash before the header is durable leaves the log
-    ///    unchanged. Once it is durable, the records are removed, and recovery completes the
-    ///    following steps.
+    /// 2. Writes `lsn` into the header of the next segment, which has no records yet, as the end of
+    ///    the log before that segment, and syncs the header. A crash before the header is durable
+    ///    leaves the log unchanged. Once it is durable, the records are removed, and recovery
+    ///    completes the following steps.
     /// 3. Writes and syncs a seal at `lsn`.
-    /// 4. Removes the segments after the one with `lsn` and before the next segment.
+    /// 4. Removes the segments between the segment that contains `lsn` and the next segment.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if no record begins at `lsn`, and [`Error::Full`] if the disk has
@@ -138,8 +138,8 @@ impl Log {
     fn end_at(&self, lsn: Lsn) -> Result<Vec<u32>> {
         let ended = self.segment(lsn.segment())?;
         let ready = self.take_next()?;
-        // After a failure it is unknown which header is durable, and therefore whether the records
-        // after `lsn` still belong to the log.
+        // After a failure it is unknown whether the new header is durable, and therefore whether
+        // the records after `lsn` still belong to the log. The log is therefore stopped.
         let renewed = self.or_latch(self.pool.renew(&ready.segment, lsn))?;
         let tail = Tail { segment: Arc::new(renewed), writer: ready.writer };
         let mut segments = self.shared.segments.write();

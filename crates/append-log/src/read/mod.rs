@@ -1,4 +1,4 @@
-//! Reading of the records of segments.
+//! Reads and verifies the records of segments.
 
 pub(crate) mod read_ahead;
 pub(crate) mod scan;

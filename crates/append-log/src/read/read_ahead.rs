@@ -1,5 +1,5 @@
-//! Readahead for direct I/O: a thread reads the next window of a file while the current one is
-//! decoded.
+//! Implements readahead for direct I/O, which has none from the kernel: a thread reads the next
+//! window of a file while another thread decodes the current one.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SendError, Sender, channel};
@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 /// The number of bytes per read request.
 pub(crate) const READ_AHEAD_BYTES: usize = 2 << 20;
 
-/// The free space before the bytes of a window, for the beginning of a record that ends in this
-/// window.
+/// The number of free bytes before the data of a window, for the beginning of a record that ends in
+/// this window.
 pub(crate) const HEADROOM_BYTES: usize = 512 << 10;
 
 /// The number of windows of a reader: one is being decoded, one is ready, one is being read.
@@ -171,9 +171,10 @@ impl ReadAhead {
         Some(Self { ready, used, spare: spare.clone(), next: start, end })
     }
 
-    /// Replaces `window` by the next window if that one contains the page at `start` or directly
-    /// follows it. Prepends the bytes of the old window from `start` on. Returns `true` if it
-    /// replaced the window.
+    /// Replaces `window` by the window that contains the page at `start`. If `start` lies in the
+    /// old window, replaces it by the next window, with the old bytes from `start` on prepended: a
+    /// record may begin in the old window and end in the next one. Returns `false` if these bytes
+    /// are not all in the old window or are longer than the headroom, or if no window is left.
     pub(crate) fn advance(&mut self, window: &mut Window, start: u64) -> Result<bool> {
         while self.next < self.end {
             if start < self.next {

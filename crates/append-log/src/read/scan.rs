@@ -1,4 +1,4 @@
-//! Reads a segment from its first record to its last, past any damage.
+//! Delivers all valid records of a segment in order, and reports invalid bytes between them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::read::segment_reader::{SegmentReader, TailSurvey, padded};
 use crate::replay::{Damage, Replay};
 use crate::segments::Segment;
 
-/// The knowledge about the end of a segment before it is read.
+/// The knowledge of the caller about the end of a segment before the segment is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentState {
     /// The segment is the last one with records. After a crash it may end with a torn tail, which
@@ -24,7 +24,7 @@ pub(crate) enum SegmentState {
     SyncedTo(u32),
 }
 
-/// The last record of a segment.
+/// The kind of the last record of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndState {
     /// The last record is a seal.
@@ -96,12 +96,14 @@ impl Scan {
     }
 }
 
-/// Delivers every valid record, in order.
+/// Delivers every valid record of a segment to `replay`, in order, and finds the end and the
+/// damage.
 ///
 /// Invalid bytes in the last segment are classified by the records after them. If the `synced`
-/// field of such a record lies after the invalid bytes, they were durable when the record was
-/// written: they are damage, and the scan continues at the next record. Otherwise they are the torn
-/// tail left by a crash, which contains no acknowledged record, and the scan ends.
+/// field of such a record lies after the invalid bytes, these bytes were durable when the record
+/// was written. They are then damage, and the scan continues at the next record. Otherwise the
+/// invalid bytes are the torn tail left by a crash, which contains no acknowledged record, and the
+/// scan ends.
 ///
 /// # Source
 /// This follows the synced offset in the chunks of Pebble's log (cockroachdb/pebble, pull request
@@ -138,10 +140,12 @@ pub(crate) fn scan(
         if state == SegmentState::SyncedTo(scan.end) {
             break;
         }
-        // The end of the durable bytes, if the caller knows it and the records do not prove it.
+        // The end of the durable bytes, if the caller knows it and no record proves that these
+        // bytes were durable.
         let mut known_end = None;
         if let SegmentState::Last { durable_end } = state {
-            // The result of the survey after the first invalid bytes is valid for all later ones.
+            // One survey suffices: it starts at the first invalid bytes, so it covers all later
+            // ones.
             let survey: &TailSurvey = match &mut survey {
                 Some(survey) => survey,
                 none => none.insert(reader.survey(scan.end)?),
@@ -196,9 +200,9 @@ pub(crate) fn is_first_page_zero(segment: &Arc<Segment>, file: &Arc<dyn File>) -
     Ok(reader.next_written_page(HEADER_BYTES)?.is_none())
 }
 
-/// `true` if the `synced` field of any record in the segment lies after the first record. Earlier
-/// records of the segment were then durable. If the first page is zero nevertheless, that page was
-/// lost and the segment is not an unused one.
+/// `true` if the `synced` field of any record in the segment lies after the first record. Such a
+/// field proves that records before it were durable. If the segment's first page is zero
+/// nevertheless, the segment was in use and has lost this page.
 pub(crate) fn has_durable_records(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
     let mut reader = SegmentReader::sequential(segment, file, segment.limit, &Windows::default());
     let first = Lsn::new(segment.number, HEADER_BYTES);

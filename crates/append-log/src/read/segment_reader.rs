@@ -161,9 +161,9 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// Returns the first valid record at or after `offset`, with the offset after the last non-zero
-    /// byte in the pages before it. In a recycled file, which contains stale bytes, the latter is
-    /// `offset` itself.
+    /// Returns the first valid record at or after `offset`, and the offset after the last non-zero
+    /// byte in the pages before that record. In a recycled file, which contains stale bytes, the
+    /// second value is `offset` itself.
     pub(crate) fn next_record(
         &mut self,
         offset: u32,

@@ -49,8 +49,8 @@ pub(super) fn deliver(
     while let Some((is_known, segment)) = all.pop() {
         let state = match chain.ends.get(&segment.number) {
             Some(end) => SegmentState::SyncedTo(*end),
-            // A read-only log does not ask [`Replay::durable_end`], so only the records themselves
-            // prove which bytes were durable.
+            // A read-only log does not call [`Replay::durable_end`], so only the records prove
+            // which bytes were durable.
             None if all.is_empty() => SegmentState::Last { durable_end: 0 },
             None => SegmentState::Sealed,
         };
@@ -101,8 +101,8 @@ struct WalkOutcome {
 impl Walk<'_> {
     /// Delivers every valid record, in order.
     ///
-    /// The other process may have written a record at an invalid position after this function read
-    /// it. In the last segment, an invalid position is classified by the records after it: all
+    /// The other process may write a record to a position after this function found no valid record
+    /// there. In the last segment, an invalid position is classified by the records after it: all
     /// bytes before the `synced` field of such a record were durable when the record was written. A
     /// position before the greatest `synced` field is therefore read again, and is damage only if
     /// it is still invalid and the segment's file still has its name. The first invalid position

@@ -20,8 +20,8 @@ const READ: Open = Open { direct: false, dsync: false, random: false, read_only:
 /// segments.
 const TRIES: u32 = 64;
 
-/// The segments of a log, by whether they contain records, and the ends of segments that later
-/// headers declare.
+/// The opened segments of a log: those with records, those without, and the ends of segments that
+/// later headers declare.
 pub(super) struct SegmentList {
     pub(super) segments: Segments,
     pub(super) unused: Segments,
@@ -31,9 +31,9 @@ pub(super) struct SegmentList {
 /// Opens all segments of the log as they existed at one moment.
 ///
 /// 1. Lists the directory, opens the file of each segment and reads its header.
-/// 2. Lists the directory again. A file is recycled only after it was renamed, so what was read
-///    from a file that still has its name is valid. If a listed segment no longer has its name, the
-///    function starts again.
+/// 2. Lists the directory again. A file is recycled only after it was renamed, so the bytes read
+///    from a file that still has its name are valid. If a listed segment no longer has its name,
+///    the function starts again.
 pub(super) fn list(
     disk: &dyn Disk,
     on_damage: OnDamage,

@@ -1,4 +1,4 @@
-//! Read-only access to a log that another process may be writing.
+//! Provides read-only access to a log that another process may be writing.
 
 mod deliver;
 mod list;

@@ -1,4 +1,4 @@
-//! A reader of the records of a read-only log in order.
+//! Reads the records of a read-only log in order.
 
 use super::snapshot::ReadOnlyLog;
 use crate::error::{Error, Result};
@@ -23,8 +23,8 @@ pub struct ReadOnlyReader<'a> {
 
 impl ReadOnlyLog {
     /// Reads a whole segment in order, up to the end that the log had when it was opened. Passes
-    /// every valid record to `each` and returns the damage found; the ends of damaged ranges are
-    /// unknown.
+    /// every valid record to `each` and returns the damage found, in which [`Damage::end`] is
+    /// always `u64::MAX`.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if the file cannot be read, [`Error::Invalid`] if the log has no
@@ -65,7 +65,7 @@ impl<'a> ReadOnlyReader<'a> {
     ///
     /// # Errors
     /// Returns [`Error::Damaged`] if bytes of the segment are invalid; the next call continues at
-    /// the first valid record after the damage. Returns [`Error::SegmentRemoved`] if they are
+    /// the first valid record after the damage. Returns [`Error::SegmentRemoved`] if bytes are
     /// invalid because the writing process removed the segment.
     pub fn read_next(&mut self) -> Result<Option<(Position, &[u8])>> {
         let Some(at) = self.advance()? else { return Ok(None) };

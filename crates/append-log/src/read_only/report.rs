@@ -1,4 +1,4 @@
-//! The result of opening a log read-only.
+//! Defines the report of opening a log read-only.
 
 use crate::lsn::Lsn;
 use crate::replay::Damage;

@@ -1,4 +1,5 @@
-//! The read-only view of a log at the time it was opened.
+//! Provides a read-only view of a log: it contains the records that existed when the view was
+//! opened.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -17,7 +17,7 @@ use crate::segments::Segment;
 use crate::strategy::WriteStrategy;
 
 /// The number of payload bytes in a chunk, and the number of chunks that a reading thread may be
-/// ahead.
+/// ahead of the delivering thread.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS_AHEAD: usize = 32;
 
@@ -141,8 +141,8 @@ pub(crate) fn deliver(
     let (jobs, empty) = (Mutex::new(jobs), Mutex::new(Vec::new()));
     let windows = Windows::default();
     let read_jobs = || {
-        // Calling a closure releases the lock before the loop body, which `while let` alone would
-        // not do.
+        // The closure releases the lock before the loop body. With the expression in `while let`,
+        // the lock would be held during the loop body.
         let next = || jobs.lock().pop();
         while let Some(job) = next() {
             let mut collector =

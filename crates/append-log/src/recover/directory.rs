@@ -69,8 +69,8 @@ pub(super) fn list(
 }
 
 /// Syncs the segments with a `follows` field and reads their headers again, bypassing the page
-/// cache. If a header were not durable, removing the segments it detaches would destroy records
-/// that are part of the log again after a power cut.
+/// cache. Otherwise a power cut could lose such a header after the segments that it detaches were
+/// removed, and the log would then need these segments again.
 pub(super) fn reload_links(
     disk: &dyn Disk,
     strategy: &WriteStrategy,

@@ -1,4 +1,4 @@
-//! Recovery: opens the files of a log, delivers its records and determines where it continues.
+//! Recovers a log: opens its files, delivers its records and determines where appends continue.
 
 mod deliver;
 mod directory;
@@ -43,13 +43,13 @@ pub(crate) struct RecoveredLog {
 /// 2. Completes a truncation that a crash interrupted: syncs the header that declares the end of
 ///    the log before its segment, then removes the segments that are no longer part of the log.
 /// 3. Syncs the segments whose records `replay` does not know, and reads them bypassing the page
-///    cache or after evicting it. Every record delivered is then durable, even if an earlier sync
-///    failed and left its pages in the page cache.
+///    cache or after evicting their pages. Every record delivered is then durable, even if an
+///    earlier sync failed and left its pages in the page cache.
 /// 4. Overwrites the torn tail with zeros and syncs it. A crash in between leaves a part of the
 ///    torn tail, which contains no acknowledged record. If an earlier write or sync failed, the log
 ///    continues in another segment instead, whose header declares the end of the log before it.
-/// 5. Gives the first unused segment a new nonce and keeps it as the next segment. Retires the
-///    others.
+/// 5. Gives the first unused segment a new nonce and keeps it as the next segment. Makes the other
+///    unused segments spare files or removes them.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     options: &Options,
@@ -106,8 +106,8 @@ pub(crate) fn recover(
     }
     retire_unused_reserve(&pool, &mut unused)?;
     let mut resume = Resume { disk: &**disk, pool: &pool, unused };
-    // If the caller knows of a later segment that cannot be read, nothing may be appended to an
-    // earlier one, because records must be in the order of their LSNs.
+    // If the caller knows of a later segment that cannot be read, no record may be appended to an
+    // earlier segment, because records must be in the order of their LSNs.
     let is_outdated = |(segment, _): &(Arc<Segment>, Scan)| segment.number < options.numbers_after;
     let needs_new_segment = directory.is_latched || open.as_ref().is_some_and(is_outdated);
     let (current, end) = resume.resume(open, needs_new_segment)?;

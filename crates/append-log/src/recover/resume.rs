@@ -13,7 +13,7 @@ use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
 use crate::segments::{Segment, Segments};
 
-/// The resources from which the segment is taken in which the log continues.
+/// The sources of the segment in which the log continues: the unused segments, then the pool.
 pub(super) struct Resume<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) pool: &'a Pool,
@@ -21,9 +21,9 @@ pub(super) struct Resume<'a> {
 }
 
 impl Resume<'_> {
-    /// Returns the segment and the offset of the next record: in the last segment after its torn
-    /// tail was overwritten, or in another one if the last is not `open` or `needs_new_segment` is
-    /// set.
+    /// Returns the segment and the offset at which the next record is appended. If the last segment
+    /// is `open`, overwrites its torn tail and returns its end. If no segment is open or
+    /// `needs_new_segment` is set, begins another segment.
     pub(super) fn resume(
         &mut self,
         open: Option<(Arc<Segment>, Scan)>,

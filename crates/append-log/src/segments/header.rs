@@ -22,8 +22,8 @@ const END_LOST: &str = "the copy of the header at the end of the file is invalid
 /// last page. The zeros ensure that no stale record is found at the position of the first record.
 ///
 /// 1. Writes the pages. After a crash each page is old or new. The file is then either a spare or
-///    unfinished file, whose content is ignored, or a segment without records, of which the first
-///    page decides.
+///    unfinished file, whose content is ignored, or a segment without records, for which the first
+///    page is valid.
 /// 2. Syncs the file. Only then does the caller rename it to a segment or append its first record.
 pub(crate) fn write_header(file: &dyn File, header: &SegmentHeader) -> haul_disk::Result<()> {
     let mut pages = AlignedBuf::zeroed(2 * HEADER_BYTES as usize);
@@ -64,8 +64,8 @@ pub(crate) fn read_header(
 ///
 /// Both pages are synced before the segment gets its first record. If the pages hold different
 /// valid headers and the segment has no record, a crash interrupted the writing of a new nonce, and
-/// the first page decides. If it has a record, the header with the nonce of that record is the
-/// valid one.
+/// the header in the first page is used. If the segment has a record, the header with the nonce of
+/// that record is used.
 fn with_end_page(file: &dyn File, front: SegmentHeader) -> Result<FoundHeader> {
     let found = |header, damage| Ok(FoundHeader { header, damage });
     let is_possible = front.has_end_page() && front.bytes > 2 * u64::from(HEADER_BYTES);
@@ -92,8 +92,8 @@ fn with_end_page(file: &dyn File, front: SegmentHeader) -> Result<FoundHeader> {
     }
 }
 
-/// Reads the header in the page at offset `at`. Returns an error if a segment cannot have its last
-/// header page there.
+/// Reads the header in the page at offset `at`. Returns [`NotAHeader`] if a segment cannot have its
+/// last header page there.
 fn end_page(file: &dyn File, at: u64) -> Result<std::result::Result<SegmentHeader, NotAHeader>> {
     if at < 2 * u64::from(HEADER_BYTES) || !at.is_multiple_of(HEADER_BYTES.into()) {
         return Ok(Err(NotAHeader::NoMagic));

@@ -1,5 +1,5 @@
-//! Segments: files of fixed length whose blocks are all allocated, and on most storage written,
-//! before the first record.
+//! Opens, reads, creates and recycles segments, the files of a log. A segment has a fixed length.
+//! Its blocks are all allocated, and on most storage written, before its first record.
 
 pub(crate) mod chain;
 pub(crate) mod header;
@@ -166,7 +166,7 @@ impl Segment {
         Ok(disk.open(&names::segment(self.number), how)?)
     }
 
-    /// Returns the offset at which records must end so that a seal fits after them.
+    /// Returns the greatest offset at which records may end so that a seal still fits after them.
     pub(crate) fn records_end(&self) -> u32 {
         self.limit - u32::try_from(record_bytes(0)).expect("a seal is a few bytes")
     }

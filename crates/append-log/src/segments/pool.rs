@@ -39,8 +39,8 @@ impl Spare {
 
 #[derive(Debug, Default)]
 struct Spares {
-    /// The spare files of full length. The last ones left are reserved for deletions and
-    /// compaction.
+    /// The spare files of full length. The last [`Pool::reserved`] of them are reserved for
+    /// deletions and compaction.
     whole: Vec<Spare>,
     /// The short reserved file, for deletions on a full disk.
     reserve: Option<Spare>,
@@ -103,9 +103,9 @@ impl Pool {
 
     fn create_new(&self, room: Room, follows: Lsn, pace: Pace<'_>) -> Result<Option<Segment>> {
         let purpose = if room == Room::Ordinary { Purpose::Ordinary } else { Purpose::Reserve };
-        // If whole segments are reserved, no shorter segment is created: compaction would take a
-        // whole segment from the reserve for the live records of a short one, and the removed short
-        // segment could not replace it.
+        // If whole segments are reserved, no shorter segment is created. Compaction of a shorter
+        // segment would take a whole segment from the reserve, and the file of the removed short
+        // segment could not refill the reserve.
         let bytes_min = match room {
             Room::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => {
                 self.options.segment_bytes
@@ -132,9 +132,9 @@ impl Pool {
         }
     }
 
-    /// Returns a segment for records of `room` after [`Pool::allocate`] found no space: a reserved
-    /// file, or a new file in the free space that ordinary records may not use. Returns `None` for
-    /// ordinary records, or if nothing is left for this room.
+    /// Returns a segment for records with this [`Room`] after [`Pool::allocate`] found no space: a
+    /// reserved file, or a new file in the free space that ordinary records may not use. Returns
+    /// `None` for ordinary records, or if no such space is left.
     pub(crate) fn allocate_from_reserve(
         &self,
         room: Room,
@@ -153,7 +153,7 @@ impl Pool {
         }
     }
 
-    /// Creates a new segment if the disk has enough free space for records of this room.
+    /// Creates a new segment if the disk has enough free space for records with this [`Room`].
     fn create_within(
         &self,
         room: Room,
@@ -250,8 +250,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Writes a header with a new salt to a segment without records, which invalidates all bytes in
-    /// it. The header declares that the log before the segment ends at `follows`.
+    /// Writes a header with a new nonce to a segment without records, so that no stale bytes in it
+    /// are valid records. The header declares that the log before the segment ends at `follows`.
     pub(crate) fn renew(&self, segment: &Segment, follows: Lsn) -> Result<Segment> {
         self.renew_as(segment, follows, segment.is_recycled)
     }
@@ -278,8 +278,8 @@ impl Pool {
             && self.spares.lock().whole.len() < room
     }
 
-    /// Takes a spare file for records of this room. Returns `None` if the remaining spare files are
-    /// reserved for others or readers still use them.
+    /// Takes a spare file for records with this [`Room`]. Returns `None` if the remaining spare
+    /// files are reserved for other records or still in use by readers.
     pub(super) fn take_spare(&self, room: Room) -> Option<Spare> {
         let left_min = left_min(room, self.reserved.load(Ordering::Relaxed));
         let mut spares = self.spares.lock();
@@ -295,8 +295,8 @@ impl Pool {
         if number == u32::MAX {
             return Err(Error::Invalid("the log has used up all segment numbers"));
         }
-        // The number is used up only when the segment was created, because on a full disk the
-        // creation is retried often.
+        // The number is incremented only after the segment was created, because creation is often
+        // retried on a full disk and would use up the numbers.
         Ok(SegmentHeader {
             version: VERSION,
             segment: number,

@@ -1,17 +1,18 @@
-//! The size of the reserve of whole segments, and which records may use it. Performs no I/O.
+//! Computes the number of whole segments to reserve for a full disk, and decides which records may
+//! use them. Performs no I/O.
 //!
-//! The last spare files of full length are the reserve. Records that free space, such as deletions,
-//! may use all of them but one; copies made by compaction may use that one, too. Each segment that
-//! compaction removes becomes a spare file, so the reserve is complete again before an ordinary
-//! record gets a new segment.
+//! The reserve consists of spare files of full length. Records that free space, such as deletions,
+//! may use all of these files but one. Copies made by compaction may use all of them. Each segment
+//! that compaction removes becomes a spare file, so the reserve is complete again before an
+//! ordinary record gets a new segment.
 
 /// The space that an appended record may use when the disk is nearly full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Room {
     /// All space except for the reserve: for ordinary records.
     Ordinary,
-    /// Additionally the reserve, except for its last segment of full length: for records that help
-    /// to free space, such as deletions.
+    /// All space including the reserve, but without the last segment of full length: for records
+    /// that help to free space, such as deletions.
     Reserve,
     /// All space, including the whole reserve: for copies of records whose segment the caller
     /// removes afterwards.
@@ -38,8 +39,8 @@ pub(crate) fn reserved_count(
     max.min(sealed).min(u32::try_from(by_capacity).unwrap_or(u32::MAX))
 }
 
-/// Returns the number of spare segments that must remain after a record of this room has taken one
-/// of them, or that must exist when it is appended to a segment of the reserve.
+/// Returns the number of spare segments that must remain when one is taken for a record with this
+/// [`Room`]. As many must exist when such a record is appended to a segment of the reserve.
 pub(crate) fn left_min(room: Room, reserved: u32) -> usize {
     let left = match room {
         Room::Ordinary => reserved,
@@ -49,9 +50,9 @@ pub(crate) fn left_min(room: Room, reserved: u32) -> usize {
     left as usize
 }
 
-/// Returns the number of bytes that a new file for records of this room may take of the `free`
-/// bytes of the disk: all of them, without the space for reserved segments that are missing and,
-/// for ordinary records, without `free_bytes_min`.
+/// Returns the number of the `free` bytes of the disk that a new file for records with this
+/// [`Room`] may use. These are all free bytes except the space for missing reserved segments and,
+/// for ordinary records, except `free_bytes_min`.
 pub(crate) fn creatable_bytes(
     room: Room,
     free: u64,

@@ -1,4 +1,4 @@
-//! The free space of a log, and the part of it that each room may use.
+//! Computes the free space of a log, and decides which records may use it.
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +32,8 @@ impl Pool {
         let capacity = free.map(|free| free.saturating_add(segments_bytes).saturating_add(spares));
         let max = self.options.compaction_segments;
         let reserved = reserved_count(max, sealed, capacity, self.options.segment_bytes);
-        // The number never decreases while the log is open, because compaction relies on it.
+        // The number never decreases while the log is open, because compaction relies on the
+        // reserved segments.
         self.reserved.fetch_max(reserved, Ordering::Relaxed);
         Ok(())
     }
@@ -57,8 +58,8 @@ impl Pool {
         Ok(self.disk.free_bytes()?.map(of_free))
     }
 
-    /// Returns `true` if records of this room may be appended to this segment. A segment of the
-    /// reserve accepts ordinary records only while the reserve of whole segments is complete.
+    /// Returns `true` if records with this [`Room`] may be appended to this segment. A segment of
+    /// the reserve accepts ordinary records only while the reserve of whole segments is complete.
     pub(crate) fn may_use(&self, segment: &Segment, room: Room) -> bool {
         if !segment.is_reserve || room == Room::Compaction {
             return true;

@@ -1,6 +1,6 @@
-//! Locks, threads and the clock for the rest of the crate. With the feature `shuttle` they are
-//! those of a model, so that tests can explore thread schedules; otherwise they are those of the
-//! system.
+//! Provides locks, threads and the clock to the rest of the crate. With the feature `shuttle` they
+//! come from a model, so that tests can explore thread schedules. Otherwise they come from
+//! `parking_lot` and the standard library.
 
 #[cfg(feature = "shuttle")]
 mod model;

@@ -1,4 +1,5 @@
-//! The primitives of `shuttle`, with the interface of `parking_lot` and `std`.
+//! Wraps the primitives of `shuttle`, a scheduler for tests of concurrent code, in the interface of
+//! `parking_lot` and `std`.
 //!
 //! At each call of these primitives, the test scheduler decides which thread continues, and it can
 //! repeat a schedule exactly. Time is part of the schedule: it advances when it is read, and a wait
@@ -13,10 +14,11 @@ use std::time::{Duration, Instant};
 use shuttle::rand::Rng;
 pub(crate) use shuttle::thread;
 
-/// The time by which the clock advances each time it is read.
+/// The time by which the clock advances each time it is read, so that waiting loops end.
 const TICK: Duration = Duration::from_micros(10);
 
-/// The minimum duration of any timed operation: long enough that a batch waits for other writers.
+/// The time that [`elapsed`] adds to each measured write and sync. With it, a sync takes so long
+/// that the next batch waits for other writers, so tests cover this wait, too.
 const WORK: Duration = Duration::from_micros(80);
 
 thread_local! {
@@ -30,13 +32,14 @@ fn epoch() -> Instant {
     *EPOCH.get_or_init(Instant::now)
 }
 
-/// Advances the time of the model by a tick and returns it.
+/// Advances the time of the model by [`TICK`] and returns the new time.
 pub(crate) fn now() -> Instant {
     TIME.set(TIME.get() + TICK);
     epoch() + TIME.get()
 }
 
-/// Advances the time of the model by [`WORK`] and returns the time elapsed since `began`.
+/// Returns the duration of an operation that began at `began`. First advances the time of the model
+/// by [`WORK`], because the operation itself takes no time in the model.
 pub(crate) fn elapsed(began: Instant) -> Duration {
     TIME.set(TIME.get() + WORK);
     now() - began
@@ -102,8 +105,8 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(crate) struct Condvar {
     inner: shuttle::sync::Condvar,
-    /// The number of threads that wait and were not notified yet. The number is exact while the
-    /// caller holds the lock.
+    /// The number of waiting threads that were not notified yet. It is exact while the lock is
+    /// held.
     waiters: AtomicUsize,
 }
 

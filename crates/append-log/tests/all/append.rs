@@ -1,4 +1,4 @@
-//! Appending and reading: costs, lengths, full disks, options.
+//! Tests appends and reads: their number of disk calls, record lengths, full disks and options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn lone_writer_costs_one_page_write_and_one_sync_per_record() {
             .chain([disk.written_bytes()])
     };
     let before = count();
-    // Records of 64 bytes with their header: none crosses a page boundary.
+    // With its header each record takes 64 bytes, so no record crosses a page boundary.
     for id in 0..200 {
         put(&log, &payload(id, 32));
     }
@@ -214,7 +214,7 @@ fn scan_of_the_growing_segment_reports_no_damage() {
     });
 }
 
-/// Appends until the log refuses. Returns the number of records and the error.
+/// Appends records until an append fails. Returns the number of appended records and the error.
 fn fill(log: &Log, room: Room, first: u64) -> (u64, Error) {
     for id in first.. {
         match log.append(&[&payload(id, 3000)], room).and_then(Ticket::wait) {
@@ -286,7 +286,8 @@ fn full_disk_refuses_all_waiting_threads() {
                 });
             }
         });
-        // Each attempt tries a whole segment, a half, a quarter, an eighth and the shortest.
+        // Each attempt to create a segment tries five lengths: the full length, a half, a quarter,
+        // an eighth and the minimum.
         let attempts = disk.calls(Op::Create) / 5;
         assert!(attempts < 40, "{attempts} attempts on a full disk");
     });
@@ -307,7 +308,7 @@ fn log_closed_on_a_full_disk_keeps_all_records() {
     within_a_minute("closing on a full disk", || {
         let (dir, disk, OpenedLog { log, .. }) = counted();
         disk.fail_always(Op::Create, Errno::NOSPC);
-        // To the last byte, so that there is no space for the close record.
+        // Fills the segment to the last byte, so that there is no space for the close record.
         let (count, _) = fill(&log, Room::Reserve, 0);
         let mut more = 0;
         while log.append(&[&payload(count + more, 8)], Room::Reserve).is_ok() {
@@ -340,7 +341,8 @@ fn options_may_change_between_openings() {
     let log = open(dir.path()).log;
     put_long(&log, 0..40);
     log.close().unwrap();
-    // Records longer than the existing segments, and a reserve as long as one of those.
+    // Now a record can be longer than the existing segments, and the reserve is as long as one of
+    // them.
     let large = Options {
         segment_bytes: 8 << 20,
         buffer_bytes: 4 << 20,

@@ -1,5 +1,5 @@
-//! With arbitrary file contents, opening does not panic, terminates, and delivers only appended
-//! records.
+//! Tests that opening a log with arbitrary file contents terminates, does not panic, and delivers
+//! only records that were appended.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ enum Change {
     Cut {
         at: prop::sample::Index,
     },
-    /// A number in both copies of the header, with a valid checksum.
+    /// Sets a number in both copies of the header, and updates the checksums.
     Header {
         at: usize,
         value: u32,
@@ -104,7 +104,8 @@ impl Change {
     }
 }
 
-/// Opens the log with both damage modes and asserts that only appended records are delivered.
+/// Opens the log with each value of `on_damage`, and asserts that only appended records are
+/// delivered.
 fn open_with_each_damage_mode(medium: &Medium) {
     for options in [small(), report()] {
         let disk = MemoryDisk::on(medium);
@@ -154,8 +155,9 @@ fn payload_of_forged_headers_does_not_slow_down_recovery() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let first = put(&log, &payload(0, 32));
-    // A header every 32 bytes, each of a record that extends to the end of the segment; all fields
-    // are valid except the checksum, which needs the nonce.
+    // The payload contains a record header every 32 bytes. Each header declares a record that
+    // extends to the end of the segment. Its LSN and length are valid, but not its tag and its
+    // checksums.
     let at = first.lsn.0 + 64;
     let mut fakes = Vec::new();
     for lsn in (at + 32..).step_by(32).take(1700) {
@@ -170,7 +172,7 @@ fn payload_of_forged_headers_does_not_slow_down_recovery() {
     assert_eq!(second.lsn.0, at);
     let mut medium = disk.medium();
     drop(log);
-    // The record is torn in a power cut.
+    // The record was torn by a power cut.
     medium.file(&segment_name(1))[usize::try_from(at & 0xffff_ffff).unwrap()] ^= 1;
     let disk = MemoryDisk::on(&medium);
     let opened = open_on(Arc::new(disk.clone()), small()).unwrap();

@@ -1,4 +1,4 @@
-//! The number of disk calls of each operation.
+//! Tests that each operation makes exactly the expected number of disk calls.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use haul_disk_sim::{CALLS, MemoryDisk};
 use crate::payload::payload;
 use crate::{open_on, put, put_long, small};
 
-/// Runs `work` and returns its nonzero call counts by kind.
+/// Runs `work`. Returns its result and the number of its disk calls of each kind that occurred.
 fn calls<T>(disk: &MemoryDisk, work: impl FnOnce() -> T) -> (T, Vec<(Op, u64)>) {
     let before = CALLS.map(|op| disk.calls(op));
     let result = work();
@@ -25,7 +25,8 @@ fn open(disk: &MemoryDisk) -> Log {
 fn each_operation_makes_exactly_these_calls() {
     let disk = MemoryDisk::default();
     let (log, calls_made) = calls(&disk, || open(&disk));
-    // Syncs the directory before and after creating the first segment under a temporary name.
+    // The directory is synced twice: when it is listed, and after the first segment was renamed
+    // from a temporary name.
     let first = [
         (Op::Write, 3),
         (Op::Sync, 2),
@@ -63,7 +64,7 @@ fn each_operation_makes_exactly_these_calls() {
 fn rotation_creates_one_file_and_recycling_none() {
     let disk = MemoryDisk::default();
     let log = open(&disk);
-    // To the middle of each segment, where the next one is ready.
+    // Appends up to the middle of a segment, where the next segment is prepared.
     let mut id = 0;
     let mut go_to = |segment: u32, directory_syncs: u64| {
         let before = log.stats().batches;
@@ -73,7 +74,7 @@ fn rotation_creates_one_file_and_recycling_none() {
                 id += 1;
             }
             disk.wait_for_calls(Op::SyncDir, directory_syncs);
-            // Opening it is the last step of preparing the next segment.
+            // The last step of preparing the next segment is to open it.
             disk.wait_for_calls(Op::Open, 2 + 2 * u64::from(segment));
         });
         (log.stats().batches - before, calls_made)

@@ -1,4 +1,4 @@
-//! Concurrent writers, futures, readers and truncations.
+//! Tests writers, futures, readers and truncations that run at the same time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -116,7 +116,8 @@ fn readers_follow_a_log_truncated_at_the_front_without_gaps() {
                     let (mut before, mut segment) = (None, 0);
                     while let Some((at, bytes)) = reader.wait_next(None).unwrap() {
                         let id = id_of(bytes).expect("a record as it was appended");
-                        // Only whole segments are skipped.
+                        // Within a segment no record is skipped, because truncation removes whole
+                        // segments.
                         if let Some(before) = before.filter(|_| at.lsn.segment() == segment) {
                             assert_eq!(id, before + 1);
                         }
@@ -134,7 +135,7 @@ fn readers_follow_a_log_truncated_at_the_front_without_gaps() {
             }
             scope.spawn(move || {
                 loop {
-                    // Truncates once more after the last record.
+                    // After the last record, truncates once more.
                     let is_last = is_done.load(Ordering::SeqCst);
                     log.truncate_front(Lsn(last.load(Ordering::SeqCst))).unwrap();
                     if is_last {
@@ -164,7 +165,8 @@ fn truncate_back_among_writers_removes_its_records_and_no_others() {
             for writer in 0..4_u64 {
                 scope.spawn(move || {
                     let mut random = Random(writer);
-                    // On a busy machine the truncations come late.
+                    // Appends until a few truncations have happened, which takes longer on a busy
+                    // machine.
                     let is_enough = |n| n >= 150 && cuts.lock().unwrap().len() > 3;
                     for n in (0..).take_while(|n| !is_enough(*n)) {
                         let id = (writer << 32) + n;
@@ -188,7 +190,7 @@ fn truncate_back_among_writers_removes_its_records_and_no_others() {
                 let mut behind = 0;
                 while done.load(Ordering::SeqCst) < 4 {
                     let newest = acknowledged.lock().unwrap().iter().map(|(lsn, _)| *lsn).max();
-                    // A writer may note late a record that is truncated already.
+                    // A writer may add a record to `acknowledged` after the record was truncated.
                     let Some(lsn) = newest.filter(|lsn| lsn.segment() >= behind) else { continue };
                     log.truncate_back(lsn).unwrap();
                     let numbers = log.segments().into_iter().map(|segment| segment.number);

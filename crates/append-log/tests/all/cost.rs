@@ -1,4 +1,4 @@
-//! The requests a log causes on the block device below ext4.
+//! Counts the requests that a log causes on the block device below ext4.
 
 use std::sync::Arc;
 use std::thread;
@@ -14,7 +14,7 @@ use crate::{open_on, put, put_long, small};
 const WRITERS: u64 = 16;
 const EACH: u64 = 64;
 
-/// The requests of a log with many writers.
+/// The batches of a log with many writers, and the requests on its device meanwhile.
 struct DeviceLoad {
     batches: u64,
     written_bytes: u64,
@@ -26,14 +26,15 @@ impl DeviceLoad {
         let device = probe(image.mount()).unwrap().device.unwrap();
         let disk = Arc::new(OsDisk::open_or_create(image.mount().join(dir)).unwrap());
         let log = open_on(disk, small()).unwrap().log;
-        // Writes back the journal entries of the first segment's creation.
+        // Writes out the journal entries that the creation of the first segment has left.
         rustix::fs::syncfs(std::fs::File::open(image.mount()).unwrap()).unwrap();
         image.settle();
         let before = (DeviceCounters::of(&device).unwrap(), log.stats());
         thread::scope(|scope| {
             for writer in 0..WRITERS {
                 let log = &log;
-                // In total less than a quarter of a segment, at which the next one is created.
+                // All records together take less than a quarter of a segment, so no new segment is
+                // created.
                 scope.spawn(move || {
                     for n in 0..EACH {
                         put(log, &payload(writer * EACH + n, 128));
@@ -49,8 +50,8 @@ impl DeviceLoad {
         Self { batches, written_bytes, device }
     }
 
-    /// `true` if there was exactly one write and one sync per batch. The kernel counts a sync also
-    /// as a write of zero bytes.
+    /// `true` if there was exactly one write and one sync per batch. The kernel counts a sync
+    /// twice: as a sync and as a write of zero bytes.
     fn is_exact(&self) -> bool {
         let Self { batches, written_bytes, device } = self;
         (device.syncs, device.writes - device.syncs) == (*batches, *batches)
@@ -61,8 +62,8 @@ impl DeviceLoad {
 #[test]
 fn batch_is_one_write_and_one_sync_without_journal() {
     let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
-    // A sync(2) by another process also commits this journal, so one of several rounds must be
-    // exact.
+    // A call of sync(2) by another process also commits the journal of this file system. Therefore
+    // the counts must be exact in only one of several rounds.
     let is_exact = (0..5).any(|n| {
         let load = DeviceLoad::of_many_writers(&image, &n.to_string());
         let (batches, records) = (load.batches, WRITERS * EACH);
@@ -85,7 +86,8 @@ fn opening_reads_the_device_and_not_the_page_cache() {
     let before = DeviceCounters::of(&device).unwrap();
     assert_eq!(open_on(disk, small()).unwrap().records.len(), 1);
     let device = DeviceCounters::of(&device).unwrap().since(&before);
-    // Both header pages are still in the page cache.
+    // The two header pages need not be read from the device, because they are still in the page
+    // cache.
     assert!(device.read_bytes >= u64::from(small().segment_bytes - 2 * 4096), "{device:?}");
 }
 
@@ -100,7 +102,7 @@ fn rotation_into_recycled_segments_costs_writers_only_their_batches() {
     let mut id = 0;
     let mut rotate = |segments: u32| {
         let last = log.segments().last().unwrap().number;
-        // To the middle of a segment, where the next one is ready.
+        // Appends up to the middle of a segment, where the next segment is prepared.
         while log.segments().last().unwrap().number < last + segments
             || log.synced().offset() < 1 << 19
         {
@@ -125,7 +127,8 @@ fn rotation_into_recycled_segments_costs_writers_only_their_batches() {
     println!("{batches} batches, {ROTATIONS} rotations, {device:?}");
     assert_eq!(device.reads, 0);
     let extra = device.writes - device.syncs - batches;
-    // The header, and the journal entries of two renames, from the preparing thread.
+    // For each rotation the preparing thread writes headers, and the file system writes journal
+    // entries for two renames.
     assert!(extra <= 10 * ROTATIONS, "{extra} writes beside the batches");
     let extra = device.syncs - batches;
     assert!(extra <= 4 * ROTATIONS, "{extra} syncs beside the batches");

@@ -1,4 +1,5 @@
-//! Power cuts and kills at every step of a workload, and at steps of the recovery.
+//! Simulates power cuts and kills at every step of a workload and at steps of the recovery, and
+//! tests that no acknowledged record is lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere};
 use crate::payload::{RECORDS, ids, payload, run};
 use crate::{open_on, put, small};
 
-/// The smallest id of records appended after a crash.
+/// The smallest id of the records that the test appends after a crash.
 const RECOVERY_RECORDS: u64 = 1 << 32;
 
 /// An event observed by the caller of the log.
@@ -22,8 +23,8 @@ enum Event {
 /// The appended records, by LSN.
 type Appended = BTreeMap<Lsn, u64>;
 
-/// Runs two sessions: opens, appends from several threads with a rotation, writes a watermark,
-/// closes.
+/// Runs two sessions. Each one opens the log, appends records from several threads across the end
+/// of a segment, writes a watermark and closes the log.
 fn workload(disk: &MemoryDisk) -> Appended {
     let mut appended = Appended::new();
     for session in 0..2 {
@@ -65,7 +66,7 @@ impl Expected {
         let is_found = |(id, lsn): (&u64, &Lsn)| found.get(id) == Some(lsn);
         assert!(self.must.iter().all(is_found), "an acknowledged record is lost");
         if self.was_delivered {
-            // At most the one record that was being appended.
+            // Besides these records, only the record that was being appended may exist.
             let more: Vec<_> = found.keys().filter(|id| !self.must.contains_key(id)).collect();
             let next = next_id(&self.must);
             assert!(more.is_empty() || more == [&next], "{more:?} were never appended");

@@ -1,5 +1,5 @@
-//! Power cuts and kills at every step of a log with recycled segments, truncations, a full disk and
-//! failed writes.
+//! Simulates power cuts and kills at every step of workloads with recycled segments, truncations, a
+//! full disk and failed writes, and checks the recovered records.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::payload::{id_of, payload};
 use crate::recycled::crc32c_of;
 use crate::{open_on, put, small};
 
-/// Recovers, checks the records, and appends two that must survive the next crash.
+/// Recovers a log, checks its records, and appends two records that must survive the next crash.
 fn recover(crash: &Crash, options: Options) -> History {
     let mut history = History::recover(crash, options);
     history.put(&[PAGES], Room::Ordinary).unwrap();
@@ -67,7 +67,7 @@ fn few_short_records(disk: &MemoryDisk, random: &mut Random) {
 
 #[test]
 fn stale_bytes_at_any_offset_are_never_delivered() {
-    // Records of one word to several pages, with boundaries at many offsets.
+    // The record lengths range from one word to several pages, so that records end at many offsets.
     let lengths = [8, 40, 500, 4056, 5000, 8160, 13_000, 60_000];
     let crashes = Crashes { draws: 2, again_one_in: 32, ..Crashes::default() };
     let mut random = Random(crashes.seed);
@@ -82,7 +82,7 @@ fn stale_bytes_at_any_offset_are_never_delivered() {
             history.put(&[30_000], Room::Ordinary).unwrap();
         }
         assert_eq!(history.log().spare_segments(), 0);
-        // Each new record moves the end to other stale bytes.
+        // After each new record, other stale bytes follow the end of the log.
         for _ in 0..120 {
             let bytes = lengths[usize::try_from(random.below(7)).unwrap()];
             history.put(&[bytes], Room::Ordinary).unwrap();
@@ -102,13 +102,14 @@ fn first_batch_without_its_first_page_is_never_delivered() {
             {
                 history.put(&[30_000], Room::Ordinary).unwrap();
             }
-            // The first record does not fit into the segment; all go into one batch in the next.
+            // The first of these records does not fit into the segment, so all of them are written
+            // to the next segment in one batch.
             history.put(&[PAGES; 6], Room::Ordinary).unwrap();
         }
     };
     crash_everywhere(&crashes, workload, |(), crash| {
         let mut history = History::recover(crash, small());
-        // If the batch began a segment, the next records have the positions of its records.
+        // If the batch was lost, the next records get the positions that its records had.
         for _ in 0..3 {
             history.put(&[PAGES], Room::Ordinary).unwrap();
             history.reopen();
@@ -116,8 +117,8 @@ fn first_batch_without_its_first_page_is_never_delivered() {
     });
 }
 
-/// Returns a payload of [`FORGED_BYTES`] for `offset` of a file: every 64 bytes it contains a record
-/// of segment `number`, forged with knowledge of the format but not of the nonce.
+/// Returns a payload of [`FORGED_BYTES`] bytes to be written at `offset` of a file. Every 64 bytes
+/// it contains a forged record of segment `number` with the correct LSN, but without the nonce.
 fn forged(number: u32, offset: u32) -> Vec<u8> {
     let mut payload = vec![0; FORGED_BYTES];
     let first = offset.next_multiple_of(64);

@@ -1,4 +1,5 @@
-//! Damage to durable bytes: flipped bits, truncated files, swapped and foreign segments.
+//! Tests that damage to durable bytes is reported: flipped bits, truncated files, swapped segments,
+//! and segments of other logs or versions.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +45,7 @@ fn damage_in_last_batch_of_closed_log_is_no_torn_tail() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let first = put(&log, &payload(0, 100));
-    // Synced only by closing.
+    // This record is synced only when the log is closed.
     drop(log.append(&[&payload(1, 100)], Room::Ordinary).unwrap());
     log.close().unwrap();
     let mut medium = disk.medium();
@@ -220,7 +221,7 @@ fn foreign_segments_and_versions_are_refused_unchanged() {
     }
 }
 
-/// Sets a number in a copy of a header and updates the checksum.
+/// Sets the number at offset `at` in a copy of a segment header, and updates its checksum.
 pub(crate) fn set_header(copy: &mut [u8], at: usize, value: u32) {
     copy[at..at + 4].copy_from_slice(&value.to_le_bytes());
     copy[12..16].fill(0);

@@ -1,4 +1,4 @@
-//! A durable end known to the caller: invalid bytes before it are damage, not a torn tail.
+//! Tests [`Replay::durable_end`]: invalid bytes before this offset are damage, not a torn tail.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::payload::payload;
 use crate::torn::batches;
 use crate::{open_on, put, small};
 
-/// A receiver that knows the durable end of the only segment.
+/// A receiver that returns a given durable end for the only segment.
 struct Receiver {
     durable_end: u32,
     records: Vec<Position>,

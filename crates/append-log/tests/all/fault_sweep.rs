@@ -1,5 +1,6 @@
-//! Fault injection: the n-th call of each kind fails, with each sync method, during rotation,
-//! recycling and truncation. No thread hangs, every waiter gets the error, no record is lost.
+//! Makes the n-th disk call of each kind fail while a log changes segments, recycles files and
+//! truncates records, with each sync method. Tests that no thread hangs, that every waiting caller
+//! gets the error, and that no record is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,13 +21,13 @@ fn with(method: SyncMethod) -> Options {
     Options { sync_method: Some(method), ..small() }
 }
 
-/// Rotates, removes and truncates with the `n`-th call failing, and opens the log again. `None` if
-/// there were fewer calls.
+/// Appends across several segments, removes and truncates records while the `n`-th call fails, and
+/// opens the log again. Returns `None` if there were fewer than `n` calls.
 fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
     let what = format!("{method}, {op:?} {n}");
     within_a_minute(&what.clone(), move || {
         let disk = MemoryDisk::default();
-        // The bytes that survive a failed sync.
+        // After a failed sync all, some or none of the written bytes may be on storage.
         disk.after_a_failed_sync(match n % 3 {
             0 => Survival::Everything,
             1 => Survival::Half { seed: n },
@@ -149,8 +150,8 @@ fn every_waiter_gets_the_error_of_a_failed_sync() {
                 let first = || started(log.append(&[&payload(1, 20_000)], Room::Ordinary).unwrap());
                 let (first, ()) = disk.during_a_sync(first, || {
                     let mut context = Context::from_waker(Waker::noop());
-                    // Futures and threads in the next batch, threads that wait for space, and
-                    // readers at the end of the log.
+                    // The waiting callers are a future and threads in the next batch, threads that
+                    // wait for space in a buffer, and readers at the end of the log.
                     let mut future =
                         Box::pin(log.append(&[&payload(2, 100)], Room::Ordinary).unwrap());
                     assert!(matches!(future.as_mut().poll(&mut context), Poll::Pending));

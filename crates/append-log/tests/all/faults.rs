@@ -1,4 +1,5 @@
-//! Fault injection: the n-th call of each kind fails, for every n.
+//! Makes the n-th disk call of each kind fail, for every n, and tests that failures are final and
+//! that no record is lost.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ fn run_with(op: Op, n: u64, errno: Errno) -> Run {
     within_a_minute(&format!("{op:?} {n} failing with {errno}"), move || {
         let disk = MemoryDisk::default();
         let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
-        // None, some or all bytes of a failed sync survive.
+        // After a failed sync all, some or none of the written bytes may be on storage.
         disk.after_a_failed_sync(match n % 3 {
             0 => Survival::Everything,
             1 => Survival::Half { seed: n },
@@ -60,7 +61,7 @@ fn check(run: &Run, n: u64) {
     }
 }
 
-/// Fails each call of a kind in turn and returns how many there were.
+/// Makes each call of a kind fail in turn. Returns the number of these calls.
 fn sweep(op: Op, errno: Errno, check_run: impl Fn(&Run)) -> u64 {
     for n in 1.. {
         let run = run_with(op, n, errno);
@@ -79,8 +80,8 @@ fn is_latched(error: &Error) -> bool {
     matches!(error, Error::Latched { .. })
 }
 
-/// Asserts that a failure is final, except in the preparing thread: then only the append that needs
-/// the segment gets the error.
+/// Asserts that a failure is final unless it happened in the preparing thread. In that case only
+/// the append that needs the new segment gets the error.
 fn check_final_or_in_preparation(run: &Run) {
     let errors = &run.outcome.errors;
     if run.met.as_deref() != Some("log-prepare") {
@@ -111,7 +112,8 @@ fn failed_directory_sync_is_final() {
     let syncs = sweep(Op::SyncDir, Errno::IO, |run| {
         assert!(run.closed.as_ref().is_err_and(is_latched), "{:?}", run.closed);
     });
-    // Two prepared segments share a sync of the directory, or each has its own.
+    // The directory is synced once for each new segment, and the workload creates one or two of
+    // them.
     assert!((1..=2).contains(&syncs), "{syncs}");
 }
 

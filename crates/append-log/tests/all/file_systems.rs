@@ -1,4 +1,4 @@
-//! The write strategy on different file systems.
+//! Tests the write strategy on different file systems.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,8 @@ use haul_testing::{LoopImage, skip};
 use crate::payload::ids;
 use crate::{put_long, small, try_open};
 
-/// Rotates, removes, closes and opens again. Returns the write strategy and the number of spares.
+/// Appends across several segments, removes a segment, closes the log and opens it again. Returns
+/// the write strategy and the number of spare files after the removal.
 fn works_in(dir: &Path, method: Option<SyncMethod>) -> (haul_append_log::WriteStrategy, usize) {
     let options = Options { sync_method: method, ..small() };
     let log = try_open(dir, options.clone()).unwrap().log;

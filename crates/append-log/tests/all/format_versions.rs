@@ -1,4 +1,5 @@
-//! Logs written by earlier versions of this crate, from archives in `tests/fixtures`.
+//! Tests that logs written by earlier versions of this crate can be used. The logs are archives in
+//! `tests/fixtures`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,8 +22,8 @@ fn payload(n: u32) -> Vec<u8> {
     bytes
 }
 
-/// Format version 2: 1,200 records, those before number 701 removed from the front, recycled
-/// segments, the process killed.
+/// The archive holds a log of format version 2 with recycled segments. A process appended 1,200
+/// records, removed the segments before that of record 700, and was killed.
 #[test]
 fn version_2_log_is_read_and_appended_to() {
     let dir = disk_dir();

@@ -1,4 +1,5 @@
-//! The history of operations on a log, and the records it may contain after a crash at any step.
+//! Records the operations on a log, and computes from them which records the log must, may and must
+//! not contain after a crash at any step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Returns the expectation at the time of a crash.
+    /// Returns the expected records at the time of a crash.
     fn before(crash: &Crash) -> Self {
         let mut expected = Self::default();
         crash.notes().for_each(|event| expected.apply(event));
@@ -162,7 +163,7 @@ impl History {
         self.log = Some(opened.log);
     }
 
-    /// Appends records of these lengths at once, and waits for all.
+    /// Appends records of these lengths without waiting in between, then waits for all of them.
     pub(crate) fn put(&mut self, lengths: &[usize], room: Room) -> haul_append_log::Result<()> {
         let mut tickets: Vec<(u64, Ticket)> = Vec::new();
         let mut refused = Ok(());
@@ -218,7 +219,7 @@ impl History {
             match reader.read_next() {
                 Ok(Some((at, payload))) => records.push((at, payload.to_vec())),
                 Ok(None) => break,
-                // The fault hit this read, which is retried.
+                // The injected fault made this read fail, so the loop retries it.
                 Err(Error::Disk(_)) => {}
                 Err(other) => panic!("{other}"),
             }
@@ -229,7 +230,8 @@ impl History {
     /// Removes all but the last `left` segments.
     pub(crate) fn truncate_front(&mut self, left: usize) -> haul_append_log::Result<()> {
         if self.log().is_latched() {
-            // It would work, but unacknowledged records in these segments are in doubt.
+            // The truncation would succeed, but it is unknown which unacknowledged records these
+            // segments contain.
             return Ok(());
         }
         let numbers: Vec<u32> = self.log().segments().iter().map(|s| s.number).collect();

@@ -1,4 +1,4 @@
-//! Locking: a second opener is refused, in the same process and in another one.
+//! Tests that a log cannot be opened twice for writing, in the same process or in another one.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn refusals(dir: &Path) -> Vec<String> {
     (0..TRIES).filter_map(refusal).collect()
 }
 
-/// The body of the other process; returns at once if run as a test.
+/// Runs in the other process. Returns at once if the test runner calls it as a test.
 #[test]
 fn child_that_opens() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };

@@ -1,4 +1,5 @@
-//! An appending process is killed (`SIGKILL`) repeatedly.
+//! Kills (`SIGKILL`) an appending process repeatedly, and tests that no acknowledged record is
+//! lost.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ const FIRST: &str = "HAUL_TEST_FIRST_RECORD";
 const ROUNDS: u64 = 200;
 const THREADS: u64 = 4;
 
-/// The body of the killed process; returns at once if run as a test.
+/// Runs in the process to be killed. Returns at once if the test runner calls it as a test.
 #[test]
 fn child_appends_until_killed() {
     let (Some(dir), Ok(first)) = (std::env::var_os(DIR), std::env::var(FIRST)) else { return };
@@ -50,7 +51,7 @@ fn child_appends_until_killed() {
 fn remove_old_segments(log: &Log) {
     let mut reader = log.reader(log.synced());
     loop {
-        // Woken by each batch.
+        // Waits for the next synced record.
         reader.wait_next(None).unwrap();
         let segments = log.segments();
         let Some(first) = segments.iter().rev().nth(1).map(|segment| segment.number) else {
@@ -102,8 +103,8 @@ fn acknowledged_records_survive_sigkill() {
         child.wait().unwrap();
         assert!(seen >= until, "round {round}: the child ended by itself");
 
-        // Half of the rounds close the log; the others check a copy, so that the next process opens
-        // it as the killed one left it.
+        // Half of the rounds open and close the log itself. The others open a copy, so that the
+        // next process opens the log as the killed process left it.
         let copy = (random.below(2) == 0).then(|| copy_of(dir.path()));
         let opened = open(copy.as_ref().unwrap_or(&dir).path());
         let found = ids(&opened.records);

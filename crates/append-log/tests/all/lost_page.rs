@@ -1,4 +1,4 @@
-//! Loss of one page: only the records in it are lost.
+//! Tests that the loss of any single page loses only the records in this page.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::{open_on, put, put_long, small};
 
 const PAGE: usize = 4096;
 const SEGMENT: usize = 1 << 20;
-/// The smallest id of records of earlier uses of the files.
+/// The smallest id of the records that the files contained before they were recycled.
 const EARLIER: u64 = 1000;
 
-/// The content of a lost page.
+/// The bytes that replace the content of a lost page.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
     Zeros,
@@ -25,8 +25,9 @@ enum Loss {
     OtherSegment,
 }
 
-/// Creates a closed log of two full segments, a partial one and a prepared one, all but the first
-/// in recycled files if `is_recycled`. Its records have random lengths up to ten pages.
+/// Creates a closed log with two full segments, a partly filled one and a prepared one. If
+/// `is_recycled`, all but the first are in recycled files. Its records have random lengths up to
+/// ten pages.
 fn log(is_recycled: bool) -> (Medium, Vec<Position>) {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
@@ -77,7 +78,7 @@ fn lose_each_page(medium: &Medium, positions: &[Position]) -> usize {
         [Loss::Zeros, Loss::Random, Loss::OtherSegment].map(|loss| (*number, loss))
     }) {
         let other = *numbers.iter().find(|other| **other != number).unwrap();
-        // Every page with records, and some of the others.
+        // Covers every page with records, and some pages without.
         let end = match number.cmp(&last.lsn.segment()) {
             std::cmp::Ordering::Less => SEGMENT / PAGE,
             std::cmp::Ordering::Equal => bytes_of(last).end / PAGE + 3,
@@ -104,7 +105,8 @@ fn lose_each_page(medium: &Medium, positions: &[Position]) -> usize {
             let expected = (0..positions.len() as u64).filter(|id| !lost.contains(id));
             assert!(found.keys().copied().eq(expected), "page {page} of {number}: {loss:?}");
             let damage = &opened.recovered.damage;
-            // If the close record is lost, no record after it proves the loss.
+            // If the page of the close record is lost, no later record proves that the page was
+            // durable.
             let is_end = number == last.lsn.segment() && page >= bytes_of(last).end / PAGE;
             assert!(
                 lost.is_empty() || is_end || !damage.is_empty(),
@@ -159,7 +161,7 @@ fn log_continues_after_losing_first_page_of_last_segment() {
 #[test]
 fn header_of_another_use_of_the_file_is_ignored() {
     let (medium, positions) = log(false);
-    // A lost write leaves a valid header with another nonce.
+    // If a write is lost, one header page keeps an older valid header with another nonce.
     for page in [0, SEGMENT / PAGE - 1] {
         let mut left = medium.clone();
         for copy in [0, 2048] {
@@ -172,8 +174,8 @@ fn header_of_another_use_of_the_file_is_ignored() {
     }
 }
 
-/// A crash may leave the header pages of a prepared segment with different nonces, never those of
-/// a segment with records, and no such state is damage.
+/// A crash may leave different nonces in the two header pages of a prepared segment, but not in
+/// those of a segment with records. In neither case may recovery report damage.
 #[test]
 fn crash_never_causes_header_damage() {
     let crashes = Crashes { draws: 1, again_one_in: 32, ..Crashes::default() };

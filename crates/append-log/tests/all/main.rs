@@ -1,4 +1,4 @@
-//! Tests of the log on the real kernel, with faults and with power cuts.
+//! Tests the log on the real kernel, with injected faults and with simulated power cuts.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -56,7 +56,7 @@ fn small() -> Options {
         buffer_bytes: 64 << 10,
         reserve_bytes: 0,
         sync_method: Some(SyncMethod::Buffered),
-        // Tests compare exact costs, and write watermarks explicitly.
+        // Tests compare exact numbers of disk calls, so they write watermarks only explicitly.
         idle_watermark_ms: 0,
         ..Options::default()
     }

@@ -1,4 +1,4 @@
-//! Random operations on a log, compared with a model of its records.
+//! Runs random operations on a log, and compares its records with a model.
 
 use haul_disk_sim::MemoryDisk;
 use haul_testing::{Random, replay_command, seed};

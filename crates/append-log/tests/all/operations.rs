@@ -1,4 +1,4 @@
-//! Random operations on a log.
+//! Executes random operations on a log, for tests of crashes and of a model.
 
 use haul_append_log::{Error, Options, Room};
 use haul_disk::Op;
@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use crate::history::History;
 use crate::small;
 
-/// The payload length of a record of whole pages, whose write does not overwrite bytes after it.
+/// The payload length, in bytes, of a record that fills whole pages. Its write overwrites no bytes
+/// after it.
 pub(crate) const PAGES: usize = 8192 - 32;
 
 /// Returns options with short segments and a reserve.

@@ -1,4 +1,5 @@
-//! Records that are identified by their content.
+//! Creates and checks payloads that contain an id, so that every lost, duplicated or changed record
+//! is detected.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -6,10 +7,11 @@ use std::thread;
 use haul_append_log::{Error, Log, Lsn, Position, Room};
 use haul_testing::Random;
 
-/// Returns the payload with this id, `bytes` long, at least eight.
+/// Returns the payload with this id and a length of `bytes` bytes, or 8 if that is more.
 pub(crate) fn payload(id: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random(id);
-    // No zero bytes and no equal sectors, so that a missing or misplaced sector is detected.
+    // The pattern has no zero bytes, and neighbouring sectors differ, so a missing or misplaced
+    // sector is detected.
     let pattern: Vec<u8> =
         (0..9).flat_map(|_| random.number().to_le_bytes()).map(|byte| byte | 1).collect();
     let mut payload = id.to_le_bytes().to_vec();
@@ -47,8 +49,8 @@ const LONG: u64 = 16;
 const THREADS: u64 = 4;
 const EACH: u64 = 16;
 
-/// Nearly fills a segment of 1 MiB with long records, then appends short ones from several threads
-/// across its end. Calls `acknowledged` for each acknowledged record.
+/// Nearly fills a segment of 1 MiB with long records. Then several threads append short records
+/// across the end of the segment. Calls `acknowledged` for each acknowledged record.
 pub(crate) fn run(log: &Log, first: u64, acknowledged: &(dyn Fn(u64, Lsn) + Sync)) -> Outcome {
     let put = |outcome: &mut Outcome, id: u64, bytes: usize| {
         let was_latched = log.is_latched();

@@ -1,5 +1,5 @@
-//! Repeated power cuts of an appending process, with the real kernel, real file systems and a
-//! simulated disk that loses its write cache.
+//! Cuts the power under an appending process repeatedly, with the real kernel, real file systems
+//! and a simulated disk that loses its write cache.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -23,7 +23,7 @@ const ROUND: &str = "HAUL_TEST_ROUND";
 const CUTS: u64 = 110;
 const THREADS: u64 = 4;
 
-/// The body of the appending process; returns at once if run as a test.
+/// Runs in the appending process. Returns at once if the test runner calls it as a test.
 #[test]
 fn child_appends_until_power_cut() {
     let (Some(dir), Ok(round)) = (std::env::var_os(DIR), std::env::var(ROUND)) else { return };
@@ -33,7 +33,7 @@ fn child_appends_until_power_cut() {
     }
 }
 
-/// Prints a line; the point at its end shows that it is complete.
+/// Prints a line. The period at its end shows that it is complete.
 fn report(line: &str) {
     writeln!(std::io::stdout().lock(), "{line} .").unwrap();
 }
@@ -111,7 +111,7 @@ struct Run {
     is_short: bool,
 }
 
-/// Runs a writer until the power is cut, after a number of disk requests or of acknowledgements.
+/// Runs a writer, and cuts the power after a number of disk requests or of acknowledged records.
 fn cut_under_a_writer(
     disk: &SpinningDisk,
     dir: &Path,
@@ -121,7 +121,7 @@ fn cut_under_a_writer(
 ) -> Run {
     let cuts_before = disk.counters().power_cuts;
     let (seed, mut run) = (random.number(), Run { is_short: true, ..Run::default() });
-    // Opening takes some dozens of requests.
+    // Opening a log takes a few dozen requests, so some of these cuts happen while it is opened.
     let (until, requests) = match random.below(4) {
         0 => (None, random.below(40)),
         1 => (None, random.below(400)),
@@ -170,14 +170,16 @@ fn cut_repeatedly(fs: &str, bytes: u64, seed: u64) -> Option<u64> {
     let (mut acknowledged, mut short, mut checks) = (0, 0, 0);
     for round in 0..CUTS {
         let _guard = PrintOnPanic(format!("cut {round} on {fs}\n{}", replay_command(seed)));
-        // Mounting replays the journal.
+        // Mounting makes the file system replay its journal.
         let mounted = disk.mount(fs, "").unwrap();
         let dir = mounted.path().join("log");
         if round == 0 {
             std::fs::create_dir(&dir).unwrap();
-            // The log syncs its directory; the caller syncs the name of the directory.
+            // The log syncs the names in its directory. The caller must sync the name of this
+            // directory.
             File::open(mounted.path()).unwrap().sync_all().unwrap();
-        // In the other rounds the next writer recovers the log, and may be cut meanwhile.
+        // If this round does not open the log, the next writer recovers it, and the power may be
+        // cut during recovery.
         } else if random.below(3) > 0 {
             let opened = open(&dir);
             promises.check(&opened.records);

@@ -1,4 +1,5 @@
-//! The records that a log must contain after a power cut, from the output of its writers.
+//! Computes which records a log must contain after a power cut, from the output of the processes
+//! that wrote it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +7,10 @@ use haul_append_log::{Lsn, Position};
 
 use crate::payload::ids;
 
-/// The maximum number of records a thread appends before it waits.
+/// The maximum number of records that a thread appends before it waits for them.
 pub(crate) const AT_ONCE: u64 = 4;
 
-/// Returns the id of record `count` of a thread in a round.
+/// Returns the id of the record with number `count` of a thread in a round.
 pub(crate) fn id(round: u64, thread: u64, count: u64) -> u64 {
     round << 40 | thread << 32 | count
 }
@@ -17,17 +18,17 @@ pub(crate) fn id(round: u64, thread: u64, count: u64) -> u64 {
 /// The acknowledged records, and the operations with an unknown outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
-    /// Acknowledged, or delivered when the log was opened.
+    /// The records that were acknowledged, or delivered when the log was opened.
     records: BTreeMap<u64, Lsn>,
     /// The number of acknowledged records by round and thread.
     acknowledged: BTreeMap<u64, u64>,
-    /// The removal of segments before this one has begun: they may exist or not.
+    /// The removal of the segments before this number has begun, so each of them may exist or not.
     removing: u32,
-    /// Segments before this one are removed.
+    /// The segments before this number are removed.
     removed: u32,
-    /// Groups whose truncation has begun: each exists completely, or not at all.
+    /// Groups of records whose truncation has begun. Each group exists completely, or not at all.
     truncating: Vec<BTreeMap<u64, Lsn>>,
-    /// Truncated records, or those found to be.
+    /// The records that were reported as truncated or found to be truncated.
     truncated: BTreeSet<u64>,
     /// The number of removals of segments, and of truncations.
     pub(crate) removals: u64,
@@ -65,7 +66,8 @@ impl Promises {
         false
     }
 
-    /// Checks the records delivered by an opened log, which must be delivered from now on.
+    /// Checks the records that an opened log has delivered. From now on the log must always deliver
+    /// these records.
     pub(crate) fn check(&mut self, records: &[(Position, Vec<u8>)]) {
         let found = ids(records);
         self.records.retain(|_, lsn| lsn.segment() >= self.removing);
@@ -93,8 +95,8 @@ impl Promises {
         self.removing = self.removed;
     }
 
-    /// Asserts that each thread's records are in order, without a gap, and at most [`AT_ONCE`] more
-    /// than acknowledged.
+    /// Asserts that the records of each thread are in order and without a gap, and that they are at
+    /// most [`AT_ONCE`] more than its acknowledged records.
     fn check_order(&self, found: &BTreeMap<u64, Lsn>) {
         let mut before: Option<(u64, Lsn)> = None;
         for (id, lsn) in found {

@@ -1,4 +1,5 @@
-//! Read-only logs: they change nothing, also while another process writes.
+//! Tests that a read-only log changes no file and delivers correct records, even while another
+//! process appends.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ fn read(
     Ok((log, records, result))
 }
 
-/// Asserts that each read method returns the delivered records.
+/// Asserts that each method of reading returns the same records as opening delivered.
 fn check_reads(log: &ReadOnlyLog, records: &Records, damage: usize) {
     for (at, payload) in records.iter().step_by(7) {
         assert_eq!(log.read(*at).unwrap().payload(), payload);
@@ -162,7 +163,8 @@ fn delivery_stops_at_a_recycled_segment() {
         records.push((at, payload.to_vec()));
     };
     let (reader, result) = Log::open_read_only(Arc::new(disk.clone()), small(), &mut each).unwrap();
-    // The first segment was in memory when it was recycled.
+    // The reader had the first segment in memory when its file was recycled, so it delivered that
+    // segment completely.
     assert!(result.segment_removed && result.damage.is_empty(), "{result:?}");
     assert_eq!(result.end, reader.end());
     assert_eq!(result.end, Lsn::new(2, 4096));
@@ -176,8 +178,8 @@ fn delivery_stops_at_a_recycled_segment() {
 
 const DIR: &str = "HAUL_TEST_WRITES_FOR_READERS";
 
-/// The body of the process that appends, rotates and recycles until its input ends; returns at once
-/// if run as a test.
+/// Runs in the process that appends and recycles segments until its standard input ends. Returns at
+/// once if the test runner calls it as a test.
 #[test]
 fn child_that_writes_beside_readers() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
@@ -188,7 +190,7 @@ fn child_that_writes_beside_readers() {
     });
     println!("writing");
     for id in 0.. {
-        // Batches of several records, so that a reader may see a partial one.
+        // Each batch has several records, so that a reader may see a part of it.
         let append = |part: u64| {
             let bytes = usize::try_from(8 + (id * 7 + part) * 997 % 20_000).unwrap();
             log.append(&[&payload(id * 4 + part, bytes)], Room::Ordinary).unwrap()
@@ -225,7 +227,7 @@ fn read_only_logs_see_records_of_a_writer_in_another_process() {
     lines.find(|line| line.as_ref().unwrap().contains("writing")).unwrap().unwrap();
 
     let (mut segment_removed, mut rounds, mut newest) = (0, 0, 0);
-    // Until the writer has recycled many segments during the reads.
+    // Reads until the writer has recycled many segments meanwhile.
     while newest < 40 {
         match read_dir(dir.path()) {
             Ok((log, records, result)) => {

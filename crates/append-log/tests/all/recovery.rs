@@ -1,4 +1,5 @@
-//! Recovery of undamaged files: closed or not, unfinished, unused, removed and known segments.
+//! Tests recovery without damage: of closed and unclosed logs, and of unfinished, unused, removed
+//! and known segments.
 
 use std::fs;
 use std::ops::Range;
@@ -13,7 +14,7 @@ use haul_disk_sim::{FaultyDisk, Medium, MemoryDisk, Survival};
 use crate::payload::{ids, payload};
 use crate::{OpenedLog, copy_of, disk_dir, open, open_on, put, put_long, small};
 
-/// The length of a record header.
+/// The length of a record header in bytes.
 const HEADER: u32 = 32;
 
 pub(crate) fn report() -> Options {
@@ -24,7 +25,7 @@ pub(crate) fn start(medium: &Medium, options: Options) -> haul_append_log::Resul
     open_on(Arc::new(MemoryDisk::on(medium)), options)
 }
 
-/// Returns the range of a record in its file.
+/// Returns the byte range of a record in its file, without padding.
 pub(crate) fn bytes_of(at: Position) -> Range<usize> {
     let start = at.lsn.offset();
     start as usize..(start + HEADER + at.payload_bytes) as usize
@@ -149,7 +150,7 @@ fn removed_segment_stays_removed_after_power_cut() {
         let refused = opened.log.remove_segment(number);
         assert!(matches!(refused, Err(Error::Invalid(_))), "{number}: {refused:?}");
     }
-    // A power cut right after the removal.
+    // The power is cut right after the removal.
     let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
     let left = positions.iter().filter(|p| !in_second(p)).count();
     assert_eq!(again.records.len(), left);
@@ -202,7 +203,8 @@ fn known_segments_are_applied_in_order_between_delivered_ones() {
 #[test]
 fn known_segments_are_not_read_and_prove_earlier_ones_sealed() {
     let (disk, positions) = three_segments();
-    // The seal of the second is damaged; a later segment is known, so the seal must have existed.
+    // The seal of the second segment is damaged. A later segment is known, so the seal must have
+    // existed.
     let in_second = |p: &&Position| p.lsn.segment() == 2;
     let seal = bytes_of(*positions.iter().rev().find(in_second).unwrap()).end.next_multiple_of(8);
     let mut medium = disk.medium();

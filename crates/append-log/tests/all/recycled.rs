@@ -1,5 +1,4 @@
-//! Recycled files: stale bytes of an earlier use, of another program or of a crash are never
-//! delivered as records.
+//! Tests that stale or forged bytes in a recycled file are never delivered as records.
 
 use std::sync::Arc;
 
@@ -19,8 +18,8 @@ pub(crate) fn spare(number: u32) -> String {
     format!("{number:010}.spare")
 }
 
-/// Creates a log whose first segment contained records of these lengths and is a spare, and whose
-/// second is being written.
+/// Creates a log with two segments. The first one contained records of these lengths and is now a
+/// spare file; the second one is being written.
 fn with_a_spare(lengths: &[usize]) -> (MemoryDisk, Log) {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
@@ -39,7 +38,7 @@ fn rotate_into_spare(disk: &MemoryDisk, log: &Log, next_id: &mut u64) -> u32 {
     loop {
         let number = put_long(log, *next_id..*next_id + 1).lsn.segment();
         *next_id += 1;
-        // The flag of a recycled file.
+        // The second flag in the header marks a recycled file.
         if disk.medium().file(&segment_name(number))[20] & 2 != 0 {
             return number;
         }
@@ -81,7 +80,8 @@ fn forged_records_after_the_end_are_never_delivered() {
         bytes
     };
     assert_eq!(file[4096 + TAG_AT..4096 + TAG_AT + 3], nonce[..3], "the tag is of the nonce");
-    // Correct LSNs, with the nonce of another use, or without a tag, as in version 1.
+    // The LSNs are correct. Nonce or tag are those of another use of the file, or the tag is
+    // missing as in version 1.
     let other = [1_u8, 2, 3, 4, 5, 6, 7, 8];
     for (nonce, tag) in [
         (&other[..], &other[..3]),
@@ -101,7 +101,8 @@ fn forged_records_after_the_end_are_never_delivered() {
         assert_eq!(opened.recovered.torn_bytes, 0);
         put(&opened.log, &payload(1 << 21, 32));
     }
-    // With the correct nonce and tag the forged record is delivered, which validates the test.
+    // With the correct nonce and tag the forged record is delivered. The records above were thus
+    // rejected only because of nonce and tag.
     let mut file = medium.file(&name);
     let lsn = Lsn::new(number, u32::try_from(end).unwrap()).0;
     file[end..end + 64].copy_from_slice(&record(lsn, &nonce, &nonce[..3]));
@@ -133,7 +134,8 @@ fn spare_with_the_header_of_the_next_segment_is_still_a_spare() {
     drop(expected);
     assert!(disk.list("").unwrap().contains(&spare(1)));
     let expected = ids(&start(&medium, small()).unwrap().records);
-    // A crash before the rename leaves the header complete or torn.
+    // If a crash happens before the rename, the new header is complete or torn, and the file is a
+    // spare file.
     let mut header = medium.file(&segment_name(2))[..48].to_vec();
     header[16] = 3;
     header[12..16].fill(0);
@@ -156,7 +158,7 @@ fn spare_with_the_header_of_the_next_segment_is_still_a_spare() {
         put_long(&opened.log, 2000..2080);
         let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
         assert_eq!(again.records.len(), expected.len() + 80);
-        // After the rename the header is complete, since it was synced before.
+        // After the rename the header is always complete, because it was synced before.
         let mut left = medium.clone();
         let mut file = left.file(&spare(1));
         let end_page = file.len() - 4096;

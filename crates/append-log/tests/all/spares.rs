@@ -1,4 +1,5 @@
-//! Spare files with arbitrary content, in any number, and of older format versions.
+//! Tests that spare files with arbitrary content, of any number and of older format versions are
+//! recycled or removed.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -13,8 +14,8 @@ use crate::payload::{ids, payload};
 use crate::recycled::{crc32c_of, spare};
 use crate::{disk_dir, open_on, put, put_long, small, try_open};
 
-/// Adds a file to the directory of a log and runs several rotations. Returns the number of spare
-/// segments after opening.
+/// Adds a file to the directory of a log, opens the log and appends across several segments.
+/// Returns the number of spare files after opening.
 fn rotate_with_spare(what: &str, name: &str, create: impl Fn(&Path), options: &Options) -> usize {
     let dir = disk_dir();
     let log = try_open(dir.path(), small()).unwrap().log;

@@ -1,4 +1,4 @@
-//! Torn tails of a power cut, at every byte.
+//! Tests recovery after a power cut has torn the last batch at any byte.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ pub(crate) fn batches(last: bool) -> Batches {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let append = |id: usize| {
-        // Lengths of whole words, so that each byte of the file belongs to a record.
+        // The lengths are multiples of 8, so records have no padding and each byte belongs to a
+        // record.
         log.append(&[&payload(id as u64, [40, 48, 104][id % 3])], Room::Ordinary).unwrap()
     };
     let mut positions: Vec<_> = (0..4).map(|id| append(id).wait().unwrap()).collect();
@@ -59,7 +60,7 @@ impl Batches {
     }
 }
 
-/// Returns the end of the last non-zero byte before the end page.
+/// Returns the offset after the last non-zero byte before the header page at the end.
 fn written_end(file: &mut [u8]) -> usize {
     without_end_page(file).iter().rposition(|byte| *byte != 0).unwrap() + 1
 }
@@ -98,7 +99,8 @@ fn tail_torn_at_any_byte_is_truncated() {
 fn records_after_a_torn_record_never_reappear() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
-    // Whole pages, so that only the truncation overwrites the records after the first.
+    // The records fill whole pages, so appending a record overwrites no later one. Only recovery
+    // can overwrite the records after the torn one.
     const BYTES: usize = 8192 - 32;
     let append = |id| log.append(&[&payload(id, BYTES)], Room::Ordinary).unwrap();
     let together = || (1..4).map(append).collect::<Vec<_>>();
@@ -138,7 +140,7 @@ fn records_of_an_earlier_use_of_the_file_never_reappear() {
         let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
         assert!(ids(&opened.records).keys().copied().eq(100..110), "from {from}");
         assert_eq!(opened.recovered.torn_bytes, (4096 + 50 * 432 - end) as u64);
-        // Each appended record ends where a stale one begins.
+        // Each appended record ends where a stale record begins.
         for id in 110..130 {
             put(&opened.log, &payload(id, 400));
             let again = start(&disk.medium(), small()).unwrap();

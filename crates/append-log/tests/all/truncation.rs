@@ -1,4 +1,4 @@
-//! Truncation and removal of segments, with crashes, faults and readers.
+//! Tests the truncation of a log and the removal of segments, with crashes, faults and readers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn log_continues_after_a_prepared_unused_reserve() {
         let mut history = History::begin(disk, options());
         disk.fail_always(Op::Create, Errno::NOSPC);
         while history.put(&[20_000], Room::Ordinary).is_ok() {}
-        // The header of the reserve is durable before its first record.
+        // The header of the reserve segment is durable before the segment gets its first record.
         while history.log().segments().len() == 1 {
             history.put(&[3000], Room::Reserve).unwrap();
         }
@@ -99,7 +99,7 @@ fn readers_skip_truncated_records_without_errors() {
         }
         positions
     };
-    // Readers in the remaining part, in a segment that is removed, and at the end.
+    // One reader is in the part that remains, one in a segment that is removed, one at the end.
     let in_second = positions.iter().find(|at| at.lsn.segment() == 2).unwrap();
     let mut readers =
         [positions[5].lsn, in_second.lsn, last.lsn].map(|from| (from, log.reader(from)));
@@ -131,7 +131,7 @@ fn failed_open_of_a_new_segment_leaves_no_gap() {
             disk.fail_once(Op::Open, n, Errno::MFILE);
             let mut acknowledged = 0;
             for id in 100..200 {
-                // The append that needs the segment fails; the next one retries.
+                // The append that needs the segment fails; the next append retries the creation.
                 let ticket = log.append(&[&payload(id, 30_000)], Room::Ordinary);
                 acknowledged += u64::from(ticket.is_ok_and(|ticket| ticket.wait().is_ok()));
             }

@@ -1,4 +1,5 @@
-//! Futures under back-pressure, dropped tickets, wakers, closing, slow preparation.
+//! Tests waiting futures and readers: full buffers, dropped tickets, wakers, closing and segments
+//! that are prepared late.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -43,7 +44,7 @@ fn futures_continue_when_a_buffer_becomes_free() {
                     }
                     taken += 1;
                 }
-                // Futures dropped while pending append nothing and delay no other.
+                // Futures that are dropped while pending append nothing and delay no other future.
                 for _ in 0..100 {
                     let mut future = Box::pin(log.append_async(&parts, Room::Ordinary));
                     assert!(future.as_mut().poll(&mut context).is_pending());
@@ -85,7 +86,7 @@ fn record_of_a_dropped_ticket_becomes_durable() {
     });
 }
 
-/// A task owned by its waker, as in executors.
+/// A task that is owned by its waker, as in async runtimes.
 struct Task(Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>);
 
 impl Wake for Task {
@@ -106,7 +107,7 @@ fn waker_may_drop_its_ticket() {
     within_a_minute("a waker that owns its task", || {
         let (disk, log) = on_memory();
         let append = |id| log.append(&[&payload(id, 100)], Room::Ordinary).unwrap();
-        // Both are polled during a sync, so both are pending.
+        // Both futures are polled during a sync, so both are pending.
         let (first, ()) = disk.during_a_sync(
             || started(append(0)),
             || {

@@ -1,4 +1,4 @@
-//! Watermarks: the proof that the last records of an idle log were synced.
+//! Tests watermarks, which prove that the last records of an idle log were synced.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn batches(log: &Log) -> u64 {
     log.stats().batches
 }
 
-/// Appends two batches of one record and one of three.
+/// Appends two batches with one record each and one batch with three records.
 fn three_batches(disk: &MemoryDisk, log: &Log) -> Vec<Position> {
     let append = |id| log.append(&[&payload(id, 48)], Room::Ordinary).unwrap();
     let mut positions = vec![append(0).wait().unwrap()];
@@ -100,7 +100,7 @@ fn idle_log_writes_exactly_one_watermark() {
         let mut reader = log.reader(Lsn::default());
         for id in 0..50 {
             put(&log, &payload(id, 100));
-            // A surplus watermark would be counted in one of the rounds.
+            // If the log wrote more than one watermark, a later round would count too many batches.
             while batches(&log) < 2 * (id + 1) {
                 thread::yield_now();
             }
@@ -143,7 +143,7 @@ fn full_segment_is_sealed_instead_of_a_watermark() {
         log.write_watermark().unwrap();
         assert_eq!(batches(&log), before, "a watermark without space");
         disk.heal();
-        // This append requests the next segment, also if its future is dropped.
+        // This append requests the next segment. The request remains when its future is dropped.
         let bytes = payload(id, 8);
         let parts: [&[u8]; 1] = [&bytes];
         let mut pending = Box::pin(log.append_async(&parts, Room::Ordinary));
@@ -163,8 +163,9 @@ fn full_segment_is_sealed_instead_of_a_watermark() {
 
 #[test]
 fn watermark_in_a_new_segment_proves_the_end_of_the_previous() {
-    // The seal is written along with the last record if the next segment is ready by then. Waits for
-    // the name of that segment; the log may see it a moment later, so the fill is repeated.
+    // If the next segment is ready, the seal is written in the batch of the last record. The writer
+    // therefore waits until the next segment has its name. The log may use the segment only a
+    // moment later, so filling is repeated until the seal is in that batch.
     let (disk, log, last) = (0..100)
         .map(|_| {
             let (disk, log) = on_memory();

@@ -1,6 +1,8 @@
-//! A small disk in memory. It knows what is durable, and its n-th sync can fail.
+//! Simulates a small disk in memory. It records which bytes are durable, and can make the n-th sync
+//! fail.
 //!
-//! Its locks are those of the system: no primitive of the model is used while one is held.
+//! It uses the locks of the standard library instead of the model's. While such a lock is held, no
+//! call of the model is made, so no thread switch can happen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::BorrowedFd;
@@ -12,18 +14,18 @@ use haul_disk::{Allocation, Disk, Durability, Error, File, Lock, Locked, Op, Ope
 
 const PAGE: usize = 4096;
 
-/// The least number of steps other threads may take during a sync. It is where a log spends most
-/// of its time.
+/// The number of times a sync yields to other threads, because a real log spends most of its time
+/// in syncs.
 const SYNC_STEPS: usize = 4;
 
 type Pages = HashMap<u64, Box<[u8; PAGE]>>;
 
-/// The bytes of a file, without pages of zeros.
+/// The content of a file. Pages of zeros are not stored.
 #[derive(Debug, Default)]
 struct Content {
     bytes: u64,
     cached: Pages,
-    /// The numbers of pages written and not synced.
+    /// The numbers of the pages that were written and are not synced yet.
     dirty: Vec<u64>,
     durable: Pages,
 }
@@ -31,11 +33,12 @@ struct Content {
 #[derive(Debug, Default)]
 struct Inner {
     files: BTreeMap<String, Arc<Mutex<Content>>>,
-    /// The number of syncs until one fails; 0 for never.
+    /// The next sync fails if this is 1, the one after it if 2, and so on; no sync fails if it is
+    /// 0.
     syncs_until_failure: u64,
 }
 
-/// The disk; clones share everything.
+/// The simulated disk. Clones share the same files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TinyDisk(Arc<Mutex<Inner>>);
 
@@ -54,12 +57,12 @@ impl TinyDisk {
         self.0.lock().unwrap()
     }
 
-    /// Makes the sync after `count - 1` others fail.
+    /// Makes the `count`-th sync from now on fail.
     pub(crate) fn fail_sync(&self, count: u64) {
         self.inner().syncs_until_failure = count;
     }
 
-    /// `true` if a power cut now would leave this record.
+    /// `true` if this record would survive a power cut now.
     pub(crate) fn is_durable(&self, at: Position, payload: &[u8]) -> bool {
         let Some(file) = self.inner().files.get(&segment_name(at.lsn.segment())).cloned() else {
             return false;
@@ -74,7 +77,8 @@ impl TinyDisk {
     }
 }
 
-/// The parts of `bytes` at `offset` by page: number, place in the page, range in the bytes.
+/// Splits a range of `bytes` bytes at file offset `offset` at page boundaries. Returns for each
+/// part the page number, the offset in the page, and its range within the bytes.
 fn by_page(
     bytes: usize,
     offset: u64,
@@ -198,7 +202,7 @@ impl Disk for TinyDisk {
         Ok(())
     }
 
-    /// Grants every lock: each schedule has a disk and a log of its own.
+    /// Grants every lock, because each schedule opens a single log on a new disk.
     fn lock(&self, _name: &str, _holder: &str) -> Result<Locked> {
         Ok(Locked::Acquired(Lock::new(())))
     }

@@ -1,4 +1,4 @@
-//! Scenarios with futures, with badly behaved wakers.
+//! Tests futures that append and read, with wakers that panic, block, or call the log.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use shuttle::thread;
 use crate::tasks::{Executor, OnWake, poll_once_and_orphan};
 use crate::{Fixture, explore};
 
-/// The payload of a record that fills nearly half a buffer.
+/// The payload length of a record that fills nearly half a buffer, in bytes.
 const HALF_BUFFER: usize = 28_000;
 
-/// Runs futures beside a writer; each waker does `on_wake`, one queues its task and is called last.
+/// Runs three futures beside a writing thread. The wakers of two futures behave like `on_wake`; the
+/// waker of the third, which is polled last, queues its task.
 fn beside_a_writer(on_wake: &OnWake) {
     let log = Fixture::new();
     let executor = Executor::default();
@@ -77,7 +78,7 @@ fn wakers_may_drop_the_last_reference_to_the_log() {
             let ticket = log.append_async(&[&[3; HALF_BUFFER]], Room::Ordinary).await.unwrap();
             drop(ticket.await);
         });
-        // The end of the log ends the reading.
+        // Reading ends when the log is closed.
         let mut count = 0;
         while reader.wait_next(None).unwrap().is_some() {
             count += 1;

@@ -1,8 +1,8 @@
-//! The log under explored schedules: with any order of its threads and any behaviour of wakers, no
-//! thread or future hangs, and every acknowledged record is durable.
+//! Tests the log under many thread schedules: with any order of its threads and any behaviour of
+//! wakers, no thread or future hangs, and every acknowledged record is durable.
 //!
-//! `HAUL_SCHEDULES` is the number of schedules of each test. A failed one prints its schedule;
-//! `HAUL_SCHEDULE` with a test's name repeats it.
+//! The environment variable `HAUL_SCHEDULES` sets the number of schedules of each test. A failed
+//! test prints its schedule. To repeat it, run this test with the schedule in `HAUL_SCHEDULE`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,19 +23,20 @@ use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use crate::disk::TinyDisk;
 
-/// The number of schedules of each test, unless the environment has another.
+/// The number of schedules of each test if `HAUL_SCHEDULES` is not set.
 const SCHEDULES: usize = 1000;
 
-/// Priorities change so many times in a schedule of the second scheduler: most defects of this
-/// kind need two or three changes.
+/// The number of times that [`PctScheduler`] changes the priorities of threads in a schedule. Most
+/// concurrency bugs appear after two or three changes.
 const PRIORITY_CHANGES: usize = 3;
 
-/// Runs `scenario` under schedules chosen at random, a half of them by random priorities.
+/// Runs `scenario` under random schedules. In half of them the next thread is chosen by random
+/// priorities, in the others at random at each step.
 fn explore(name: &str, scenario: fn()) {
     explore_part(name, 1, scenario);
 }
 
-/// As [`explore`], with one schedule in place of `cost` ones.
+/// Runs `scenario` like [`explore`], but under `cost` times fewer schedules, for long scenarios.
 fn explore_part(name: &str, cost: usize, scenario: fn()) {
     if let Ok(schedule) = std::env::var("HAUL_SCHEDULE") {
         return shuttle::replay(scenario, &schedule);
@@ -55,7 +56,7 @@ fn run(scheduler: impl Scheduler + 'static, scenario: fn()) {
     Runner::new(scheduler, config).run(scenario);
 }
 
-/// Records with their places.
+/// Records with their positions.
 type Records = Vec<(Position, Vec<u8>)>;
 
 /// A log on a small disk, and the records it acknowledged.
@@ -86,7 +87,8 @@ impl Fixture {
         Self { disk, log: Arc::new(log), acknowledged: Arc::default() }
     }
 
-    /// Notes a record whose ticket says that it is durable.
+    /// Checks that an acknowledged record is durable, and adds it to `acknowledged`. Returns
+    /// `false` if the log has stopped.
     fn note(&self, outcome: Result<Position, Error>, payload: &[u8]) -> bool {
         match outcome {
             Ok(at) => {
@@ -99,13 +101,13 @@ impl Fixture {
         }
     }
 
-    /// Appends and waits; `false` if the log is stopped.
+    /// Appends a record and waits until it is durable. Returns `false` if the log has stopped.
     fn put(&self, payload: &[u8]) -> bool {
         let ticket = self.log.append(&[payload], Room::Ordinary);
         self.note(ticket.and_then(haul_append_log::Ticket::wait), payload)
     }
 
-    /// As [`Fixture::put`], for a future.
+    /// Does the same as [`Fixture::put`] in a future.
     async fn put_async(&self, payload: &[u8]) -> bool {
         let outcome = match self.log.append_async(&[payload], Room::Ordinary).await {
             Ok(ticket) => ticket.await,
@@ -114,12 +116,12 @@ impl Fixture {
         self.note(outcome, payload)
     }
 
-    /// Appends and drops the ticket.
+    /// Appends a record and drops its ticket.
     fn put_and_forget(&self, payload: &[u8]) {
         drop(self.log.append(&[payload], Room::Ordinary).unwrap());
     }
 
-    /// Reads `count` records, waiting for those not yet durable.
+    /// Reads `count` records, and waits for each until it is durable.
     fn read(&self, count: usize) {
         let mut reader = self.log.reader(haul_append_log::Lsn::default());
         for _ in 0..count {
@@ -137,7 +139,7 @@ impl Fixture {
     }
 }
 
-/// Runs bodies in threads of the model, and joins them.
+/// Runs each body in a thread of the model, and joins the threads.
 fn in_threads(bodies: Vec<Box<dyn FnOnce() + Send>>) {
     let threads: Vec<_> = bodies.into_iter().map(shuttle::thread::spawn).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());

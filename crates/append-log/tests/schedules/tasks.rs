@@ -1,4 +1,4 @@
-//! Futures polled by hand, with wakers of every behaviour.
+//! Defines an executor for futures whose wakers poll, panic or block.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -39,8 +39,9 @@ struct Ready {
     event: Condvar,
 }
 
-/// A future and the flag that it is to be polled. No thread switches between the steps of plain
-/// locks, so what looks like a race between them is none in the model.
+/// A future, and a flag that requests a poll of it. The model does not switch threads at operations
+/// on these two plain locks, so a notification cannot get lost between a check of the flag and the
+/// release of the future.
 struct Task {
     future: PlainMutex<Option<BoxFuture>>,
     is_notified: PlainMutex<bool>,
@@ -49,7 +50,8 @@ struct Task {
 }
 
 impl Task {
-    /// Polls until the task is not notified any more. A poll within a poll leaves it to the outer.
+    /// Polls the future until it is not notified any more. If the future is already being polled,
+    /// returns at once; the call that is polling it then polls it again.
     fn run(self: &Arc<Self>) {
         let waker = Waker::from(Arc::clone(self));
         loop {
@@ -83,7 +85,7 @@ impl Wake for Task {
             OnWake::PollInline => self.run(),
             OnWake::Panic => {
                 self.enqueue();
-                // Without the panic hook, which would print it.
+                // Panics without calling the panic hook, which would print the panic.
                 std::panic::resume_unwind(Box::new("a waker panics"));
             }
             OnWake::Call(call) => {
@@ -94,7 +96,7 @@ impl Wake for Task {
     }
 }
 
-/// Runs tasks, on a thread and wherever their wakers poll them.
+/// An executor that polls tasks on one thread, unless their wakers poll them inline.
 #[derive(Default)]
 pub(crate) struct Executor {
     ready: Arc<Ready>,
@@ -135,7 +137,7 @@ impl Executor {
     }
 }
 
-/// A task whose only owner is its waker, once its executor has gone.
+/// A task that is owned only by its waker, as if its executor had been dropped.
 struct Orphan {
     future: PlainMutex<Option<BoxFuture>>,
 }
@@ -144,8 +146,8 @@ impl Wake for Orphan {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Polls a future once, with a waker that owns it, and drops every other reference: a thread that drops
-/// the waker drops the future and everything it owns.
+/// Polls a future once, with a waker that owns it, and drops every other reference to it. The
+/// thread that drops the waker then also drops the future and everything it owns.
 pub(crate) fn poll_once_and_orphan(future: impl Future<Output = ()> + Send + 'static) {
     let task = Arc::new(Orphan { future: PlainMutex::new(Some(Box::pin(future))) });
     let waker = Waker::from(Arc::clone(&task));

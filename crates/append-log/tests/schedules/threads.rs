@@ -1,4 +1,4 @@
-//! Scenarios with threads: writers, readers, closing, failures, preparation of segments.
+//! Tests threads that append, read, close and truncate a log, with failing syncs and new segments.
 
 use haul_append_log::{Lsn, Room, Ticket};
 use shuttle::rand::Rng;
@@ -6,7 +6,7 @@ use shuttle::thread;
 
 use crate::{Fixture, explore, explore_part, in_threads};
 
-/// The payload of a record that fills nearly half a buffer.
+/// The payload length of a record that fills nearly half a buffer, in bytes.
 const HALF_BUFFER: usize = 28_000;
 
 #[test]
@@ -37,7 +37,7 @@ fn records_of_dropped_tickets_become_durable() {
                 c.put_and_forget(b"fifth");
             }),
         ]);
-        // Every writer is gone. Reading waits until the last of the records is durable.
+        // All writers have ended. Reading waits until the last record is durable.
         log.read(5);
         log.check(3);
     });
@@ -46,7 +46,7 @@ fn records_of_dropped_tickets_become_durable() {
 #[test]
 fn record_of_a_dropped_ticket_does_not_depend_on_notified_threads() {
     explore("threads woken before", || {
-        // No watermark, which would sync the record after the idle time.
+        // An idle log must not write a watermark, because that would also sync the record.
         let log = Fixture::with_idle_watermark(0);
         let (a, b, c, d) = (log.clone(), log.clone(), log.clone(), log.clone());
         in_threads(vec![
