@@ -1,4 +1,4 @@
-//! Errors of moving bytes through a pipe.
+//! The error of a system call that moves bytes into or out of a pipe, and the call that failed.
 
 use std::io;
 
