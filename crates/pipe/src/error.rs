@@ -7,7 +7,7 @@ use rustix::io::Errno;
 /// The result of moving bytes through a pipe.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The operation that failed.
+/// An operation on a leased pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Moving bytes into the pipe.

@@ -1,4 +1,5 @@
-//! An epoll event loop for one thread: sockets, connections and deadlines.
+//! An epoll event loop for one thread, which drives connections when their sockets are ready or
+//! their deadlines pass.
 //!
 //! # What it is
 //! This crate is the layer below the protocol of a server. A [`Reactor`] waits until sockets are
@@ -9,7 +10,7 @@
 //!   advances a connection until its sockets would block.
 //! - [`Socket`] is a non-blocking socket that tracks its readiness; [`Listener`] and [`Address`]
 //!   support TCP and unix sockets.
-//! - [`Context`] is passed to each of these calls. It returns the time, connects and registers
+//! - [`Context`] is passed to [`Service::drive`]. It returns the time, connects and registers
 //!   sockets, moves a socket from one connection to another, and creates a [`MessageSender`] for
 //!   other threads.
 //! - [`Handle`] stops a reactor, gracefully or at once.

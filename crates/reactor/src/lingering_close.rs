@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::service::Next;
 use crate::socket::{IoStatus, Socket};
 
-/// The maximum number of bytes read in one call, so that other connections are driven too.
+/// The maximum number of bytes read in one call, so that other connections are driven, too.
 const BUDGET_BYTES: usize = 64 << 10;
 
 /// The lingering close of a socket: its write side is shut down, and received bytes are discarded

@@ -123,7 +123,8 @@ impl Listener {
                     return Ok(Some((self.wrap(fd), from)));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
-                // The peer closed the connection while it was pending.
+                // A signal interrupted the call, or the peer closed the connection while it was
+                // pending.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
                 Err(error) => return Err(error),
             }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::context::Context;
 use crate::socket::{Socket, SocketKind};
 
-/// The state of one connection.
+/// The state of one connection, from which the reactor gets the connection's sockets.
 pub trait Connection {
     /// Returns the connection's socket of this kind, if any. The event loop calls this to update
     /// the readiness of the socket.

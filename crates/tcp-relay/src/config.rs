@@ -1,4 +1,4 @@
-//! The configuration of a relay.
+//! Defines and checks the configuration of a relay.
 
 use std::ops::RangeInclusive;
 use std::thread::available_parallelism;

@@ -18,15 +18,14 @@ use crate::thread_context::ThreadContext;
 pub(crate) struct Duplex {
     up: Flow,
     down: Flow,
-    /// The direction that cannot deliver bytes any more, while the other direction finishes.
+    /// The direction whose destination failed, while the other direction delivers its last bytes.
     failed: Option<Direction>,
     /// The last time a byte moved.
     moved_at: Instant,
 }
 
 impl Duplex {
-    /// Creates the flows; `first` holds the bytes to send before anything else, upstream and
-    /// downstream.
+    /// Creates the flows; `first` holds the bytes to send first, to the target and to the client.
     pub(crate) fn new(first: [Vec<u8>; 2], thread: &ThreadContext, now: Instant) -> Self {
         let [up, down] =
             [Direction::Up, Direction::Down].map(|direction| Flow::new(direction, thread));

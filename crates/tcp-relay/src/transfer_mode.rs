@@ -26,13 +26,13 @@ pub enum TransferMode {
     Splice,
 }
 
-/// The length in bytes from which on a burst is large.
+/// The minimum length in bytes of a large burst; all other bursts are small.
 pub const LARGE_BYTES: usize = 16 << 10;
-/// The consecutive large bursts after which a flow changes to splicing.
+/// The number of consecutive large bursts after which a flow changes to splicing.
 const LARGE_IN_ROW: u8 = 2;
-/// The consecutive small bursts after which a flow changes back to copying. The number is larger,
-/// because busy connections have some small bursts among large ones, and copying a large burst
-/// costs more than splicing a small one.
+/// The number of consecutive small bursts after which a flow changes back to copying. It is larger
+/// than [`LARGE_IN_ROW`], because busy connections have some small bursts among large ones, and
+/// copying a large burst costs more than splicing a small one.
 const SMALL_IN_ROW: u8 = 16;
 
 /// The state that selects the transfer method of one direction of a connection.
@@ -40,7 +40,7 @@ const SMALL_IN_ROW: u8 = 16;
 pub(crate) struct MethodSelector {
     transfer_mode: TransferMode,
     method: TransferMethod,
-    /// The consecutive bursts for which the other method would have been better.
+    /// The number of consecutive bursts for which the other method would have been better.
     opposing: u8,
 }
 
@@ -84,7 +84,7 @@ impl MethodSelector {
         }
     }
 
-    /// Selects copying for the rest of the connection, because its sockets do not support splice.
+    /// Selects copying for all further bursts, because the kernel refused to splice the sockets.
     pub(crate) fn disable_splice(&mut self) {
         *self = Self::new(TransferMode::Copy);
     }

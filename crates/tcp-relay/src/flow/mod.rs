@@ -55,7 +55,7 @@ enum Buffered {
     Pipe(Lease),
 }
 
-/// One direction of a connection.
+/// The state of one direction of a connection: its buffered bytes, method and length limit.
 #[derive(Debug)]
 pub(crate) struct Flow {
     direction: Direction,
@@ -339,7 +339,7 @@ impl Flow {
         thread.counters.splice_refused.add(1);
     }
 
-    /// Counts `bytes` that the caller read from the source itself as one copied burst.
+    /// Counts `bytes` bytes, which the caller itself has read from the source, as one copied burst.
     pub(crate) fn count_copied(&self, bytes: usize, thread: &ThreadContext) {
         self.counters(thread).burst(TransferMethod::Copy, bytes);
     }

@@ -18,8 +18,8 @@ pub(super) struct Exchange {
     /// `true` if the method is idempotent and the request has no body.
     pub(super) is_retryable: bool,
     /// `true` if the upstream connection must not be used for other clients afterwards: the request
-    /// authenticates the connection, or it has a body. (A target that does not read the body may
-    /// parse it as the next request.)
+    /// authenticates the connection or has a body. (A target that does not read a body may parse
+    /// the body as the next request.)
     pub(super) is_private: bool,
     pub(super) request: RequestState,
     pub(super) response: ResponseState,
@@ -126,7 +126,8 @@ impl Exchange {
     }
 
     /// Returns `true` if an interim response may be sent to detect that the client is gone: nothing
-    /// of the final response was sent, the client speaks HTTP/1.1, and it was not probed yet.
+    /// of the final response was sent, the client speaks HTTP/1.1, and the relay has not probed the
+    /// client yet.
     pub(super) fn can_be_probed(&self) -> bool {
         self.response == ResponseState::Awaited
             && self.context.version == Version::Http11

@@ -143,7 +143,7 @@ impl Peers {
         }
     }
 
-    /// Closes an idle upstream connection that has received bytes or EOF.
+    /// Closes the upstream connection if it has received bytes or EOF between two requests.
     pub(super) fn drop_stale_upstream(&mut self) {
         let is_usable = |upstream: &mut Upstream| {
             !upstream.socket.is_readable() || is_silent(&mut upstream.socket)

@@ -31,7 +31,7 @@ pub(super) enum HeadState {
     Received,
     /// The head is invalid or late: the client gets this error response.
     Refused(HttpError),
-    /// The relay is draining, and the client has sent bytes that were not read.
+    /// The relay is draining, and the client may have sent bytes that the relay has not read.
     Draining,
 }
 

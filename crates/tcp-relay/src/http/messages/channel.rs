@@ -100,7 +100,7 @@ impl Channel {
     }
 
     /// Begins the body that follows a head. `out` holds the head; the part of the body that was
-    /// already received is appended to it.
+    /// already received is appended to `out`.
     ///
     /// # Errors
     /// Returns an error if the body is too long or its framing is invalid.
