@@ -59,7 +59,8 @@ fn is_reset(read: io::Result<Vec<u8>>, written: ErrorKind) -> bool {
         .contains(&Some(ErrorKind::ConnectionReset))
 }
 
-/// The relay handles the failed write to a side and the last bytes of this side in one call.
+/// The relay may handle the failed write to a side and the last bytes of this side in one call;
+/// these bytes must still be delivered.
 #[test]
 fn bytes_before_a_reset_are_delivered_during_an_upload() {
     for round in 0..60 {
