@@ -1,4 +1,4 @@
-//! Errors of moving bytes through a pipe.
+//! The error of a system call that moves bytes into or out of a pipe, and the call that failed.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 /// The result of moving bytes through a pipe.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The operation that failed.
+/// An operation on a leased pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Moving bytes into the pipe.

@@ -1,4 +1,4 @@
-//! A pipe leased to one transfer.
+//! Moves bytes into and out of a pipe that is leased to one transfer.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use rustix::pipe::{SpliceFlags, splice};
 use crate::error::{Error, Op, Result};
 use crate::pool::{NoPipe, Pipe, PipePool, Shared};
 
-/// The maximum length of one call: since Linux 6.8 the kernel refuses lengths near `usize::MAX`
-/// with `EINVAL`.
+/// The maximum number of bytes that one `splice` call requests, because since Linux 6.8 the kernel
+/// refuses lengths near `usize::MAX` with `EINVAL`.
 const CALL_BYTES_MAX: usize = 1 << 30;
 
 /// The outcome of [`Lease::fill`] and [`Lease::fill_at`].
@@ -49,8 +49,10 @@ pub struct Lease {
 }
 
 impl PipePool {
-    /// Leases an empty pipe. An undersized pipe is enlarged first if the kernel allows it by now.
-    /// Dropping the lease returns the pipe if it is empty then, and closes it otherwise.
+    /// Leases an empty pipe. A pipe that is smaller than
+    /// [`PoolOptions::pipe_bytes`](crate::PoolOptions::pipe_bytes) is enlarged first if the kernel
+    /// now allows it. Dropping the lease returns an empty pipe to the pool and closes a non-empty
+    /// one.
     ///
     /// # Errors
     /// [`NoPipe::Exhausted`] if all pipes are leased, [`NoPipe::Refused`] if the kernel cannot
@@ -62,8 +64,9 @@ impl PipePool {
 }
 
 impl Lease {
-    /// Returns the number of bytes in the pipe. It may exceed [`Self::capacity_bytes`]: a pipe
-    /// consists of slots, and a slot may hold more or less than a page of socket memory.
+    /// Returns the number of bytes in the pipe, which may exceed [`Self::capacity_bytes`]: the
+    /// capacity counts one page for each slot of the pipe, but a slot filled from a socket may hold
+    /// more or less than a page.
     pub fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
@@ -82,10 +85,10 @@ impl Lease {
         self.splice_in(from.as_fd(), None, bytes_max)
     }
 
-    /// Moves up to `bytes_max` bytes at `offset` of a file into the pipe, as many as fit. Blocks on
-    /// the disk. A file opened with `O_DIRECT` requires aligned offsets and lengths; the bytes of
-    /// such a file move from the disk to the socket without a copy and without entering the page
-    /// cache.
+    /// Moves up to `bytes_max` bytes of a file into the pipe, beginning at the byte `offset`, as
+    /// many as fit. May wait for the disk. A file opened with `O_DIRECT` requires aligned offsets
+    /// and lengths; the bytes of such a file move from the disk to the socket without a copy and
+    /// without entering the page cache.
     ///
     /// # Errors
     /// The file's error; [`Error::is_refusal`] is `true` if direct I/O does not accept the offset

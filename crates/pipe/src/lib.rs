@@ -44,13 +44,13 @@
 //! # Promises
 //! - **No byte of one transfer reaches another transfer.** A pipe returns to its pool only when as
 //!   many bytes were moved out as were moved in; otherwise it is closed together with its content.
-//! - **"Would block" names the side.** `EAGAIN` of `splice(2)` does not distinguish an empty source
-//!   from a full pipe. The lease counts the bytes in the pipe, and its result names the side to
-//!   wait for.
-//! - No call blocks on a non-blocking socket. [`Lease::fill_at`] blocks on the disk: call it from a
-//!   thread that may block.
-//! - A pool never exceeds its limit of pipes. When all are leased, [`PipePool::lease`] fails at
-//!   once, and the caller copies or retries later.
+//! - **A call that would block reports what to do next.** `EAGAIN` of `splice(2)` does not
+//!   distinguish an empty source from a full pipe, so the lease counts the bytes in the pipe. If
+//!   the pipe is empty, the caller waits for the source; otherwise it drains the pipe first.
+//! - No call blocks on a non-blocking socket. Only [`Lease::fill_at`] may wait for a disk: call it
+//!   from a thread that may block.
+//! - A pool never exceeds its limit of pipes. When all pipes are leased, [`PipePool::lease`] fails
+//!   without waiting, and the caller copies the bytes or retries later.
 //!
 //! # Cost
 //! Each move is one system call. Leasing and releasing a pipe takes an uncontended lock and no
@@ -58,8 +58,8 @@
 //! is created or closed; see [`PoolStats`].
 //!
 //! # What it is not
-//! It has no poller, runtime or threads; it works with any descriptor whose readiness the caller
-//! knows. It does not handle signals: `SIGPIPE` with its default action kills a program that writes
+//! This crate has no poller, runtime or threads: the caller must know when a descriptor is ready.
+//! The crate does not handle signals: `SIGPIPE` with its default action kills a program that writes
 //! to a closed connection (Rust programs ignore `SIGPIPE` by default).
 //!
 //! # Sources

@@ -1,4 +1,4 @@
-//! A pool of pipes that are created on demand and reused.
+//! Creates pipes on demand, up to a limit, and reuses empty ones.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,9 +19,9 @@ pub struct PoolOptions {
 }
 
 impl Default for PoolOptions {
-    /// Returns options with 256 pipes of 1 MiB. This is the largest size an unprivileged user gets
-    /// by default: the backlog of a fast socket passes in one burst, and the memory held by a slow
-    /// reader stays bounded.
+    /// Returns options with 256 pipes of 1 MiB, the largest size an unprivileged user gets by
+    /// default (`/proc/sys/fs/pipe-max-size`). The bytes waiting in a fast socket then move in one
+    /// call, and a slow reader occupies a bounded amount of memory.
     fn default() -> Self {
         Self { pipe_bytes: 1 << 20, pipes_max: 256 }
     }
@@ -55,7 +55,7 @@ pub struct PoolStats {
     pub free: usize,
 }
 
-/// A pool of pipes. All clones are the same pool.
+/// A pool of pipes. All clones share the same pipes.
 #[derive(Debug, Clone)]
 pub struct PipePool(Arc<Shared>);
 

@@ -1,4 +1,4 @@
-//! Addresses to listen at and to connect to.
+//! Parses and formats the addresses of TCP and unix sockets.
 
 use std::fmt;
 use std::net::SocketAddr;

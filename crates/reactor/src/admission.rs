@@ -1,4 +1,4 @@
-//! The limit on open connections, shared by all threads of a server.
+//! Limits the number of open connections of all threads of a server together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

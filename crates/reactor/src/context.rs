@@ -1,4 +1,5 @@
-//! The interface of the event loop for a service that drives a connection.
+//! Gives a service access to the event loop: the time, connects, registration of sockets, and
+//! messages from other threads.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -14,7 +15,8 @@ use crate::key::Key;
 use crate::listener::{self, TcpOptions};
 use crate::socket::{Socket, SocketKind};
 
-/// The event loop, as seen by the connection being driven.
+/// The functions of the event loop that a service may call while the reactor drives one of its
+/// connections.
 pub struct Context<'a, M> {
     pub(crate) now: Instant,
     pub(crate) key: Key,
@@ -42,7 +44,8 @@ impl<M> Context<'_, M> {
         self.now
     }
 
-    /// Returns `true` if the thread exits as soon as its open connections have finished.
+    /// Returns `true` if the reactor is draining: it accepts no connections, and ends when its open
+    /// connections have ended.
     pub fn is_draining(&self) -> bool {
         self.is_draining
     }
@@ -73,13 +76,13 @@ impl<M> Context<'_, M> {
         Ok(())
     }
 
-    /// Starts a non-blocking connect and returns its socket, which is not registered yet. The
+    /// Starts a non-blocking connect and returns its socket, which the caller must register. The
     /// socket becomes writable when the connect has succeeded or failed; [`Socket::connect_result`]
     /// returns the outcome.
     ///
     /// # Errors
-    /// If the connect fails at once: no process listens at a unix socket, or no descriptors are
-    /// left.
+    /// If the connect fails without waiting: for example, no process listens at a unix socket, or
+    /// no descriptors are left.
     pub fn connect(&self, to: &Address, tcp: &TcpOptions) -> io::Result<Socket> {
         listener::connect(to, tcp)
     }
@@ -102,7 +105,7 @@ impl<M> MessageSender<M> {
     /// closed.
     pub fn send(&self, message: M) {
         if self.queue.sender.send((self.key, message)).is_ok() {
-            // If waking fails, the thread checks the queue at its next tick.
+            // If waking fails, the thread reads the message in its next iteration.
             self.queue.waker.wake().ok();
         }
     }

@@ -14,7 +14,8 @@ pub struct ReactorStats {
     pub closed: u64,
     /// Failures to accept a pending connection, for lack of descriptors or memory.
     pub accept_failures: u64,
-    /// The number of times accepting was deferred because the limit of connections was reached.
+    /// The number of times the reactor suspended accepting because the limit of connections was
+    /// reached.
     pub accepts_deferred: u64,
     /// Iterations of the event loop, each with one call of `epoll_wait`.
     pub iterations: u64,
@@ -41,7 +42,7 @@ pub struct Handle {
 
 impl Handle {
     /// Stops accepting, sends [`Event::Drain`](crate::Event::Drain) to each connection, and ends
-    /// the reactor when the last one is closed.
+    /// the reactor when its last connection is closed.
     pub fn drain(&self) {
         self.shared.is_draining.store(true, Relaxed);
         self.wake();
@@ -54,7 +55,7 @@ impl Handle {
     }
 
     fn wake(&self) {
-        // An error is ignored: the thread reads the flags at its next tick, if it has deadlines.
+        // An error is ignored: the thread then reads the flags in its next iteration.
         self.waker.wake().ok();
     }
 

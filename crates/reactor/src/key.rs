@@ -1,10 +1,10 @@
-//! Keys of connections, which are carried in the tokens of epoll events.
+//! Identifies connections by keys, and encodes the keys in the 64-bit tokens of epoll events.
 
 use crate::socket::SocketKind;
 
-/// The index of a slot in the table of connections, and the generation that counts the slot's uses:
-/// so an event or message for a closed connection never reaches a later connection in the same
-/// slot.
+/// The key of a connection: the index of its slot in the table of connections, and a generation,
+/// which counts how often the slot was reused. An event or message for a closed connection has an
+/// old generation, so it never reaches a later connection in the same slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) index: u32,
@@ -22,7 +22,8 @@ pub(crate) enum Source {
 const WAKER: usize = usize::MAX;
 const LISTENERS: usize = 1 << 63;
 
-/// The number of generations: a token has 32 bits for them, but its highest bit marks listeners.
+/// The number of generations. A token has 32 bits for the generation, but the highest bit of a
+/// token marks listeners.
 const GENERATION_MAX: u32 = (1 << 31) - 1;
 
 impl Key {

@@ -1,16 +1,18 @@
-//! An epoll event loop for one thread: sockets, connections and deadlines.
+//! An epoll event loop for one thread, which drives connections when their sockets are ready or
+//! their deadlines pass.
 //!
 //! # What it is
-//! The layer below the protocol of a server. A [`Reactor`] waits for ready sockets and drives the
-//! connections they belong to. A server runs one reactor per thread, typically one thread per core;
-//! its reactors share only an [`AdmissionLimit`].
-//! - The server implements [`Service`] and [`Connection`] as explicit state machines; the reactor
-//!   drives each connection until its sockets would block.
+//! This crate is the layer below the protocol of a server. A [`Reactor`] waits until sockets are
+//! ready, and then calls [`Service::drive`] for their connections: it "drives" the connections. A
+//! server runs one reactor per thread, typically one thread per core; its reactors share only an
+//! [`AdmissionLimit`].
+//! - The server implements [`Service`] and [`Connection`] as explicit state machines: each call
+//!   advances a connection until its sockets would block.
 //! - [`Socket`] is a non-blocking socket that tracks its readiness; [`Listener`] and [`Address`]
 //!   support TCP and unix sockets.
-//! - [`Context`] is the reactor's interface for the connection being driven. It returns the time,
-//!   connects and registers sockets (also sockets registered for another connection before), and
-//!   creates a [`MessageSender`] for other threads.
+//! - [`Context`] is passed to [`Service::drive`]. It returns the time, connects and registers
+//!   sockets, moves a socket from one connection to another, and creates a [`MessageSender`] for
+//!   other threads.
 //! - [`Handle`] stops a reactor, gracefully or at once.
 //!
 //! # Example
@@ -83,18 +85,19 @@
 //!   most one tick of 100 ms late, plus the duration of an iteration.
 //! - A message for a closed connection is dropped; it never reaches another connection.
 //! - Connections beyond the admission limit, or beyond the limit of descriptors, stay in the
-//!   kernel's accept queue until other connections are closed. In between, the thread sleeps and
-//!   retries at each tick.
+//!   kernel's accept queue until other connections are closed. The thread retries when it closes a
+//!   connection, and at each tick.
 //!
 //! # Cost
 //! One `epoll_wait` returns up to 512 ready sockets. A socket is registered once, edge-triggered
-//! for all events. After a short read, a TCP socket counts as drained without another read that
-//! returns `EAGAIN`. A unix socket needs that read, because a read also ends after a message with
-//! descriptors. An idle connection costs its descriptors and no time; deadlines are checked ten
-//! times a second, in one array.
+//! for all events. A read that returns fewer bytes than requested shows that a TCP socket is empty,
+//! so no further read that returns `EAGAIN` is needed. A unix socket needs this further read,
+//! because a read also ends after a message with descriptors. An idle connection costs its
+//! descriptors and no time; deadlines are checked ten times a second, in one array.
 //!
 //! # What it is not
-//! It has no futures, tasks, protocols or TLS, and reads and writes no socket by itself.
+//! This crate has no futures, tasks, protocols or TLS. The service reads and writes the sockets,
+//! never the reactor.
 //!
 //! # Sources
 //! The manual page `epoll(7)`, on edge-triggered events; \[RFC9112\], on closing connections. The

@@ -1,4 +1,4 @@
-//! Lingering close: gives the peer time to read the last bytes it was sent.
+//! Closes a socket only after its peer had time to read the last bytes (lingering close).
 
 use std::io;
 use std::time::Instant;
@@ -6,14 +6,14 @@ use std::time::Instant;
 use crate::service::Next;
 use crate::socket::{IoStatus, Socket};
 
-/// The maximum number of bytes read before other connections are driven.
+/// The maximum number of bytes read in one call, so that other connections are driven, too.
 const BUDGET_BYTES: usize = 64 << 10;
 
 /// The lingering close of a socket: its write side is shut down, and received bytes are discarded
 /// until the peer's EOF (RFC 9112, section 9.6).
 ///
-/// Without it, the kernel resets a connection that is closed with unread bytes, and the peer may
-/// lose the bytes it was sent last.
+/// If a socket is closed with unread bytes, the kernel resets the connection, and the peer may lose
+/// the last bytes that were sent to it.
 #[derive(Debug)]
 pub struct LingeringClose {
     left_bytes: usize,
@@ -22,7 +22,7 @@ pub struct LingeringClose {
 
 impl LingeringClose {
     /// Shuts down the write side. [`Self::drive`] reports that the socket can be closed when the
-    /// peer has closed it, has sent more than `bytes_max` further bytes, or `deadline` has passed.
+    /// peer has sent EOF or more than `bytes_max` further bytes, or when `deadline` has passed.
     ///
     /// # Errors
     /// If the connection is already closed.

@@ -1,4 +1,4 @@
-//! Listening sockets, and non-blocking connects.
+//! Opens listening sockets, accepts connections, and starts non-blocking connects.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ use crate::socket::Socket;
 /// system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// The idle time before keepalive probes, and the interval between them (`SO_KEEPALIVE`).
-    /// `None`: no probes.
+    /// The idle time before the first keepalive probe, and the interval between probes
+    /// (`SO_KEEPALIVE`). `None`: no probes.
     pub keepalive: Option<Duration>,
     /// The time for which sent bytes may stay unacknowledged before the kernel aborts the
     /// connection (`TCP_USER_TIMEOUT`). `None`: the kernel's default, about fifteen minutes.
@@ -33,9 +33,10 @@ impl Default for TcpOptions {
 
 impl TcpOptions {
     pub(crate) fn apply(&self, socket: &RawSocket) -> io::Result<()> {
-        // The caller requests delays explicitly, with MSG_MORE.
+        // Disables the delays of Nagle's algorithm: callers request delays explicitly, with
+        // `MSG_MORE`.
         socket.set_tcp_nodelay(true)?;
-        // Without this option urgent bytes are left out of the stream.
+        // Without this option the kernel removes urgent bytes from the stream.
         socket.set_out_of_band_inline(true)?;
         if let Some(time) = self.keepalive {
             socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(time).with_interval(time))?;
@@ -44,7 +45,7 @@ impl TcpOptions {
     }
 }
 
-/// A listening socket.
+/// A listening TCP or unix socket.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
@@ -54,8 +55,9 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at `address`. Port 0 selects a free port; [`Self::address`] returns it. A stale unix
-    /// socket, whose process has exited, is replaced.
+    /// Listens at `address`. Port 0 selects a free port; [`Self::address`] returns it. A unix
+    /// socket on which no process listens any more is replaced. `backlog` is the maximum number of
+    /// connections in the accept queue.
     ///
     /// # Errors
     /// If the address is in use, is not local, or is not permitted.
@@ -74,7 +76,8 @@ impl Listener {
         let socket = RawSocket::new(domain, Type::STREAM.nonblocking().cloexec(), protocol)?;
         if is_tcp {
             socket.set_reuse_address(true)?;
-            // Each thread has a separate accept queue.
+            // Allows another listener at the same address for each thread, with a separate accept
+            // queue.
             socket.set_reuse_port(true)?;
             tcp.apply(&socket)?;
         }
@@ -105,7 +108,7 @@ impl Listener {
         }
     }
 
-    /// Returns the address at which it listens, with the port the kernel selected.
+    /// Returns the address of the listener, with the port the kernel selected.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -120,7 +123,8 @@ impl Listener {
                     return Ok(Some((self.wrap(fd), from)));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
-                // The peer closed the connection while it was pending.
+                // A signal interrupted the call, or the peer closed the connection while it was
+                // pending.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
                 Err(error) => return Err(error),
             }
@@ -132,8 +136,7 @@ impl Listener {
         match self.address {
             Address::Tcp(_) => Socket::tcp(fd),
             Address::Unix(_) => {
-                // An error is ignored: then urgent bytes are lost, which does not justify closing
-                // the connection.
+                // An error is ignored: lost urgent bytes do not justify closing the connection.
                 SockRef::from(&fd).set_out_of_band_inline(true).ok();
                 Socket::new(fd)
             }
@@ -141,8 +144,8 @@ impl Listener {
     }
 }
 
-/// Returns an error if the address is in use. It binds a socket without `SO_REUSEPORT`, which would
-/// share the address with another program of the same user.
+/// Returns an error if the address is in use. Binds a probe socket without `SO_REUSEPORT`, because
+/// with this option the kernel lets two programs of the same user share an address.
 fn check_unused(address: &Address) -> io::Result<()> {
     let (domain, sockaddr) = address.to_sockaddr()?;
     let probe = RawSocket::new(domain, Type::STREAM.cloexec(), Some(Protocol::TCP))?;

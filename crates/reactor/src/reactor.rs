@@ -1,4 +1,4 @@
-//! The event loop of a thread.
+//! Runs the event loop of a thread: waits for events, drives connections and accepts new ones.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,10 +19,10 @@ use crate::service::{AcceptInfo, Connection, Event, Next, Service};
 use crate::socket::SocketKind;
 use crate::table::Table;
 
-/// The time between two checks of the deadlines, and the delay before a failed accept is retried.
+/// The time between two ticks. At a tick, the loop checks the deadlines and retries failed accepts.
 const TICK: Duration = Duration::from_millis(100);
-/// The maximum number of connections accepted per listener and iteration: it bounds the delay that
-/// a burst of new connections causes to existing ones.
+/// The maximum number of connections accepted per listener and iteration. It bounds the delay of
+/// open connections while many new ones arrive.
 const ACCEPTS_PER_ITERATION: usize = 64;
 const EVENTS_PER_ITERATION: usize = 512;
 
@@ -35,7 +35,7 @@ pub struct Reactor<S: Service> {
     limit: AdmissionLimit,
     /// Connections whose sockets became ready in this iteration.
     ready: Vec<Key>,
-    /// Connections that yielded, in the order in which they did.
+    /// Connections that returned [`Next::Yield`], in the order of their calls.
     yielded: Vec<Key>,
     queue: MessageQueue<S::Message>,
     messages: Receiver<(Key, S::Message)>,
@@ -50,17 +50,17 @@ pub struct Reactor<S: Service> {
 
 struct ListenerState {
     listener: Listener,
-    /// `true` until accepting fails with `EAGAIN`, because the kernel signals pending connections
-    /// only once.
+    /// `true` if connections may be pending: set by an event, and cleared when accepting fails with
+    /// `EAGAIN`, because the kernel reports pending connections only once.
     may_have_more: bool,
-    /// `true` if the limit of connections or descriptors was reached; cleared at each tick and
-    /// whenever a connection is closed.
+    /// `true` while accepting is suspended, because the limit of connections or descriptors was
+    /// reached. Cleared at each tick and whenever a connection is closed.
     is_deferred: bool,
 }
 
 impl<S: Service> Reactor<S> {
     /// Creates a reactor, which accepts no connections before [`Self::run`]. Reactors of other
-    /// threads may share the limit.
+    /// threads may share `limit`.
     ///
     /// # Errors
     /// If the kernel has no descriptors or memory left.
@@ -126,9 +126,9 @@ impl<S: Service> Reactor<S> {
         }
         self.shared.iterations.fetch_add(1, Relaxed);
         self.now = Instant::now();
-        // All events are recorded before the first connection is driven. So a connection sees the
-        // current readiness of both of its sockets, and no event reaches a socket that has replaced
-        // the one it was meant for.
+        // All events are recorded before the first connection is driven. A driven connection
+        // therefore sees the current readiness of both of its sockets. It may also replace its
+        // upstream socket, and no event of the old socket is recorded for the new one.
         for event in &*events {
             match source(event.token().0) {
                 Source::Connection(key, kind) => self.record(key, kind, event),

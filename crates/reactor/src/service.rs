@@ -1,4 +1,4 @@
-//! The traits that a server implements, and the events that they receive.
+//! Defines the traits that a server implements, and the events that the reactor passes to them.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -6,9 +6,10 @@ use std::time::Instant;
 use crate::context::Context;
 use crate::socket::{Socket, SocketKind};
 
-/// The state of one connection.
+/// The state of one connection, from which the reactor gets the connection's sockets.
 pub trait Connection {
-    /// Returns the connection's socket of this kind, if any; the event loop updates its readiness.
+    /// Returns the connection's socket of this kind, if any. The event loop calls this to update
+    /// the readiness of the socket.
     fn socket(&mut self, kind: SocketKind) -> Option<&mut Socket>;
 }
 
@@ -40,16 +41,17 @@ pub enum Event<M> {
 /// The event a connection waits for after it was driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// A ready socket, a message, or this deadline, which replaces any earlier deadline.
+    /// A ready socket, a message, or this deadline, which replaces any earlier deadline; `None`: no
+    /// deadline.
     Wait(Option<Instant>),
-    /// The next iteration: the connection has used up its byte budget but could continue. Its
-    /// deadline stays the same.
+    /// The next iteration of the loop: the connection has used up its byte budget but could
+    /// continue. Its deadline stays unchanged.
     Yield,
-    /// No event: the connection is passed to [`Service::on_close`].
+    /// No event: the reactor closes the connection and passes it to [`Service::on_close`].
     Close,
 }
 
-/// The protocol of a server.
+/// The protocol of a server: creates and advances the state of its connections.
 ///
 /// The reactor makes all calls on one thread, and no call may block: [`Self::drive`] works until
 /// the sockets would block or the connection's byte budget is used up.
@@ -60,7 +62,8 @@ pub trait Service {
     type Message: Send + 'static;
 
     /// Creates the state of an accepted connection, whose socket is already registered; the reactor
-    /// then drives the connection. `None` closes the connection at once.
+    /// then drives the connection. If this returns `None`, the connection ends when `socket` is
+    /// dropped.
     fn on_accept(
         &mut self,
         socket: Socket,
@@ -68,8 +71,8 @@ pub trait Service {
         context: &mut Context<'_, Self::Message>,
     ) -> Option<Self::Connection>;
 
-    /// Advances a connection. Spurious calls are possible, so the readiness must be read from the
-    /// sockets.
+    /// Advances a connection. A call does not imply that a socket is ready: the readiness must be
+    /// read from the sockets.
     fn drive(
         &mut self,
         connection: &mut Self::Connection,

@@ -1,4 +1,4 @@
-//! A non-blocking stream socket that tracks its readiness.
+//! Reads and writes a non-blocking stream socket, and tracks its readiness.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -31,26 +31,26 @@ pub enum IoStatus {
     WouldBlock,
 }
 
-/// A connected, or connecting, socket.
+/// A non-blocking stream socket, connected or connecting.
 ///
 /// Events are edge-triggered, so the socket stores its readiness: it counts as ready until a call
 /// returns `EAGAIN`. A caller that moves bytes by other system calls (`splice(2)`) must call
 /// [`Self::clear_readable`] or [`Self::clear_writable`] when they return `EAGAIN`.
 ///
-/// Urgent bytes are received inline (`SO_OOBINLINE`). The kernel closes descriptors that the peer
-/// passes over a unix socket.
+/// Listeners and connects make urgent bytes arrive inline (`SO_OOBINLINE`). The kernel closes
+/// descriptors that the peer passes over a unix socket.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
     is_readable: bool,
     is_writable: bool,
-    /// `true` if a short read means that the receive buffer is empty. On a unix socket a short read
-    /// may also end after a message with descriptors.
+    /// `true` if a read that returns fewer bytes than requested shows that the receive buffer is
+    /// empty. On a unix socket, a read also ends after a message with descriptors.
     short_read_is_empty: bool,
     /// `true` if urgent bytes are pending: a read stops before them even if more bytes follow.
     has_urgent_data: bool,
-    /// `true` if the kernel reported that the peer sends no more bytes: no further edge will
-    /// follow.
+    /// `true` if the kernel reported that the peer sends no more bytes: no further read event
+    /// follows.
     is_read_closed: bool,
     /// `true` if the kernel reported that the peer reads no more bytes.
     is_write_closed: bool,
@@ -120,19 +120,21 @@ impl Socket {
         self.has_urgent_data
     }
 
-    /// Clears the read readiness; to be called after a system call of the caller returned `EAGAIN`.
+    /// Clears the read readiness; to be called after another system call that reads returned
+    /// `EAGAIN`.
     pub fn clear_readable(&mut self) {
         self.is_readable = false;
     }
 
-    /// Clears the write readiness; to be called after a system call of the caller returned
+    /// Clears the write readiness; to be called after another system call that writes returned
     /// `EAGAIN`.
     pub fn clear_writable(&mut self) {
         self.is_writable = false;
     }
 
-    /// Marks the socket as readable up to its end; to be called after a write of the caller failed.
-    /// Bytes that the peer sent before can still be read, and no further event may arrive.
+    /// Marks the socket as readable up to its end; to be called after a write by another system
+    /// call failed. Bytes that the peer sent before can still be read, but the kernel may report no
+    /// further event for them.
     pub fn mark_failed(&mut self) {
         self.is_readable = true;
         self.is_read_closed = true;
@@ -212,7 +214,7 @@ impl Socket {
     }
 
     /// Sends the partial segment that a write with `more` delayed; to be called if no more bytes
-    /// follow after all. Without this call the kernel delays the segment by up to 200 ms.
+    /// follow immediately. Without this call the kernel delays the segment by up to 200 ms.
     pub fn push(&mut self) {
         // Setting TCP_NODELAY again sends pending segments. An error is ignored: sockets other than
         // TCP delay nothing.

@@ -1,11 +1,12 @@
-//! The connections of a thread, and their deadlines.
+//! Stores the connections of a thread in reusable slots, and finds those whose deadline has passed.
 
 use std::time::Instant;
 
 use crate::admission::Permit;
 use crate::key::{Key, SLOTS_MAX};
 
-/// Connections by key. Their deadlines are in a separate array, which a tick scans linearly.
+/// The connections of a thread, by key. The deadlines are in a separate array, which the reactor
+/// scans at each tick.
 pub(crate) struct Table<C> {
     slots: Vec<Slot<C>>,
     deadlines: Vec<Option<Instant>>,
@@ -64,7 +65,7 @@ impl<C> Table<C> {
         slot.entry.take().map(|(connection, _permit)| connection)
     }
 
-    /// Sets the queued flag of a connection; returns `true` if this changed it.
+    /// Sets the queued flag of a connection; returns `true` if the call changed the flag.
     pub(crate) fn set_queued(&mut self, key: Key, is_queued: bool) -> bool {
         let slot = &mut self.slots[key.index as usize];
         let changes = slot.generation == key.generation && slot.is_queued != is_queued;

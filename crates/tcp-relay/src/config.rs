@@ -1,4 +1,4 @@
-//! The configuration of a relay.
+//! Defines and checks the configuration of a relay.
 
 use std::ops::RangeInclusive;
 use std::thread::available_parallelism;
@@ -22,7 +22,7 @@ pub struct Config {
     pub targets: Vec<Address>,
     /// The algorithm that selects a target.
     pub balance: Balance,
-    /// Health checks of the targets.
+    /// Intervals and thresholds of the health checks of the targets.
     pub checks: CheckOptions,
     /// The address that serves `/metrics` and `/health`. `None` (the default): the relay serves
     /// neither.
@@ -38,7 +38,7 @@ pub struct Config {
     pub limits: Limits,
     /// TCP options of the sockets to clients and to targets.
     pub tcp: TcpOptions,
-    /// The transfer methods the relay may use.
+    /// The transfer methods the relay may use: copy, splice, or both.
     pub transfer_mode: TransferMode,
     /// The size and number of the pipes of each thread.
     pub pool: PoolOptions,
@@ -47,8 +47,8 @@ pub struct Config {
     pub threads: usize,
 }
 
-/// The accepted pipe sizes: splicing through a smaller pipe is slower than copying, and the kernel
-/// refuses larger pipes.
+/// The accepted pipe sizes in bytes: splicing through a smaller pipe is slower than copying, and
+/// the kernel refuses larger pipes.
 const PIPE_BYTES: RangeInclusive<usize> = (64 << 10)..=(1 << 30);
 
 /// Limits on connections, times and bytes.
@@ -62,16 +62,16 @@ pub struct Limits {
     pub connect_time_max: Duration,
     /// The time without traffic after which a connection is reset. `None`: unlimited. Default: 1 h.
     pub idle_time_max: Option<Duration>,
-    /// The time without traffic after which a connection of which one side has closed is reset.
-    /// `None`: unlimited. Default: 10 min.
+    /// The time without traffic after which a half-closed connection, of which one side has sent
+    /// EOF, is reset. `None`: unlimited. Default: 10 min.
     pub half_closed_time_max: Option<Duration>,
     /// The time within which a PROXY header must arrive. Default: 5 s.
     pub proxy_time_max: Duration,
     /// The time after the start of draining at which the remaining connections are reset. Default:
     /// 30 s.
     pub drain_time_max: Duration,
-    /// The bytes after which a direction of a connection lets other connections run; its last burst
-    /// may exceed them. Default: 1 MiB.
+    /// The number of bytes a direction of a connection moves before other connections run; its last
+    /// burst may exceed this number. Default: 1 MiB.
     pub budget_bytes: usize,
 }
 

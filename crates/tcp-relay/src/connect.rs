@@ -1,4 +1,4 @@
-//! Connects to the targets, one attempt after another, each with a time limit.
+//! Connects a client to a target: tries one target after another, each with a time limit.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(crate) struct Connector {
     deadline: Option<Instant>,
 }
 
-/// The state of the attempts.
+/// The state of the attempts after one call of [`Connector::advance`].
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// An attempt is in progress: wait for the socket until this deadline.
@@ -29,8 +29,8 @@ pub(crate) enum Progress {
     NoTarget,
 }
 
-/// The time between two attempts to connect to a unix socket whose accept queue is full; such
-/// attempts exceed their deadline by up to this time.
+/// The time between two attempts to connect to a unix socket whose accept queue is full. The
+/// attempts may end up to this time after their deadline.
 const RETRY_TIME: Duration = Duration::from_millis(100);
 
 impl Connector {
@@ -39,8 +39,8 @@ impl Connector {
         Self { attempts, target: None, tcp, time_max, deadline: None }
     }
 
-    /// Starts an attempt, or checks the one in progress and starts the next if it failed. The
-    /// socket is stored in `upstream`, where the reactor finds it.
+    /// Starts an attempt, or checks the attempt in progress and starts the next if this one failed.
+    /// The socket is stored in `upstream`, where the reactor finds it.
     pub(crate) fn advance<M>(
         &mut self,
         upstream: &mut Option<Socket>,
@@ -58,7 +58,8 @@ impl Connector {
                 if let Some(target) = self.finish_attempt(is_connected, now) {
                     return Progress::Connected(target);
                 }
-                // A socket connected to itself occupies the target's port, so it is reset at once.
+                // The failed socket may be connected to itself and then occupies the target's port,
+                // so it is reset at once.
                 upstream.take().map(Socket::reset).unwrap_or_default();
             }
             let Some(target) = self.next(now) else { return Progress::NoTarget };
@@ -68,8 +69,8 @@ impl Connector {
                 reactor.register(&mut socket, SocketKind::Connected).map(|()| socket)
             }) {
                 Ok(socket) => *upstream = Some(socket),
-                // The accept queue of a unix socket is full; the kernel does not notify when it has
-                // room.
+                // The accept queue of a unix socket is full. The kernel does not report when the
+                // queue has room again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Progress::Waiting(now + RETRY_TIME);
                 }
@@ -82,8 +83,8 @@ impl Connector {
         }
     }
 
-    /// Returns the next target to try: the same target again if its accept queue was full and its
-    /// deadline has not passed, otherwise the next one.
+    /// Returns the target to try next: the current one again if its accept queue was full and the
+    /// deadline of the attempt has not passed, otherwise the next of `attempts`.
     fn next(&mut self, now: Instant) -> Option<ActiveTarget> {
         if self.deadline.is_some_and(|deadline| now < deadline)
             && let Some(target) = self.target.take()

@@ -1,8 +1,8 @@
-//! A counter of events.
+//! Provides an atomic counter for statistics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A counter that one thread increments and others read.
+/// A counter that one thread increments and other threads read.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 

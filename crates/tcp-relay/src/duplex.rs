@@ -1,8 +1,8 @@
-//! Relays both directions between two sockets until both have ended.
+//! Relays bytes in both directions between two sockets, until both directions have ended.
 //!
-//! EOF of one side is forwarded to the other side after the last byte (half-close). When one side
-//! accepts no more bytes, the bytes it has sent are still delivered to the other side; then both
-//! sides are reset.
+//! The EOF of one side is forwarded to the other side after the last byte (half-close). When a
+//! write to one side fails, the bytes that this side has sent are still delivered to the other
+//! side; then both sides are reset.
 
 use std::time::Instant;
 
@@ -13,20 +13,19 @@ use crate::flow::{Direction, FailedSide, Flow, Stop};
 use crate::stats::EndReason;
 use crate::thread_context::ThreadContext;
 
-/// The flows of both directions.
+/// The flows of a connection, one for each direction.
 #[derive(Debug)]
 pub(crate) struct Duplex {
     up: Flow,
     down: Flow,
-    /// The direction that cannot deliver bytes any more, while the other direction finishes.
+    /// The direction whose destination failed, while the other direction delivers its last bytes.
     failed: Option<Direction>,
     /// The last time a byte moved.
     moved_at: Instant,
 }
 
 impl Duplex {
-    /// Creates the flows; `first` holds the bytes to send before anything else, upstream and
-    /// downstream.
+    /// Creates the flows; `first` holds the bytes to send first, to the target and to the client.
     pub(crate) fn new(first: [Vec<u8>; 2], thread: &ThreadContext, now: Instant) -> Self {
         let [up, down] =
             [Direction::Up, Direction::Down].map(|direction| Flow::new(direction, thread));
@@ -54,8 +53,8 @@ impl Duplex {
         if self.moved_bytes() != before {
             self.moved_at = now;
         }
-        // The failed side may have sent its last bytes since the other direction ran, so run once
-        // more.
+        // The failed side may have sent its last bytes after its direction ran, so both directions
+        // run again.
         if self.failed != had_failed {
             return Ok(Next::Yield);
         }
@@ -110,8 +109,8 @@ impl Duplex {
         let was_finished = flow.is_finished();
         let mut budget = limits.budget_bytes;
         match flow.run(from, to, thread, &mut budget) {
-            // Once the kernel has reported an error of a socket, the socket reads as EOF; the
-            // stream is truncated nevertheless.
+            // After the kernel has reported the error of a socket once, reads from this socket
+            // return EOF, although the stream is truncated.
             Ok(Stop::Eof) if !was_finished && self.failed.is_some() => Err(EndReason::Reset),
             Ok(Stop::Eof) if !was_finished => match to.shutdown_write() {
                 Ok(()) => Ok(Some(Stop::Eof)),

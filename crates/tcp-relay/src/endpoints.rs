@@ -1,4 +1,4 @@
-//! The addresses of both ends of a socket.
+//! Reads the addresses of both ends of a connection from its socket.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! Errors of starting and running a relay.
+//! Defines the errors that prevent a relay from starting, or end it.
 
 use std::io;
 
@@ -22,7 +22,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The kernel refused a thread or a resource it needs.
+    /// The kernel refused to create a thread, or a resource that a thread needs.
     #[error("cannot start a thread of the relay")]
     Start(#[source] io::Error),
     /// A thread failed to wait for its sockets, or panicked.

@@ -2,15 +2,16 @@
 //!
 //! # What it is
 //! A [`Server`] accepts connections on one or more addresses, connects each client to one of its
-//! targets, and moves bytes in both directions until both sides have closed. By default it runs one
-//! thread per CPU; each thread has its own listeners, sockets and pipes.
-//! - Each direction of a connection selects its transfer method again after each burst: it copies
-//!   small bursts and splices large ones through a pipe leased for the burst ([`TransferMode`]).
+//! targets, and moves bytes in both directions until both sides have closed. The bytes that one
+//! read or splice takes from a socket are a burst. By default the relay runs one thread per CPU;
+//! each thread has its own listeners, sockets and pipes.
+//! - After each burst, a direction of a connection selects the method for its next burst: it copies
+//!   small bursts, and splices large ones through a pipe leased for the burst ([`TransferMode`]).
 //! - The relay selects the target of a connection round-robin, by the fewest open connections, or
-//!   by the client's address ([`Balance`]). While another target is up, it sends no new connections
-//!   to a target that fails ([`CheckOptions`]).
+//!   by the client's address ([`Balance`]). Targets that have failed are tried after all others
+//!   ([`CheckOptions`]).
 //! - With [`HttpOptions`] the relay parses the heads of HTTP/1.1 messages and writes new heads; it
-//!   relays bodies as it relays other bytes (`docs/relay-http.md`).
+//!   relays bodies by copy and splice, too (`docs/relay-http.md`).
 //! - The relay reads the client's addresses from PROXY protocol headers and sends such headers to
 //!   targets ([`proxy`]).
 //! - [`Stats`] holds the counters of the relay; an admin address serves them to Prometheus.
@@ -46,22 +47,23 @@
 //!
 //! # Promises
 //! - **Every byte arrives, once and in order, or the connection is reset.** The relay forwards EOF
-//!   after the last byte. Any other end of one side (a reset, a timeout, a failed target) resets
-//!   the other side. (Unix sockets have no reset: the peer of a unix socket reads EOF.)
+//!   after the last byte. If one side ends in any other way (a reset, a timeout, a failed target),
+//!   the relay resets the other side. (Unix sockets have no reset: the peer of a unix socket reads
+//!   EOF.)
 //! - **No byte of one connection reaches another connection**: a pipe that holds bytes when its
 //!   lease ends is closed and never reused.
 //! - **Memory is bounded.** A direction reads nothing while its destination is full, so it buffers
 //!   at most one burst: 64 KiB in memory or the content of one pipe. Connections over
 //!   [`Limits::connections_max`] wait in the kernel's accept queue.
-//! - **Connections are scheduled fairly.** A direction moves about [`Limits::budget_bytes`]; then
-//!   the other connections of its thread run.
+//! - **Connections are scheduled fairly.** After a direction has moved about
+//!   [`Limits::budget_bytes`], the other connections of its thread run.
 //! - If [`Config::proxy_in`] is set, a client that sends no valid PROXY header is disconnected.
 //!
 //! # Cost
 //! An idle connection uses two descriptors, no pipe and no buffer. A small burst costs a read and a
-//! write; a large burst costs two splices, and a third that finds the source empty. In steady state
-//! no pipe is created. `docs/relay.md` has the measurements behind the threshold between copy and
-//! splice.
+//! write; a large burst costs two splices, and a third splice that finds the source empty. In
+//! steady state no pipe is created. `docs/relay.md` has the measurements behind the threshold
+//! between copy and splice.
 //!
 //! # What it is not
 //! Without [`HttpOptions`] the relay does not parse the bytes it moves. It caches nothing,
@@ -80,7 +82,8 @@
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[HAProxyPipe\] on when to splice, and on forwarding EOF only
 //! after the content of the pipe; \[RFC7239\] on sending the client's address to targets;
-//! \[ProxyProtocol\]; \[Thaler98\] on selecting the same target for the same client.
+//! \[ProxyProtocol\] on the PROXY header; \[Thaler98\] on selecting the same target for the same
+//! client.
 
 mod config;
 mod connect;

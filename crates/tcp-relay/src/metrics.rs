@@ -1,4 +1,4 @@
-//! The statistics of a relay in the text format of Prometheus. Performs no I/O.
+//! Formats the statistics of a relay in the text format of Prometheus. Performs no I/O.
 
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::{Counter, Gauge};
@@ -7,7 +7,7 @@ use crate::http::HttpStats;
 use crate::stats::{EndReason, Stats};
 use crate::target::TargetStats;
 
-/// Returns the page of all metrics.
+/// Returns the content of the page `/metrics`.
 pub(crate) fn text(stats: &Stats) -> String {
     let mut page = Exposition::default();
     bytes_and_bursts(&mut page, stats);

@@ -1,5 +1,5 @@
-//! Determines the client's addresses, from its socket or from the PROXY header that precedes its
-//! first byte.
+//! Determines the client's addresses, from the client's socket or from the PROXY header that
+//! precedes the client's first byte.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::proxy::{self, Endpoints, Parsed};
 pub(crate) enum Preamble {
     /// The client's socket.
     Socket,
-    /// A required PROXY header: the bytes received so far, and the time by which it must be
+    /// A required PROXY header: the bytes received so far, and the time by which the header must be
     /// complete.
     Header { bytes: Vec<u8>, deadline: Instant },
 }
@@ -33,8 +33,8 @@ pub(crate) enum PreambleState {
 pub(crate) struct BadPreamble;
 
 impl Preamble {
-    /// Creates the preamble of a new connection. If `expects_header`, the client's addresses are
-    /// read from a PROXY header, otherwise from the socket.
+    /// Creates the preamble of a new connection. If `expects_header` is `true`, the client's
+    /// addresses are read from a PROXY header, otherwise from the socket.
     pub(crate) fn new(expects_header: bool, limits: &Limits, now: Instant) -> Self {
         match expects_header {
             true => Self::Header { bytes: Vec::new(), deadline: now + limits.proxy_time_max },

@@ -39,9 +39,9 @@ pub struct Server {
 /// The addresses a relay listens on, with the ports the kernel chose for port 0.
 #[derive(Debug, Clone)]
 pub struct Addresses {
-    /// The addresses of [`Config::listen`], in its order.
+    /// The addresses to accept connections on, in the order of [`Config::listen`].
     pub listen: Vec<Address>,
-    /// The address that serves `/metrics` and `/health`.
+    /// The address that serves `/metrics` and `/health`; `None` if none is configured.
     pub admin: Option<Address>,
 }
 
@@ -52,7 +52,7 @@ pub struct Handle {
     monitor: Arc<Monitor>,
 }
 
-/// State of a running relay that other threads read.
+/// State of a running relay that the handles and the admin address read.
 #[derive(Debug)]
 struct Monitor {
     since: Instant,
@@ -70,8 +70,8 @@ enum Event {
 }
 
 impl Server {
-    /// Binds the addresses and starts the health checks. The kernel queues connections from then
-    /// on; the relay accepts them once [`Self::run`] is called.
+    /// Binds the addresses, and starts the health checks and the admin address. The kernel queues
+    /// connections until [`Self::run`] is called, which accepts them.
     ///
     /// # Errors
     /// Returns an error if the configuration is invalid, an address is in use, or the kernel
@@ -164,7 +164,7 @@ impl Server {
         self.wait(running)
     }
 
-    /// Waits until all threads have ended, and executes commands from handles meanwhile.
+    /// Waits until all threads have ended, and executes the commands of handles until then.
     fn wait(&self, mut running: Vec<Option<JoinHandle<io::Result<()>>>>) -> Result<Stats> {
         let mut deadline: Option<Instant> = None;
         let mut result = Ok(());

@@ -1,4 +1,4 @@
-//! The service a reactor thread runs: it accepts, drives and closes sessions.
+//! Accepts, drives and closes the sessions of one relay thread, as the service of its reactor.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Counters of each thread, and the statistics that sum them.
+//! Counts bytes, bursts and ended connections in each thread, and sums the counters of all threads.
 
 use std::time::Duration;
 
@@ -31,15 +31,15 @@ pub(crate) struct Counters {
     pub(crate) up: DirectionCounters,
     /// Bytes and bursts moved from targets to clients.
     pub(crate) down: DirectionCounters,
-    /// Bursts copied because no pipe, or only one too small, was available.
+    /// Bursts copied instead of spliced, because no pipe of at least 64 KiB was available.
     pub(crate) no_pipe: Counter,
-    /// Directions that changed to copying because the sockets do not support splice.
+    /// Directions that changed to copying because the kernel refused to splice their sockets.
     pub(crate) splice_refused: Counter,
     /// Connections accepted.
     pub(crate) accepted: Counter,
     /// Closed connections, by [`EndReason`].
     pub(crate) ended: [Counter; END_REASONS],
-    /// Counters of HTTP.
+    /// Counters of HTTP requests, responses and tunnels.
     pub(crate) http: HttpCounters,
 }
 
@@ -59,15 +59,16 @@ pub enum EndReason {
     Clean,
     /// One side was reset or failed, so the relay reset the other side.
     Reset,
-    /// No byte moved within the idle timeout, or the client sent no further HTTP request in time.
+    /// No byte moved within the idle timeout. With HTTP: the client sent no request within the
+    /// keep-alive time, or a response body made no progress.
     Idle,
-    /// One side had closed, and no byte moved within the half-closed timeout.
+    /// One side had sent EOF or had failed, and no byte moved within the half-closed timeout.
     HalfClosed,
     /// No target accepted a connection.
     NoTarget,
     /// The PROXY header was missing, malformed or late, or its sender is not trusted.
     BadProxy,
-    /// The relay was stopped, or the drain time was over before the connection ended.
+    /// The relay was stopped, or the drain time was over, before the connection ended.
     Drained,
 }
 
@@ -130,9 +131,9 @@ pub struct Stats {
     pub up: DirectionStats,
     /// Bytes and bursts moved from targets to clients.
     pub down: DirectionStats,
-    /// Bursts copied because no pipe, or only one too small, was available.
+    /// Bursts copied instead of spliced, because no pipe of at least 64 KiB was available.
     pub no_pipe: u64,
-    /// Directions that changed to copying because the sockets do not support splice.
+    /// Directions that changed to copying because the kernel refused to splice their sockets.
     pub splice_refused: u64,
     /// Connections accepted.
     pub accepted: u64,
@@ -140,7 +141,7 @@ pub struct Stats {
     pub active: u64,
     /// Closed connections, in the order of [`EndReason::ALL`].
     pub ended: [u64; END_REASONS],
-    /// Statistics of HTTP.
+    /// Statistics of HTTP requests, responses and tunnels.
     pub http: HttpStats,
     /// The counters of the pipe pools, summed over all threads.
     pub pipes: PoolStats,
@@ -164,7 +165,8 @@ impl Stats {
             *sum += counter.get();
         }
         self.accepted += counters.accepted.get();
-        // Saturating, because running threads change the counters while they are read.
+        // The subtraction saturates, because the threads change the counters while this thread
+        // reads them.
         self.active = self.accepted.saturating_sub(self.ended.iter().sum());
         self.pipes.made += pipes.made;
         self.pipes.closed += pipes.closed;

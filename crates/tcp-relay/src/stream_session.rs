@@ -1,4 +1,4 @@
-//! A session that relays bytes without parsing them.
+//! Runs a session that relays bytes without parsing them.
 //!
 //! If one side is reset or fails in any other way, the session resets the other side: a truncated
 //! stream never looks complete.
@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) http: Option<HttpOptions>,
 }
 
-/// A client's connection and the upstream connection that carries its bytes.
+/// A client's connection and the connection to a target, between which bytes are relayed.
 #[derive(Debug)]
 pub(crate) struct StreamSession {
     client: Socket,

@@ -1,4 +1,4 @@
-//! The state of a thread that its sessions share.
+//! Holds the copy buffer, the pipes and the counters that all sessions of a thread share.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ pub(crate) struct ThreadContext {
     pub(crate) transfer_mode: TransferMode,
 }
 
-/// The maximum number of bytes copied with one read.
+/// The maximum number of bytes copied with one read, and the minimum capacity of a pipe in bytes: a
+/// smaller pipe would be slower than copying.
 pub(crate) const COPY_BYTES_MAX: usize = 64 << 10;
 
 impl ThreadContext {

@@ -1,4 +1,5 @@
-//! Selects copy or splice for a direction of a connection, again after each burst. Performs no I/O.
+//! Selects, after each burst, whether a direction of a connection copies or splices its next burst.
+//! Performs no I/O.
 //!
 //! A copy costs two system calls and moves every byte through the CPU twice; a splice copies no
 //! byte but costs one more call. Bursts below [`LARGE_BYTES`] are cheaper to copy, longer ones to
@@ -25,13 +26,13 @@ pub enum TransferMode {
     Splice,
 }
 
-/// The length in bytes from which on a burst is large.
+/// The minimum length in bytes of a large burst; all other bursts are small.
 pub const LARGE_BYTES: usize = 16 << 10;
-/// The consecutive large bursts after which a flow changes to splicing.
+/// The number of consecutive large bursts after which a flow changes to splicing.
 const LARGE_IN_ROW: u8 = 2;
-/// The consecutive small bursts after which a flow changes back to copying: busy connections have
-/// short bursts among long ones, and copying long bursts for a while costs more than splicing short
-/// ones.
+/// The number of consecutive small bursts after which a flow changes back to copying. It is larger
+/// than [`LARGE_IN_ROW`], because busy connections have some small bursts among large ones, and
+/// copying a large burst costs more than splicing a small one.
 const SMALL_IN_ROW: u8 = 16;
 
 /// The state that selects the transfer method of one direction of a connection.
@@ -39,7 +40,7 @@ const SMALL_IN_ROW: u8 = 16;
 pub(crate) struct MethodSelector {
     transfer_mode: TransferMode,
     method: TransferMethod,
-    /// The consecutive bursts for which the other method would have been better.
+    /// The number of consecutive bursts for which the other method would have been better.
     opposing: u8,
 }
 
@@ -60,7 +61,7 @@ impl MethodSelector {
     }
 
     /// Records a burst of `bytes` bytes; `filled_limit` is `true` if the read returned as many
-    /// bytes as it could.
+    /// bytes as it requested.
     pub(crate) fn record_burst(&mut self, bytes: usize, filled_limit: bool) {
         let is_large = bytes >= LARGE_BYTES;
         let (is_opposing, enough) = match self.method {
@@ -83,7 +84,7 @@ impl MethodSelector {
         }
     }
 
-    /// Selects copying for the rest of the connection, because its sockets do not support splice.
+    /// Selects copying for all further bursts, because the kernel refused to splice the sockets.
     pub(crate) fn disable_splice(&mut self) {
         *self = Self::new(TransferMode::Copy);
     }

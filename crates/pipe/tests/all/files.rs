@@ -1,4 +1,4 @@
-//! Splicing from files, buffered and with `O_DIRECT`.
+//! Tests of splicing from files, through the page cache and with `O_DIRECT`.
 
 use std::fs::File;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! Leasing, releasing and closing pipes.
+//! Tests of leases: empty pipes are reused, non-empty ones are closed, and limits hold.
 
 use haul_pipe::{NoPipe, PoolStats};
 use rustix::process::{Uid, geteuid};
@@ -109,8 +109,8 @@ fn an_undersized_pipe_works() {
     assert_eq!(read_now(&mut out), b"all the same");
 }
 
-/// The limit applies to all pipes of an unprivileged user, so a thread of root switches to a user
-/// id of its own.
+/// The kernel limits the total size of all pipes of an unprivileged user, and does not limit root.
+/// If the test runs as root, its thread therefore switches to an unused user id.
 #[test]
 fn undersized_pipes_grow_when_others_are_closed() {
     let thread = std::thread::spawn(|| {
@@ -139,11 +139,12 @@ fn undersized_pipes_grow_when_others_are_closed() {
 fn refusals_are_distinguished_from_failures() {
     let pool = pool(1);
     let mut lease = pool.lease().unwrap();
-    // A directory.
+    // A directory cannot be spliced.
     let dir = std::fs::File::open("/").unwrap();
     let error = lease.fill_at(&dir, 0, 4096).unwrap_err();
     assert!(error.is_refusal(), "{error}");
-    // A target opened for appending takes no spliced bytes; the bytes remain readable.
+    // `splice(2)` refuses a target opened for appending; the bytes stay in the pipe and can be
+    // read.
     let (mut peer, from) = pair();
     peer.write_all(b"kept").unwrap();
     assert_eq!(lease.fill(&from, ALL).unwrap(), Filled::Bytes(4));

@@ -1,4 +1,4 @@
-//! Pipes against the kernel.
+//! Tests of the pipe pool with pipes, sockets and files of the kernel.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,5 @@
-//! Moving bytes between sockets, and which side would block.
+//! Tests of moving bytes between sockets: the bytes are unchanged, and a result names the side that
+//! would block.
 
 use proptest::prelude::*;
 

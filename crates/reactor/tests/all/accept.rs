@@ -1,4 +1,4 @@
-//! The limit of connections, and addresses of listeners.
+//! Tests of the limit of connections, and of the addresses of listeners.
 
 use std::os::unix::net::{UnixListener, UnixStream};
 
@@ -25,7 +25,8 @@ fn connection_beyond_limit_is_accepted_after_another_closes() {
     assert_eq!(server.limit.open(), 2);
 }
 
-/// Four clients share a limit of one: each is accepted when a connection closes, not at a tick.
+/// Four clients compete for one permitted connection: the next client is accepted as soon as the
+/// connection closes, not at the next tick.
 #[test]
 fn deferred_accept_is_retried_when_a_connection_closes() {
     let server = TestServer::start(1);

@@ -1,4 +1,4 @@
-//! Events, fairness, messages and deadlines of connections.
+//! Tests of the events, fairness, messages and deadlines of connections.
 
 use std::net::Shutdown;
 
@@ -16,7 +16,8 @@ fn bytes_sent_before_immediate_shutdown_are_read() {
     assert_eq!(server.handle.stats().accepted, 200);
 }
 
-/// A short read is not repeated until `EAGAIN`, so 100 requests take 100 iterations.
+/// After a short read the socket counts as empty, and no second read follows, so 100 requests take
+/// 100 iterations.
 #[test]
 fn request_takes_one_iteration() {
     let server = TestServer::start(10);
@@ -36,7 +37,7 @@ fn deadline_fires_once() {
     stream.write_all(b"d7").unwrap();
     let until_deadline = server.driven.iter().take_while(|(_, event)| *event != Event::Deadline);
     assert!(until_deadline.count() >= 1);
-    // Without a deadline the thread sleeps: the next event is the request.
+    // After the deadline no tick wakes the thread: the next event is the request.
     echo(&mut stream, 8);
     assert_eq!(server.driven.recv().unwrap(), (b'7', Event::Ready));
 }
@@ -98,14 +99,14 @@ fn message_to_closed_connection_does_not_reach_its_successor() {
     assert_eq!(rest(&mut first), b"");
     let mut second = server.connect();
     echo(&mut second, 2);
-    // It reuses the slot of the first connection.
+    // The second connection reuses the slot of the first.
     to_first.send(43);
     server.senders.recv().unwrap().send(44);
     let driven = server.driven.iter().find(|(_, event)| matches!(event, Event::Message(_)));
     assert_eq!(driven.unwrap(), (2, Event::Message(44)));
 }
 
-/// A service with a deadline of its own and no connections.
+/// A service that has a deadline and no connections.
 struct Clock {
     deadline: Option<Instant>,
     fired: Sender<Instant>,

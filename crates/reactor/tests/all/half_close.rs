@@ -1,4 +1,4 @@
-//! Half-closed and closed peers.
+//! Tests of the states that a half-closed, closed or reset peer causes.
 
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;

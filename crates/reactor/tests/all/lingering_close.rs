@@ -1,4 +1,4 @@
-//! Lingering close.
+//! Tests of the lingering close.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

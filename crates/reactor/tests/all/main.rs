@@ -1,4 +1,4 @@
-//! Reactors with real sockets.
+//! Tests of reactors with real sockets.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 use std::io::{IoSlice, Read, Write};
@@ -147,7 +147,8 @@ fn echo(stream: &mut TcpStream, byte: u8) {
     assert_eq!(answer, [byte]);
 }
 
-/// Waits until the initial readiness was reported, which may take an iteration of its own.
+/// Waits until the kernel has reported the initial readiness, which may take an additional
+/// iteration.
 fn settle(stream: &mut TcpStream) {
     echo(stream, 1);
     echo(stream, 2);

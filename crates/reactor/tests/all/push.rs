@@ -1,4 +1,4 @@
-//! Partial segments delayed by `MSG_MORE`.
+//! Test that `push` sends the partial segments that `MSG_MORE` delays.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! TCP self-connection.
+//! Test that a TCP socket connected to itself is detected.
 
 use std::net::{SocketAddr, TcpListener};
 

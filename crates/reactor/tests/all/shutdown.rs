@@ -1,4 +1,4 @@
-//! Draining and stopping a reactor.
+//! Tests of draining and stopping a reactor.
 
 use crate::*;
 
@@ -37,7 +37,7 @@ fn idle_reactor_does_not_iterate() {
     let mut stream = server.connect();
     settle(&mut stream);
     let before = server.handle.stats().iterations;
-    // A tick of another reactor passes in between.
+    // A deadline of another reactor shows that a tick has passed.
     let other = TestServer::start(10);
     let mut late = other.connect();
     late.write_all(b"d1").unwrap();

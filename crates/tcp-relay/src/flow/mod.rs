@@ -50,12 +50,12 @@ pub(crate) enum FailedSide {
 enum Buffered {
     #[default]
     Empty,
-    /// The bytes of the vector from this offset on.
+    /// The bytes of the vector that begin at this offset.
     Memory(Vec<u8>, usize),
     Pipe(Lease),
 }
 
-/// One direction of a connection.
+/// The state of one direction of a connection: its buffered bytes, method and length limit.
 #[derive(Debug)]
 pub(crate) struct Flow {
     direction: Direction,
@@ -145,7 +145,7 @@ impl Flow {
         stop
     }
 
-    /// Makes the kernel send a partial segment that it holds back because of `SPLICE_F_MORE`.
+    /// Makes the kernel send a partial TCP segment that it holds back because of `SPLICE_F_MORE`.
     fn uncork(&mut self, to: &mut Socket) {
         if std::mem::take(&mut self.is_corked) {
             to.push();
@@ -172,7 +172,7 @@ impl Flow {
             if !from.is_readable() {
                 return Ok(Stop::SourceEmpty);
             }
-            // Bytes read now could not be written and would only be buffered.
+            // Bytes read now could not be written, so they stay in the source's socket.
             if !to.is_writable() {
                 return Ok(Stop::DestinationFull);
             }
@@ -249,8 +249,8 @@ impl Flow {
         self.drain_buffered(to, thread)
     }
 
-    /// Returns the length of the next read: at most `most` bytes, and at most the rest of the
-    /// length.
+    /// Returns the maximum length of the next read: `most` bytes, or fewer if the length limit
+    /// leaves fewer.
     fn read_limit(&self, most: usize) -> usize {
         let remaining = self.remaining.unwrap_or(u64::MAX);
         usize::try_from(remaining).map_or(most, |remaining| remaining.min(most))
@@ -339,7 +339,7 @@ impl Flow {
         thread.counters.splice_refused.add(1);
     }
 
-    /// Counts `bytes` that the caller read from the source itself as one copied burst.
+    /// Counts `bytes` bytes, which the caller itself has read from the source, as one copied burst.
     pub(crate) fn count_copied(&self, bytes: usize, thread: &ThreadContext) {
         self.counters(thread).burst(TransferMethod::Copy, bytes);
     }

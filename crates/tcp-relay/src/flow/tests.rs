@@ -1,4 +1,4 @@
-//! Tests one direction between two sockets, step by step.
+//! Tests of a single flow between two sockets, one call of `run` after another.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -44,7 +44,7 @@ impl Harness {
         }
     }
 
-    /// Runs the flow with one budget; returns the result and the bytes read.
+    /// Runs the flow once, with one budget; returns the result and the number of bytes read.
     fn run(&mut self) -> (Result<Stop, FailedSide>, usize) {
         let before = self.bytes_read();
         let mut budget = BUDGET_BYTES;
@@ -62,7 +62,7 @@ impl Harness {
         usize::try_from(stats.up.bytes_copied + stats.up.bytes_spliced).unwrap()
     }
 
-    /// Writes until the source would block; returns the bytes written.
+    /// Writes to the source until it would block; returns the number of bytes written.
     fn fill_source(&mut self) -> usize {
         std::iter::from_fn(|| self.client.write(&[7; 4096]).ok()).sum()
     }

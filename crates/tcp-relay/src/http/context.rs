@@ -1,4 +1,4 @@
-//! The state that an HTTP session uses while it is driven.
+//! Bundles the state that an HTTP session needs while the reactor drives it.
 
 use haul_reactor::Context;
 

@@ -1,4 +1,5 @@
-//! Counters of HTTP.
+//! Counts HTTP requests, responses and tunnels in each thread, and sums the counters of all
+//! threads.
 
 use crate::counter::Counter;
 
@@ -39,7 +40,7 @@ impl HttpCounters {
     }
 }
 
-/// Statistics of HTTP since the relay started.
+/// Statistics of HTTP requests, responses and tunnels since the relay started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpStats {
     /// Valid requests received from clients.

@@ -1,5 +1,5 @@
-//! The state of one request and its response, and the decisions that depend on both. Performs no
-//! I/O.
+//! Holds the state of one request and its response, and decides on retries, reuse of connections,
+//! and timeouts. Performs no I/O.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ pub(super) struct Exchange {
     /// `true` if the method is idempotent and the request has no body.
     pub(super) is_retryable: bool,
     /// `true` if the upstream connection must not be used for other clients afterwards: the request
-    /// authenticates the connection, or it has a body. (A target that does not read the body may
-    /// parse it as the next request.)
+    /// authenticates the connection or has a body. (A target that does not read a body may parse
+    /// the body as the next request.)
     pub(super) is_private: bool,
     pub(super) request: RequestState,
     pub(super) response: ResponseState,
     /// The head to send again if the target closes a reused connection without responding.
     retry_head: Option<Vec<u8>>,
-    /// `true` if a client that closed its sending side was already probed with an interim response.
+    /// `true` if the relay has sent an interim response to detect whether the client is gone.
     was_probed: bool,
-    /// The bytes that the slow peer had not acknowledged when the timeout was last checked.
+    /// The number of bytes that the slow peer had not acknowledged when a timeout last passed.
     unacked_bytes: Option<u64>,
     /// `true` if the target keeps the connection open after the response.
     keeps_upstream: bool,
@@ -46,7 +46,7 @@ pub(super) enum RequestState {
 /// The progress of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseState {
-    /// The client was sent nothing, or interim responses (1xx) only.
+    /// The relay has sent nothing to the client, or interim responses (1xx) only.
     Awaited,
     Forwarding,
     Done,
@@ -91,7 +91,8 @@ impl Exchange {
         Some((Self { retry_head: None, request: RequestState::Sending, ..self }, head))
     }
 
-    /// Records whether both connections persist after the response, according to its head.
+    /// Records, according to the response head, whether the client's and the upstream connection
+    /// persist after the response.
     pub(super) fn record_persistence(&mut self, response: &Response<'_>, is_draining: bool) {
         self.context.keep_alive = self.keeps_client(response, is_draining);
         self.keeps_upstream = response.keep_alive;
@@ -125,7 +126,8 @@ impl Exchange {
     }
 
     /// Returns `true` if an interim response may be sent to detect that the client is gone: nothing
-    /// of the final response was sent, the client speaks HTTP/1.1, and it was not probed yet.
+    /// of the final response was sent, the client speaks HTTP/1.1, and the relay has not probed the
+    /// client yet.
     pub(super) fn can_be_probed(&self) -> bool {
         self.response == ResponseState::Awaited
             && self.context.version == Version::Http11
@@ -143,8 +145,9 @@ impl Exchange {
         self.unacked_bytes.replace(bytes) != Some(bytes)
     }
 
-    /// Returns the time without traffic after which the exchange ends, and the error response sent
-    /// then, if one can still be sent. `up` is the reason why the request stopped.
+    /// Returns the time without traffic after which the exchange ends, and the error response that
+    /// the client then gets; `None` if it is too late for an error response. `up` is the reason why
+    /// the direction of the request stopped.
     pub(super) fn timeout(
         &self,
         up: Option<Stop>,

@@ -1,5 +1,5 @@
-//! Forwards a request and its response, both at the same time, because a target may respond before
-//! the request is complete.
+//! Forwards a request and its response concurrently, because a target may respond before the
+//! request is complete.
 
 use haul_http1::{HttpError, Version, parse_response};
 use haul_reactor::{IoStatus, Next};
@@ -16,11 +16,10 @@ use crate::stats::EndReason;
 pub(super) enum ExchangeState {
     /// The exchange waits for this event.
     Waiting(Next),
-    /// The response was forwarded; so was the request, unless the target responded before accepting
-    /// all of it.
+    /// The response was forwarded. The request was forwarded, too, unless the target responded
+    /// before it had accepted the whole request.
     Done,
-    /// The target accepts the upgrade; the bytes are the head of its response, not sent to the
-    /// client yet.
+    /// The target accepts the upgrade; the bytes are the response head to send to the client.
     Upgraded(Vec<u8>),
     /// No byte of the final response was forwarded: the client gets this error response.
     Refused(HttpError),
@@ -40,25 +39,26 @@ enum ExchangeError {
 
 /// The progress of a response.
 enum ResponseProgress {
-    /// The response waits for the source, the destination or its next budget.
+    /// The response waits for the target, the client or its next byte budget.
     Stopped(Stop),
     /// The whole response was forwarded.
     Done,
-    /// The response accepts an upgrade; the bytes are its head, not sent to the client yet.
+    /// The target accepts the upgrade; the bytes are the response head to send to the client.
     Upgraded(Vec<u8>),
 }
 
-/// The head of a response.
+/// The state of a response head.
 enum ResponseHead {
     /// The head was not received completely.
     Partial,
-    /// The head was passed on to be sent.
+    /// The head was queued for the client, or dropped because the client expects no interim
+    /// responses.
     Forwarded,
-    /// The head accepts an upgrade and is not forwarded yet.
+    /// The target accepts the upgrade; the bytes are the response head to send to the client.
     Upgraded(Vec<u8>),
 }
 
-/// Forwards both messages as far as possible without blocking.
+/// Forwards the request and the response as far as possible without blocking.
 ///
 /// # Errors
 /// Returns the end of the session if a message is incomplete and cannot be completed.
@@ -97,8 +97,8 @@ pub(super) fn advance<M>(
     })
 }
 
-/// Forwards the request; returns the reason why it stopped, or `None` if no more of it will be
-/// sent.
+/// Forwards the request; returns the reason why forwarding stopped, or `None` if no more bytes of
+/// the request will be sent.
 fn forward_request<M>(
     exchange: &mut Exchange,
     peers: &mut Peers,
@@ -140,11 +140,11 @@ fn forward_response<M>(
     };
     let mut budget = cx.shared.limits.budget_bytes;
     loop {
-        // Before the head of the final response, this call writes what is left of interim
+        // Before the head of the final response was received, this call writes buffered interim
         // responses.
         match down.run(&mut upstream.socket, client, cx.thread, &mut budget) {
-            // The failed write of the request consumed the socket's error, so this EOF may be a
-            // reset.
+            // The kernel reports a socket error once. The failed write of the request consumed it,
+            // so this EOF may be a reset.
             Ok(Progress::Done)
                 if down.is_until_close() && exchange.request == RequestState::Abandoned =>
             {
@@ -218,7 +218,7 @@ fn forward_response_head<M>(
     }
     let is_http11 = exchange.context.version == Version::Http11;
     if is_interim {
-        // A client of HTTP/1.0 does not expect interim responses, so they are dropped.
+        // An HTTP/1.0 client does not expect interim responses, so they are dropped.
         if is_http11 {
             down.flow.prepend(head);
         }
@@ -233,15 +233,16 @@ fn forward_response_head<M>(
     Ok(ResponseHead::Forwarded)
 }
 
-/// Keeps the upstream connection for the client's next request if the target accepts one; otherwise
-/// closes it. Runs after the last byte of the response.
+/// Keeps the upstream connection if the target accepts another request over it; otherwise closes
+/// it. To be called after the last byte of the response was forwarded.
 pub(super) fn finish(exchange: &Exchange, peers: &mut Peers) {
     let keeps_upstream = exchange.is_upstream_reusable() && peers.down.received.is_empty();
     peers.restrict_upstream(exchange.is_private);
     if keeps_upstream {
         return;
     }
-    // A reset, so that a truncated request does not look complete to the target.
+    // After a truncated request the connection is reset, so that the request does not look complete
+    // to the target.
     if exchange.is_sent() { peers.close_upstream() } else { peers.reset_upstream() }
 }
 

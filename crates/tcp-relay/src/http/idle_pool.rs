@@ -1,7 +1,7 @@
-//! The pool of idle upstream connections, which requests of any client may reuse.
+//! Stores the idle upstream connections of a thread, which requests of any client may reuse.
 //!
-//! No reactor watches the idle connections. So the pool checks a connection for received bytes and
-//! EOF before it is used, and all connections every second.
+//! The reactor does not watch idle connections. Therefore the pool checks a connection for received
+//! bytes and EOF before a request uses it, and checks all connections every second.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ impl IdlePool {
     }
 
     /// Adds a connection that has been idle since `since`; closes the target's oldest idle
-    /// connection if the target has too many.
+    /// connection if the target already has the maximum number.
     pub(crate) fn put(&mut self, target: usize, socket: Socket, since: Instant) {
         if self.each_max == 0 {
             return;
@@ -88,7 +88,7 @@ impl IdlePool {
         self.due
     }
 
-    /// Closes each connection that is too old, has reached EOF, or has received bytes.
+    /// Closes each connection that was idle for too long, has reached EOF, or has received bytes.
     pub(crate) fn sweep(&mut self, now: Instant) {
         let time_max = self.time_max;
         for idle in &mut self.by_target {

@@ -8,7 +8,7 @@ use super::context::HttpContext;
 use super::peers::{Peers, SessionEnd};
 use crate::stats::EndReason;
 
-/// The time to wait for the client's EOF.
+/// The maximum time to wait for the client's EOF after the last byte was written.
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// The maximum number of bytes from the client that are read and discarded.
 const BYTES_MAX: usize = 4 << 20;

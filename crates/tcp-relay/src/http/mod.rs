@@ -1,9 +1,9 @@
-//! HTTP/1.1 sessions: message heads are parsed strictly and written again, bodies are relayed.
+//! Runs HTTP/1.1 sessions: parses message heads strictly, writes new heads, and relays bodies.
 //!
-//! A session forwards one request at a time; pipelined requests wait. An upstream connection is
-//! reused, for the same client or another one, only if both messages ended exactly at their
-//! declared length. A request whose head is ambiguous is answered with 400, and none of its bytes
-//! reach a target.
+//! A session forwards one request at a time; pipelined requests wait. An upstream connection, to a
+//! target, is reused for another request of the same or another client only if the request and its
+//! response ended exactly at their declared lengths. A request whose head is ambiguous is answered
+//! with 400, and none of its bytes reach a target.
 
 mod context;
 mod counters;

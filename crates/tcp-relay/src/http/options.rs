@@ -1,4 +1,4 @@
-//! Options of relaying HTTP.
+//! Defines and checks the options of a relay that parses HTTP.
 
 use std::time::Duration;
 
@@ -18,14 +18,15 @@ pub struct HttpOptions {
     pub via: String,
     /// `true` to forward the client's `Forwarded` and `X-Forwarded-*` fields with the client's
     /// address appended. By default the relay drops these fields, because any client can forge
-    /// them. Set it only if all clients are your own proxies.
+    /// them. Set this option only if all clients are proxies under your control.
     pub trust_forwarded: bool,
     /// `true` (the default) to allow upgrades to websockets.
     pub upgrade: bool,
     /// The time in which a request head must arrive after its first byte; otherwise the relay
     /// responds with 408. Default: 15 s.
     pub head_time_max: Duration,
-    /// The time a client's connection may wait for its first or next request. Default: 1 min.
+    /// The time for which a client's connection may stay open without a request; then the relay
+    /// closes it. Default: 1 min.
     pub keep_alive_time_max: Duration,
     /// The time in which a target must begin its final response, counted from the last byte moved;
     /// otherwise the relay responds with 504. Default: 1 min.
@@ -35,7 +36,7 @@ pub struct HttpOptions {
     pub idle_connections_max: usize,
     /// The time after which an idle upstream connection is closed. Default: 15 s.
     pub idle_connection_time_max: Duration,
-    /// The time a body may make no progress before the exchange ends. Default: 1 min.
+    /// The time without progress of a body after which the relay ends the exchange. Default: 1 min.
     pub body_time_max: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! The connections of an HTTP session, and the end of the session.
+//! Holds the client's connection and the upstream connection of an HTTP session, and closes them at
+//! its end.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -14,7 +15,8 @@ use crate::stats::EndReason;
 use crate::target::ActiveTarget;
 use crate::thread_context::ThreadContext;
 
-/// The client's connection, the upstream connection it uses, and the messages between them.
+/// The client's connection, the upstream connection of its requests, and the messages in both
+/// directions.
 #[derive(Debug)]
 pub(super) struct Peers {
     pub(super) client: Socket,
@@ -33,8 +35,8 @@ pub(super) struct Peers {
 pub(super) struct Upstream {
     pub(super) socket: Socket,
     pub(super) target: ActiveTarget,
-    /// `true` if only this client may use the connection, because the target may attribute later
-    /// requests on it to this client.
+    /// `true` if no other client may use the connection, because the target may attribute all
+    /// further requests over the connection to this client.
     pub(super) is_private: bool,
 }
 
@@ -54,7 +56,7 @@ impl ClientInfo {
     }
 }
 
-/// The reason why a session ends, and the kind of close.
+/// The reason why a session ends, and the choice between closing and resetting its sockets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SessionEnd {
     reason: EndReason,
@@ -141,7 +143,7 @@ impl Peers {
         }
     }
 
-    /// Closes an idle upstream connection that has received bytes or EOF.
+    /// Closes the upstream connection if it has received bytes or EOF between two requests.
     pub(super) fn drop_stale_upstream(&mut self) {
         let is_usable = |upstream: &mut Upstream| {
             !upstream.socket.is_readable() || is_silent(&mut upstream.socket)

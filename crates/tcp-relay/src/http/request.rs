@@ -11,7 +11,8 @@ use super::messages::{BodyOptions, write_request};
 use super::peers::{Peers, SessionEnd};
 use crate::stats::EndReason;
 
-/// The time for which a client between two requests keeps its upstream connection.
+/// The time for which a client without a request keeps its upstream connection; then other clients
+/// may use the connection.
 const UPSTREAM_HOLD_TIME: Duration = Duration::from_secs(1);
 
 /// The state of a session that waits for a request head.
@@ -30,7 +31,7 @@ pub(super) enum HeadState {
     Received,
     /// The head is invalid or late: the client gets this error response.
     Refused(HttpError),
-    /// The relay is draining, and the client has sent bytes that were not read.
+    /// The relay is draining, and the client may have sent bytes that the relay has not read.
     Draining,
 }
 

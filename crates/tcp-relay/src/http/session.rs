@@ -1,4 +1,5 @@
-//! An HTTP session: the preamble, the requests one after another, and the end.
+//! Runs an HTTP session: determines the client's addresses, forwards requests one after another,
+//! and closes the connections.
 
 use std::mem::replace;
 use std::time::{Instant, SystemTime};
@@ -21,7 +22,7 @@ use crate::stats::EndReason;
 use crate::stream_session::Shared;
 use crate::thread_context::ThreadContext;
 
-/// A client's connection and the upstream connection it uses.
+/// A client's connection and the upstream connection of its requests.
 #[derive(Debug)]
 pub(crate) struct HttpSession {
     peers: Peers,
@@ -41,7 +42,7 @@ enum Stage {
     Exchange(Exchange),
     /// The connection was upgraded; bytes are relayed without parsing them.
     Tunnel(Tunnel),
-    /// The last bytes are written; then the session waits for the client's EOF.
+    /// The session writes its last bytes, and then waits for the client's EOF.
     Lingering(SessionClose),
     /// A placeholder while the previous stage is converted to the next one.
     Transition,
@@ -80,8 +81,8 @@ impl HttpSession {
         Next::Close
     }
 
-    /// Closes both sockets, with resets if a message is incomplete; an upstream connection without
-    /// a request returns to the pool. Returns the reason of the end.
+    /// Closes both sockets, with resets if a message is incomplete; the upstream connection returns
+    /// to the pool if no request is in progress. Returns the reason of the end.
     pub(crate) fn close(mut self, idle_pool: &mut IdlePool) -> EndReason {
         if matches!(self.stage, Stage::Request(_)) {
             self.peers.recycle_upstream(idle_pool);

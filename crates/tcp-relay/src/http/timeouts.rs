@@ -1,9 +1,9 @@
 //! Checks the timeouts of an exchange, and detects clients that are gone.
 //!
 //! EOF from a client may mean that the client closed the connection or only its sending side; TCP
-//! does not distinguish the two. The kernel of a client that closed the connection answers any
-//! segment with a reset. So the relay sends an interim response, which an open HTTP/1.1 client must
-//! accept and ignore \[RFC9110\].
+//! does not distinguish the two. The relay therefore probes the client: it sends an interim
+//! response, which an HTTP/1.1 client must accept and may ignore \[RFC9110\]. If the client has
+//! closed the connection, its kernel answers the probe with a reset.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use super::peers::{Peers, SessionEnd};
 use crate::flow::Stop;
 use crate::stats::EndReason;
 
-/// The time between a client's EOF and the probe; most responses arrive earlier and make the probe
-/// unnecessary.
+/// The time without traffic after which a client that has sent EOF is probed. Most responses begin
+/// earlier, and then no probe is sent.
 const PROBE_DELAY: Duration = Duration::from_secs(1);
 /// The interim response with which a client is probed.
 const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -29,11 +29,12 @@ pub(super) enum Timeout {
     Expired(HttpError),
 }
 
-/// Checks the timeouts of an exchange whose directions stopped for the reasons `stops`, the
-/// request's first.
+/// Checks the timeouts of an exchange. `stops` holds the reasons why the directions of the request
+/// and of the response stopped.
 ///
 /// # Errors
-/// Returns the end of the session if the client is gone, or a response that was begun has stalled.
+/// Returns the end of the session if the client is gone, or if a message stalls when it is too late
+/// for an error response.
 pub(super) fn check<M>(
     exchange: &mut Exchange,
     stops: [Option<Stop>; 2],
@@ -64,7 +65,7 @@ pub(super) fn check<M>(
     Ok(Timeout::Waiting(next))
 }
 
-/// Returns `true` if the peer that accepts no bytes has acknowledged some since the last call, or
+/// Returns `true` if the peer whose socket is full has acknowledged bytes since the last call, or
 /// if this is the first call. The kernel buffers megabytes for a slow peer and reports the socket
 /// as writable only when much of the buffer is free, so a slow peer may look stalled.
 fn peer_made_progress(
@@ -80,8 +81,8 @@ fn peer_made_progress(
     exchange.record_unacked(haul_disk::send_queue_bytes(slow).unwrap_or(0))
 }
 
-/// Returns the time at which to probe a client that sent EOF; `None` if it sent none or cannot be
-/// probed.
+/// Returns the time at which to probe a client that has sent EOF; `None` if the client has not sent
+/// EOF or cannot be probed.
 fn probe_at(exchange: &Exchange, peers: &Peers) -> Option<Instant> {
     let can_be_probed = exchange.can_be_probed() && peers.down.flow.buffered_bytes() == 0;
     let needs_probe = peers.client.is_read_closed();

@@ -1,4 +1,4 @@
-//! A tunnel after an upgrade: bytes are relayed in both directions without parsing them.
+//! Relays bytes in both directions without parsing them, after an upgrade of the connection.
 
 use haul_reactor::Next;
 
@@ -12,8 +12,8 @@ use crate::stats::EndReason;
 pub(super) struct Tunnel(Duplex);
 
 impl Tunnel {
-    /// Begins a tunnel: the client is sent the head of the 101 response first; then the bytes
-    /// received behind both heads are forwarded.
+    /// Begins a tunnel. The client gets `head`, the head of the 101 response, first; then the bytes
+    /// received behind the heads of the request and the response are forwarded.
     pub(super) fn begin<M>(
         mut head: Vec<u8>,
         peers: &mut Peers,

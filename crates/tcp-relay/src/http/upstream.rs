@@ -1,5 +1,5 @@
-//! Selects the upstream connection of a request: the one of the previous request, an idle one, or a
-//! new one.
+//! Selects the upstream connection of a request: the connection of the client's previous request,
+//! an idle connection, or a new one.
 
 use std::time::Instant;
 
@@ -38,7 +38,7 @@ pub(super) enum ConnectState {
     NoTarget,
 }
 
-/// The state of a request after an upstream connection was looked for.
+/// The state of a request after the search for an upstream connection to reuse.
 pub(super) enum Sending {
     /// The request is sent over a reused connection.
     Reused(Exchange),
@@ -46,8 +46,8 @@ pub(super) enum Sending {
     Connecting(Connecting),
 }
 
-/// Starts to forward a request over the session's upstream connection or an idle one; begins to
-/// connect if there is neither.
+/// Starts to forward a request over the session's upstream connection or an idle connection; begins
+/// to connect to a target if neither exists.
 pub(super) fn send_request<M>(
     exchange: Exchange,
     head: Vec<u8>,
@@ -68,9 +68,9 @@ pub(super) fn send_request<M>(
     Sending::Reused(exchange)
 }
 
-/// Begins to send the request again over a new connection, because a target may close an idle
-/// connection at any time. Returns `None` if the request is not retryable or was sent over a new
-/// connection.
+/// Begins to send a request again, over a new connection, after the target closed a reused
+/// connection without responding. Returns `None` if the request is not retryable or its first
+/// connection was new.
 pub(super) fn retry<M>(
     exchange: Exchange,
     peers: &mut Peers,

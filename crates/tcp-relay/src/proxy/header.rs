@@ -1,9 +1,9 @@
-//! The content of a PROXY header, common to both versions.
+//! Defines the addresses, results and errors that both versions of the PROXY header share.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The length in bytes of the longest accepted header; a header of version 2 may carry TLV fields
-/// besides the addresses.
+/// The length in bytes of the longest accepted header; a header of version 2 may carry
+/// type-length-value (TLV) fields besides the addresses.
 pub const HEADER_BYTES_MAX: usize = 4096;
 
 /// The version of a PROXY header.
@@ -18,10 +18,10 @@ pub enum Version {
 /// The source and destination address of a client's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoints {
-    /// The header contains no addresses: the proxy connects on its own behalf, or does not know
-    /// them.
+    /// No addresses are known: for example, the proxy connects on its own behalf and not for a
+    /// client.
     Unknown,
-    /// TCP addresses, both of one family (IPv4 or IPv6).
+    /// TCP addresses of the client's connection.
     Tcp {
         /// The client's address.
         from: SocketAddr,

@@ -1,5 +1,5 @@
-//! The PROXY protocol: a proxy sends the client's addresses before the client's first byte.
-//! Performs no I/O.
+//! Parses and writes headers of the PROXY protocol, in which a proxy sends the client's addresses
+//! before the client's first byte. Performs no I/O.
 //!
 //! The configuration either requires a header or expects none; the parser never guesses whether one
 //! is present \[ProxyProtocol\].

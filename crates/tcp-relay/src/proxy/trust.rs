@@ -1,4 +1,4 @@
-//! The peers whose PROXY headers are accepted.
+//! Decides which peers may send PROXY headers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -83,7 +83,8 @@ pub enum Trusted {
 }
 
 impl Trusted {
-    /// Returns `true` if the peer may send a PROXY header; an address of `None` is a unix socket.
+    /// Returns `true` if the peer may send a PROXY header; `None` stands for a peer on a unix
+    /// socket.
     pub fn allows(&self, peer: Option<IpAddr>) -> bool {
         match (self, peer) {
             (Self::All, _) | (_, None) => true,

@@ -1,4 +1,6 @@
-//! Version 1: the line `PROXY TCP4 192.0.2.7 198.51.100.1 40000 443`, ended by CRLF.
+//! Parses and writes version 1 of the PROXY header, one line of text that ends with CRLF:
+//!
+//! `PROXY TCP4 192.0.2.7 198.51.100.1 40000 443`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

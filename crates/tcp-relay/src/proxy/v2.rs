@@ -1,5 +1,5 @@
-//! Version 2 of the PROXY protocol's header, which is binary: a signature, the version and command,
-//! the family, a length, the addresses, and TLV fields.
+//! Parses and writes version 2 of the PROXY header, which is binary: a signature, the version and
+//! command, the address family, a length, the addresses, and type-length-value (TLV) fields.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -19,7 +19,8 @@ const PROXY: u8 = 0x21;
 const TCP4: u8 = 0x11;
 const TCP6: u8 = 0x21;
 const UNIX_STREAM: u8 = 0x31;
-/// Families that are valid but carry no stream addresses: unspecified, UDP and unix datagrams.
+/// Address families that are valid but carry no stream addresses: unspecified, UDP and unix
+/// datagrams.
 const OTHER_FAMILIES: [u8; 4] = [0x00, 0x12, 0x22, 0x32];
 
 /// The TLV type of the CRC-32C of the header.
@@ -77,15 +78,15 @@ fn parse_endpoints(family: u8, rest: &[u8]) -> Result<(Endpoints, &[u8]), Invali
             let (from, to) = block.split_at(UNIX_BYTES);
             Ok((Endpoints::Unix { from: name(from), to: name(to) }, rest))
         }
-        // The addresses of these families are skipped with everything behind them: where TLV fields
-        // begin is unknown.
+        // The whole rest of the header is skipped: the length of the addresses, and so the
+        // beginning of the TLV fields, is not defined for all of these families.
         family if OTHER_FAMILIES.contains(&family) => Ok((Endpoints::Unknown, &[])),
         _ => Err(InvalidHeader::Binary),
     }
 }
 
 /// Validates the TLV fields, which fill the header behind the addresses, and the checksum if one of
-/// them is a checksum.
+/// the fields contains it.
 fn check_fields(header: &[u8], mut rest: &[u8]) -> Result<(), InvalidHeader> {
     while !rest.is_empty() {
         let (&[kind, high, low], behind) = rest.split_first_chunk().ok_or(InvalidHeader::Binary)?;

@@ -1,4 +1,4 @@
-//! The order in which the relay tries targets for a connection. Performs no I/O.
+//! Computes the order in which the relay tries the targets for a connection. Performs no I/O.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,8 @@ pub(super) struct Candidate {
 }
 
 /// Returns the indexes of all targets in the order in which to try them; `sequence` is the number
-/// of the connection. Targets that are down come last, because their state may be outdated.
+/// of the connection since the relay started. Targets that are down come last, because their state
+/// may be outdated.
 pub(super) fn order(
     balance: Balance,
     candidates: &[Candidate],
@@ -33,7 +34,7 @@ pub(super) fn order(
     let count = candidates.len().max(1) as u64;
     let start = sequence % count;
     let mut order: Vec<usize> = (0..candidates.len()).collect();
-    // The distance from the target that is next in round-robin order.
+    // The distance of a target from the one that is next in round-robin order.
     let distance = |index: usize| (index as u64 + count - start) % count;
     order.sort_by_cached_key(|&index| {
         let (first, second) = match (balance, client) {

@@ -1,4 +1,4 @@
-//! Health checks: a thread periodically connects to all targets.
+//! Runs health checks: a thread connects to all targets periodically.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,9 +23,9 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    /// Starts a thread that checks all targets at once, and again after each pause of
-    /// [`CheckOptions::interval`]; a connection attempt fails after `time_max`. Returns `None` if
-    /// no interval is set.
+    /// Starts a thread that checks all targets concurrently, and repeats this after each pause of
+    /// [`CheckOptions::interval`]. A target that does not accept within `time_max` fails the check.
+    /// Returns `None` if no interval is set.
     pub(crate) fn start(targets: Arc<Targets>, time_max: Duration) -> io::Result<Option<Self>> {
         let Some(interval) = targets.options.interval else { return Ok(None) };
         let (stop, stopped) = channel();
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn only_listening_targets_pass_the_check() {
         let listening = TcpListener::bind("127.0.0.1:0").unwrap();
-        // The port is bound but not listening, so that no other process can listen on it.
+        // The port is bound without listening, so that no other process can listen on the port.
         let bound =
             socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let bound = bound.unwrap();
@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(probe_all(&targets, Duration::from_secs(5)), expected);
     }
 
-    /// Checks the case in which nothing listens on the target's port and the kernel chooses this
-    /// port as the source port.
+    /// If no process listens on the target's port, the kernel may choose this port as the source
+    /// port of a check, which then connects to itself.
     #[test]
     fn socket_connected_to_itself_fails_the_check() {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -1,19 +1,21 @@
-//! The health of a target: checks mark it down and up, failed client connections eject it. Performs
-//! no I/O.
+//! Tracks the health of a target: health checks mark the target as down or up, and failed
+//! connections of clients eject it for a while. Performs no I/O.
 
 use std::time::{Duration, Instant};
 
 /// Options of health checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// The pause between two checks; a check connects and closes. `None` (the default): no checks.
+    /// The pause between two checks of a target; a check opens a connection and closes it. `None`
+    /// (the default): no checks.
     pub interval: Option<Duration>,
-    /// The consecutive successful checks after which a target that is down is up again. Default: 2.
+    /// The number of consecutive successful checks after which a target that is down counts as up.
+    /// Default: 2.
     pub rise: u32,
-    /// The consecutive failed checks after which a target is down. Default: 3.
+    /// The number of consecutive failed checks after which a target counts as down. Default: 3.
     pub fall: u32,
-    /// The consecutive failed connections of clients after which a target is ejected: it gets no
-    /// connections for [`Self::eject_time`] unless all targets are down. Default: 3.
+    /// The number of consecutive failed connections of clients after which a target is ejected: for
+    /// [`Self::eject_time`] the relay tries it only after all targets that are up. Default: 3.
     pub eject_after: u32,
     /// The time for which a target is ejected. Default: 10 s.
     pub eject_time: Duration,
@@ -35,9 +37,9 @@ impl Default for CheckOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Health {
     is_up: bool,
-    /// The consecutive checks whose results contradict `is_up`.
+    /// The number of consecutive checks whose results contradict `is_up`.
     opposing: u32,
-    /// The consecutive failed connections of clients.
+    /// The number of consecutive failed connections of clients.
     failures: u32,
     ejected_until: Option<Instant>,
 }
@@ -71,7 +73,7 @@ impl Health {
         }
     }
 
-    /// Records the result of a client's connection.
+    /// Records the result of connecting to the target for a client.
     pub(super) fn connected(&mut self, options: &CheckOptions, success: bool, now: Instant) {
         if success {
             (self.failures, self.ejected_until) = (0, None);

@@ -1,4 +1,4 @@
-//! Connection errors caused by this machine and not by the target. Performs no I/O.
+//! Detects connection errors that this machine causes, and not the target. Performs no I/O.
 
 use rustix::io::Errno;
 

@@ -1,4 +1,4 @@
-//! The targets: selection, health and statistics.
+//! Selects targets for connections, checks their health, and counts their connections.
 
 mod balance;
 mod check;

@@ -1,4 +1,4 @@
-//! The targets and their state, shared by all threads.
+//! Holds the targets of a relay with their health and their counters, which all threads share.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ struct Target {
 /// Statistics of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetStats {
-    /// The address.
+    /// The address of the target, such as `192.0.2.7:80`.
     pub address: String,
     /// `true` if the target is neither down nor ejected.
     pub is_up: bool,
@@ -130,7 +130,8 @@ impl Attempts {
     }
 }
 
-/// A target with one more active connection, counted until this value is dropped.
+/// A target for which one connection or connection attempt counts as active until this value is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct ActiveTarget {
     targets: Arc<Targets>,

@@ -1,4 +1,4 @@
-//! Metrics and health of the admin address.
+//! Tests of the metrics and the health page of the admin address.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! Fairness: an interactive connection waits for byte budgets, not for the end of bulk transfers.
+//! Tests that an interactive connection waits for a few byte budgets of bulk transfers on the same
+//! thread, not for the end of the transfers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,10 +15,12 @@ const BULK: usize = 4;
 static PIECE: [u8; 1 << 20] = [7; 1 << 20];
 const PIECES: usize = 200;
 const BUDGET_BYTES: usize = 64 << 10;
-/// A budget, plus the burst that exceeds it.
+/// The maximum number of bytes that a bulk connection moves in one turn: its budget, and a last
+/// burst that may exceed the budget by up to 64 KiB.
 const TURN_BYTES: u64 = 128 << 10;
-/// A key and its echo take a turn each, with one turn under way before each, and as many again
-/// until the kernel schedules the two threads that type and echo.
+/// The maximum number of turns of each bulk connection during a keystroke. The key and its echo
+/// each wait for at most two turns, one in progress and one more. Another four turns may pass until
+/// the kernel schedules the threads that type and echo.
 const TURNS: u64 = 8;
 
 #[test]
@@ -27,7 +30,8 @@ fn keystroke_waits_for_a_bounded_number_of_turns() {
         let (bulk, bulk_address) = listener();
         let limits = Limits { budget_bytes: BUDGET_BYTES, ..Limits::default() };
         let pool = PoolOptions { pipe_bytes: 64 << 10, ..PoolOptions::default() };
-        // One thread for all; round robin gives the first connection to the first target.
+        // All connections share one thread. Round robin assigns the first connection to the first
+        // target.
         let relay = Relay::start(Config {
             transfer_mode,
             pool,
@@ -68,7 +72,7 @@ fn keystroke_waits_for_a_bounded_number_of_turns() {
             keys.shutdown(Shutdown::Write).unwrap();
             moved
         });
-        // The kernel may schedule other threads first, so only the median is checked.
+        // The kernel may delay the typing thread for long, so only the median is checked.
         moved.sort_unstable();
         let (count, median) = (moved.len(), moved[moved.len() / 2]);
         println!(
@@ -79,7 +83,8 @@ fn keystroke_waits_for_a_bounded_number_of_turns() {
     }
 }
 
-/// Types until the bulk transfers end; returns the bulk bytes relayed during each key and its echo.
+/// Sends keystrokes until the bulk transfers end; returns the number of bulk bytes relayed between
+/// each keystroke and its echo.
 fn type_keys(relay: &Relay, mut keys: &TcpStream, is_over: &AtomicBool) -> Vec<u64> {
     let mut moved = Vec::new();
     let bulk = || {

@@ -1,5 +1,5 @@
-//! 100,000 connections that stall and reset at random: foreign, lost and repeated bytes are
-//! detected, and so are truncated streams that look complete.
+//! Tests with 100,000 connections that stall and reset at random. The test detects foreign, lost
+//! and repeated bytes, and truncated streams that look complete.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::support::{Relay, config, listener};
 const CONNECTIONS: u64 = 100_000;
 /// The number of concurrent clients, and of target threads.
 const AT_A_TIME: usize = 8;
-/// Sent instead of a connection's number to end a target thread.
+/// The number that a client sends instead of its connection's number to end a target thread.
 const OVER: u64 = u64::MAX;
 
 /// Returns the scripts of the client and the server of a connection, derived from its number.
@@ -62,7 +62,7 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    /// Counts how a connection ended for one side; fails if it must not have ended like that.
+    /// Counts how a connection ended for one side; fails if this end is not allowed.
     fn record(&self, number: u64, end: Outcome, expected_bytes: u64, other_resets: bool) {
         let counter = match end {
             Outcome::Clean(bytes) => {
@@ -156,7 +156,7 @@ fn hostile_connections_receive_only_their_own_bytes() {
     println!("{:?} {:?} {stats:?}", counts(&client_outcomes), counts(&server_outcomes));
     assert_eq!(stats.ended.iter().sum::<u64>(), CONNECTIONS);
     assert_eq!((stats.active, stats.pipes.leased), (0, 0));
-    // Each kind of end occurred.
+    // Each kind of end has occurred.
     for outcomes in [&client_outcomes, &server_outcomes] {
         assert!(
             counts(outcomes).iter().all(|count| *count > CONNECTIONS / 50),

@@ -1,4 +1,4 @@
-//! Backpressure, pipes, the connection limit and draining.
+//! Tests of backpressure, leased pipes, the connection limit and draining.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::support::{Relay, config, listener};
 #[test]
 fn stalled_reader_applies_backpressure_to_the_writer() {
     const BYTES: u64 = 64 << 20;
-    // The most bytes the socket buffers of both sides may hold, with some slack.
+    // The maximum number of bytes that the socket buffers of both sides hold, with a margin.
     const TAKEN_MAX: u64 = 24 << 20;
     for transfer_mode in [TransferMode::Copy, TransferMode::Splice] {
         let (target, address) = listener();
@@ -37,7 +37,7 @@ fn stalled_reader_applies_backpressure_to_the_writer() {
         };
         let mut quiet = 0;
         let mut last = 0;
-        // Stalled: nothing moves for thousands of polls.
+        // The relay has stalled when no byte moves for thousands of polls.
         while quiet < 20_000 {
             let now = taken();
             assert!(now <= TAKEN_MAX, "{transfer_mode:?}: {now}");
@@ -153,7 +153,7 @@ fn draining_waits_for_connections_and_resets_the_rest() {
         let error = end.read(&mut [0; 1]).map_err(|error| error.kind());
         assert_eq!(error, Err(ErrorKind::ConnectionReset));
     }
-    // Connections accepted just before the drain were never accepted by the target.
+    // The target never accepted the connections that the relay accepted just before draining.
     let drained = relay.drain().ended(EndReason::Drained);
     assert!((1..=1 + late).contains(&drained), "{drained} of {late}");
 }

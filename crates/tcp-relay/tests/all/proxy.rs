@@ -1,4 +1,4 @@
-//! PROXY headers, received and sent.
+//! Tests of received and sent PROXY headers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -94,17 +94,17 @@ fn invalid_header_resets_the_client_before_connecting() {
         b"GET / HTTP/1.1\r\n\r\n",
         b"PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n",
         b"\r\n\r\n\0\r\nQUIT\n\x21\xff\0\0",
-        // Incomplete until the timeout.
+        // These headers are incomplete until the timeout.
         b"PROXY TCP4 1.2.3.4",
         b"",
     ];
     for bytes in cases {
         let mut client = relay.connect();
-        // The timeout may expire before this is written.
+        // The timeout may pass before the bytes are written.
         let received = client.write_all(bytes).and_then(|()| client.read_exact(&mut [0]));
         assert_eq!(received.unwrap_err().kind(), ErrorKind::ConnectionReset, "{bytes:?}");
     }
-    // A client that closes before the header is complete.
+    // This client closes before its header is complete.
     drop(relay.connect());
     assert_eq!(relay.until(|stats| stats.accepted == 6 && stats.active == 0).accepted, 6);
     let stats = relay.drain();

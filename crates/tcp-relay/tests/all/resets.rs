@@ -1,4 +1,4 @@
-//! Resets and timeouts are forwarded as resets, never as EOF.
+//! Tests that resets and timeouts are forwarded as resets, never as EOF.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -77,14 +77,15 @@ fn reset_at_any_point_resets_the_other_side() {
                     }
                 };
                 let what = format!("{transfer_mode:?}, {point}, client resets: {client_resets}");
-                // Bytes received before, and EOF of that direction, may be read before the reset.
+                // A peer may read earlier bytes, and an earlier EOF, before it reads the reset.
                 let may_read_eof = !client_resets && point == "after the other side has ended";
                 match read_to_end(left) {
                     Ok(()) => assert!(may_read_eof, "{what}"),
                     Err(kind) => assert_eq!(kind, ErrorKind::ConnectionReset, "{what}"),
                 }
                 let stats = relay.drain();
-                // A target that resets as soon as it is connected counts as no target.
+                // If a target resets while the relay connects to it, the connection counts as one
+                // without a target.
                 let broken = stats.ended(EndReason::Reset) + stats.ended(EndReason::NoTarget);
                 assert_eq!((broken, stats.pipes.leased), (1, 0), "{what}");
             }
@@ -130,7 +131,8 @@ fn bytes_sent_before_a_reset_are_delivered() {
     }
 }
 
-/// The failed write and the last bytes are handled in the same run of the relay.
+/// The relay may handle the failed write to a side and the last bytes of this side in one call;
+/// these bytes must still be delivered.
 #[test]
 fn bytes_before_a_reset_are_delivered_during_an_upload() {
     for round in 0..120 {
@@ -157,8 +159,8 @@ fn bytes_before_a_reset_are_delivered_during_an_upload() {
         let mut response = [0; 13];
         client.read_exact(&mut response).unwrap();
         assert_eq!(&response, b"last response", "{transfer_mode:?}");
-        // Either the read or the write reports the reset, and the other one EOF or EPIPE. After a
-        // clean close the write would report EPIPE.
+        // The kernel reports the reset to one of the two calls, and EOF or EPIPE to the other.
+        // After a clean close, the read would return EOF and the write EPIPE.
         let (read, written) = (read_to_end(client), upload.join().unwrap());
         assert!(read == Err(ErrorKind::ConnectionReset) || written == ErrorKind::ConnectionReset);
         assert_eq!(relay.drain().ended(EndReason::Reset), 1);

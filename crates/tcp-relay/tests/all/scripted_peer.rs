@@ -1,4 +1,4 @@
-//! A client or target that follows a script and verifies every byte it receives.
+//! Runs a client or target that follows a script and verifies every byte it receives.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -37,27 +37,27 @@ impl Stream {
 /// The actions of one end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Script {
-    /// The stream it sends, and its length.
+    /// The stream of which this end sends the first `send_bytes` bytes.
     pub(crate) sends: Stream,
     pub(crate) send_bytes: u64,
-    /// The stream it expects.
+    /// The stream that this end expects to receive.
     pub(crate) gets: Stream,
-    /// The most bytes it writes or reads at once.
+    /// The maximum number of bytes written or read at once.
     pub(crate) piece: usize,
-    /// `true` if it reads nothing before everything is sent.
+    /// `true` if this end reads nothing before it has sent everything.
     pub(crate) reads_late: bool,
-    /// The sum of sent and received bytes at which it resets the connection.
+    /// The sum of sent and received bytes at which this end resets the connection; `None`: never.
     pub(crate) resets_at: Option<u64>,
 }
 
-/// The end of a connection as one end sees it.
+/// The way a connection ended, as one of its ends observed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// EOF after this many correct bytes.
     Clean(u64),
     /// An error after this many correct bytes.
     Broken(u64),
-    /// Reset by the script.
+    /// This end reset the connection, as its script says.
     ResetByMe,
 }
 

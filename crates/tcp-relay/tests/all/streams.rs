@@ -1,4 +1,4 @@
-//! Every byte arrives once and in order, and EOF is forwarded.
+//! Tests that every byte arrives once and in order, and that EOF is forwarded.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -108,7 +108,7 @@ fn half_closed_connections_are_relayed() {
     drop(server);
     assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
 
-    // The same with the server closing first.
+    // The same test with a server that closes first.
     let mut client = relay.connect();
     let mut server = target.accept().unwrap().0;
     server.write_all(b"banner").unwrap();

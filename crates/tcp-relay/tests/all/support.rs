@@ -1,4 +1,4 @@
-//! A relay under test, and its clients and targets.
+//! Starts a relay for tests, and opens connections to its clients and targets.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use haul_tcp_relay::{Address, Config, Error, Handle, Server, Stats};
 use haul_testing::eventually;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
-/// A running relay, which is stopped when this is dropped.
+/// A running relay, which is stopped when this value is dropped.
 pub(crate) struct Relay {
     pub(crate) handle: Handle,
     pub(crate) addresses: Vec<Address>,
@@ -78,21 +78,22 @@ impl Relay {
         stats
     }
 
-    /// Opens a connection whose target reads nothing. In splice mode it leases a pipe until one end
-    /// is closed.
+    /// Opens a connection whose target reads nothing. In splice mode, the connection leases a pipe
+    /// until one of its ends is closed.
     pub(crate) fn stall(&self, target: &TcpListener) -> [TcpStream; 2] {
         let mut client = self.connect();
         let mut server = target.accept().unwrap().0;
         client.set_nonblocking(true).unwrap();
         let (mut polls, mut polls_without) = (0, 0);
-        // A pipe is leased for each burst too, so the lease must last thousands of polls.
+        // Every burst leases a pipe for a moment, so the lease must last for thousands of polls.
         while polls < 5000 {
             let is_full = client.write(&[1; 65_536]).is_err();
             let is_leased = self.stats().pipes.leased == 1;
             polls = if is_full && is_leased { polls + 1 } else { 0 };
             polls_without = if is_full && !is_leased { polls_without + 1 } else { 0 };
             if polls_without == 5000 {
-                // The last burst fitted exactly; read a little so that another one does not.
+                // The last burst filled the target's buffers exactly. Read some bytes, so that the
+                // next burst stays in the pipe.
                 let read = server.read(&mut vec![0; 1 << 20]).unwrap();
                 assert!(read > 0, "bytes are buffered everywhere");
                 polls_without = 0;

@@ -1,4 +1,4 @@
-//! Targets that are slow, down, and up again.
+//! Tests of targets that are slow, down, and up again.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -50,7 +50,8 @@ fn next_target_is_tried_after_a_refusal_or_timeout() {
     }
 }
 
-/// Connecting to a full unix socket fails at once with EAGAIN, which is no refusal.
+/// A connect to a unix socket with a full accept queue fails at once with EAGAIN, but the target is
+/// up.
 #[test]
 fn clients_wait_for_a_full_unix_target() {
     let dir = tempfile::tempdir().unwrap();
@@ -93,7 +94,7 @@ fn checks_mark_a_target_down_and_up() {
     assert!(relay.stats().targets[0].is_up);
     drop(closed);
     relay.until(|stats| !stats.targets[0].is_up);
-    // Another process may have taken the address; the target is up then too.
+    // If another process has bound the address, this fails, but then the target counts as up, too.
     let _reopened = TcpListener::bind(at);
     let stats = relay.until(|stats| stats.targets[0].is_up);
     assert!(stats.targets[0].checks_failed >= 3);
@@ -119,8 +120,8 @@ fn target_is_ejected_after_failed_connections() {
     assert_eq!((down.failed, down.is_up, up.connected, up.is_up), (2, false, 20, true));
 }
 
-/// Runs the test of this name in a child process, because it changes process limits; returns `true`
-/// in the child.
+/// Runs the test of this name in a child process, because the test changes limits of its process;
+/// returns `true` in the child.
 pub(crate) fn is_child_process(name: &str) -> bool {
     const CHILD: &str = "HAUL_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {
@@ -132,7 +133,7 @@ pub(crate) fn is_child_process(name: &str) -> bool {
     false
 }
 
-/// Lowers the limit of descriptors, so that few use it up.
+/// Lowers the limit of descriptors to 64, so that a test exhausts it quickly.
 pub(crate) fn limit_descriptors() {
     let limit = Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, limit).unwrap();
@@ -157,11 +158,12 @@ fn descriptor_exhaustion_ejects_no_target() {
     let (target, address) = listener();
     let checks = CheckOptions { eject_after: 1, ..CheckOptions::default() };
     let relay = Relay::start(Config { checks, ..config([address]) });
-    // Opens the descriptors the relay needs once and keeps.
+    // A first connection makes the relay open the descriptors that it then keeps.
     drop((relay.connect(), target.accept().unwrap()));
     relay.until(|stats| stats.ended(EndReason::Clean) == 1);
     for round in 1..=5 {
-        // One for the client and one to accept it: none for the target.
+        // Two descriptors are free: one for the client's socket and one for the socket that the
+        // relay accepts. None is left for the target.
         let taken = exhaust_descriptors_except(2);
         let mut client = relay.connect();
         assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);

@@ -1,5 +1,5 @@
-//! Streams in which the kernel ends reads early: at TCP urgent data, and at descriptors passed over
-//! unix sockets.
+//! Tests of streams in which the kernel ends reads early: at TCP urgent data, and at descriptors
+//! passed over unix sockets.
 
 use std::fs::File;
 use std::io::{IoSlice, Read, Write};
@@ -19,11 +19,11 @@ use crate::support::{Relay, any_address, config, listener};
 
 const MODES: [TransferMode; 3] = [TransferMode::Auto, TransferMode::Copy, TransferMode::Splice];
 
-/// A time no test reaches unless it hangs.
+/// The timeout of reads and polls; only a test that hangs reaches it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A target whose accept queue is full: the relay reads nothing from its client until the target
-/// accepts, so everything the client sent is in one socket buffer.
+/// accepts, so all bytes that the client sent are in one socket buffer.
 struct FullTarget {
     target: UnixListener,
     _first: UnixStream,
@@ -175,7 +175,8 @@ fn urgent_data_of_unix_sockets_arrives_inline() {
         let mut client = UnixStream::connect(&client_path).unwrap();
         client.set_read_timeout(Some(TIMEOUT)).unwrap();
         client.write_all(b"before").unwrap();
-        // Unix sockets support it since Linux 5.15, if compiled in.
+        // Unix sockets support urgent data since Linux 5.15, if the kernel was built with this
+        // option.
         if urgent(&client, b"!").is_err() {
             return;
         }

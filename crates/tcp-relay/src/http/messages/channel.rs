@@ -1,4 +1,4 @@
-//! One direction of an HTTP session: forwards message bodies according to their framing.
+//! Forwards message bodies in one direction of an HTTP session, according to their framing.
 //!
 //! A [`Flow`] moves bodies of a known length and bodies that end with the connection. For a chunked
 //! body, this module parses the chunk framing and writes new framing; a `Flow` moves the data of
@@ -47,7 +47,7 @@ struct Chunked {
     writes_chunks: bool,
 }
 
-/// Options of a body that are not part of its message head.
+/// Options of a body that its message head does not determine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyOptions {
     /// Limits of the chunk framing.
@@ -63,7 +63,7 @@ pub(crate) struct BodyOptions {
 pub(crate) enum Progress {
     /// The whole body was written.
     Done,
-    /// The body waits for the source, the destination or its next budget.
+    /// The body waits for the source, the destination or its next byte budget.
     Stopped(Stop),
     /// The source reached EOF before the end of the body.
     Truncated,
@@ -100,7 +100,7 @@ impl Channel {
     }
 
     /// Begins the body that follows a head. `out` holds the head; the part of the body that was
-    /// already received is appended to it.
+    /// already received is appended to `out`.
     ///
     /// # Errors
     /// Returns an error if the body is too long or its framing is invalid.

@@ -1,4 +1,4 @@
-//! Error responses that the relay generates. Performs no I/O.
+//! Writes the error responses that the relay generates itself. Performs no I/O.
 
 use haul_http1::{Date, HeadWriter, HttpError};
 

@@ -1,4 +1,4 @@
-//! The header fields that forward the client's address to targets. Performs no I/O.
+//! Writes the header fields that send the client's address to targets. Performs no I/O.
 
 use std::net::IpAddr;
 

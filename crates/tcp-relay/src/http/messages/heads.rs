@@ -1,7 +1,9 @@
-//! Writes the heads to send from the parsed heads that were received. Performs no I/O.
+//! Writes the heads of forwarded messages from the parsed heads that were received. Performs no
+//! I/O.
 //!
-//! Lengths, hosts and hop-by-hop fields are written from the parsed values and never copied, so a
-//! server behind the relay cannot interpret them differently from the relay.
+//! Lengths, hosts and hop-by-hop fields (which apply to one connection only) are written from the
+//! parsed values and never copied, so a server behind the relay cannot interpret them differently
+//! from the relay.
 
 use haul_http1::{
     Field, Fields, Framing, HeadWriter, HttpError, InvalidHead, MethodKind, Request, Response,
@@ -11,7 +13,7 @@ use haul_http1::{
 use super::forwarded::Forwarded;
 use crate::http::options::HttpOptions;
 
-/// Fields that are never forwarded: hop-by-hop fields, and fields the relay writes itself.
+/// Fields that are never copied: hop-by-hop fields, and fields the relay writes itself.
 const NOT_FORWARDED: &[&str] = &[
     "connection",
     "content-length",
@@ -37,7 +39,8 @@ const FORWARDED_PREFIX: &str = "x-forwarded-";
 /// The host sent for HTTP/1.0 requests without a `Host` field, because HTTP/1.1 requires the field.
 const NO_HOST: &str = "localhost";
 
-/// The maximum number of field names in `Connection`; the relay refuses more as an attack.
+/// The maximum number of field names in `Connection`, which bounds the comparisons for each field;
+/// a message with more names is refused.
 const OPTIONS_MAX: usize = 32;
 
 /// Selects the fields of a message that are not forwarded.
@@ -87,8 +90,8 @@ fn is_equivalent(received: &[u8], name: &str) -> bool {
     received.len() == name.len() && received.iter().zip(name.as_bytes()).all(is_equivalent)
 }
 
-/// Returns `true` if the request asks for an upgrade to a websocket, and the options allow
-/// upgrades.
+/// Returns `true` if the request asks for an upgrade to a websocket and has no body, and the
+/// options allow upgrades.
 pub(crate) fn wants_websocket(request: &Request<'_>, options: &HttpOptions) -> bool {
     let wanted = |value: &[u8]| value.eq_ignore_ascii_case(b"websocket");
     options.upgrade
@@ -152,8 +155,8 @@ fn has_length(request: &Request<'_>) -> bool {
     request.fields.first("content-length").is_some()
 }
 
-/// Returns the request target in origin form or asterisk form (the authority of CONNECT stays as it
-/// is), in two parts to be written one after the other.
+/// Returns the request target in origin form or asterisk form (the authority of CONNECT is
+/// unchanged), as two parts to be written one after the other.
 fn target<'a>(request: &Request<'a>) -> [&'a str; 2] {
     match request.target {
         Target::Origin(path) => ["", path],

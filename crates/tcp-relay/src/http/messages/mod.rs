@@ -1,5 +1,5 @@
-//! HTTP messages: heads are parsed and written again, bodies are forwarded according to their
-//! framing.
+//! Forwards HTTP messages: writes new heads from the parsed ones, and moves bodies according to
+//! their framing.
 
 mod channel;
 mod error_response;

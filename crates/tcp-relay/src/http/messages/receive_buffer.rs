@@ -1,11 +1,11 @@
-//! Received bytes that are not parsed yet.
+//! Stores received bytes until they are parsed.
 
 use std::io;
 
 use haul_reactor::{IoStatus, Socket};
 
-/// The maximum number of bytes read at once where a head or chunk framing is expected: body bytes
-/// that stay in the socket can be spliced.
+/// The maximum number of bytes read at once where a head or chunk framing is expected. The number
+/// is small, because only body bytes that stay in the socket can be spliced.
 pub(crate) const READ_BYTES: usize = 16 << 10;
 
 /// The received, unparsed bytes of one direction. An empty buffer has no memory allocated.

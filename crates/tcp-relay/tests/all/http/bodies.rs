@@ -1,4 +1,4 @@
-//! Bodies arrive intact in both directions, with every framing.
+//! Tests that bodies arrive intact in both directions, with every framing.
 
 use std::sync::Arc;
 use std::thread;
@@ -7,8 +7,8 @@ use haul_tcp_relay::{HttpOptions, TransferMode};
 
 use super::{Peer, chunked, client, http, http_with, noise, ok, target};
 
-/// A target that responds with noise, with the framing, seed and length given in the path, and
-/// verifies the noise of the request body.
+/// A target that responds with pseudorandom bytes, whose framing, seed and length are given in the
+/// path. It also verifies the pseudorandom bytes of the request body.
 pub(crate) fn noise_target() -> haul_tcp_relay::Address {
     target(|_, mut peer| {
         while let Ok(Some(request)) = peer.request() {

@@ -1,4 +1,4 @@
-//! Clients that disconnect at random points; none receives bytes of another.
+//! Tests with clients that disconnect at random points: no client receives bytes of another.
 
 use std::env;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use haul_testing::Random;
 use super::bodies::{FRAMES, LENGTHS, noise_target, request};
 use super::{Http, client, http, noise};
 
-/// Runs up to four exchanges on one connection, which the seed may end at any point.
+/// Runs up to four exchanges on one connection, which the client may close at any point, depending
+/// on `seed`.
 fn connection(relay: &Http, seed: u64, completed: &AtomicU64) {
     let mut client = client(relay);
     for turn in 0..4 {

@@ -1,4 +1,5 @@
-//! Clients that disconnect before their response, and clients that only close their sending side.
+//! Tests of clients that disconnect before their response, and of clients that only close their
+//! sending side.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,7 +15,7 @@ use crate::targets::Unresponsive;
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const OLD_GET: &str = "GET / HTTP/1.0\r\n\r\n";
 
-/// Options without timeouts that a test could reach.
+/// Options with timeouts so long that no test reaches them.
 fn long_timeouts() -> HttpOptions {
     let long = Duration::from_hours(1);
     let options =
@@ -99,7 +100,7 @@ fn half_closed_client_receives_a_late_response() {
         client.send(request);
         client.shut();
         let mut server = requests.recv().unwrap();
-        // The client is probed with an interim response, which HTTP/1.0 does not have.
+        // The relay probes the client with an interim response, which HTTP/1.0 does not have.
         if is_probed {
             assert_eq!(client.head().unwrap().status, 100);
         }

@@ -1,4 +1,4 @@
-//! Connections that close at every point: a truncated message never looks complete.
+//! Tests of connections that close at every point: a truncated message never looks complete.
 
 use std::io::{ErrorKind, Write};
 use std::sync::Mutex;
@@ -54,7 +54,8 @@ fn truncated_response_resets_the_client() {
     }
 }
 
-/// The failed write of the request consumes the socket error that shows the truncation.
+/// The kernel reports a socket error once. In this test, the failed write of the request consumes
+/// the error, and the truncated response ends with EOF.
 #[test]
 fn truncated_response_during_an_upload_resets_the_client() {
     for _ in 0..20 {
@@ -75,8 +76,8 @@ fn truncated_response_during_an_upload_resets_the_client() {
                 }
             }
         });
-        // Either the read or the write reports the reset. After a clean close the write would
-        // report EPIPE.
+        // The kernel reports the reset to the read or to the write. After a clean close, the read
+        // would return EOF and the write EPIPE.
         let read = client.rest().map_err(|error| error.kind());
         let written = upload.join().unwrap();
         assert!(read == Err(ErrorKind::ConnectionReset) || written == ErrorKind::ConnectionReset);

@@ -1,4 +1,4 @@
-//! Requests and responses: forwarded fields, order, and connection reuse.
+//! Tests of requests and responses: forwarded fields, order, and reuse of connections.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

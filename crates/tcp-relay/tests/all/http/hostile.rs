@@ -1,4 +1,4 @@
-//! Ambiguous and oversized messages are refused and reach no target.
+//! Tests that ambiguous and oversized messages are refused and reach no target.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Http, Message, Peer, client, http, http_with, ok, responding_target,
 #[path = "../../../../http1/tests/all/corpus.rs"]
 mod corpus;
 
-/// A target that must not be connected to, and the number of connections it got.
+/// A target that no request should reach, and the number of connections it accepted.
 fn unused_target() -> (Address, Arc<AtomicUsize>) {
     let connections = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&connections);

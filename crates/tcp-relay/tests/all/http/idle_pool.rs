@@ -1,4 +1,4 @@
-//! Idle upstream connections that are reused by other clients.
+//! Tests of idle upstream connections that other clients reuse.
 
 use std::sync::mpsc::channel;
 use std::sync::{Barrier, Mutex};
@@ -62,7 +62,8 @@ fn idle_client_releases_its_upstream_connection() {
     assert_eq!(number_of(&log), ["0"; 4]);
 }
 
-/// The target may close an idle connection at any time, and such a request must not be sent twice.
+/// The target may close an idle connection at any time. The relay must then send the request again,
+/// which is safe only for idempotent requests.
 #[test]
 fn unsafe_request_uses_no_shared_connection() {
     let (address, log) = responding_target(|_| ok("here"));
@@ -87,7 +88,7 @@ fn authenticated_connection_is_not_shared() {
     }
 }
 
-/// A target that does not read the body takes it for the next request and responds to it.
+/// A target that does not read a request body parses it as the next request and responds to it.
 #[test]
 fn unread_body_is_no_request_of_the_next_client() {
     let (to_target, from_test) = channel::<()>();
@@ -158,7 +159,7 @@ fn request_on_a_closed_idle_connection_is_retried() {
     let address = target(|number, mut peer| {
         peer.request().unwrap();
         peer.send(ok(number.to_string()));
-        // It closes without a response when the next request arrives.
+        // The target closes without a response when the next request arrives.
         peer.head().ok();
     });
     let relay = http([address]);
@@ -228,7 +229,8 @@ fn idle_connections_are_closed_to_free_descriptors() {
     clients.iter_mut().for_each(|client| assert_eq!(client.response().unwrap().body, b"here"));
     drop(clients);
     relay.until(|stats| (stats.active, stats.targets[0].active) == (0, 0));
-    // One for the client and one to accept it: none for the target, which needs one too.
+    // Two descriptors are free: one for the client's socket and one for the socket that the relay
+    // accepts. The connection to the target needs a third.
     let taken = exhaust_descriptors_except(2);
     assert_eq!(exchange_once(&relay, POST), b"here");
     drop(taken);

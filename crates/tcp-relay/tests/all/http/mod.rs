@@ -1,4 +1,5 @@
-//! HTTP with real sockets; the client and the targets have a simple parser of their own.
+//! Tests of HTTP with real sockets. The client and the targets use a simple parser, not that of the
+//! relay.
 
 mod bodies;
 mod chaos;
@@ -37,7 +38,8 @@ thread_local! {
     static SERVING: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
 }
 
-/// Starts a target that calls `serve` with the number of each connection, in a thread of its own.
+/// Starts a target that calls `serve` in a new thread for each connection, with the number of the
+/// connection.
 pub(crate) fn target(serve: impl Fn(usize, Peer) + Send + Sync + 'static) -> Address {
     let (listener, address) = listener();
     let (serve, serving) = (Arc::new(serve), SERVING.with(Arc::clone));

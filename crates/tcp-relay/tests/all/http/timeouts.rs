@@ -1,4 +1,4 @@
-//! Timeouts of clients and targets.
+//! Tests of the timeouts of clients and targets.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{Http, client, http_with, noise, ok, responding_target, target};
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_hours(1);
 
-/// Options without timeouts that a test could reach.
+/// Options with timeouts so long that no test reaches them.
 fn long_timeouts() -> HttpOptions {
     HttpOptions {
         head_time_max: LONG,
@@ -35,7 +35,7 @@ fn slow_request_head_is_408() {
     assert_eq!(relay.stats().targets[0].connected, 0);
 }
 
-/// Some HTTP/1.0 clients send an empty line behind a body.
+/// Some old HTTP/1.0 clients send an empty line after a body.
 #[test]
 fn empty_line_between_requests_is_ignored() {
     let (address, _) = responding_target(|_| ok("here"));
@@ -109,7 +109,8 @@ fn stalled_response_is_reset() {
     relay.until(|stats| stats.ended(EndReason::Idle) == 1);
 }
 
-/// The kernel buffers megabytes, so the socket becomes writable only after a while.
+/// The kernel buffers megabytes for a slow client, so the relay's socket becomes writable only
+/// after a while, although the client reads steadily.
 #[test]
 fn slow_but_steady_client_is_not_timed_out() {
     let body = noise(7, 12 << 20);

@@ -1,4 +1,4 @@
-//! Upgraded connections close and reset like connections without HTTP.
+//! Tests that upgraded connections close and reset like connections without HTTP.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -52,13 +52,15 @@ fn respond_and_reset(mut peer: Peer) {
     assert_eq!(peer.stream().peek(&mut [0]).unwrap(), 1);
 }
 
-/// Returns `true` if the read or the write reported the reset; either of them may.
+/// Returns `true` if the read or the write reported the reset: the kernel reports it to one of them
+/// only.
 fn is_reset(read: io::Result<Vec<u8>>, written: ErrorKind) -> bool {
     [read.map_err(|error| error.kind()).err(), Some(written)]
         .contains(&Some(ErrorKind::ConnectionReset))
 }
 
-/// The failed write and the last bytes are handled in the same run of the relay.
+/// The relay may handle the failed write to a side and the last bytes of this side in one call;
+/// these bytes must still be delivered.
 #[test]
 fn bytes_before_a_reset_are_delivered_during_an_upload() {
     for round in 0..60 {

@@ -1,4 +1,4 @@
-//! Upgrades of HTTP connections: websockets are relayed, other protocols refused.
+//! Tests of upgrades: websockets are relayed, other protocols are refused.
 
 use haul_tcp_relay::{EndReason, HttpOptions};
 
