@@ -47,13 +47,14 @@
 //!   as a number.
 //! - A report names the processor, the memory, the kernel, the file system with its options, and
 //!   the device.
-//! - When a benchmark ends, even by a kill, its files, file systems and tracing instances are
-//!   removed: the kernel releases the resources of closed descriptors, and a child process removes
-//!   files and stops servers.
+//! - When a benchmark ends, its files, file systems and tracing instances are removed, its servers
+//!   are stopped, and changed kernel settings are restored. The same happens after a kill, because
+//!   a child process does it, with one exception: the directories of [`mod@log`], [`files`],
+//!   [`relay`] and [`duplicates`], and that of the page files of [`random_write`], remain.
 //!
 //! # Cost
-//! Measuring a latency takes two clock readings; a latency is recorded with three significant
-//! digits.
+//! Each measured latency costs two readings of the clock. Latencies are recorded with three
+//! significant digits.
 //!
 //! # Limits
 //! The HTTP and TCP clients are meant for the servers that a benchmark starts, not for other

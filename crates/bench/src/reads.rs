@@ -61,7 +61,8 @@ pub(crate) struct Load {
     /// The length in bytes of the part of the file that is read, from its beginning.
     pub(crate) data_bytes: u64,
     pub(crate) time: Duration,
-    /// The time between the starts of two reads of a thread; zero: as fast as possible.
+    /// The time between the starts of two reads of a thread; if zero, threads read as fast as
+    /// possible.
     pub(crate) interval: Duration,
 }
 
@@ -113,7 +114,7 @@ impl Load {
     }
 }
 
-/// Joins a thread and returns its result; resumes its panic.
+/// Joins a thread and returns its result. If the thread panicked, its panic continues here.
 pub(crate) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,4 +1,4 @@
-//! Messages for wrong options.
+//! Tests the messages for wrong options, lists of values, and the defaults of options.
 
 use clap::Parser;
 use haul_bench::relay::Part;
