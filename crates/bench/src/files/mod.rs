@@ -1,9 +1,9 @@
-//! Compares servers of files over HTTP: `haul` and nginx.
+//! Compares HTTP file servers: `haul` and nginx.
 //!
-//! Each server runs on one core, and the load on another. On persistent connections the load
-//! requests the next page when it has received the previous one, or at a fixed rate. Servers are
-//! measured in interleaved rounds; the first server is measured twice in each round, which shows
-//! the noise. One response in 64 is compared byte by byte.
+//! Each server runs on one core, and the load generator on another. The load generator uses
+//! persistent connections. It requests a file (a page) as soon as the previous file has arrived, or
+//! at a fixed rate. Servers are measured in interleaved rounds. The first server is measured twice
+//! in each round; the difference is noise. One response in 64 is compared byte by byte.
 //!
 //! # Sources
 //! \[HdrHistogram\] on counting latencies from the time at which a request was due.

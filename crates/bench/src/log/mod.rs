@@ -33,7 +33,8 @@ use crate::host::Host;
 use crate::report::Report;
 use rivals::Rivals;
 
-/// Runs the benchmark.
+/// Measures the logs under each load, then the requests per commit, the segment changes and the
+/// recovery of the append log.
 ///
 /// # Errors
 /// Returns an error if the directory is unusable or the append log fails. The failure of a rival is

@@ -69,8 +69,8 @@ impl<'a> Bench<'a> {
                 let server = one.server()?;
                 let ends = Ends { relay: server.address, backend, watcher: *watcher };
                 let exchange = load.exchange();
-                // The processes of persistent connections live for the whole measurement, so their
-                // CPU time is known.
+                // A relay that forks keeps the process of a persistent connection for the whole
+                // measurement, so the CPU time of its processes is known.
                 let persistent = exchange.is_none_or(|exchange| exchange.persistent);
                 let meter = Meter { forks: one.variant.forks && !persistent, ..server.meter };
                 match (load, exchange) {
