@@ -7,7 +7,7 @@ use haul_measure::{Latencies, Result, Spread, Turn, Watcher, shuffled_turns, tur
 
 use crate::report::{Column, Report, Row, Value};
 
-/// A function that returns a figure of one round, or `None` if it could not be measured.
+/// A function that returns a figure of one round, or `None` if the figure could not be measured.
 pub(crate) type Figure<R> = fn(&R) -> Option<f64>;
 
 /// A function that returns a figure of all rounds of a strategy, such as a percentile of all
@@ -173,7 +173,7 @@ impl<'a> Stage<'a> {
         Self { name: "", number: 0, of: 1, rounds, watcher }
     }
 
-    /// Reports to the watcher that `turn` begins.
+    /// Reports to the watcher that the measurement of `strategy` in the turn `turn` begins.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] once the watcher cancels.
@@ -210,7 +210,8 @@ impl<S, R> Contest<S, R> {
         }
     }
 
-    /// Appends a row for each strategy to `report`, grouped by `group`.
+    /// Appends a row for each strategy to `report`, below the heading `table`. `group` returns the
+    /// group of a row.
     pub(crate) fn report(&self, report: &mut Report, table: &str, group: fn(&S) -> String) {
         report.rows.extend(self.entries.iter().map(|entry| self.row(entry, table, group)));
     }

@@ -32,7 +32,7 @@ pub struct Host {
 pub struct StorageFacts {
     /// The heading of the rows measured on this storage; may be empty if there is only one storage.
     pub name: String,
-    /// The file system.
+    /// The type of the file system, such as `ext4`.
     pub file_system: String,
     /// The mount options.
     pub mount_options: Option<String>,

@@ -66,7 +66,7 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // An error is ignored: the process then stays limited, which is harmless.
+        // An error is ignored, because `drop` cannot return it: the process then stays limited.
         drop(enter(&self.home));
     }
 }

@@ -5,13 +5,13 @@ use std::ops::RangeInclusive;
 use clap::builder::RangedU64ValueParser;
 use haul_units::parse_bytes;
 
-/// Returns a parser of numbers in a range.
+/// Returns a parser of whole numbers in `range`.
 #[must_use]
 pub fn count(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(range)
 }
 
-/// Returns the parser of a number of rounds.
+/// Returns the parser of a number of rounds, from 1 to 1000.
 #[must_use]
 pub fn rounds() -> RangedU64ValueParser<usize> {
     count(1..=1000)

@@ -54,7 +54,7 @@ impl Reads {
     }
 }
 
-/// The load of threads that read at random offsets.
+/// The parameters of a load: threads that read at random offsets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) read_bytes: u64,
@@ -114,7 +114,7 @@ impl Load {
     }
 }
 
-/// Joins a thread and returns its result. If the thread panicked, its panic continues here.
+/// Joins a thread and returns its result. If the thread panicked, the caller panics, too.
 pub(crate) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

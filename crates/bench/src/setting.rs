@@ -1,4 +1,4 @@
-//! Changes a kernel setting temporarily.
+//! Changes a kernel setting temporarily; the old value is restored even after a kill.
 
 use std::fs;
 use std::path::{Path, PathBuf};

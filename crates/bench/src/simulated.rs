@@ -1,4 +1,4 @@
-//! Simulates spinning disks with file systems on them.
+//! Creates simulated spinning disks, and formats and mounts file systems on them.
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Requests files on many HTTP connections from one thread: as fast as responses arrive, or at a
-//! fixed rate while other connections download big files.
+//! Requests files, called pages, on many HTTP connections from one thread: as fast as responses
+//! arrive, or at a fixed rate while other connections download big files.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -163,7 +163,8 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Returns an endless sequence of random pages; each seed gives a different sequence.
+/// Returns a function that returns random pages without end, or `None` if `pages` is empty. Each
+/// seed gives a different sequence.
 pub(super) fn random(pages: &Pages, seed: u64) -> impl FnMut() -> Option<usize> {
     let pages = pages.clone();
     let mut index = 0;

@@ -22,12 +22,12 @@ pub(super) struct Connection {
     /// `true` if the body is compared; otherwise it is counted and discarded.
     compare: bool,
     head: Vec<u8>,
-    /// The number of bytes of the response still to come; `None` if unknown until the response head
-    /// is complete.
+    /// The number of bytes of the response still to come; `None` while the response head, which
+    /// declares the length, is incomplete.
     left: Option<u64>,
 }
 
-/// The result of one receive.
+/// The result of one call of [`Connection::receive`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) bytes: u64,

@@ -26,7 +26,7 @@ const SHORT_BYTES: u64 = 16 << 10;
 /// can handle.
 const RATE: f64 = 0.3;
 
-/// The files, the servers and the results.
+/// The benchmark of file servers: its inputs, and its results so far.
 pub(super) struct Bench<'a> {
     pub(super) comparison: Comparison<Load>,
     /// The workloads measured so far.
@@ -48,7 +48,7 @@ struct Tools<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Finds the servers and creates the files.
+    /// Creates the files that the selected parts need.
     pub(super) fn new(
         options: &'a Options,
         watcher: &'a dyn Watcher,
@@ -75,7 +75,8 @@ impl<'a> Bench<'a> {
         Ok(Self { comparison, workloads: Vec::new(), tools })
     }
 
-    /// Measures the selected parts.
+    /// Measures the selected parts. `notes` receives the rate at which latency was measured, or the
+    /// reason why latency could not be measured.
     pub(super) fn run(&mut self, notes: &mut Vec<String>) -> Result<()> {
         let Self { comparison, tools, .. } = self;
         comparison.for_each(|one| {

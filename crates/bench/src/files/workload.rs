@@ -69,7 +69,8 @@ pub(super) fn takes_part(variant: &Variant, load: Load) -> bool {
 
 pub(super) const BAR: &str = "requests_per_core_s";
 
-/// The columns of the table: medians of the rounds, and the smallest and largest primary figure.
+/// The columns of the table: medians of the rounds, and the smallest and largest primary figure,
+/// which is the figure by which servers are compared.
 pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
     Field::label("load", "load", Series::workload),
     Field::label("server", "server", Series::program),

@@ -8,7 +8,8 @@ use crate::report::Column;
 /// A log, or a plain file, under one load: one row of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Competitor {
-    /// The name in rows: the family, then `/` and the configuration if it is not the default one.
+    /// The name in rows: the family, such as `sqlite`, then `/` and the configuration, if that is
+    /// not the default configuration.
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) writers: usize,

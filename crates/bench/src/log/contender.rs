@@ -43,7 +43,7 @@ pub trait Contender: Sync {
         Ok(())
     }
 
-    /// Returns the counters of the log; `None` if it has none.
+    /// Returns the counters of the log; `None` if the log has no counters.
     fn counts(&self) -> Option<Counts> {
         None
     }

@@ -17,7 +17,7 @@ const HOUSEKEEPING_EVERY: Duration = Duration::from_millis(5);
 /// The load on a contender.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// The number of threads; each appends its next record as soon as its last one is durable.
+    /// The number of threads; each appends its next record as soon as its last record is durable.
     pub writers: usize,
     /// The length of each record in bytes.
     pub record_bytes: usize,

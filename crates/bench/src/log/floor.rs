@@ -10,7 +10,7 @@ use crate::contest::{Contest, Entry};
 /// rounds that deviate more are dropped.
 const DEVIATION_MAX: f64 = 0.2;
 
-/// The name of the append log in tables and keys.
+/// The name and family of the append log.
 pub(crate) const OURS: &str = "haul";
 /// The family of durable overwrites of a plain file. In each round, the rate of its faster mode is
 /// the floor. A family is the part of a competitor's name before `/`.

@@ -1,4 +1,4 @@
-//! Drives the append log of Haul as a contender.
+//! Implements [`Contender`], the interface of the benchmark, for the append log of Haul.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const RETAINED: usize = 2;
 const WARM_UP_SEGMENTS: u64 = 4;
 const WARM_UP_BYTES: u32 = 1 << 20;
 
-/// The append log in a separate directory.
+/// The append log under test.
 #[derive(Debug)]
 pub(crate) struct Ours {
     log: Log,

@@ -1,5 +1,5 @@
-//! Drives a plain file as a contender: with durable overwrites, whose rate is the floor, or with
-//! appends to a growing file.
+//! Implements [`Contender`], the interface of the benchmark, for a plain file: with durable
+//! overwrites, whose rate is the floor, or with appends to a growing file.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

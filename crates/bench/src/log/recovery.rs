@@ -1,4 +1,4 @@
-//! Measures the time to open a log, compared with reading the same bytes.
+//! Compares the time to open a log with the time to read the files of the log with direct I/O.
 
 use std::fs;
 use std::io;

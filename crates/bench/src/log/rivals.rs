@@ -72,8 +72,8 @@ impl Rivals {
     }
 }
 
-/// Waits for a child and returns its output; returns an error if it fails, is overdue, or the
-/// watcher cancels.
+/// Waits for a child process and returns its output. Returns an error if the child fails or takes
+/// longer than `time_max`, or if the watcher cancels.
 fn wait(mut child: Child, time_max: Duration, watcher: &dyn Watcher) -> Result<String, Failure> {
     let end = Instant::now() + time_max;
     let (out, err) = (read_all(child.stdout.take()), read_all(child.stderr.take()));

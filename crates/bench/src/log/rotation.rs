@@ -1,4 +1,5 @@
-//! Measures the latencies of appends around segment changes.
+//! Measures the latencies of appends around segment changes, at which the log continues in a new
+//! segment file.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

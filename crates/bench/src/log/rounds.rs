@@ -21,10 +21,10 @@ use crate::report::Report;
 /// The length in bytes of a segment. raft-engine and okaywal's form `long-files` use the same
 /// length, for equal conditions.
 const SEGMENT_BYTES: u32 = 64 << 20;
-/// The measured time divided by this number is the time for which the writers run before it.
+/// Before the measurement, the writers run for the measured time divided by this number.
 const SETTLE: u32 = 4;
 
-/// Returns the notes on the table.
+/// Returns the notes that explain the table.
 pub(crate) fn notes(options: &Options, has_rivals: bool) -> Vec<String> {
     let Options { rounds, seconds, .. } = options;
     let mut notes = vec![format!(

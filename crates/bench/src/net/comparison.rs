@@ -1,4 +1,5 @@
-//! Compares servers under several workloads in interleaved rounds; a failed rival is left out.
+//! Compares servers under several workloads in interleaved rounds; a rival that fails is not
+//! measured further.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -49,7 +50,7 @@ pub(crate) trait Workload: Copy + PartialEq + Display + 'static {
     fn figure(self) -> Figure;
 }
 
-/// A workload and a server: the measurements of one row.
+/// A workload and a server, whose measurements form one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Series<W> {
     pub(crate) workload: W,

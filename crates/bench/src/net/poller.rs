@@ -1,4 +1,4 @@
-//! Waits until one of many sockets is ready; 30 seconds without an event are an error.
+//! Waits with epoll until any of many sockets is ready; 30 seconds without an event are an error.
 
 use std::io::{Error as IoError, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,8 +18,8 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// The time after which a wait without events returns, so that the watcher can cancel.
 pub(crate) const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// The readiness to wait for. The kernel also reports failures of a socket, with any of these
-/// flags.
+/// The kinds of readiness to wait for: readable, and writable. The kernel reports the failure of a
+/// socket in either case.
 pub(crate) const READ: EventFlags = EventFlags::IN;
 pub(crate) const WRITE: EventFlags = EventFlags::OUT;
 /// No readiness to wait for: the socket reports at most one more event, its failure or close.

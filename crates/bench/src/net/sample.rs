@@ -1,4 +1,4 @@
-//! One measurement of a server, and the figures computed from it.
+//! Measures a server once, and computes figures such as the CPU time per request.
 
 use std::time::{Duration, Instant};
 

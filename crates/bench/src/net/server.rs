@@ -116,8 +116,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The process number is not reused before the wait below, so the guardian cannot kill
-        // another group.
+        // The kernel does not reuse the process id before the wait below, so the guardian cannot
+        // kill another group.
         drop(self.guardian.take());
         self.child.kill().ok();
         self.child.wait().ok();

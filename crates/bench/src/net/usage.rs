@@ -12,7 +12,7 @@ use super::proc_facts::{busy_ticks, cpu_ns, group_of};
 /// The process group and the cores whose CPU time is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meter {
-    /// The number of the process group, which is also the number of its first process.
+    /// The id of the process group, which is also the id of its first process.
     pub(crate) group: u32,
     pub(crate) cores: Cores,
     /// `true` if processes of the group start and end during the measurement. The CPU time of ended

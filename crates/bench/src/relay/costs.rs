@@ -20,7 +20,7 @@ use crate::net::usage::processes;
 use crate::report::{Row, Value};
 use haul_measure::{Error, Result};
 
-/// The number of connections measured.
+/// The number of connections over which the costs are averaged.
 const CONNECTIONS: u64 = 50;
 /// The length in bytes of an answer, long enough that a relay uses a pipe.
 const LONG_BYTES: u64 = 1 << 20;
@@ -32,7 +32,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The average costs of one connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Costs {
-    /// The number of calls of `pipe` and `pipe2`; `None` if strace is not installed.
+    /// The number of calls of `pipe` and `pipe2`; `None` if strace is not installed, or its output
+    /// is invalid.
     pub(super) pipes: Option<f64>,
     pub(super) descriptors: f64,
 }
@@ -99,7 +100,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Attaches strace to all processes of a group; it follows processes that they start.
+    /// Attaches strace to all processes of a group, and to processes that these start.
     fn start(strace: &Path, group: u32, dir: &Path) -> Result<Self> {
         let out = dir.join("strace.out");
         let processes = processes(group);

@@ -48,7 +48,7 @@ struct Client {
     answered: bool,
 }
 
-/// The clients and the backend of one relay.
+/// The connections of the clients and of the backend through one relay.
 pub(super) struct Exchanges<'a> {
     ends: Ends<'a>,
     exchange: Exchange,

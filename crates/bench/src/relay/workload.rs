@@ -99,8 +99,8 @@ impl Workload for Load {
     }
 
     /// Returns the figure by which relays are compared. If a relay has a process per connection,
-    /// the CPU time of each process is lost when it ends, so workloads of short connections are
-    /// compared by the busy time of the core.
+    /// the CPU time of each process is lost when the process ends. Workloads of short connections
+    /// are therefore compared by the busy time of the core.
     fn figure(self) -> Figure {
         match self {
             Self::Bulk { .. } => Sample::process_s_per_gb,
@@ -113,7 +113,8 @@ impl Workload for Load {
 
 pub(super) const BAR: &str = "core_us";
 
-/// The columns of the table: medians of the rounds, and the smallest and largest primary figure.
+/// The columns of the table: medians of the rounds, and the smallest and largest primary figure,
+/// which is the figure by which relays are compared.
 pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
     Field::label("traffic", "traffic", Series::workload),
     Field::label("relay", "relay", Series::program),

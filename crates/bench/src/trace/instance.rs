@@ -32,7 +32,7 @@ pub(crate) struct Tracing {
     name: String,
 }
 
-/// The device numbers whose events are recorded.
+/// The device numbers of the disk whose events are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Watched {
     /// The device number to which the file system submits operations: the partition, if there is
@@ -63,7 +63,7 @@ fn number(major: u32, minor: u32) -> u64 {
 }
 
 impl Tracing {
-    /// Creates an instance that does not record yet.
+    /// Creates an instance, which records nothing before [`Tracing::start`].
     ///
     /// # Errors
     /// Returns an error without root, or if the kernel does not support tracing.

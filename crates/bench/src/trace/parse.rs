@@ -10,8 +10,8 @@ pub(crate) struct Trace {
     pub(crate) events: Vec<Event>,
     /// The number of events the kernel dropped because its buffer was full.
     pub(crate) lost: u64,
-    /// The identifier, as used in the trace, of the task that wrote the marker: the thread that
-    /// measures.
+    /// The identifier, as used in the trace, of the task that wrote the marker. This task is the
+    /// measuring thread.
     pub(crate) marked_by: Option<u32>,
 }
 
