@@ -28,8 +28,8 @@ cat > /dev/null
 printf %s "$2" > "$1"
 "#;
 
-/// A child process that cleans up on drop and when this process ends, even by a kill: it removes a
-/// directory with files of known names, or restores a setting.
+/// A child process that cleans up on drop and when this process ends, even by a kill. Depending on
+/// its script, the guardian removes a directory, restores a setting, or kills a server.
 #[derive(Debug)]
 pub(crate) struct Guardian(Child);
 
@@ -57,7 +57,7 @@ impl Guardian {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C at a terminal signals the whole process group; it must not end the guardian.
+            // Ctrl-C at a terminal kills a whole process group, so the guardian has its own group.
             .process_group(0)
             .spawn()
             .map_err(Error::other("start /bin/sh for the cleanup"))?;

@@ -1,4 +1,4 @@
-//! Tests the messages for wrong options, lists of values, and the defaults of options.
+//! Tests how options are parsed: the messages for wrong values, lists of values, and defaults.
 
 use clap::Parser;
 use haul_bench::relay::Part;

@@ -22,7 +22,7 @@ pub(super) fn measured(
     let measured = measure(&console);
     let asked = console.finish();
     match (measured, asked) {
-        // The error may be the failure of a child process that received the same Ctrl-C.
+        // Reports the stop, not the error: a child process may have failed by the same Ctrl-C.
         (Err(_), Some(exit)) => {
             Err(Failure::new(format!("haul bench {name} was stopped")).exit(exit))
         }
