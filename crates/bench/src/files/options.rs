@@ -60,7 +60,7 @@ pub struct Options {
     /// Program to measure as haul, such as another build; default: the installed one
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<PathBuf>,
-    /// The directories in which nginx is searched, as in `PATH`.
+    /// The directories to search for nginx, in the format of `PATH`.
     #[arg(skip)]
     pub path: OsString,
 }
