@@ -1,4 +1,5 @@
-//! Ages a tree: files are written and removed, and new files reuse freed blocks. Performs no I/O.
+//! Computes the writes and removals that age a directory tree: new files reuse the blocks of
+//! removed files, which fragments the file system. Performs no I/O.
 
 use haul_testing::Random;
 
@@ -16,7 +17,7 @@ pub(crate) enum Step {
     Sync,
 }
 
-/// The parameters of the aging.
+/// The parameters from which the steps are computed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Aging {
     /// The number of files at the beginning and at the end.
@@ -27,7 +28,8 @@ pub(crate) struct Aging {
 }
 
 impl Aging {
-    /// Returns the steps, and the numbers of the files that exist at the end.
+    /// Returns the steps, and the numbers of the files that exist at the end. `dir_of` returns the
+    /// number of a file's directory.
     ///
     /// The first steps write the whole tree directory by directory, as unpacking an archive does.
     pub(crate) fn steps(&self, dir_of: impl Fn(u64) -> u64) -> (Vec<Step>, Vec<u64>) {

@@ -1,4 +1,5 @@
-//! Measures strategies side by side in interleaved rounds, and turns the results into rows.
+//! Measures strategies, the competing methods for one job, in interleaved rounds, and converts the
+//! results to rows of a report.
 
 use std::fmt::Display;
 
@@ -6,14 +7,15 @@ use haul_measure::{Latencies, Result, Spread, Turn, Watcher, shuffled_turns, tur
 
 use crate::report::{Column, Report, Row, Value};
 
-/// A function that returns a figure of one round, or `None` if it could not be measured.
+/// A function that returns a figure of one round, or `None` if the figure could not be measured.
 pub(crate) type Figure<R> = fn(&R) -> Option<f64>;
 
 /// A function that returns a figure of all rounds of a strategy, such as a percentile of all
 /// latencies.
 pub(crate) type Total<R> = fn(&[R]) -> Option<f64>;
 
-/// One or more columns of the report, and the source of a row's values in them.
+/// One column of the report, or three for a spread, and the function that computes their values
+/// from the results of a strategy.
 pub(crate) struct Field<S, R> {
     column: Column,
     source: Source<S, R>,
@@ -22,8 +24,8 @@ pub(crate) struct Field<S, R> {
 enum Source<S, R> {
     Label(fn(&S) -> Value),
     Median(Figure<R>),
-    /// The median of the rounds, with the smallest and the largest round in two columns of this
-    /// rank.
+    /// The median of the rounds, followed by two columns of this rank: the smallest and the largest
+    /// value of a round.
     Spread(Figure<R>, u8),
     Percentile(f64, fn(&R) -> &Latencies),
     Total(Total<R>),
@@ -46,8 +48,8 @@ impl<S, R> Field<S, R> {
         Self { column, source: Source::Median(of) }
     }
 
-    /// Returns a field with the median of the rounds, then the smallest and the largest round in
-    /// two columns of `rank`.
+    /// Returns a field with the median of the rounds, followed by two columns of `rank`: the
+    /// smallest and the largest value of a round.
     pub(crate) const fn spread(column: Column, rank: u8, of: Figure<R>) -> Self {
         Self { column, source: Source::Spread(of, rank) }
     }
@@ -129,8 +131,8 @@ pub(crate) struct Entry<S, R> {
 }
 
 impl<S, R> Entry<S, R> {
-    /// Returns the spread of a figure over the rounds; `None` if it is missing in any round,
-    /// because a spread of some rounds would be taken for one of all.
+    /// Returns the spread of a figure over the rounds, or `None` if the figure is missing in any
+    /// round: readers would take a spread of only some rounds for a spread of all rounds.
     pub(crate) fn spread(&self, of: Figure<R>) -> Option<Spread> {
         let numbers: Option<Vec<_>> = self.rounds.iter().map(of).collect();
         Spread::of(&numbers?)
@@ -153,7 +155,7 @@ impl<S, R> Entry<S, R> {
     }
 }
 
-/// One stage of a benchmark, as needed to report progress.
+/// A stage of a benchmark, with the numbers from which its progress is computed.
 pub(crate) struct Stage<'a> {
     /// The name of the stage in messages, such as the file system; may be empty.
     pub(crate) name: &'a str,
@@ -171,7 +173,7 @@ impl<'a> Stage<'a> {
         Self { name: "", number: 0, of: 1, rounds, watcher }
     }
 
-    /// Reports to the watcher that `turn` begins.
+    /// Reports to the watcher that the measurement of `strategy` in the turn `turn` begins.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] once the watcher cancels.
@@ -208,7 +210,8 @@ impl<S, R> Contest<S, R> {
         }
     }
 
-    /// Appends a row for each strategy to `report`, grouped by `group`.
+    /// Appends a row for each strategy to `report`, below the heading `table`. `group` returns the
+    /// group of a row.
     pub(crate) fn report(&self, report: &mut Report, table: &str, group: fn(&S) -> String) {
         report.rows.extend(self.entries.iter().map(|entry| self.row(entry, table, group)));
     }
@@ -265,7 +268,7 @@ impl<S: Display, R> Contest<S, R> {
         self.run_in(turns(stage.rounds, self.entries.len()), stage, measure)
     }
 
-    /// Measures as [`Contest::run`] does, but in a pseudo-random order.
+    /// Measures all strategies in each round, in a pseudo-random order.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`], and the errors of `measure`.

@@ -1,4 +1,4 @@
-//! Cleans up when this process ends, even by a kill.
+//! Removes files and restores settings when this process ends, even by a kill.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -22,14 +22,14 @@ while [ -d "$dir" ] && ! rmdir -- "$dir" 2> /dev/null && [ $tries -lt 50 ]; do
 done
 "#;
 
-/// A shell script that waits for EOF on stdin, and then writes the old value of a setting.
+/// A shell script that waits for EOF on stdin, and then writes the text `$2` to the file `$1`.
 const RESTORE: &str = r#"
 cat > /dev/null
 printf %s "$2" > "$1"
 "#;
 
-/// A child process that cleans up on drop and when this process ends, even by a kill: it removes a
-/// directory with files of known names, or restores a setting.
+/// A child process that cleans up on drop and when this process ends, even by a kill. Depending on
+/// its script, the guardian removes a directory, restores a setting, or kills a server.
 #[derive(Debug)]
 pub(crate) struct Guardian(Child);
 
@@ -57,7 +57,7 @@ impl Guardian {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C at a terminal signals the whole process group; it must not end the guardian.
+            // Ctrl-C at a terminal kills a whole process group, so the guardian has its own group.
             .process_group(0)
             .spawn()
             .map_err(Error::other("start /bin/sh for the cleanup"))?;
@@ -65,7 +65,8 @@ impl Guardian {
     }
 }
 
-/// Creates a directory for files with the given names, and starts the guardian that removes both.
+/// Creates a directory in `base`, and starts a guardian that removes this directory and the `files`
+/// in it. The directory is called `name`, with the process id appended.
 pub(crate) fn guarded_dir(base: &Path, name: &str, files: &[&str]) -> Result<(PathBuf, Guardian)> {
     let name = format!("{name}-{}", std::process::id());
     let guardian = Guardian::of(base, &name, files)?;
@@ -78,7 +79,7 @@ pub(crate) fn guarded_dir(base: &Path, name: &str, files: &[&str]) -> Result<(Pa
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // An error is ignored: the script ends by itself, and a failed wait has no remedy.
+        // An error is ignored: the script ends even if this process cannot wait for it.
         self.0.wait().ok();
     }
 }

@@ -1,4 +1,4 @@
-//! The facts about the machine that a report states.
+//! Collects the facts about the machine and its storage that a report states.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,24 +27,24 @@ pub struct Host {
     pub storage: Vec<StorageFacts>,
 }
 
-/// The facts about storage in a report.
+/// The facts about the storage below a path; unknown facts are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StorageFacts {
-    /// The heading of the rows measured on it; may be empty if there is only one storage.
+    /// The heading of the rows measured on this storage; may be empty if there is only one storage.
     pub name: String,
-    /// The file system.
+    /// The type of the file system, such as `ext4`.
     pub file_system: String,
     /// The mount options.
     pub mount_options: Option<String>,
     /// `true` if the file system has a journal.
     pub journal: Option<bool>,
-    /// The whole disk, also if the file system is on a partition.
+    /// The name of the whole disk, such as `sda`, even if the file system is on a partition.
     pub device: Option<String>,
     /// `true` if the device reports itself as rotational.
     pub rotational: Option<bool>,
     /// `true` if the device has a volatile write cache.
     pub volatile_write_cache: Option<bool>,
-    /// `true` if the device supports FUA writes.
+    /// `true` if the device supports FUA: writes that bypass its volatile write cache.
     pub fua: Option<bool>,
     /// A remark, such as that the device is an image file.
     pub remark: String,

@@ -1,6 +1,7 @@
-//! Parses files of `/proc`. Performs no I/O.
+//! Parses the processor's name and the memory size from files of `/proc`. Performs no I/O.
 
-/// Returns the processor's name in `/proc/cpuinfo`; its key depends on the architecture.
+/// Returns the processor's name from the text of `/proc/cpuinfo`, where the key of the name depends
+/// on the architecture.
 pub(crate) fn cpu_model(cpuinfo: &str) -> Option<String> {
     ["model name", "Model", "cpu model", "uarch"].iter().find_map(|name| {
         cpuinfo.lines().find_map(|line| {

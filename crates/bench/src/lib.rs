@@ -1,4 +1,4 @@
-//! Benchmarks that measure competing methods side by side, with a report of the machine.
+//! Measures competing methods side by side, and reports the results and the machine.
 //!
 //! # Overview
 //! - [`Report`] holds the results, and formats them as a table for a terminal, as Markdown and as
@@ -7,7 +7,7 @@
 //!   methods alike; [`Spread`] and [`Latencies`] summarize the results of the rounds.
 //! - [`write_modes`] writes durable records, and counts the writes to the device by data, journal
 //!   and metadata.
-//! - [`pacing`] writes bulk data next to writers that need low latency.
+//! - [`pacing`] measures the latency of small writes while bulk data is written.
 //! - [`file_read`] reads one file, at random offsets or sequentially.
 //! - [`page_cache`] measures reads through the page cache, and reads that bypass it, with limited
 //!   memory.
@@ -47,13 +47,14 @@
 //!   as a number.
 //! - A report names the processor, the memory, the kernel, the file system with its options, and
 //!   the device.
-//! - When a benchmark ends, even by a kill, its files, file systems and tracing instances are
-//!   removed: the kernel releases the resources of closed descriptors, and a child process removes
-//!   files and stops servers.
+//! - When a benchmark ends, its files, file systems and tracing instances are removed, its servers
+//!   are stopped, and changed kernel settings are restored. After a kill, the kernel and a child
+//!   process do the same, but the directories of [`mod@log`], [`files`], [`relay`] and
+//!   [`duplicates`], and the directory of page files of [`random_write`], remain.
 //!
 //! # Cost
-//! Measuring a latency takes two clock readings; a latency is recorded with three significant
-//! digits.
+//! Each measured latency costs two readings of the clock. Latencies are recorded with three
+//! significant digits.
 //!
 //! # Limits
 //! The HTTP and TCP clients are meant for the servers that a benchmark starts, not for other

@@ -24,7 +24,7 @@ pub(crate) struct MemoryLimit {
     _guardian: Guardian,
 }
 
-/// The cgroups of one hierarchy, and the name of the file that sets the limit.
+/// The cgroups of one hierarchy (cgroup v1 or v2), and the name of the file that sets the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hierarchy {
     /// The cgroup of this process.
@@ -66,7 +66,7 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // An error is ignored: the process then stays limited, which is harmless.
+        // An error is ignored, because `drop` cannot return it: the process then stays limited.
         drop(enter(&self.home));
     }
 }
@@ -84,8 +84,9 @@ fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), std::process::id().to_string())
 }
 
-/// Returns the hierarchies in `/proc/self/cgroup` that may limit memory. A cgroup v2 that contains
-/// processes must not have children, so the new cgroup is a sibling of the current one.
+/// Returns the hierarchies in `text`, the content of `/proc/self/cgroup`, that may limit memory. A
+/// cgroup v2 that contains processes must not have children with controllers, so the new cgroup is
+/// a sibling of the current cgroup.
 fn hierarchies(text: &str, mount: &Path) -> Vec<Hierarchy> {
     let below = |mount: PathBuf, path: &str| mount.join(path.trim_start_matches('/'));
     text.lines()

@@ -1,6 +1,7 @@
-//! Defines enums with a name for each variant, for the command line and reports.
+//! Defines a macro for enums whose variants are named on the command line and in reports.
 
-/// Defines an enum with `ALL`, `name`, [`std::fmt::Display`] and [`std::str::FromStr`].
+/// Defines an enum with `ALL`, `name`, [`std::fmt::Display`] and [`std::str::FromStr`], from a text
+/// for each variant.
 macro_rules! named {
     ($(#[$meta:meta])* $vis:vis enum $name:ident {
         $($(#[$doc:meta])* $variant:ident = $text:literal,)+
@@ -10,7 +11,7 @@ macro_rules! named {
         $vis enum $name { $($(#[$doc])* $variant,)+ }
 
         impl $name {
-            /// All variants, in the order of a table.
+            /// All variants, in the order of the rows of a table.
             $vis const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
 
             /// Returns the name on the command line and in reports.

@@ -54,14 +54,15 @@ impl Reads {
     }
 }
 
-/// The load of threads that read at random offsets.
+/// The parameters of a load: threads that read at random offsets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) read_bytes: u64,
     /// The length in bytes of the part of the file that is read, from its beginning.
     pub(crate) data_bytes: u64,
     pub(crate) time: Duration,
-    /// The time between the starts of two reads of a thread; zero: as fast as possible.
+    /// The time between the starts of two reads of a thread; if zero, threads read as fast as
+    /// possible.
     pub(crate) interval: Duration,
 }
 
@@ -113,7 +114,7 @@ impl Load {
     }
 }
 
-/// Joins a thread and returns its result; resumes its panic.
+/// Joins a thread and returns its result. If the thread panicked, the caller panics, too.
 pub(crate) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,4 +1,4 @@
-//! The results of a benchmark, as data.
+//! Holds the results of a benchmark in rows and columns, and encodes them as JSON.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::host::Host;
 
-/// The results of a benchmark, with the machine they were measured on.
+/// The results of a benchmark, and the machine on which it ran.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The name of the benchmark, as in `haul bench <name>`.
@@ -36,8 +36,8 @@ pub struct Column {
     pub head: &'static str,
     /// The number of digits after the decimal point in a table; `None` for text.
     pub decimals: Option<u8>,
-    /// The rank: a narrow terminal drops the columns of the highest rank first, and never those of
-    /// rank 0.
+    /// The rank in narrow terminals: columns of the highest rank are dropped first, columns of rank
+    /// 0 never.
     pub rank: u8,
 }
 
@@ -61,7 +61,7 @@ pub struct Row {
     pub group: String,
     /// A value for each column; columns beyond the end of the vector were not measured.
     pub values: Vec<Value>,
-    /// The reason why numbers are missing, such as "not supported".
+    /// The reason why the row has no numbers, such as "not supported"; `None` if it was measured.
     pub state: Option<String>,
 }
 

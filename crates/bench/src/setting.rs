@@ -1,4 +1,4 @@
-//! A temporary change of a kernel setting.
+//! Changes a kernel setting temporarily; the old value is restored even after a kill.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) struct Setting {
     /// The file to which the old value is written.
     back: PathBuf,
     before: String,
-    // The guardian writes the same value once more, which is harmless.
+    // On drop, the guardian writes the old value a second time, which is harmless.
     _guardian: Guardian,
 }
 
@@ -24,9 +24,9 @@ impl Setting {
         (before != value).then(|| Self::exchange(path, value, path, &before)).transpose()
     }
 
-    /// Writes `value` to `path`; the restore writes `before` to `back`. The two paths differ for a
-    /// pair of exclusive files, such as `dirty_bytes` and `dirty_ratio`, where `back` is the one in
-    /// use before.
+    /// Writes `value` to `path`. On drop, `before` is written to `back`. The two paths differ for
+    /// files that exclude each other, as `dirty_bytes` and `dirty_ratio` do: `back` is then the
+    /// file that was in force before.
     pub(crate) fn exchange(path: &Path, value: &str, back: &Path, before: &str) -> Result<Self> {
         let guardian = Guardian::writing(back, before)?;
         fs::write(path, value).map_err(Error::other(format!("set {}", path.display())))?;

@@ -1,4 +1,4 @@
-//! Simulates spinning disks with file systems on them.
+//! Creates simulated spinning disks, and formats and mounts file systems on them.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_disk_sim::{Counters, MountedFs, Options as DiskOptions, Parameters, SpinningDisk};
 use haul_measure::{Error, Result};
 
-/// A model of a drive to simulate, selected by its name.
+/// A drive model, such as a particular laptop disk, that the simulator can imitate.
 #[derive(Debug, Clone)]
 pub struct Drive(Parameters);
 
@@ -79,7 +79,7 @@ impl<'a> SimulatedDisk<'a> {
         Ok(disk)
     }
 
-    /// Runs `body` while requests to the drive complete without delay.
+    /// Runs `body`, such as a preparation, while requests to the drive complete without delay.
     pub(crate) fn untimed<T>(&self, body: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         self.disk.set_time_scale(0.0).map_err(missing)?;
         let done = body(self)?;
@@ -102,7 +102,8 @@ impl<'a> SimulatedDisk<'a> {
         self.disk.counters()
     }
 
-    /// Converts wall-clock time to seconds of the drive; returns `None` if requests take no time.
+    /// Converts wall-clock time to seconds of the simulated drive; returns `None` if the time scale
+    /// is 0, at which requests take no time.
     pub(crate) fn drive_seconds(&self, elapsed: Duration) -> Option<f64> {
         (self.time_scale > 0.0).then(|| elapsed.as_secs_f64() / self.time_scale)
     }

@@ -2,21 +2,23 @@
 
 use crate::report::{Column, Report, Row, Value};
 
-/// The largest and the smallest length of the longest bar, in characters.
+/// The length limits of the longest bar in a table, in characters.
 const BAR_MAX: usize = 40;
 const BAR_MIN: usize = 8;
 
 const NOT_MEASURED: &str = "-";
 
 impl Report {
-    /// Returns tables for a terminal with a bar for each row, in lines of at most `width` characters
-    /// where that is possible, followed by ratios and notes.
+    /// Returns the text for a terminal: the host, tables with a bar for each row, ratios and notes.
+    /// Columns are dropped by rank until lines have at most `width` characters; columns of rank 0
+    /// stay, even if they are wider.
     #[must_use]
     pub fn table(&self, width: usize) -> String {
         terminal(self, width)
     }
 
-    /// Returns a page in Markdown: the host, tables with all columns, ratios and notes.
+    /// Returns the report in Markdown: the host, tables with all columns that have values, ratios
+    /// and notes.
     #[must_use]
     pub fn markdown(&self) -> String {
         markdown(self)
@@ -70,7 +72,7 @@ fn columns_wide(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns for each column `true` if the table has a value in it.
+/// Returns, for each column, `true` if any row of the table has a value in that column.
 fn used(report: &Report, table: &str) -> Vec<bool> {
     let has_value = |at: usize| {
         let mut values = rows_of(report, table).filter_map(|row| row.values.get(at));
@@ -79,8 +81,8 @@ fn used(report: &Report, table: &str) -> Vec<bool> {
     (0..report.columns.len()).map(has_value).collect()
 }
 
-/// Returns for each column `true` if it is shown: the columns of the highest rank are dropped
-/// first, until the rest and a bar fit into `width` characters.
+/// Returns, for each column, `true` if the column is shown. Columns are dropped, the highest rank
+/// first, until the others and a bar of the minimum length fit into `width` characters.
 fn shown(columns: &[Column], used: &[bool], widths: &[usize], width: usize) -> Vec<bool> {
     let mut shown = used.to_vec();
     loop {

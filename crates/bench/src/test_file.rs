@@ -1,4 +1,5 @@
-//! A long file to read; each page contains its offset.
+//! Creates the file that benchmarks of reads use; each page begins with its offset, so that every
+//! read can be verified.
 
 use std::fs::File as StdFile;
 use std::io;
@@ -21,7 +22,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// The maximum number of attempts to evict the file from the page cache, 20 ms apart.
 const EVICTIONS_MAX: usize = 100;
 
-/// The test file in a separate directory; both are removed on drop and when the process ends.
+/// A test file in a directory created for it. The file and the directory are removed on drop, and
+/// when the process ends.
 #[derive(Debug)]
 pub(crate) struct TestFile {
     pub(crate) storage: Storage,
@@ -70,7 +72,7 @@ impl TestFile {
             .map_err(Error::other(format!("open {}", self.path.display())))
     }
 
-    /// Returns `true` if the storage supports direct reads of `bytes` bytes.
+    /// Returns `true` if the storage supports direct reads of `bytes` bytes, or if that is unknown.
     pub(crate) fn is_direct(&self, bytes: u64) -> bool {
         match self.storage.direct_io {
             Some(DirectIo::Aligned { memory_bytes, offset_bytes }) => {
@@ -81,7 +83,7 @@ impl TestFile {
         }
     }
 
-    /// Returns the number of read requests to the device so far, including those of other programs.
+    /// Returns the number of read requests that the device has received from all programs so far.
     pub(crate) fn device_reads(&self) -> Option<u64> {
         DeviceCounters::of(self.storage.device.as_ref()?).ok().map(|counters| counters.reads)
     }

@@ -1,5 +1,5 @@
-//! Generates a load on many connections with one thread: as fast as responses arrive, or at a fixed
-//! rate, with downloads at the same time.
+//! Requests files, called pages, on many HTTP connections from one thread: as fast as responses
+//! arrive, or at a fixed rate while other connections download big files.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -19,12 +19,13 @@ const COMPARE_EVERY: u64 = 64;
 /// responses.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The connections to one server.
+/// A load generator for one server, and its connections.
 pub(super) struct Client<'a> {
     site: &'a Site,
     connections: Vec<Connection>,
     poller: Poller<'a>,
-    /// The length of the response for each page; `None` until one was received.
+    /// The length in bytes of the response for each page, head included; `None` until the head of a
+    /// response for the page has arrived.
     lengths: Vec<Option<u64>>,
     /// `true` if every response is compared byte by byte.
     pub(super) compare_all: bool,
@@ -49,8 +50,8 @@ impl<'a> Client<'a> {
         Ok(Self { site, connections, poller, lengths, compare_all: false, requests: 0, buffer })
     }
 
-    /// Fetches the pages that `next` returns: each connection requests the next page when it has
-    /// received the previous one.
+    /// Fetches the pages that `next` returns, until `extent` ends the measurement. Each connection
+    /// requests the next page as soon as it has received the previous page.
     pub(super) fn fetch(
         &mut self,
         mut next: impl FnMut() -> Option<usize>,
@@ -86,9 +87,9 @@ impl<'a> Client<'a> {
         self.fetch(|| left.next(), Extent::Requests(pages.len() as u64), meter)
     }
 
-    /// Fetches random pages at a fixed rate, no matter whether earlier requests were answered; at
-    /// the same time the last `downloads` connections fetch the pages of `big`. Latencies count
-    /// from the time at which a request was due \[HdrHistogram\].
+    /// Fetches random pages of `pages` by `schedule`, while the last `downloads` connections fetch
+    /// the pages of `big`. Latency counts from the time at which a request was due, even if all
+    /// connections were busy then and the request was sent later \[HdrHistogram\].
     pub(super) fn fetch_at_rate(
         &mut self,
         mut schedule: Schedule,
@@ -116,8 +117,8 @@ impl<'a> Client<'a> {
                 due_at[at] = due;
                 self.request(at, page, true)?;
             }
-            // This does not sleep, because that would delay the next request and count as latency
-            // of the server. Sorted, so that short responses are received before downloads.
+            // Polls without sleeping: a late wake-up would delay the next request and count as
+            // latency of the server. Sorted, so that short responses are received before downloads.
             let mut ready = self.ready(Duration::ZERO)?;
             ready.sort_unstable();
             for at in ready {
@@ -138,8 +139,8 @@ impl<'a> Client<'a> {
         Ok(Sample { mixed: true, ..sample })
     }
 
-    /// Requests a page. Downloads during short requests are not compared, because comparing them
-    /// would delay the short requests.
+    /// Requests a page on the connection with the index `at`. `may_compare` is `false` for
+    /// downloads beside short requests, because comparing them would delay the short requests.
     fn request(&mut self, at: usize, page: usize, may_compare: bool) -> Result<()> {
         self.requests += 1;
         let compare = self.compare_all || self.requests.is_multiple_of(COMPARE_EVERY);
@@ -162,7 +163,8 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Returns an endless sequence of random pages; each seed gives a different sequence.
+/// Returns a function that returns random pages without end, or `None` if `pages` is empty. Each
+/// seed gives a different sequence.
 pub(super) fn random(pages: &Pages, seed: u64) -> impl FnMut() -> Option<usize> {
     let pages = pages.clone();
     let mut index = 0;
@@ -173,7 +175,7 @@ pub(super) fn random(pages: &Pages, seed: u64) -> impl FnMut() -> Option<usize> 
     }
 }
 
-/// A schedule of requests at equal intervals. A late request does not shift the following requests.
+/// A schedule of requests at equal intervals. A late request does not delay the requests after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule {
     per_second: f64,
@@ -199,8 +201,8 @@ impl Schedule {
         self.due(self.count)
     }
 
-    /// Returns the time at which the next request was due if it is due at `now`, and advances to
-    /// the request after it.
+    /// Returns the due time of the next request and advances the schedule, or returns `None` if no
+    /// request is due yet at `now`.
     fn next_due(&mut self, now: Duration) -> Option<Duration> {
         let due = self.due(self.next);
         let is_due = self.next < self.count && due <= now;

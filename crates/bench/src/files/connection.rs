@@ -1,4 +1,4 @@
-//! One connection of a load generator: requests a page and checks the response.
+//! Sends requests on one connection of the load generator, and checks the responses.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,8 @@ use haul_measure::{Error, Result};
 
 /// The maximum length in bytes of a response head.
 const HEAD_MAX: usize = 16 << 10;
-/// The number of bytes received at a time while only the head is needed.
+/// The maximum number of bytes received at a time until the head is complete, if the body is not
+/// compared. The kernel then discards most of the body without copying it.
 const HEAD_BUFFER_BYTES: usize = 4 << 10;
 
 /// A connection and the response it receives.
@@ -21,11 +22,12 @@ pub(super) struct Connection {
     /// `true` if the body is compared; otherwise it is counted and discarded.
     compare: bool,
     head: Vec<u8>,
-    /// The bytes of the response still to come; `None` until its head is complete.
+    /// The number of bytes of the response still to come; `None` while the response head, which
+    /// declares the length, is incomplete.
     left: Option<u64>,
 }
 
-/// The result of one receive.
+/// The result of one call of [`Connection::receive`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) bytes: u64,
@@ -46,8 +48,8 @@ impl Connection {
         self.left == Some(0)
     }
 
-    /// Requests a page. If `length` is the known length of the response, the whole response is
-    /// discarded unread.
+    /// Requests a page. If `length`, the length of the response in bytes, is known from an earlier
+    /// response, this response is counted and discarded, head included.
     pub(super) fn request(
         &mut self,
         site: &Site,
@@ -84,7 +86,8 @@ impl Connection {
         Ok(Received { is_end: self.is_idle(), ..received })
     }
 
-    /// Parses the head once it is complete; returns the length of the response, or `None` before.
+    /// Adds `bytes` to the head. Returns the length of the whole response in bytes once the head is
+    /// complete, and `None` before.
     fn parse_head(&mut self, site: &Site, bytes: &[u8]) -> Result<Option<u64>> {
         self.head.extend_from_slice(bytes);
         let Some(head) = parse_head(&self.head) else {
@@ -107,7 +110,8 @@ impl Connection {
         Ok(Some(head.head_bytes as u64 + expected))
     }
 
-    /// Counts `bytes` bytes of the response, and compares the bytes in `body`.
+    /// Counts `bytes` received bytes of the response. If `body` is not empty, compares these bytes
+    /// of the body with the expected content.
     fn accept(&mut self, site: &Site, bytes: u64, body: &[u8]) -> Result<()> {
         let (page, left) = (&site.pages[self.page], self.left.unwrap_or_default());
         let after = left.checked_sub(bytes);
@@ -140,7 +144,7 @@ mod tests {
     use crate::net::cores::Cores;
     use haul_measure::Silent;
 
-    /// Receives `responses`, each in pieces; returns their lengths.
+    /// Receives `responses` in pieces, and compares those marked `true`; returns their lengths.
     fn received(responses: &[(&[u8], bool)]) -> Result<Vec<u64>> {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut site = Site::new(dir.path(), Cores { server: 0, load: 0 });

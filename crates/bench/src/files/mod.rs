@@ -1,9 +1,10 @@
-//! Compares servers of files over HTTP: `haul` and nginx.
+//! Compares HTTP file servers: `haul` and nginx.
 //!
-//! Each server runs on one core, and the load on another. On persistent connections the load
-//! requests the next page when it has received the previous one, or at a fixed rate. Servers are
-//! measured in interleaved rounds; the first server is measured twice in each round, which shows
-//! the noise. One response in 64 is compared byte by byte.
+//! Each server runs on one core, and the load generator on another. On each of its persistent
+//! connections, the load generator requests the next file as soon as the previous file has arrived;
+//! to measure latency, it requests files at a fixed rate. Servers are measured in interleaved
+//! rounds. The first server is measured twice in each round; the difference is noise. One response
+//! in 64 is compared byte by byte.
 //!
 //! # Sources
 //! \[HdrHistogram\] on counting latencies from the time at which a request was due.
@@ -29,8 +30,8 @@ use run::Bench;
 use servers::Servers;
 use workload::{BAR, FIELDS, ratios};
 
-/// Measures the parts that the options select. When this returns, the files are removed and the
-/// servers killed; if the process is killed, the servers are killed, but the files remain.
+/// Measures the parts that the options select. When this returns, the servers are killed and the
+/// files removed. If this process is killed, the servers are killed, too, but the files remain.
 ///
 /// # Errors
 /// Returns [`crate::Error::Missing`] if there is only one core, and an error if the files cannot be

@@ -1,4 +1,4 @@
-//! Options of the benchmark of file servers.
+//! Defines the options of `haul bench files`, and the note of the report that explains the rows.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub struct Options {
     /// Program to measure as haul, such as another build; default: the installed one
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<PathBuf>,
-    /// The directories in which nginx is searched, as in `PATH`.
+    /// The directories to search for nginx, in the format of `PATH`.
     #[arg(skip)]
     pub path: OsString,
 }
@@ -68,11 +68,11 @@ pub struct Options {
 named! {
     /// A part of the benchmark.
     pub enum Part {
-        /// Small files in memory, as fast as possible.
+        /// Small files in memory, requested as fast as possible.
         Hot = "hot",
-        /// Big files in memory.
+        /// Downloads of big files in memory.
         Warm = "warm",
-        /// Big files that are not in memory.
+        /// Downloads of big files that are not in memory.
         Cold = "cold",
         /// The latency of hot files, alone and during downloads of cold ones.
         Latency = "latency",

@@ -18,14 +18,15 @@ use haul_measure::{Error, Result, Watcher};
 
 /// The number of connections that download big files.
 const DOWNLOADS: usize = 2;
-/// The maximum number of big files downloaded to measure the CPU time.
+/// The maximum number of big files downloaded in one measurement of the CPU time.
 const DOWNLOADED_MAX: usize = 4;
 /// The size in bytes of the files whose latency is measured.
 const SHORT_BYTES: u64 = 16 << 10;
-/// The request rate for latencies, as a fraction of the rate that the slowest server can handle.
+/// The request rate at which latency is measured, as a fraction of the rate that the slowest server
+/// can handle.
 const RATE: f64 = 0.3;
 
-/// The files, the servers and the results.
+/// The benchmark of file servers: its inputs, and its results so far.
 pub(super) struct Bench<'a> {
     pub(super) comparison: Comparison<Load>,
     /// The workloads measured so far.
@@ -33,7 +34,7 @@ pub(super) struct Bench<'a> {
     tools: Tools<'a>,
 }
 
-/// The files, and everything else that a measurement needs except a running server.
+/// The options, the files and the installed servers: the inputs of every measurement.
 struct Tools<'a> {
     options: &'a Options,
     watcher: &'a dyn Watcher,
@@ -47,7 +48,7 @@ struct Tools<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Finds the servers and creates the files.
+    /// Creates the files that the selected parts need.
     pub(super) fn new(
         options: &'a Options,
         watcher: &'a dyn Watcher,
@@ -74,7 +75,8 @@ impl<'a> Bench<'a> {
         Ok(Self { comparison, workloads: Vec::new(), tools })
     }
 
-    /// Measures the selected parts.
+    /// Measures the selected parts. `notes` receives the rate at which latency was measured, or the
+    /// reason why latency could not be measured.
     pub(super) fn run(&mut self, notes: &mut Vec<String>) -> Result<()> {
         let Self { comparison, tools, .. } = self;
         comparison.for_each(|one| {
@@ -103,8 +105,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Measures hot, warm or cold files. Before that, each server sends every page once, and all
-    /// bytes are compared.
+    /// Measures hot, warm or cold files. Before the first round, each server sends every page once,
+    /// and all bytes are compared.
     fn measure_throughput(&mut self, load: Load) -> Result<()> {
         let Self { comparison, tools, .. } = self;
         comparison.for_each(|one| match one.server() {
@@ -130,8 +132,9 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Measures the latency of hot files at a fixed rate with little memory, at rest and during
-    /// downloads. Each server is restarted before, so that it has no knowledge of earlier requests.
+    /// Measures the latency of hot files at a fixed rate and with little memory, first without
+    /// downloads, then during downloads. Each measurement starts a new server, which has no state
+    /// from earlier requests.
     fn measure_latency(&mut self, notes: &mut Vec<String>) -> Result<()> {
         let Self { comparison, tools, .. } = self;
         let selected = |variant: &Variant| takes_part(variant, Load::DuringDownloads);
@@ -188,8 +191,8 @@ impl Tools<'_> {
         Ok(Sample { bytes: 0, ..sample })
     }
 
-    /// Fetches all pages once. For cold pages the server is restarted before; otherwise a server
-    /// that counts requests would treat the pages as hot in the next round.
+    /// Fetches each page of `load` once. Cold pages come from a newly started server: a server that
+    /// counts requests per file would otherwise treat the pages as hot in the next round.
     fn download(
         &mut self,
         load: Load,
@@ -212,7 +215,8 @@ impl Tools<'_> {
         Ok(Sample { requests: 0, cached_bytes, ..sample })
     }
 
-    /// Returns the number of requests per second for hot files that a server can handle.
+    /// Returns the number of requests per second for hot files that a server can handle, after
+    /// comparing all bytes of these files and of one big file.
     fn capacity(&mut self, variant: &Variant) -> Result<f64> {
         let server = self.start(variant)?;
         let mut client = self.client(&server, self.options.connections)?;

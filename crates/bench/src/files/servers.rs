@@ -1,4 +1,4 @@
-//! The servers: `haul`, and nginx with the settings that may be its fastest.
+//! Starts the compared file servers: `haul`, and nginx with each setting that may be its fastest.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Servers {
         VARIANTS.into_iter().filter(is_installed)
     }
 
-    /// Starts a server; `dir` must be an empty directory.
+    /// Starts a server; `dir` must be an empty directory, for the server's configuration and log.
     pub(super) fn start(&self, variant: &Variant, dir: &Path) -> Result<Server> {
         let placement = Placement { address: free_address()?, cores: self.cores, dir };
         let missing = || Error::Missing(format!("{} is not installed", variant.program));
@@ -73,8 +73,8 @@ impl Servers {
     }
 }
 
-/// Returns the content of nginx's block `http`, with the settings that its documentation recommends
-/// for many files, and with persistent connections without a limit.
+/// Returns the content of the block `http` in nginx's configuration: the lines of `variant`, a
+/// cache of open files, and persistent connections with practically no limit of requests.
 fn http_config(variant: &Variant, address: SocketAddr, root: &Path) -> String {
     format!(
         "{}tcp_nodelay on;\nkeepalive_timeout 3600s;\nkeepalive_requests 1000000000;\n\

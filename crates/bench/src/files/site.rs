@@ -1,4 +1,5 @@
-//! The served files, whose content is a function of their number.
+//! Creates the files that the servers under test serve, and evicts them from the page cache or
+//! loads them into it. The content of a file is a function of its number.
 
 use std::fs::{self, File};
 use std::io::{Write, copy, sink};
@@ -18,7 +19,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 const EVICTIONS_MAX: usize = 100;
 const EVICTION_INTERVAL: Duration = Duration::from_millis(20);
 
-/// One file of the site.
+/// One served file, and the HTTP request for it.
 #[derive(Debug)]
 pub(super) struct Page {
     /// The path below the root, without the first slash.
@@ -28,7 +29,7 @@ pub(super) struct Page {
     pub(super) request: Vec<u8>,
 }
 
-/// The files in a directory to be served.
+/// The site: the directory that every server under test serves, and the files below it.
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) root: PathBuf,
@@ -36,7 +37,7 @@ pub(super) struct Site {
     cores: Cores,
 }
 
-/// A range of indexes of pages.
+/// A range of indexes of [`Site::pages`].
 pub(super) type Pages = Range<usize>;
 
 impl Site {
@@ -44,8 +45,8 @@ impl Site {
         Self { root: root.to_path_buf(), pages: Vec::new(), cores }
     }
 
-    /// Creates `count` more files of `bytes` bytes in a directory `name`. When this returns, they
-    /// are durable and not in the page cache.
+    /// Creates `count` more files of `bytes` bytes in the directory `name` below the root. When
+    /// this returns, the files are durable and not in the page cache.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -75,8 +76,8 @@ impl Site {
     /// Evicts the files of pages from the page cache.
     ///
     /// # Errors
-    /// Returns an error if bytes stay in memory because the kernel still reads ahead or packets
-    /// reference them.
+    /// Returns an error if bytes stay in memory after all attempts, because the kernel still reads
+    /// ahead or network packets reference the bytes.
     pub(super) fn evict(&self, pages: &Pages) -> Result<()> {
         let disk = OsDisk::open(&self.root)?;
         for page in &self.pages[pages.clone()] {
@@ -101,7 +102,7 @@ impl Site {
         Ok(())
     }
 
-    /// Reads the files of pages into the page cache, unless all of them are already there.
+    /// Reads the files of pages into the page cache, unless all of their bytes are already cached.
     pub(super) fn load(&self, pages: &Pages) -> Result<()> {
         let total: u64 = self.pages[pages.clone()].iter().map(|page| page.bytes).sum();
         if self.resident_bytes(pages)? < total {

@@ -1,4 +1,5 @@
-//! The workloads, their rows and their ratios. Performs no I/O.
+//! Defines the workloads of the file servers, the columns of their rows, and the ratios computed
+//! from them. Performs no I/O.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -12,13 +13,13 @@ use crate::report::Column;
 /// One kind of load on the file servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Load {
-    /// Files of this size in memory, requested as fast as possible.
+    /// Files of this many bytes in memory, requested as fast as possible.
     Hot(u64),
     /// Downloads of big files in memory.
     Warm,
     /// Downloads of big files that are not in memory.
     Cold,
-    /// Hot files requested at a fixed rate.
+    /// Hot files requested at a fixed rate, without downloads.
     AtRest,
     /// Hot files requested at a fixed rate during downloads.
     DuringDownloads,
@@ -54,7 +55,8 @@ impl Workload for Load {
     }
 }
 
-/// Returns `true` if a variant is measured under a workload, because its setting matters there.
+/// Returns `true` if a variant is measured under a workload. Variants whose setting makes no
+/// difference under the workload are left out.
 pub(super) fn takes_part(variant: &Variant, load: Load) -> bool {
     let is_hot = matches!(load, Load::Hot(_));
     match variant.key {
@@ -67,7 +69,8 @@ pub(super) fn takes_part(variant: &Variant, load: Load) -> bool {
 
 pub(super) const BAR: &str = "requests_per_core_s";
 
-/// The columns of the table: medians of the rounds, and the smallest and largest primary figure.
+/// The columns of the table: medians of the rounds, and the smallest and largest primary figure,
+/// which is the figure by which servers are compared.
 pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
     Field::label("load", "load", Series::workload),
     Field::label("server", "server", Series::program),
@@ -97,9 +100,10 @@ pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
     ),
 ];
 
-/// Returns the ratios of `haul` to each rival, such as `cold_cpu_per_gb_vs_nginx_directio`; for hot
-/// files, to nginx's best setting (`hot_4k_requests_vs_nginx`). `…_splice_vs_copy` compares the two
-/// settings of `haul`; `…_noise` compares the two series of the first server.
+/// Returns the figures of `haul` divided by those of each rival, such as
+/// `cold_cpu_per_gb_vs_nginx_directio`. For hot files, the divisor is the figure of nginx's best
+/// setting (`hot_4k_requests_vs_nginx`). `…_splice_vs_copy` compares the two settings of `haul`,
+/// `…_noise` the two series of the first server.
 pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, f64> {
     let mut ratios = BTreeMap::new();
     let mut add = |key: String, ratio: Option<f64>| ratios.extend(ratio.map(|ratio| (key, ratio)));

@@ -1,14 +1,15 @@
-//! The competitors, and the columns of their rows in the report.
+//! Defines the competitors of the log benchmark, and the columns of their rows in the report.
 
 use super::raw::RawMode;
 use super::sample::Sample;
 use crate::contest::Field;
 use crate::report::Column;
 
-/// A log, or a plain file, under a load.
+/// A log, or a plain file, under one load: one row of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Competitor {
-    /// The name in rows: the family, then `/` and the configuration if it is not the default one.
+    /// The name in rows: the family, such as `sqlite`, then `/` and the configuration, if that is
+    /// not the default configuration.
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) writers: usize,
@@ -16,7 +17,7 @@ pub(crate) struct Competitor {
     pub(super) group: String,
 }
 
-/// The kind of a competitor.
+/// The kind of a competitor; `Missing` is a rival that was not built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Ours,

@@ -1,4 +1,4 @@
-//! The interface of a log under test.
+//! Defines the interface through which the benchmark drives a log.
 
 use std::error::Error;
 
@@ -7,7 +7,8 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// A log under test. Several threads call its methods concurrently, except [`Contender::warm_up`].
 pub trait Contender: Sync {
-    /// Appends `record`. A writer, which has a number from 0, makes one call at a time.
+    /// Appends `record`. `writer` is the number of the calling thread, from 0; each writer makes
+    /// one call at a time.
     ///
     /// # Errors
     /// Any error of the log; an error ends the measurement.
@@ -16,7 +17,7 @@ pub trait Contender: Sync {
     /// When this call returns, the record survives a power cut.
     fn append(&self, writer: usize, record: &[u8]) -> Result<(), Failure>;
 
-    /// Brings the log to its steady state, in which it writes only to files that were written
+    /// Brings the log to its steady state, in which the log writes only to files that were written
     /// before. Called once, before any append.
     ///
     /// # Errors
@@ -42,7 +43,7 @@ pub trait Contender: Sync {
         Ok(())
     }
 
-    /// Returns the counters of the log; `None` if it has none.
+    /// Returns the counters of the log; `None` if the log has no counters.
     fn counts(&self) -> Option<Counts> {
         None
     }

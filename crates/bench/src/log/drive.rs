@@ -1,4 +1,5 @@
-//! The loop that drives every contender, so that all are measured in the same way.
+//! Drives a contender with several threads, and measures its appends. All contenders use the same
+//! loop, so that they are measured in the same way.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ const HOUSEKEEPING_EVERY: Duration = Duration::from_millis(5);
 /// The load on a contender.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// The number of threads; each appends its next record as soon as its last one is durable.
+    /// The number of threads; each appends its next record as soon as its last record is durable.
     pub writers: usize,
     /// The length of each record in bytes.
     pub record_bytes: usize,
@@ -133,7 +134,7 @@ impl Meters {
 }
 
 /// Returns the sample of the time from `before` to `after`. `deferred` was read after the deferred
-/// work, which counts as begun at `after`.
+/// work; its time is shifted as if that work had begun at `after`.
 fn sample(before: &Meters, after: &Meters, deferred: &Meters, times: &Latencies) -> Sample {
     let device = after.device.zip(before.device).map(|(after, before)| after.since(&before));
     let finishing = deferred.device.zip(after.device).map(|(end, after)| end.since(&after));

@@ -1,5 +1,5 @@
-//! Determines the floor of each round, which is the rate of durable writes to a plain file, and the
-//! rounds that count. Performs no I/O.
+//! Determines the floor of each round, which is the rate of durable writes to a plain file, and
+//! selects the rounds whose floor is near the median. Performs no I/O.
 
 use haul_measure::Spread;
 
@@ -10,17 +10,18 @@ use crate::contest::{Contest, Entry};
 /// rounds that deviate more are dropped.
 const DEVIATION_MAX: f64 = 0.2;
 
-/// The name of the append log in tables and keys.
+/// The name and family of the append log.
 pub(crate) const OURS: &str = "haul";
-/// The family of the floor; in each round its faster mode is the floor.
+/// The family of durable overwrites of a plain file. In each round, the rate of its faster mode is
+/// the floor. A family is the part of a competitor's name before `/`.
 pub(crate) const RAW: &str = "raw";
-/// The family of buffered appends to a file without a log.
+/// The family of buffered, synced appends to a plain file that grows.
 pub(crate) const GROWING: &str = "growing-file";
 
 type LogContest = Contest<Competitor, Round>;
 
-/// Returns the numbers of those of the first `rounds` rounds whose floor is near the median; all of
-/// them if no floor was measured.
+/// Returns the numbers of those rounds, from 0 to `rounds` - 1, whose floor is near the median of
+/// all floors. If no floor was measured, returns the numbers of all rounds.
 pub(crate) fn kept(contest: &LogContest, rounds: usize) -> Vec<usize> {
     let floors: Vec<_> = (0..rounds).map(|round| best_rate(contest, RAW, round)).collect();
     let known: Vec<_> = floors.iter().copied().flatten().collect();
@@ -42,8 +43,8 @@ fn best_rate(contest: &LogContest, family: &str, number: usize) -> Option<f64> {
     rounds.filter(|round| round.number == number).filter_map(rate).reduce(f64::max)
 }
 
-/// Returns the rate of a family. The rate of the floor is the median of its best rates in each
-/// round; the rate of any other family is the median of its best configuration.
+/// Returns the rate of a family. The rate of [`RAW`] is the median of the floors of all rounds; the
+/// rate of any other family is the largest median of its configurations.
 pub(crate) fn rate_of(contest: &LogContest, family: &str) -> Option<f64> {
     if family != RAW {
         return members(contest, family).filter_map(|entry| entry.median(rate)).reduce(f64::max);

@@ -1,7 +1,7 @@
 //! Compares the append log with durable writes to a plain file, a growing file and other logs.
 //!
-//! The same loop, [`drive`], drives every contender in interleaved rounds. The other logs link
-//! native code, so a separate program drives them.
+//! The logs are measured in interleaved rounds; the same loop, [`drive`], drives every log. The
+//! other logs link native code, so a separate program runs this loop for them.
 
 mod competitor;
 mod contender;
@@ -33,7 +33,8 @@ use crate::host::Host;
 use crate::report::Report;
 use rivals::Rivals;
 
-/// Runs the benchmark.
+/// Measures the logs under each load, then the requests per commit, the segment changes and the
+/// recovery of the append log.
 ///
 /// # Errors
 /// Returns an error if the directory is unusable or the append log fails. The failure of a rival is

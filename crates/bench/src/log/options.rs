@@ -1,4 +1,4 @@
-//! The options of the benchmark.
+//! Defines the options of `haul bench log`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The append log of Haul as a contender.
+//! Implements [`Contender`], the interface of the benchmark, for the append log of Haul.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,13 +8,15 @@ use haul_disk::OsDisk;
 
 use super::contender::{Contender, Counts, Failure};
 
-/// The number of segments to retain, including the current one; a checkpoint frees older ones.
+/// The number of segments to retain, including the current segment. Older segments are removed, as
+/// a database does after a checkpoint.
 const RETAINED: usize = 2;
-/// The number of segments written by the warm-up, so that later segments reuse written ones.
+/// The number of segments that the warm-up writes, so that later segments reuse files that were
+/// written before.
 const WARM_UP_SEGMENTS: u64 = 4;
 const WARM_UP_BYTES: u32 = 1 << 20;
 
-/// The append log in a separate directory.
+/// The append log under test.
 #[derive(Debug)]
 pub(crate) struct Ours {
     log: Log,
@@ -37,8 +39,8 @@ impl Ours {
         Ok(self.log.append(&[record], Room::Ordinary)?.wait()?.lsn.segment())
     }
 
-    /// Appends records until they have `bytes` bytes, waits once until all are durable, and closes
-    /// the log.
+    /// Appends `record` repeatedly until the records have `bytes` bytes in total, waits until all
+    /// are durable, and closes the log.
     pub(crate) fn fill_and_close(self, bytes: u64, record: &[u8]) -> Result<(), Failure> {
         let mut last: Option<Ticket> = None;
         for _ in 0..bytes.div_ceil(record.len() as u64) {

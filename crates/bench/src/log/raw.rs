@@ -1,4 +1,5 @@
-//! The floor: consecutive durable writes to a plain file; and appends to a growing file.
+//! Implements [`Contender`], the interface of the benchmark, for a plain file: with durable
+//! overwrites, whose rate is the floor, or with appends to a growing file.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +10,8 @@ use haul_disk::{
 
 use super::contender::{Contender, Failure};
 
-/// The length of the overwritten file: longer than small device caches, and short enough to fill it
-/// quickly.
+/// The length in bytes of the overwritten file: larger than small device caches, and small enough
+/// to be filled quickly.
 const FILE_BYTES: u64 = 128 << 20;
 const FILE_NAME: &str = "raw";
 

@@ -1,4 +1,4 @@
-//! Measures the time to open a log, compared with reading the same bytes.
+//! Compares the time to open a log with the time to read the files of the log with direct I/O.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ const RECORD_BYTES: usize = 64 << 10;
 /// The length in bytes of a direct read.
 const READ_BYTES: usize = 4 << 20;
 
-/// The times of each round in seconds.
+/// The length of the log, and the times of each round in seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     /// The total length of the log's files in bytes.

@@ -1,5 +1,5 @@
-//! Runs the program that drives the rivals; it is built separately because the rivals link native
-//! code.
+//! Runs `haul-bench-compare`, the program that drives the rivals. This program is built separately,
+//! because the rivals link native code.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use super::sample::Sample;
 
 /// The name of the program that drives the rivals.
 pub const RIVALS_PROGRAM: &str = "haul-bench-compare";
-/// The rivals that the program may be built with.
+/// The rivals that can be built into the program.
 pub(crate) const FAMILIES: &[&str] = &["okaywal", "walrus", "raft-engine", "rocksdb", "sqlite"];
-/// The state that a table shows for missing rivals.
+/// The text in the row of a rival that is missing.
 pub(crate) const NOT_BUILT: &str = "not built: see docs/log-bench.md";
 
-/// The time after which a rival that has not finished is killed.
+/// The time that a rival may take in addition to the measurement before it is killed.
 const OVERDUE: Duration = Duration::from_secs(120);
 /// The interval between checks whether a rival has finished.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// The program that drives the rivals, and the configurations it was built with.
+/// The program that drives the rivals, and the forms (configurations of rivals) that it can drive.
 #[derive(Debug, Clone)]
 pub(crate) struct Rivals {
     program: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) struct Rivals {
 }
 
 impl Rivals {
-    /// Runs `program` to list its rivals.
+    /// Runs `program` to list its forms.
     pub(crate) fn query(program: &Path) -> Result<Self> {
         let what = || format!("list the logs of {}", program.display());
         let output = Command::new(program).arg("--list").output().map_err(Error::other(what()))?;
@@ -44,8 +44,8 @@ impl Rivals {
         Ok(Self { program: program.to_path_buf(), forms })
     }
 
-    /// Measures a configuration in `dir`, an empty directory, in a separate process with the
-    /// arguments `more`.
+    /// Measures a form in a separate process. `dir` must be an empty directory; `more` are
+    /// additional arguments of the process.
     pub(crate) fn measure(
         &self,
         form: &str,
@@ -72,8 +72,8 @@ impl Rivals {
     }
 }
 
-/// Waits for a child and returns its output; returns an error if it fails, is overdue, or the
-/// watcher cancels.
+/// Waits for a child process and returns its output. Returns an error if the child fails or takes
+/// longer than `time_max`, or if the watcher cancels.
 fn wait(mut child: Child, time_max: Duration, watcher: &dyn Watcher) -> Result<String, Failure> {
     let end = Instant::now() + time_max;
     let (out, err) = (read_all(child.stdout.take()), read_all(child.stderr.take()));

@@ -1,4 +1,5 @@
-//! Measures the latencies of appends around segment changes.
+//! Measures the latencies of appends around segment changes, at which the log continues in a new
+//! segment file.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +11,10 @@ use super::ours::Ours;
 use super::scratch::Scratch;
 use haul_measure::{Error, Latencies, Result, Watcher};
 
-/// The shortest possible segment, so that there are many changes.
+/// The length in bytes of a segment: the minimum, so that there are many changes.
 const SEGMENT_BYTES: u32 = 1 << 20;
 const RECORD_BYTES: usize = 4096;
-/// The number of appends before and after a change that count as around it.
+/// The number of appends before a change, and of appends after it, that count as around the change.
 const AROUND: usize = 8;
 const HOUSEKEEPING_EVERY: Duration = Duration::from_millis(5);
 
@@ -26,14 +27,15 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    /// Returns the 99.9th percentile of the appends around changes divided by the one of all other
-    /// appends.
+    /// Returns the 99.9th percentile of the latencies of appends around changes, divided by the
+    /// same percentile of all other appends.
     pub(crate) fn p999_ratio(&self) -> Option<f64> {
         Some(self.around.percentile_us(99.9)? / self.steady.percentile_us(99.9)?)
     }
 }
 
-/// Appends with one writer to a log of short segments until it has made `changes` segment changes.
+/// Appends with one writer to a log of short segments, until `changes` segment changes have
+/// happened.
 pub(crate) fn jitter(scratch: &Scratch, changes: usize, watcher: &dyn Watcher) -> Result<Jitter> {
     let measured = measure(scratch, changes, watcher);
     watcher.check()?;
@@ -72,12 +74,12 @@ fn append_until(ours: &Ours, changes: usize, watcher: &dyn Watcher) -> Result<Ji
     Ok(sorter.jitter)
 }
 
-/// Classifies appends by their distance from a change.
+/// Classifies appends as around a segment change or as steady, by their distance from the change.
 #[derive(Debug, Default)]
 struct Sorter {
     jitter: Jitter,
     segment: Option<u32>,
-    /// The latencies of the last appends, which a change may follow.
+    /// The latencies of the last [`AROUND`] appends, which count as around a change if one follows.
     last: VecDeque<Duration>,
     /// The number of appends still to come that count as around the last change.
     behind: usize,

@@ -18,12 +18,13 @@ use super::scratch::Scratch;
 use crate::contest::{Contest, Outcome};
 use crate::report::Report;
 
-/// The length of segments in bytes, also of rivals whose segments can be configured.
+/// The length in bytes of a segment. raft-engine and okaywal's form `long-files` use the same
+/// length, for equal conditions.
 const SEGMENT_BYTES: u32 = 64 << 20;
-/// The divisor of the measured time that gives the time for which the writers settle.
+/// Before the measurement, the writers run for the measured time divided by this number.
 const SETTLE: u32 = 4;
 
-/// Returns the notes on the table.
+/// Returns the notes that explain the table.
 pub(crate) fn notes(options: &Options, has_rivals: bool) -> Vec<String> {
     let Options { rounds, seconds, .. } = options;
     let mut notes = vec![format!(
@@ -70,8 +71,8 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Measures all competitors under one load. A dropped round is repeated, until there are twice
-    /// as many rounds as configured.
+    /// Measures all competitors under one load. Dropped rounds are replaced by further rounds, but
+    /// at most twice the configured number of rounds are run.
     fn contest(
         &self,
         writers: usize,
@@ -113,7 +114,7 @@ impl<'a> Plan<'a> {
         let competitor = |name: &str, kind| Competitor {
             name: name.to_owned(),
             kind,
-            // The writers of a plain file cannot share a sync, so it has one writer.
+            // Writers of a plain file cannot share a sync, so a plain file has one writer.
             writers: if let Kind::Raw(_) = kind { 1 } else { writers },
             record_bytes,
             group: group.clone(),
@@ -125,7 +126,7 @@ impl<'a> Plan<'a> {
             competitor(GROWING, Kind::Raw(RawMode::Growing)),
         ];
         let forms = self.rivals.iter().flat_map(|rivals| &rivals.forms);
-        // Forms that write pages belong to the benchmark `random-write`.
+        // The rivals' forms that write pages belong to the benchmark `random-write`.
         let is_log = |form: &&String| !form.starts_with("pages/");
         let is_wanted =
             |form: &&String| is_log(form) && (self.options.all_forms || !form.contains('/'));
@@ -136,8 +137,8 @@ impl<'a> Plan<'a> {
         all
     }
 
-    /// Measures a competitor in a separate directory. The inner error is the failure of a rival;
-    /// the outer one ends the benchmark.
+    /// Measures a competitor in a separate directory. The inner error is the failure of a rival or
+    /// of a plain file; the outer error ends the benchmark.
     fn measure(&self, competitor: &Competitor) -> Result<Result<Sample, Failure>> {
         let scratch = Scratch::new(self.scratch.path(), "log")?;
         let measure = self.options.seconds;
@@ -148,8 +149,8 @@ impl<'a> Plan<'a> {
             Kind::Ours => {
                 let ours = Ours::open(scratch.path(), SEGMENT_BYTES);
                 let sample = ours.and_then(|(ours, _)| self.drive(&ours, &load));
-                // The failure of the append log ends the benchmark, because nothing is left to
-                // compare with.
+                // The failure of the append log ends the benchmark, because every ratio needs its
+                // rate.
                 let why = std::io::Error::other;
                 Ok(sample.map_err(|failure| Error::other("measure the log")(why(failure)))?)
             }
@@ -172,7 +173,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Drops the rounds that are not in `kept`, and gives each row without rounds a reason.
+/// Drops the rounds that are not in `kept`, and stores the reason for each row left without rounds.
 fn drop_rounds(contest: &mut Contest<Competitor, Round>, kept: &[usize]) {
     for which in 0..contest.entries.len() {
         let entry = &mut contest.entries[which];
@@ -190,7 +191,7 @@ fn drop_rounds(contest: &mut Contest<Competitor, Round>, kept: &[usize]) {
 /// The record length in bytes for which ratios are reported.
 const RECORD_BYTES: usize = 4096;
 
-/// The name of each ratio, its rival, and the number of writers.
+/// The name of each ratio, the family that `haul` is divided by, and the number of writers.
 const RATIOS: &[(&str, &str, usize)] = &[
     ("log_vs_raw_1w", RAW, 1),
     ("log_vs_growing_file_1w", GROWING, 1),

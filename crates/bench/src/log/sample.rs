@@ -1,4 +1,4 @@
-//! The figures of one measurement, and their encoding as JSON for another process.
+//! Holds the figures of one measurement, and passes them between processes as JSON.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -7,7 +7,7 @@ use haul_measure::Latencies;
 /// The figures of one measurement of a contender; missing numbers are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
-    /// The number of records appended, each durable when its call returned.
+    /// The number of records appended. Each record was durable when its call returned.
     pub appends: f64,
     /// The duration of the measurement in seconds.
     pub seconds: f64,

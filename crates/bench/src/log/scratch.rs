@@ -12,7 +12,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Creates the directory `name` in `dir`; it must not exist.
+    /// Creates the directory `name` in `dir`; `name` must not exist there.
     pub(crate) fn new(dir: &Path, name: &str) -> Result<Self> {
         let path = dir.join(name);
         let what = || format!("create the directory {}", path.display());
@@ -29,7 +29,8 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // An error is ignored: a directory that cannot be removed stays for inspection.
         drop(fs::remove_dir_all(&self.path));
-        // Frees the blocks now, so that the next measurement does not wait for that.
+        // Frees the blocks now, so that the file system does not free them during the next
+        // measurement.
         rustix::fs::sync();
     }
 }

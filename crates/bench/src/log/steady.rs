@@ -1,4 +1,4 @@
-//! Counts the requests of the append log to the device in its steady state, over whole segments.
+//! Counts the requests to the device per commit of the append log in its steady state.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,14 +12,16 @@ use crate::trace::{Journalling, Trace, Tracing, Traffic, Watched};
 use haul_disk::error_chain as chain;
 use haul_measure::{Error, Result, Spread};
 
-/// The length of a segment in bytes; the events of several segments fit into the trace.
+/// The length of a segment in bytes, short enough that the events of several segments fit into the
+/// trace buffer.
 const SEGMENT_BYTES: u32 = 16 << 20;
-/// The number of segments written in one measurement, including the cost of the segment changes.
+/// The number of segments written in one measurement. The measurement includes a segment change for
+/// each, so the cost of changes is part of the counts.
 const SEGMENTS: u32 = 2;
 const RECORD_BYTES: usize = 4096;
 
-/// Returns the requests per commit with one writer, by name, and the reason for missing ones. The
-/// counts include requests of other programs.
+/// Returns the requests per commit with one writer, by the name of the ratio, and the reason why
+/// some or all are missing. The counts include requests of other programs.
 pub(crate) fn counts(
     storage: &Storage,
     scratch: &Scratch,
@@ -65,7 +67,7 @@ fn trace(storage: &Storage, device: &Device, journalling: Journalling) -> Result
     Ok(tracing)
 }
 
-/// Measures from one segment change to a later one.
+/// Measures from one segment change to the [`SEGMENTS`]th change after it.
 fn round(
     ours: &Ours,
     device: &Device,

@@ -1,4 +1,5 @@
-//! Compares servers under several workloads, in interleaved rounds.
+//! Compares servers under several workloads in interleaved rounds; a rival that fails is not
+//! measured further.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -49,13 +50,13 @@ pub(crate) trait Workload: Copy + PartialEq + Display + 'static {
     fn figure(self) -> Figure;
 }
 
-/// A workload and a server: the measurements of one row.
+/// A workload and a server, whose measurements form one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Series<W> {
     pub(crate) workload: W,
     pub(crate) variant: &'static Variant,
-    /// `true` for the second series of the first server: the difference between its two series is
-    /// noise.
+    /// `true` for the second series of the first server, which is measured twice in each round: the
+    /// difference between the two series is noise.
     pub(crate) repeated: bool,
 }
 
@@ -80,7 +81,7 @@ impl<W: Display> Display for Series<W> {
     }
 }
 
-/// A server that is compared.
+/// One server of a comparison.
 pub(crate) struct Contender {
     pub(crate) variant: &'static Variant,
     pub(crate) server: Option<Server>,
@@ -115,7 +116,7 @@ impl Contender {
     }
 }
 
-/// The servers, and their results so far.
+/// The compared servers, and their results under the workloads measured so far.
 pub(crate) struct Comparison<W: 'static> {
     pub(crate) contenders: Vec<Contender>,
     fields: &'static [Field<Series<W>, Sample>],
@@ -132,7 +133,8 @@ impl<W: Workload> Comparison<W> {
         Self { contenders, fields, results: Contest::new(fields, []) }
     }
 
-    /// Calls `action` once for each server that has not failed.
+    /// Calls `action` once for each server that has not failed, and returns the results of the
+    /// calls that succeeded.
     pub(crate) fn for_each<T>(
         &mut self,
         mut action: impl FnMut(&mut Contender) -> Result<T>,
@@ -141,8 +143,8 @@ impl<W: Workload> Comparison<W> {
         Ok(attempts.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    /// Measures a workload with the servers that `selected` accepts; the first of them is measured
-    /// twice in each round.
+    /// Measures a workload with the servers that `selected` accepts. The first accepted server is
+    /// measured twice in each round.
     pub(crate) fn run(
         &mut self,
         workload: W,
@@ -201,7 +203,8 @@ impl<W: Workload> Comparison<W> {
         })
     }
 
-    /// Returns the ratio of the figures of the first server's two series, which is noise.
+    /// Returns the noise: the figure of the first server's repeated series divided by that of its
+    /// first series.
     pub(crate) fn noise(&self, workload: W) -> Option<f64> {
         let first = self.measured(workload).next()?;
         let repeated = self
@@ -213,7 +216,7 @@ impl<W: Workload> Comparison<W> {
     }
 }
 
-/// Returns the series with the smallest median of `figure`.
+/// Returns the series whose rounds have the smallest median of `figure`.
 pub(crate) fn smallest<'a, W>(
     entries: impl Iterator<Item = &'a Entry<Series<W>, Sample>>,
     figure: Figure,
@@ -249,8 +252,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Panics unless `ratios` has each ratio that the table below `heading` of the page names; `…`
-    /// in a name matches any text.
+    /// Panics unless `ratios` has each ratio in the table below `heading` of the page. `…` in a
+    /// name of the table matches any text.
     pub(crate) fn check_documented(heading: &str, ratios: &BTreeMap<String, f64>) {
         let page = include_str!("../../../../docs/network-bench.md");
         let section = page.split("\n## ").find(|section| section.starts_with(heading)).unwrap();

@@ -1,5 +1,5 @@
-//! Sets TCP congestion control, which is a setting of the whole machine and so the same for all
-//! servers.
+//! Sets the TCP congestion control algorithm, a setting of the whole machine, so that all servers
+//! use the same algorithm.
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
-//! Pseudo-random bytes that are a function of their offset. Performs no I/O.
+//! Computes pseudo-random bytes from their offset, so that a receiver can check any bytes without
+//! a copy of the original. Performs no I/O.
 
-/// An endless sequence of bytes; each number selects a different sequence.
+/// An endless sequence of bytes, which is selected by this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Content(pub(crate) u64);
 
@@ -25,8 +26,8 @@ impl Content {
         }
     }
 
-    /// Compares `bytes` with the bytes of the sequence at `offset`; returns the index of the first
-    /// that differs.
+    /// Compares `bytes` with the bytes of the sequence at `offset`; returns the index in `bytes` of
+    /// the first wrong byte.
     pub(crate) fn mismatch(self, offset: u64, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {

@@ -1,4 +1,5 @@
-//! Selects one core for the server and another core for the load.
+//! Selects one core for the server and another core for the load generator, and pins threads to
+//! them.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -7,7 +8,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use haul_measure::{Error, Result};
 
-/// The cores of a server and of its load, so that neither uses the CPU time of the other.
+/// The number of the core that runs the server, and of the core that runs the load generator. On
+/// separate cores, the server and the load generator do not compete for CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cores {
     pub(crate) server: usize,
@@ -31,8 +33,8 @@ impl Cores {
         }
     }
 
-    /// Makes each core process its queue of freed packets. Otherwise the packets keep pages of
-    /// files referenced until the core sends again.
+    /// Sends a packet from each core, which makes the kernel release the packets that wait on this
+    /// core to be freed. Until then, packets of `sendfile` keep pages of files referenced.
     pub(crate) fn release_packets(self) -> Result<()> {
         let send = || -> io::Result<()> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;

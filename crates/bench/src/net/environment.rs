@@ -1,4 +1,5 @@
-//! Prepares the machine for a comparison of servers: two cores, a directory, TCP settings.
+//! Prepares the machine for a comparison of servers: selects two cores, creates a directory, and
+//! sets TCP congestion control.
 
 use std::path::Path;
 
@@ -9,8 +10,8 @@ use crate::log::Scratch;
 use crate::report::Report;
 use haul_measure::{Error, Result, load};
 
-/// The cores for a server and its load, and a directory that is removed with its contents on drop.
-/// Until then this thread runs on the core of the load.
+/// The cores for a server and its load, and a directory. On drop, the directory is removed with its
+/// contents. Until then, the thread that created this value runs on the core of the load.
 pub(crate) struct Environment {
     pub(crate) cores: Cores,
     pub(crate) scratch: Scratch,

@@ -9,7 +9,7 @@ use super::programs::{find, output, version};
 use super::server::{Placement, Server};
 use haul_measure::{Error, Result};
 
-/// The nginx program and its build options.
+/// The nginx program, with its version and build options.
 #[derive(Debug, Clone)]
 pub(crate) struct Nginx {
     program: PathBuf,
@@ -17,7 +17,7 @@ pub(crate) struct Nginx {
     build: String,
 }
 
-/// The module that a configuration is for.
+/// The module of nginx that a configuration uses: `http` serves files, `stream` relays TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Module {
     Http,
@@ -67,7 +67,8 @@ fn config(module: Module, body: &str, file: Option<&Path>, dir: &Path, is_root: 
         text += &format!("load_module {};\n", file.display());
     }
     if is_root {
-        // The worker must run as root too, because only this user can read the files.
+        // By default, a worker of root changes to another user, who may have no access to the
+        // files.
         text += "user root;\n";
     }
     let dir = dir.display();

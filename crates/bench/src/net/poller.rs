@@ -1,4 +1,4 @@
-//! Waits for many sockets, and returns an error after a long silence.
+//! Waits with epoll until any of many sockets is ready; 30 seconds without an event are an error.
 
 use std::io::{Error as IoError, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,18 +13,19 @@ use haul_measure::{Error, Result, Watcher};
 
 /// The maximum number of events that one wait returns.
 const EVENTS_MAX: usize = 256;
-/// The time without events after which the server counts as failed.
+/// The time without events after which the server is considered failed.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// The time after which a wait without events returns, so that the watcher can cancel.
 pub(crate) const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// The readiness to wait for. The kernel reports failures of a socket in any case.
+/// The kinds of readiness to wait for: readable, and writable. The kernel reports the failure of a
+/// socket in either case.
 pub(crate) const READ: EventFlags = EventFlags::IN;
 pub(crate) const WRITE: EventFlags = EventFlags::OUT;
-/// A readiness that disables a socket after at most one more event.
+/// No readiness to wait for: the socket reports at most one more event, its failure or close.
 pub(crate) const NOTHING: EventFlags = EventFlags::ONESHOT;
 
-/// An epoll instance; a socket leaves it when the socket is closed.
+/// An epoll instance. Closing a socket removes it from the instance.
 pub(crate) struct Poller<'a> {
     epoll: OwnedFd,
     events: Vec<Event>,

@@ -5,18 +5,19 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Directories of servers that may be missing from a user's `PATH`.
+/// Directories of server programs, which a user's `PATH` may not contain.
 const SERVER_DIRS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Searches a program in the directories of `path`, then in [`SERVER_DIRS`]. If `path` is empty,
-/// nothing is found.
+/// Searches for the program `name` in the directories of `path`, then in [`SERVER_DIRS`]. If `path`
+/// is empty, nothing is found.
 pub(crate) fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
     let more = SERVER_DIRS.iter().filter(|_| !path.is_empty()).map(PathBuf::from);
     let dirs = split_paths(path).filter(|dir| !dir.as_os_str().is_empty()).chain(more);
     dirs.map(|dir| dir.join(name)).find(|program| program.is_file())
 }
 
-/// Returns a note that names the measured `haul` program, which may be another build than this one.
+/// Returns a note that names the measured `haul` program, whose build may differ from the build of
+/// this program.
 pub(crate) fn haul_note(program: Option<&Path>) -> Option<String> {
     let program = program?;
     let version = version(&output(program, &["--version"])).unwrap_or_else(|| "unknown".to_owned());
@@ -26,7 +27,7 @@ pub(crate) fn haul_note(program: Option<&Path>) -> Option<String> {
     ))
 }
 
-/// Runs a program and returns its standard output and standard error.
+/// Runs a program and returns its standard output and standard error; empty if it cannot run.
 pub(crate) fn output(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     output.map_or_else(
@@ -38,8 +39,8 @@ pub(crate) fn output(program: &Path, arguments: &[&str]) -> String {
     )
 }
 
-/// Returns the first word that looks like a version: one that begins with a digit and contains a
-/// point.
+/// Returns the first word that looks like a version: it contains a point and begins with a digit,
+/// after an optional `go`.
 pub(crate) fn version(text: &str) -> Option<String> {
     let is_end = |c: char| !c.is_ascii_alphanumeric() && !".-+".contains(c);
     text.split(is_end)

@@ -1,4 +1,4 @@
-//! Parses the head of an HTTP/1.1 response as far as a load generator needs it. Performs no I/O.
+//! Parses the status and the `Content-Length` of an HTTP/1.1 response. Performs no I/O.
 
 /// The status and the lengths of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

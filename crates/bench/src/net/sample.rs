@@ -1,4 +1,4 @@
-//! One measurement of a server, and the figures computed from it.
+//! Measures a server once, and computes figures such as the CPU time per request.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ pub(crate) struct Sample {
     pub(crate) wall: Duration,
     /// The number of requests, messages or connections; 0 if they were not counted.
     pub(crate) requests: u64,
-    /// The number of bytes received, at both ends of a relay; 0 if they were not counted.
+    /// The number of bytes received, for a relay at both ends together; 0 if not counted.
     pub(crate) bytes: u64,
     pub(crate) used: Used,
     /// `true` if requests and downloads ran at the same time, so that the CPU time belongs to both.
@@ -35,8 +35,8 @@ pub(crate) enum Extent {
     Requests(u64),
 }
 
-/// Calls `step`, which adds its results to the sample, until `extent` ends the measurement; makes
-/// at least one request.
+/// Calls `step`, which adds its results to the sample, until `extent` ends the measurement and at
+/// least one request is complete.
 pub(crate) fn measure(
     extent: Extent,
     meter: Meter,
@@ -153,8 +153,8 @@ fn primaries(samples: &[Sample]) -> Option<Spread> {
     Spread::of(&samples.iter().map(Sample::primary).collect::<Option<Vec<_>>>()?)
 }
 
-/// Returns the median of the ratios `a` to `b`, each of two samples of the same round, so that
-/// drift between rounds cancels out.
+/// Divides the figure of `a` by the figure of `b` in each round, and returns the median of these
+/// ratios. Drift of the machine between rounds thus cancels out.
 pub(crate) fn paired_ratio(a: &[Sample], b: &[Sample], figure: Figure) -> Option<f64> {
     let pairs = a.iter().zip(b).filter_map(|(a, b)| finite(figure(a)? / figure(b)?));
     Spread::of(&pairs.collect::<Vec<_>>()).map(|spread| spread.median)

@@ -1,4 +1,4 @@
-//! Runs a server as a process, or a group of processes, on a core of its own.
+//! Starts a server as a process group on the core reserved for servers, and kills it on drop.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,13 +19,15 @@ use haul_measure::{Error, Result};
 const START_MAX: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A shell script that kills the process group once this process has closed its input or has ended.
+/// A shell script that waits for EOF on stdin, which the end of this process causes, and then kills
+/// the process group `$1`.
 const KILL: &str = r#"
 cat > /dev/null
 kill -s KILL -- "-$1"
 "#;
 
-/// The address, the cores and the empty directory of a server to start.
+/// The address, the cores and the empty directory of a server to start. The directory is for the
+/// server's log and configuration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placement<'a> {
     pub(crate) address: SocketAddr,
@@ -49,7 +51,8 @@ impl Server {
     /// for each connection.
     ///
     /// # Errors
-    /// [`Error::Missing`] with the last line of the server's output if the server ends instead.
+    /// [`Error::Missing`] with the last line of the server's output if the server ends or does not
+    /// listen within 30 seconds.
     pub(crate) fn start(
         name: &str,
         mut command: Command,
@@ -113,16 +116,16 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The process number is not reused before the wait below, so the guardian cannot kill
-        // another group.
+        // The kernel does not reuse the process id before the wait below, so the guardian cannot
+        // kill another group.
         drop(self.guardian.take());
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Returns an address at which no socket listens. Another process may take the address before the
-/// server does; then the start of the server fails.
+/// Returns an address of 127.0.0.1 at which no socket listens. If another process takes the address
+/// before the server does, the server fails to start.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());

@@ -1,4 +1,4 @@
-//! Non-blocking sockets of a load generator.
+//! Connects, accepts and receives on the non-blocking sockets of a load generator.
 
 use std::io::{Error as IoError, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ pub(crate) enum Received {
     Closed,
 }
 
-/// Connects to a server.
+/// Connects to a server, and makes the socket non-blocking.
 pub(crate) fn connect(address: SocketAddr) -> Result<TcpStream> {
     let what = || format!("connect to {address}");
     let stream = TcpStream::connect(address).map_err(Error::other(what()))?;
@@ -38,8 +38,8 @@ pub(crate) fn accept(listener: &TcpListener) -> Result<Option<TcpStream>> {
     }
 }
 
-/// Receives at most `buffer.len()` bytes. If `discard`, the kernel drops the bytes (`MSG_TRUNC`),
-/// which costs almost no CPU time, and `buffer` is unchanged.
+/// Receives at most `buffer.len()` bytes. If `discard` is `true`, the kernel drops the bytes
+/// (`MSG_TRUNC`), which costs almost no CPU time, and `buffer` does not change.
 pub(crate) fn receive(stream: &TcpStream, buffer: &mut [u8], discard: bool) -> Result<Received> {
     let flags = if discard { RecvFlags::TRUNC } else { RecvFlags::empty() };
     match recv(stream, buffer, flags) {

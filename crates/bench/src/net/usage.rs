@@ -1,4 +1,4 @@
-//! Measures the CPU time of a server's tasks and of whole cores.
+//! Measures the CPU time of a server's tasks (threads) and of whole cores.
 
 use std::collections::BTreeMap;
 use std::fs::{read_dir, read_to_string};
@@ -12,18 +12,18 @@ use super::proc_facts::{busy_ticks, cpu_ns, group_of};
 /// The process group and the cores whose CPU time is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meter {
-    /// The number of the process group, which is also the number of its first process.
+    /// The id of the process group, which is also the id of its first process.
     pub(crate) group: u32,
     pub(crate) cores: Cores,
-    /// `true` if the group starts and ends processes during the measurement, so that the CPU time
-    /// of its processes cannot be known.
+    /// `true` if processes of the group start and end during the measurement. The CPU time of ended
+    /// processes is lost, so the CPU time of the group is then unknown.
     pub(crate) forks: bool,
 }
 
 /// The values of all CPU times at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Usage {
-    /// The CPU time of each task in nanoseconds; `None` if unknown.
+    /// The CPU time in nanoseconds of each task, by task id; `None` if unknown.
     tasks: Option<BTreeMap<u32, u64>>,
     server_ticks: Option<u64>,
     load_ticks: Option<u64>,
@@ -53,8 +53,8 @@ impl Meter {
 }
 
 impl Usage {
-    /// Returns the CPU time used from `self` to `later`. The time of the processes is unknown if a
-    /// task has ended in between.
+    /// Returns the CPU time used from `self` to `later`. The CPU time of the server's processes is
+    /// unknown if one of its tasks has ended in the meantime.
     pub(crate) fn until(&self, later: &Self) -> Used {
         let ticks = |before: Option<u64>, after: Option<u64>| {
             let ticks = after?.checked_sub(before?)?;
@@ -76,7 +76,7 @@ fn ran(before: &BTreeMap<u32, u64>, after: &BTreeMap<u32, u64>) -> Option<Durati
     after.iter().map(of).sum::<Option<u64>>().map(Duration::from_nanos)
 }
 
-/// Returns the processes of a group.
+/// Returns the ids of the processes of a group, without zombies.
 pub(crate) fn processes(group: u32) -> Vec<u32> {
     let number = |entry: std::io::Result<std::fs::DirEntry>| -> Option<u32> {
         entry.ok()?.file_name().to_str()?.parse().ok()

@@ -1,4 +1,5 @@
-//! Sends as many bytes as possible through a relay, with all sources and sinks on one thread.
+//! Sends as many bytes as possible through a relay, from sources (clients) to sinks (the backend's
+//! connections), all on one thread.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,9 +17,10 @@ use crate::net::socket::{Received, accept, connect, invalid, receive};
 use crate::net::usage::Meter;
 use haul_measure::{Error, Result};
 
-/// The maximum number of flows.
+/// The maximum number of flows, each of which is one connection through the relay.
 pub(super) const FLOWS_MAX: u64 = 64;
-/// The number of bytes that are sent over and over. Each flow begins at a different offset.
+/// The length in bytes of the ring, the content that every flow sends over and over. Each flow
+/// begins at a different offset, so the bytes of two flows differ.
 const RING_BYTES: u64 = 16 << 20;
 const FLOW_BYTES: u64 = RING_BYTES / FLOWS_MAX;
 const CONTENT: Content = Content(1);
@@ -34,7 +36,8 @@ struct Source {
 
 struct Sink {
     stream: TcpStream,
-    /// The source whose bytes the sink receives; known once it has received a piece.
+    /// The index of the source whose bytes this sink receives; `None` until the first piece was
+    /// compared.
     flow: Option<usize>,
     received: u64,
     pieces: u64,
@@ -51,8 +54,8 @@ struct Flows<'a> {
     buffer: Vec<u8>,
 }
 
-/// Creates the bytes to send in a memory file, so that sending them costs the load almost no CPU
-/// time.
+/// Creates the ring in a memory file, so that the load generator can send it with `sendfile`, which
+/// costs almost no CPU time.
 pub(super) fn ring() -> Result<OwnedFd> {
     let what = || "allocate 16 MiB of memory".to_owned();
     let ring = memfd_create("haul-bench", MemfdFlags::CLOEXEC).map_err(Error::other(what()))?;
@@ -182,7 +185,7 @@ impl Flows<'_> {
     }
 }
 
-/// Returns the offset in the ring of the byte of `flow` that follows its first `sent` bytes.
+/// Returns the offset in the ring of the next byte of `flow`, after `sent` bytes.
 fn offset(flow: usize, sent: u64) -> u64 {
     (flow as u64 * FLOW_BYTES + sent) % RING_BYTES
 }

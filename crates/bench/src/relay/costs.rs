@@ -1,5 +1,5 @@
-//! Measures the costs of a connection besides CPU time: pipes created for it, and descriptors while
-//! it is idle.
+//! Counts the pipes that a relay creates per connection, and the descriptors that the relay holds
+//! per idle connection.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ use crate::net::usage::processes;
 use crate::report::{Row, Value};
 use haul_measure::{Error, Result};
 
-/// The number of connections measured.
+/// The number of connections over which the costs are averaged.
 const CONNECTIONS: u64 = 50;
 /// The length in bytes of an answer, long enough that a relay uses a pipe.
 const LONG_BYTES: u64 = 1 << 20;
@@ -29,10 +29,11 @@ const LONG_BYTES: u64 = 1 << 20;
 const ATTACH_MAX: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The costs of one connection.
+/// The average costs of one connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Costs {
-    /// The number of calls of `pipe` and `pipe2`; `None` without strace.
+    /// The number of calls of `pipe` and `pipe2`; `None` if strace is not installed, or its output
+    /// is invalid.
     pub(super) pipes: Option<f64>,
     pub(super) descriptors: f64,
 }
@@ -99,7 +100,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Attaches strace to all processes of a group; it follows processes that they start.
+    /// Attaches strace to all processes of a group, and to processes that these start.
     fn start(strace: &Path, group: u32, dir: &Path) -> Result<Self> {
         let out = dir.join("strace.out");
         let processes = processes(group);
@@ -151,8 +152,8 @@ impl Drop for Trace {
     }
 }
 
-/// Returns `None` until the log of strace has a line about each of `processes` processes; then
-/// returns `true` if strace has attached to any of them. Some processes may have ended before.
+/// Returns `None` until the log of strace has a line about each of `processes` processes, and then
+/// `Some(true)` if strace has attached to at least one. The others may have ended before.
 fn attached(log: &str, processes: usize) -> Option<bool> {
     let about = |line: &&str| line.contains(" attached") || line.contains("attach:");
     let lines: Vec<_> = log.lines().filter(about).collect();

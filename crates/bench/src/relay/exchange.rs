@@ -43,11 +43,12 @@ pub(super) fn index(token: u64) -> usize {
 struct Client {
     peer: Peer,
     began: Instant,
-    /// `true` if the answer is complete and only the close of the connection is missing.
+    /// `true` if the answer to the last request is complete. A connection that is not persistent
+    /// then waits for its close.
     answered: bool,
 }
 
-/// The clients and the backend of one relay.
+/// The connections of the clients and of the backend through one relay.
 pub(super) struct Exchanges<'a> {
     ends: Ends<'a>,
     exchange: Exchange,
@@ -95,7 +96,7 @@ impl<'a> Exchanges<'a> {
         Ok(())
     }
 
-    /// Sends the next request of a client, on a new connection if it has none.
+    /// Sends the next request of a client, on a new connection if the client has no connection.
     fn request(&mut self, at: usize, sample: &mut Sample) -> Result<()> {
         let began = Instant::now();
         if self.clients.get(at).is_none_or(Option::is_none) {
@@ -186,7 +187,7 @@ fn put<T>(slots: &mut Vec<Option<T>>, at: usize, value: T) {
     }
 }
 
-/// Sends the rest of a message; if the socket is full, asks the poller for writability.
+/// Sends the rest of a message. If the socket is full, the poller waits until it is writable.
 fn send(peer: &mut Peer, buffer: &mut [u8], poller: &Poller<'_>, token: u64) -> Result<Progress> {
     let progress = peer.send(buffer)?;
     let ready = if progress == Progress::Blocked { WRITE } else { READ };

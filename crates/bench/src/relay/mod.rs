@@ -1,8 +1,8 @@
-//! Compares relays of TCP connections.
+//! Compares TCP relays: `haul relay` and its rivals.
 //!
 //! Each relay runs on one core. Clients and backend share another core and are part of this
-//! program, so all relays carry the same bytes. Relays are measured in interleaved rounds; the
-//! first relay is measured twice in each round, which shows the noise. The benchmark counts bytes
+//! program, so all relays carry the same bytes. Relays are measured in interleaved rounds. The
+//! first relay is measured twice in each round; the difference is noise. The benchmark counts bytes
 //! at both ends, and compares one message in 64 byte by byte.
 
 mod bulk;
@@ -25,8 +25,8 @@ use relays::Relays;
 use run::Bench;
 use workload::{BAR, FIELDS, ratios};
 
-/// Measures the parts that the options select. The relays are killed when this returns and when the
-/// process is killed; in the second case their configuration files remain.
+/// Measures the parts that the options select. The relays are killed when this returns, and also if
+/// the process is killed; after a kill, their configuration files remain.
 ///
 /// # Errors
 /// Returns [`crate::Error::Missing`] if there is only one core, and an error if `haul` fails or a

@@ -1,4 +1,5 @@
-//! Options of the benchmark of relays.
+//! Defines the options of `haul bench relay`, the workloads that they select, and the note of the
+//! report that explains the rows.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -58,7 +59,7 @@ pub struct Options {
     /// Program to measure as haul, such as another build; default: the installed one
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<PathBuf>,
-    /// The directories in which rivals are searched, as in `PATH`.
+    /// The directories to search for rivals, in the format of `PATH`.
     #[arg(skip)]
     pub path: OsString,
 }
@@ -66,13 +67,13 @@ pub struct Options {
 named! {
     /// A part of the benchmark.
     pub enum Part {
-        /// As many bytes as possible in one direction.
+        /// As many bytes as possible, in one direction.
         Bulk = "bulk",
         /// Messages of many sizes in both directions, a chat, and files.
         Messages = "messages",
-        /// Short connections.
+        /// Connections for one short exchange, or none.
         Connections = "connections",
-        /// Pipes and descriptors of a connection.
+        /// The number of pipes and descriptors per connection.
         Pipes = "pipes",
     }
 }

@@ -1,4 +1,4 @@
-//! One end of a connection through a relay; it sends and receives one message at a time.
+//! Sends and receives messages at one end of a connection through a relay, and checks them.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -15,12 +15,12 @@ use haul_measure::{Error, Result};
 const COMPARE_EVERY: u64 = 64;
 /// The maximum number of bytes sent or received at a time.
 const BUFFER_BYTES: usize = 256 << 10;
-/// The length in bytes of the header of a message: the number of the connection, with the bit
-/// [`COMPARED`] set if the message is compared.
+/// The length in bytes of the header of a message. The header is the number of the connection, with
+/// the bit [`COMPARED`] set if the message is compared.
 const HEADER_BYTES: usize = 8;
 const COMPARED: u64 = 1 << 63;
 
-/// Returns a buffer for the messages of all peers.
+/// Returns a buffer, which all peers of a thread can share.
 pub(super) fn buffer() -> Vec<u8> {
     vec![0; BUFFER_BYTES]
 }
@@ -32,7 +32,7 @@ pub(super) enum Role {
     Backend,
 }
 
-/// The progress of a message.
+/// The state of a message after an attempt to send or receive it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The socket is full, or has no more bytes to read.
@@ -43,8 +43,8 @@ pub(super) enum Progress {
     Closed,
 }
 
-/// A connection and its current messages. Of messages that are not compared, only the bytes are
-/// counted.
+/// One end of a connection, with its current exchange: a request and the answer. Of messages that
+/// are not compared, only the bytes are counted.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) stream: TcpStream,
@@ -52,7 +52,7 @@ pub(super) struct Peer {
     exchange: Exchange,
     /// The number of the connection; a backend reads it from the first message.
     number: Option<u64>,
-    /// The number of earlier messages on this connection.
+    /// The number of exchanges that were completed on this connection.
     turn: u64,
     sent: u64,
     received: u64,
@@ -85,14 +85,15 @@ impl Peer {
         Ok(Self { stream, role, exchange, number, turn, sent, received, compared, header, ready })
     }
 
-    /// Begins the next message. A client decides whether the message is compared.
+    /// Begins the next exchange. A client decides whether its messages are compared; the backend
+    /// reads this from the header of the request.
     pub(super) fn begin(&mut self) {
         let count = if self.exchange.persistent { self.turn } else { self.number() };
         self.compared = self.role == Role::Client && count.is_multiple_of(COMPARE_EVERY);
         (self.sent, self.received) = (0, 0);
     }
 
-    /// Ends the current message.
+    /// Ends the current exchange.
     pub(super) fn end(&mut self) {
         self.turn += 1;
     }
@@ -126,7 +127,7 @@ impl Peer {
         self.number.unwrap_or_default()
     }
 
-    /// Returns the length of the message to send and of the message to receive.
+    /// Returns the lengths in bytes of the message to send and of the message to receive.
     fn lengths(&self) -> (u64, u64) {
         let Exchange { request_bytes, answer_bytes, .. } = self.exchange;
         match self.role {

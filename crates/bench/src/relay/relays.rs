@@ -1,4 +1,5 @@
-//! The relays: `haul` and its rivals, each with the settings that may be its fastest.
+//! Finds and starts the compared relays: `haul` and its rivals, each with the settings that may be
+//! its fastest.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,8 +20,8 @@ use haul_measure::{Error, Result};
 const GO_SOURCE: &str = include_str!("relay.go");
 
 const SPLICE_BOTH: &str = "    option splice-request\n    option splice-response\n";
-/// Splicing with pipes as large as those of `haul`. haproxy applies the last value of a global
-/// setting.
+/// Splicing with pipes as large as those of `haul`. haproxy uses the last value of a global
+/// setting, so this value overrides the value in [`haproxy_config`].
 const SPLICE_LARGE: &str = "    option splice-request\n    option splice-response\n\
                             global\n    tune.pipesize 1048576\n";
 const LARGE_BUFFERS: &str = "global\n    tune.bufsize 65536\n";
@@ -37,7 +38,8 @@ const fn nginx(setting: &'static str, buffer: &'static str) -> Variant {
     Variant::new("nginx", "nginx_stream", setting, buffer)
 }
 
-/// All variants; the `config` of a variant is an argument, or lines of the configuration file.
+/// All variants. The `config` of a variant is an argument of the program, or lines of its
+/// configuration file.
 pub(super) static VARIANTS: [Variant; 14] = [
     new("haul", "auto", "auto"),
     new("haul", "copy", "copy"),
@@ -118,7 +120,8 @@ impl Relays {
         self.versions.clone()
     }
 
-    /// Starts a relay that connects to `to`; `dir` must be an empty directory.
+    /// Starts a relay that connects to `to`; `dir` must be an empty directory, for the relay's
+    /// configuration and log.
     pub(super) fn start(&self, variant: &Variant, to: SocketAddr, dir: &Path) -> Result<Server> {
         let placement = Placement { address: free_address()?, cores: self.cores, dir };
         let (from, name) = (placement.address, variant.program);
@@ -177,9 +180,8 @@ fn with_dir_of(program: &Path, path: &OsStr) -> OsString {
     std::env::join_paths(dirs).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the configuration of haproxy with one thread. It allows as many pipes as connections;
-/// with its default limit haproxy would copy instead of splicing on three quarters of the
-/// connections.
+/// Returns the configuration of haproxy with one thread and as many pipes as connections. With the
+/// default, a quarter of `maxconn`, haproxy would copy on the connections without a pipe.
 fn haproxy_config(lines: &str, listen: SocketAddr, to: SocketAddr) -> String {
     format!(
         "global\n    nbthread 1\n    maxconn 2000\n    maxpipes 2000\n    tune.pipesize 262144\n\
@@ -189,7 +191,7 @@ fn haproxy_config(lines: &str, listen: SocketAddr, to: SocketAddr) -> String {
     )
 }
 
-/// Returns the content of nginx's block `stream`.
+/// Returns the content of the block `stream` in nginx's configuration.
 fn nginx_config(buffer: &str, listen: SocketAddr, to: SocketAddr) -> String {
     format!(
         "server {{\nlisten {listen} backlog=4096;\ntcp_nodelay on;\nproxy_buffer_size {buffer};\n\

@@ -29,7 +29,8 @@ pub(super) struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Starts all relays. They run until the end, and are idle while another relay is measured.
+    /// Starts all relays. Each relay runs until the end of the benchmark, and is idle while another
+    /// relay is measured.
     pub(super) fn new(
         options: &'a Options,
         watcher: &'a dyn Watcher,
@@ -41,8 +42,8 @@ impl<'a> Bench<'a> {
         let backend = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::other(what()))?;
         backend.set_nonblocking(true).map_err(Error::other(what()))?;
         let to = backend.local_addr().map_err(Error::other(what()))?;
-        // The standard library's accept queue is too short for hundreds of simultaneous
-        // connections.
+        // Enlarges the accept queue: the length that the standard library sets is too short for
+        // hundreds of simultaneous connections.
         rustix::net::listen(&backend, 4096).map_err(Error::other(what()))?;
         let mut number = 0;
         comparison.for_each(|one| {
@@ -69,8 +70,8 @@ impl<'a> Bench<'a> {
                 let server = one.server()?;
                 let ends = Ends { relay: server.address, backend, watcher: *watcher };
                 let exchange = load.exchange();
-                // The processes of persistent connections live for the whole measurement, so their
-                // CPU time is known.
+                // A relay that forks keeps the process of a persistent connection for the whole
+                // measurement, so the CPU time of its processes is known.
                 let persistent = exchange.is_none_or(|exchange| exchange.persistent);
                 let meter = Meter { forks: one.variant.forks && !persistent, ..server.meter };
                 match (load, exchange) {

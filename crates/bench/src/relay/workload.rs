@@ -1,4 +1,5 @@
-//! The workloads, their rows and their ratios. Performs no I/O.
+//! Defines the workloads of the relays, the columns of their rows, and the ratios computed from
+//! them. Performs no I/O.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -11,15 +12,16 @@ use crate::report::Column;
 /// One kind of traffic through the relays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Load {
-    /// As many bytes as possible in one direction.
+    /// As many bytes as possible in one direction, on `flows` connections.
     Bulk { flows: usize },
-    /// One message in each direction, over and over.
+    /// Messages of `bytes` bytes, each answered by a message of the same length, on persistent
+    /// connections.
     Messages { bytes: u64 },
-    /// Short messages on many connections in both directions.
+    /// Short messages and answers on many persistent connections.
     Chat,
-    /// One file per connection.
+    /// A short request and a long answer, such as a file, per connection.
     Files,
-    /// One connection for one message in each direction, or for none if `bytes` is 0.
+    /// A message of `bytes` bytes and its answer per connection, or nothing if `bytes` is 0.
     Connections { bytes: u64 },
 }
 
@@ -34,8 +36,8 @@ pub(super) struct Exchange {
     pub(super) persistent: bool,
 }
 
-/// The length in bytes up to which all requests are read into memory. Of longer requests, only
-/// those that are compared are read.
+/// The length in bytes up to which the backend reads every request. Longer requests that are not
+/// compared are discarded in the kernel.
 pub(super) const READ_MAX: u64 = 4096;
 
 impl Load {
@@ -96,8 +98,9 @@ impl Workload for Load {
         }
     }
 
-    /// Returns the figure by which relays are compared. The CPU time of a process that ends with
-    /// its connection is lost, so short connections are compared by the time of the core.
+    /// Returns the figure by which relays are compared. If a relay has a process per connection,
+    /// the CPU time of each process is lost when the process ends. Workloads of short connections
+    /// are therefore compared by the busy time of the core.
     fn figure(self) -> Figure {
         match self {
             Self::Bulk { .. } => Sample::process_s_per_gb,
@@ -110,7 +113,8 @@ impl Workload for Load {
 
 pub(super) const BAR: &str = "core_us";
 
-/// The columns of the table: medians of the rounds, and the smallest and largest primary figure.
+/// The columns of the table: medians of the rounds, and the smallest and largest primary figure,
+/// which is the figure by which relays are compared.
 pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
     Field::label("traffic", "traffic", Series::workload),
     Field::label("relay", "relay", Series::program),
@@ -137,9 +141,9 @@ pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
     Field::median(Column::number("descriptors_per_connection", "descriptors", 2), |_| None),
 ];
 
-/// Returns the ratios of `haul` to the best setting of each rival, such as
+/// Returns the figures of `haul` divided by those of each rival's best setting, such as
 /// `bulk_1_cpu_per_gb_vs_haproxy_splice`. `adaptive_…_vs_best_own` compares `--move auto` with the
-/// better of `copy` and `splice`; `…_noise` compares the two series of the first relay.
+/// better of `copy` and `splice`, `…_noise` the two series of the first relay.
 pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, f64> {
     let mut ratios = BTreeMap::new();
     let mut add = |key: String, ratio: Option<f64>| ratios.extend(ratio.map(|ratio| (key, ratio)));

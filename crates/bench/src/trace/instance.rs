@@ -1,4 +1,4 @@
-//! Creates a tracing instance of the kernel for this process.
+//! Records block events in a tracing instance: a trace buffer of the kernel for this process only.
 
 use std::fs;
 use std::io;
@@ -13,8 +13,8 @@ use super::parse::Trace;
 use crate::guardian::Guardian;
 use haul_measure::{Error, Result};
 
-/// The size in KiB of the trace buffer of each CPU, large enough for the events of one pass; an
-/// event takes about 100 bytes.
+/// The size in KiB of the trace buffer of each CPU. An event takes about 100 bytes, so about 80,000
+/// events of a measurement fit.
 const BUFFER_KIB: u32 = 8 << 10;
 
 const EVENTS: [&str; 2] = ["block_bio_queue", "block_rq_issue"];
@@ -25,13 +25,14 @@ static INSTANCES: AtomicU32 = AtomicU32::new(0);
 /// A tracing instance of this process, which is removed even if the process is killed.
 #[derive(Debug)]
 pub(crate) struct Tracing {
-    // Dropped first: the guardian removes the instance through its own reference to the mount.
+    // Dropped first, which removes the instance. The guardian reaches the instance through its
+    // working directory, which keeps the mount in use even after this process was killed.
     _guardian: Guardian,
     mount: OwnedFd,
     name: String,
 }
 
-/// The device numbers whose events are recorded.
+/// The device numbers of the disk whose events are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Watched {
     /// The device number to which the file system submits operations: the partition, if there is
@@ -62,7 +63,7 @@ fn number(major: u32, minor: u32) -> u64 {
 }
 
 impl Tracing {
-    /// Creates an instance that does not record yet.
+    /// Creates an instance, which records nothing before [`Tracing::start`].
     ///
     /// # Errors
     /// Returns an error without root, or if the kernel does not support tracing.
@@ -79,8 +80,8 @@ impl Tracing {
         Ok(tracing)
     }
 
-    /// Returns the path of a file of the instance. Callers open it for each access, because an open
-    /// file would prevent the removal of the instance.
+    /// Returns the path of a file of the instance. Callers open the file for each access, because
+    /// an open file would prevent the removal of the instance.
     fn path(&self, file: &str) -> PathBuf {
         format!("/proc/self/fd/{}/{}/{file}", self.mount.as_raw_fd(), self.name).into()
     }
@@ -114,7 +115,7 @@ impl Tracing {
     }
 }
 
-/// Mounts the tracing file system without a mount point, so that closing the descriptor unmounts
+/// Mounts the tracing file system without a mount point; closing the returned descriptor unmounts
 /// it.
 fn mount_detached() -> io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;

@@ -1,7 +1,7 @@
-//! Reads the kernel's trace of the requests to a block device, with the task that caused each.
+//! Traces the write requests to a block device, and attributes each to the task that caused it.
 //!
-//! `blktrace` shows the same events. This module reads them through the tracing file system, in an
-//! instance of this process, so tracing by other programs does not interfere.
+//! `blktrace` shows the same events. This module reads them through the tracing file system, in a
+//! tracing instance of this process, so tracing by other programs does not interfere.
 //!
 //! # Sources
 //! \[Ftrace\]; the event fields in `events/block/*/format` of the tracing file system.

@@ -1,4 +1,4 @@
-//! Parses the text of a trace. Performs no I/O.
+//! Parses the block events in the text of a kernel trace. Performs no I/O.
 //!
 //! A line has the form `<comm>-<pid> [<cpu>] <flags> <seconds>: <event>: <fields of the event>`;
 //! the task name `<comm>` may contain spaces and dashes.
@@ -10,8 +10,8 @@ pub(crate) struct Trace {
     pub(crate) events: Vec<Event>,
     /// The number of events the kernel dropped because its buffer was full.
     pub(crate) lost: u64,
-    /// The identifier, as used in the trace, of the task that wrote the marker: the thread that
-    /// measures.
+    /// The identifier, as used in the trace, of the task that wrote the marker. This task is the
+    /// measuring thread.
     pub(crate) marked_by: Option<u32>,
 }
 
@@ -52,8 +52,8 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// Parses a field such as `WS`, `FWFSM` or `FF`. An `F` before the operation means that the
-    /// device empties its write cache first; letters after the operation are its flags. `FF` only
-    /// empties the write cache.
+    /// device flushes its write cache first. Letters after the operation are its flags. `FF` only
+    /// flushes the write cache.
     pub(crate) fn parse(rwbs: &str) -> Option<Self> {
         let (before, rest) = match rwbs.strip_prefix('F') {
             Some(rest) => (true, rest),
@@ -88,7 +88,7 @@ impl Trace {
     }
 }
 
-/// Returns the number of dropped events, if `line` reports one: the header of a trace does, and
+/// Returns the number of dropped events if `line` reports this number, as the header of a trace and
 /// some lines of `trace_pipe` do.
 fn lost(line: &str) -> Option<u64> {
     if let Some((_, counts)) = line.split_once("entries-in-buffer/entries-written:") {
@@ -99,7 +99,7 @@ fn lost(line: &str) -> Option<u64> {
     count.parse().ok()
 }
 
-/// Splits a line into the name and identifier of the task, the event, and its fields.
+/// Splits a line into the name of the task, its identifier, the event, and the event's fields.
 fn split(line: &str) -> Option<(&str, u32, &str, &str)> {
     // The CPU is the first number in brackets.
     let (at, _) = line.match_indices(" [").find(|(at, _)| {

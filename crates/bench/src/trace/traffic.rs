@@ -1,4 +1,5 @@
-//! Attributes the writes of a trace to data, journal and metadata. Performs no I/O.
+//! Divides the write requests of a trace into data, journal, metadata and writes of other tasks.
+//! Performs no I/O.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -9,7 +10,7 @@ use super::parse::{Event, Kind, Trace};
 
 const SECTOR_BYTES: u64 = 512;
 
-/// The rule by which writes of a file system's journal are recognised.
+/// The rule by which writes to a file system's journal are recognised in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Journalling {
     /// On ext4, only the thread `jbd2/<device>-<inode>` writes to the journal.
@@ -39,7 +40,8 @@ pub(crate) struct Share {
     pub(crate) bytes: u64,
 }
 
-/// The write requests to a device. Each is counted in exactly one of the first four fields.
+/// The write requests to a device. Each request with data is counted in exactly one of the first
+/// four fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     /// Writes by the measured thread, except journal and metadata.

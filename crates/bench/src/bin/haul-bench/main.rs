@@ -1,4 +1,4 @@
-//! The program `haul-bench`: benchmarks with rivals, run as `haul bench`.
+//! Measures Haul beside other methods and programs; the command `haul bench` starts this program.
 
 mod args;
 mod run;

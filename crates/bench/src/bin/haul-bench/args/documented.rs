@@ -6,7 +6,7 @@ use haul_testing::docs::{command_lines, haul_commands, pages};
 
 use super::Cli;
 
-/// Checks the `haul bench` commands of some lines, and returns how many there are.
+/// Panics unless all `haul bench` commands in `lines` are accepted; returns the number of commands.
 fn check(from: &str, lines: impl IntoIterator<Item = String>) -> usize {
     let mut count = 0;
     for line in lines {

@@ -1,4 +1,4 @@
-//! Examples of the long help.
+//! Holds the examples that end the long help of each command.
 
 pub(super) const HAUL_BENCH: &str = "\
 Examples:

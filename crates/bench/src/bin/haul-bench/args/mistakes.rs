@@ -1,4 +1,4 @@
-//! Messages for wrong options.
+//! Tests how options are parsed: the messages for wrong values, lists of values, and defaults.
 
 use clap::Parser;
 use haul_bench::relay::Part;

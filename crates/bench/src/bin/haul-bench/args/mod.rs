@@ -1,4 +1,4 @@
-//! The command line of `haul-bench`.
+//! Defines the command line of `haul-bench`: its benchmarks, their options and the help.
 
 #[cfg(test)]
 mod documented;

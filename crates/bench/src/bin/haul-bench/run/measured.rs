@@ -1,4 +1,4 @@
-//! A measurement at a terminal, and its report.
+//! Runs a measurement with progress on stderr, and writes its report.
 
 use std::io::{IsTerminal, stdout};
 
@@ -9,7 +9,7 @@ use haul_cli_common::report::{Failure, OrFail, Result};
 
 use crate::args::ReportArgs;
 
-/// The width of a table in a file or pipe.
+/// The width in characters of a table that is written to a file or pipe.
 const WIDTH_OF_A_FILE: usize = 240;
 
 /// Measures with progress on stderr until done or cancelled by Ctrl-C, and shows the report.
@@ -22,7 +22,7 @@ pub(super) fn measured(
     let measured = measure(&console);
     let asked = console.finish();
     match (measured, asked) {
-        // A child process may have received the same Ctrl-C, and failed first.
+        // Reports the stop, not the error: a child process may have failed by the same Ctrl-C.
         (Err(_), Some(exit)) => {
             Err(Failure::new(format!("haul bench {name} was stopped")).exit(exit))
         }

@@ -15,7 +15,7 @@ use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
 use haul_bench::{duplicates, log, pacing, random_write, read_order, write_modes};
 
-/// Runs a benchmark.
+/// Runs the benchmark that `command` selects.
 pub(crate) fn run(command: &BenchCommand) -> Result {
     match command {
         BenchCommand::WriteModes(args) => measured("write-modes", &args.report, |watcher| {

@@ -1,4 +1,4 @@
-//! `haul bench files` and `haul bench relay`.
+//! Runs `haul bench files` and `haul bench relay`.
 
 use std::env;
 

@@ -1,4 +1,4 @@
-//! The programs a benchmark runs.
+//! Finds the programs that a benchmark runs.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ pub(super) fn rivals_program() -> Option<PathBuf> {
     installed(RIVALS_PROGRAM)
 }
 
-/// Returns the program to measure as ours: the given one, or the installed `haul`.
+/// Returns the `haul` program to measure: `chosen` from the command line, or the installed program.
 pub(super) fn haul_program(chosen: Option<&Path>) -> Result<PathBuf> {
     match chosen {
         Some(program) => existing(program),
@@ -23,7 +23,7 @@ pub(super) fn haul_program(chosen: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// Returns a program that was named on the command line.
+/// Returns `program`, which was named on the command line, or an error if the file does not exist.
 pub(super) fn existing(program: &Path) -> Result<PathBuf> {
     let cannot = || format!("cannot find the program {}", program.display());
     program.metadata().or_fail(cannot).map(|_| program.to_owned())
@@ -35,7 +35,8 @@ fn installed(name: &str) -> Option<PathBuf> {
     find(name, this.as_deref().and_then(Path::parent), &path)
 }
 
-/// Searches the directory `beside` this program, then the directories of `path`.
+/// Searches for `name` in `beside`, the directory of this program, then in the directories of
+/// `path`.
 fn find(name: &str, beside: Option<&Path>, path: &OsStr) -> Option<PathBuf> {
     let dirs = beside.map(Path::to_path_buf).into_iter().chain(env::split_paths(path));
     dirs.map(|dir| dir.join(name)).find(|program| program.is_file())
