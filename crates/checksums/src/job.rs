@@ -1,4 +1,4 @@
-//! The input of [`crate::hash()`].
+//! Defines the jobs of [`crate::hash()`].
 
 use haul_bulk_read::FileId;
 use haul_bulk_read::digest::HashKind;
