@@ -1,4 +1,5 @@
-//! The limit of open file descriptors of this process.
+//! Raises the limit on open file descriptors of this process, and divides the descriptors of a file
+//! server between connections and open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -31,8 +32,9 @@ pub(crate) struct DescriptorBudget {
 }
 
 impl DescriptorBudget {
-    /// Returns the budget reduced to `limit` descriptors. Open files take at most a quarter of
-    /// them, and connections the rest without the reserve, but at least one connection is allowed.
+    /// Returns the budget reduced to `limit` descriptors. Open files take at most a quarter of the
+    /// limit. Connections take what open files and the reserve leave, but at least one connection
+    /// is allowed.
     pub(crate) fn limited_to(self, limit: u64) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let open_files = self.open_files.min(limit / 8);

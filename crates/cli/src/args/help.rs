@@ -1,4 +1,4 @@
-//! The layout of `haul --help`: commands grouped by purpose.
+//! Lays out `haul --help`: commands are grouped by purpose.
 
 use clap::Command;
 use clap::builder::Styles;

@@ -62,7 +62,7 @@ fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Resul
 
 fn write(object: &Object, range: Range<u64>, name: &str, file: File, path: &Path) -> Result {
     let cannot = || format!("cannot write {}", path.display());
-    // Writeback is paced, so that a big object does not stall other writers.
+    // The pacer starts writeback in small steps, so that a big object does not stall other writers.
     let descriptor = file.as_fd();
     let (mut at, mut pacer) = (0, Pacer::of(&descriptor, Pace::default()));
     for piece in pieces(object, range) {

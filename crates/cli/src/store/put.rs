@@ -38,7 +38,7 @@ pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
     Ok(())
 }
 
-/// The input of a put. Length and modification time are known only for regular files.
+/// The content to store. Length and modification time are known only for regular files.
 struct Input {
     bytes: Box<dyn Read>,
     bytes_expected: Option<u64>,
