@@ -137,8 +137,8 @@ impl Check {
         self.settle(log.0.into_inner(), events)
     }
 
-    /// Sets the results of the names whose files the walk could not reach. Returns the names left
-    /// for another round.
+    /// Sets the results of the names whose files the walk could not reach. Returns the names whose
+    /// files this round read under another name; the next round reads them again.
     fn settle(&mut self, log: Vec<WalkEvent>, events: &dyn CheckEvents) -> Vec<PathBuf> {
         let mut again = Vec::new();
         for event in log {
@@ -167,7 +167,7 @@ fn plain(path: &Path) -> &Path {
     path.strip_prefix("./").unwrap_or(path)
 }
 
-/// The events of a walk over the names of a list.
+/// A recorder of the events of a walk over the names of a list.
 #[derive(Default)]
 struct WalkLog(Mutex<Vec<WalkEvent>>);
 

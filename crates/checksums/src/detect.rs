@@ -10,7 +10,7 @@ use haul_bulk_read::digest::HashKind;
 use crate::line::Line;
 use crate::{PIECE_BYTES, as_path};
 
-/// The maximum number of files to try. One file is not enough, since it may have changed since the
+/// The maximum number of files to try. A single file is not enough: it may have changed after the
 /// list was written.
 const FILES_MAX: usize = 8;
 

@@ -42,7 +42,7 @@ impl ReorderBuffer {
         self.next_index += 1;
     }
 
-    /// Inserts an outcome that is not yet the next one to report.
+    /// Inserts the outcome of the job `index`, which [`Self::pop`] returns in its turn.
     pub(crate) fn insert(&mut self, index: usize, outcome: Outcome) {
         self.lengths[index] = match outcome {
             Ok(sum) => {

@@ -45,8 +45,8 @@ impl Progress {
         Self::on(ProgressDrawTarget::stderr(), noun, all)
     }
 
-    /// Creates a `Progress` without a bar. Operations that print results to the terminal use it,
-    /// because a bar would mix with the results.
+    /// Creates a `Progress` without a bar, for operations that print results to the terminal: a bar
+    /// would mix with the results.
     #[must_use]
     pub fn hidden(noun: &'static str, all: Amount) -> Self {
         Self::on(ProgressDrawTarget::hidden(), noun, all)

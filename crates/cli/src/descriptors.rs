@@ -21,8 +21,9 @@ const PER_CONNECTION: usize = 3;
 /// The division of the descriptors of a file server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DescriptorBudget {
-    /// The maximum number of connections. Each takes a socket. While it sends a file that the cache
-    /// does not keep open, it also takes that file, possibly opened a second time for direct I/O.
+    /// The maximum number of connections. Each connection takes a socket. A connection that sends a
+    /// file which the cache does not keep open takes one or two more descriptors: the file, and the
+    /// file opened a second time for direct I/O.
     pub(crate) connections: usize,
     /// The maximum number of files kept open. Each may be opened a second time for direct I/O.
     pub(crate) open_files: usize,

@@ -1,5 +1,5 @@
-//! The subcommands of `haul dups`: read a report, and remove, link, deduplicate or move the
-//! duplicates in it.
+//! Executes the subcommands of `haul dups`: reads a report, and removes, links, deduplicates or
+//! moves the duplicates that the report lists.
 
 use std::ffi::OsStr;
 use std::fs::File;

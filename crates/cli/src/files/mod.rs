@@ -119,7 +119,7 @@ impl Log {
                 .or_fail(|| "cannot start a thread for the access log".to_owned());
         }
         let options = Options {
-            // A full disk must not delay requests.
+            // On a full disk the log drops lines, because requests must not wait for the log.
             when_full: WhenFull::DropNewest,
             keep: Retention { files_max: Some(args.log_keep), ..Retention::default() },
             file_bytes_max: Some(args.log_size),

@@ -12,8 +12,8 @@ const ALL: [Signal; 5] =
     [Signal::Interrupt, Signal::Terminate, Signal::Hangup, Signal::Alarm, Signal::User];
 
 /// Installs the handlers. SIGHUP, SIGALRM and SIGUSR1 rotate the log. SIGTERM stops reading, and a
-/// later SIGTERM or SIGINT exits. The first SIGINT only prints a message, because Ctrl-C also
-/// reaches the service: its last lines are still read. A second SIGINT acts as SIGTERM.
+/// second SIGTERM exits. The first SIGINT only prints a message: Ctrl-C also reaches the service,
+/// whose last lines must still be read. Each later SIGINT acts as SIGTERM.
 pub(super) fn catch(log: Arc<LineLog>, stop: Stop) -> Result {
     let mut is_interrupted = false;
     handle_signals(&ALL, move |signal| match signal {

@@ -180,8 +180,8 @@ impl<'a> Work<'a> {
                 Err(failure.advise(format!("{} is unchanged", self.args.target.display())))
             }
         };
-        // Keep the journal of a durable patch that could not be applied, so that a later run
-        // completes it.
+        // Keep the journal of a durable patch that could not be applied, so that a later run can
+        // complete the patch.
         if outcome.is_ok() || !self.is_durable(&log) {
             Patch::remove_log(&*log).map_err(|error| self.target.fail_log().because(error))?;
             drop(log);

@@ -41,7 +41,7 @@ pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
     replace(&object, range, &name, &args.file)
 }
 
-/// Writes to a temporary file beside `path`, and renames it to `path` when it is complete.
+/// Writes to a temporary file beside `path`, and renames the complete file to `path`.
 fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Result {
     let cannot = || format!("cannot write {}", path.display());
     // If `path` is a symbolic link, its target is replaced instead of the link.

@@ -92,8 +92,8 @@ pub(super) fn apply<'a>(
     Ok(Applied { done: settings, failed: None })
 }
 
-/// Fails if a setting could not be changed. The failure lists the commands that undo the changes
-/// before it.
+/// Fails if a setting could not be changed. The failure lists the commands that undo the earlier
+/// changes.
 pub(super) fn partial_failure(applied: Applied<'_>) -> Result {
     let Some((setting, error)) = applied.failed else { return Ok(()) };
     let mut failure = Failure::new(format!("cannot set {}", setting.name)).because(error);

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::helper::{Serving, TestDir, noise};
 
-/// A running relay, and its target, a listener of the test: the test has both ends of each relayed
-/// connection.
+/// A running relay and its target. The target is a listener of the test, so the test has both ends
+/// of each relayed connection.
 struct Relay {
     serving: Serving,
     target: TcpListener,
