@@ -1,4 +1,4 @@
-//! Lays out `haul --help`: commands are grouped by purpose.
+//! Groups the commands by purpose in the output of `haul --help`.
 
 use clap::Command;
 use clap::builder::Styles;

@@ -126,8 +126,8 @@ mod tests {
         Sample { latencies, time: Duration::from_secs(1) }
     }
 
-    /// Returns measurements with these writes (method, median in microseconds) and reads (depth,
-    /// rate).
+    /// Returns measurements with these writes (method, latency in microseconds) and reads (queue
+    /// depth, reads per second).
     fn figures(writes: &[(Method, u64)], reads: &[(usize, u32)]) -> Measured {
         let write = |(method, us): &(Method, u64)| MethodWrite {
             method: *method,

@@ -54,7 +54,7 @@ fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Resul
     let written = write(object, range, name, file, &unfinished)
         .and_then(|()| fs::rename(&unfinished, &path).or_fail(cannot));
     if written.is_err() {
-        // An error of the removal is ignored: the first failure is reported.
+        // An error of the removal is ignored, because the earlier error is reported.
         fs::remove_file(&unfinished).ok();
     }
     written

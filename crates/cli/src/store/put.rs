@@ -12,7 +12,7 @@ use crate::report::{OrFail, Result};
 
 pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
     let cannot = || format!("cannot store {}", args.to);
-    // If the bucket does not exist, fail before the input is read.
+    // This call fails before the input is read if the bucket does not exist.
     store.bucket(&args.to.bucket).or_fail(cannot)?;
     let mut input = open(&args.file)?;
     let mut writer = store.object_writer(input.bytes_expected).or_fail(cannot)?;

@@ -200,7 +200,7 @@ fn file_systems(args: &TuneArgs, files: &KernelFiles) -> Result<Vec<(PathBuf, Mo
     paths.iter().map(facts).collect()
 }
 
-/// Measures the write rate of the disk below a path `times` times, with a progress bar. Returns the
+/// Measures `times` times how fast the disk below a path writes, with a progress bar. Returns the
 /// first measurement and all rates, or the error of a failed measurement. The outer result is an
 /// error if a termination signal interrupted the measurement.
 fn measure(
