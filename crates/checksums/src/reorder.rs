@@ -37,12 +37,12 @@ impl ReorderBuffer {
         self.next_index
     }
 
-    /// Advances [`Self::next_index`] by one, after an outcome was reported.
+    /// Advances `next_index` by one, after an outcome was reported.
     pub(crate) fn advance(&mut self) {
         self.next_index += 1;
     }
 
-    /// Inserts the outcome of the job `index`, which [`Self::pop`] returns in its turn.
+    /// Inserts the outcome of the job `index`, which `pop` returns in its turn.
     pub(crate) fn insert(&mut self, index: usize, outcome: Outcome) {
         self.lengths[index] = match outcome {
             Ok(sum) => {
