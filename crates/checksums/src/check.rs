@@ -1,4 +1,4 @@
-//! Verification of the files of a checksum list.
+//! Verifies the files of a checksum list and finds files that the list lacks.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -29,10 +29,10 @@ pub enum Verdict {
     Unread,
 }
 
-/// A receiver of the events of [`Check::run`], which works in rounds: a file listed under two names
-/// is read a second time in another round.
+/// A receiver of the events of [`Check::run`]. A check runs in rounds: one round reads each file
+/// once. A file listed under two names is read again, for its second name, in the next round.
 pub trait CheckEvents: Sync {
-    /// Reports that a round begins, which reads the files of `tree`.
+    /// Reports the start of a round that reads the files of `tree`.
     fn begin_round(&self, tree: &Tree);
 
     /// Reports the numbers of files and bytes hashed so far in this round. Several threads may call
@@ -46,7 +46,7 @@ pub trait CheckEvents: Sync {
     fn failed(&self, error: &Error);
 }
 
-/// The lines of a list and their results.
+/// A checksum list with the result of verifying each line.
 #[derive(Debug)]
 pub struct Check {
     lines: Vec<Line>,
@@ -56,8 +56,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Verifies all lines, reading each file once per name under which it is listed. A line without
-    /// a known hash function is [`Verdict::Unread`].
+    /// Verifies all lines. Reads each file once per name under which the list has the file. The
+    /// result of a line without a known hash function is [`Verdict::Unread`].
     #[must_use]
     pub fn run(lines: Vec<Line>, options: &ReadOptions<'_>, events: &dyn CheckEvents) -> Self {
         let mut by_name: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
@@ -86,8 +86,8 @@ impl Check {
         self.verdicts.iter().filter(|found| **found == verdict).count()
     }
 
-    /// Returns the files of `tree` that are not in the list. `list` is the device and inode number
-    /// of the list itself, which is not returned.
+    /// Returns the files of `tree` that are not in the list, except the file that stores the list.
+    /// `list` is the device and inode number of that file.
     #[must_use]
     pub fn unlisted(&self, tree: &Tree, list: Option<(u64, u64)>) -> Vec<PathBuf> {
         let listed: HashSet<&Path> = self.by_name.keys().map(|name| plain(as_path(name))).collect();
@@ -98,8 +98,8 @@ impl Check {
         others.map(|id| tree.path(id)).filter(|path| !listed.contains(plain(path))).collect()
     }
 
-    /// Verifies the files of `names`; returns the names left for another round, whose files were
-    /// already read under another name.
+    /// Verifies the files of `names`. Returns the names left for another round: this round read
+    /// their files under other names.
     fn round(
         &mut self,
         names: &[PathBuf],
@@ -137,8 +137,8 @@ impl Check {
         self.settle(log.0.into_inner(), events)
     }
 
-    /// Sets the results of names whose files the walk could not reach; returns the names left for
-    /// another round.
+    /// Sets the results of the names whose files the walk could not reach. Returns the names whose
+    /// files this round read under another name; the next round reads them again.
     fn settle(&mut self, log: Vec<WalkEvent>, events: &dyn CheckEvents) -> Vec<PathBuf> {
         let mut again = Vec::new();
         for event in log {
@@ -167,7 +167,7 @@ fn plain(path: &Path) -> &Path {
     path.strip_prefix("./").unwrap_or(path)
 }
 
-/// The events of a walk over the names of a list.
+/// A recorder of the events of a walk over the names of a list.
 #[derive(Default)]
 struct WalkLog(Mutex<Vec<WalkEvent>>);
 

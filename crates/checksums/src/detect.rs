@@ -1,5 +1,5 @@
-//! Detection of the hash function of a list: by the file name of the list, otherwise by trying the
-//! functions of the same digest length on the listed files.
+//! Detects the hash function of a list from the file name of the list, or otherwise by hashing some
+//! listed files with each function that has the digest length of the list.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use haul_bulk_read::digest::HashKind;
 use crate::line::Line;
 use crate::{PIECE_BYTES, as_path};
 
-/// The maximum number of files to try. One file is not enough, since it may have changed since the
+/// The maximum number of files to try. A single file is not enough: it may have changed after the
 /// list was written.
 const FILES_MAX: usize = 8;
 
@@ -26,8 +26,8 @@ const KINDS: [(HashKind, &[&str]); 7] = [
     (HashKind::Xxh3, &["xxh128", "xxh3", "xxhsum"]),
 ];
 
-/// The order in which functions are tried. If no file matches, the first function of the digest
-/// length is used. BLAKE3 comes first because `haul sum` writes it by default.
+/// The hash functions in the order in which they are tried. If no file matches, the first function
+/// of the digest length is used. BLAKE3 comes first because it is the default of `haul sum`.
 const TRIED: [HashKind; 7] = [
     HashKind::Blake3,
     HashKind::Sha256,
@@ -38,9 +38,9 @@ const TRIED: [HashKind; 7] = [
     HashKind::Xxh3,
 ];
 
-/// Sets the hash function of each line without one: by the file name of the list, otherwise by
-/// hashing the first listed files with each function of the same digest length. Returns the
-/// functions that were tried and matched no file.
+/// Sets the hash function of each line without one. The function follows from the file name of the
+/// list, or otherwise from hashing the first listed files with each function of the same digest
+/// length. Returns the functions that were tried if no file matched.
 pub fn detect(lines: &mut [Line], list: &Path) -> Vec<HashKind> {
     let named = by_name(list);
     let mut unmatched = Vec::new();

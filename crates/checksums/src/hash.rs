@@ -1,5 +1,5 @@
-//! Hashing of the files of a tree. Digests are reported in the order of the jobs, which may differ
-//! from the order of reading.
+//! Hashes the files of a tree. Digests are reported in the order of the jobs, although the files
+//! may be read in another order.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::read_plan::ReadPlan;
 use crate::reorder::{Outcome, ReorderBuffer};
 
-/// The index of a part of a file, and the digest of the part or an error.
+/// A finished part of a file: its index, and its digest or an error.
 type PartDone = (u64, Result<PartSum, Error>);
 
 /// Hashes the files of all jobs. Calls `report` with the index and the outcome of each job, in the
@@ -53,7 +53,7 @@ struct Hashing<'a, T, E> {
 
 struct State<T, E> {
     reorder: ReorderBuffer,
-    /// The finished parts of each job of which some parts are not yet done.
+    /// The finished parts of each job that still has unfinished parts, by the index of the job.
     partial: BTreeMap<usize, Vec<PartDone>>,
     report: T,
     result: Result<(), E>,
@@ -77,8 +77,8 @@ impl<T: FnMut(usize, Outcome) -> Result<(), E> + Send, E> State<T, E> {
         self.reorder.advance();
     }
 
-    /// Adds a finished part of a job of `count` parts. If it was the last one missing, returns all
-    /// parts in the order of the file.
+    /// Adds a finished part of a job of `count` parts. Returns all parts, in the order of the file,
+    /// if this part was the last.
     fn gather(&mut self, job: usize, part: PartDone, count: u64) -> Option<Vec<PartDone>> {
         if count == 1 {
             return Some(vec![part]);
@@ -97,7 +97,7 @@ impl<T: FnMut(usize, Outcome) -> Result<(), E> + Send, E> State<T, E> {
 /// The state of hashing one part.
 struct Hashed {
     hasher: PartHasher,
-    /// `true` if the file changed after it was divided into parts.
+    /// `true` if the file has several parts and changed after it was divided into them.
     changed: bool,
 }
 
@@ -125,7 +125,7 @@ where
         let (parts, meta) = (self.parts(job), self.tree.meta(self.jobs[job].file));
         let same = (meta.bytes, meta.modified_ns, meta.inode)
             == (opened.bytes, opened.modified_ns, opened.inode);
-        // A file read in one part may change its length: it has not been divided.
+        // A file with one part may have changed since the walk: the read uses its current length.
         Hashed { hasher: parts.hasher(part), changed: !same && parts.count() > 1 }
     }
 

@@ -1,4 +1,4 @@
-//! The input of [`crate::hash()`].
+//! Defines a job of [`crate::hash()`]: a file and its hash function.
 
 use haul_bulk_read::FileId;
 use haul_bulk_read::digest::HashKind;

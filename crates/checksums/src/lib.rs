@@ -21,19 +21,19 @@
 //! ```
 //!
 //! # Promises
-//! - The tool of the same hash function can verify a written list, including names with newlines,
-//!   unless its lines end with NUL.
-//! - If a file cannot be read, that is its result, and hashing continues with the next file.
+//! - The usual tool of the hash function (such as `sha256sum`) can verify a written list, including
+//!   names with newlines, unless the lines of the list end with NUL.
+//! - If a file cannot be read, its result is an error, and hashing continues with the next file.
 //! - If a large file changes while it is hashed in parts, the result is an error, never a digest of
 //!   both states.
 //!
 //! # Cost
-//! Each file is read once per name under which it is listed. Detection of the hash function reads
-//! up to eight files of the list for each digest length. Digests that are computed out of order
-//! wait in a buffer with one slot per file, each as long as the longest digest.
+//! A check reads each file once per name under which it is listed. [`detect`] reads up to eight
+//! files of the list for each digest length. Digests that are computed out of order wait in a
+//! buffer with one slot per job; each slot is as long as the longest digest.
 //!
 //! # What it is not
-//! The crate prints nothing and draws no conclusions from the results of a check.
+//! The crate prints nothing, and does not decide whether a check passed as a whole.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Md5sum\] for the formats.

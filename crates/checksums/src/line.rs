@@ -1,6 +1,7 @@
-//! Parsing and writing of lines of checksum lists, in the formats of `sha256sum` and `b3sum`.
+//! Parses and writes the lines of checksum lists, in the formats of `sha256sum` and `b3sum`.
 //!
-//! A name that contains a newline or a backslash is escaped, and its line begins with a backslash.
+//! If a name contains a newline, a backslash or (except with BLAKE3) a carriage return, these bytes
+//! are escaped, and the line begins with a backslash.
 
 use haul_bulk_read::digest::{Digest, HashKind, from_hex};
 
@@ -24,7 +25,7 @@ pub struct LineFormat {
     pub zero: bool,
 }
 
-/// The possible lengths of digests in bytes.
+/// The lengths of the digests of all supported hash functions, in bytes.
 const LENGTHS: [usize; 3] = [16, 32, 64];
 
 const TAGS: [(&str, HashKind); 7] = [
@@ -82,7 +83,8 @@ pub fn write_line(
     line.push(if format.zero { 0 } else { b'\n' });
 }
 
-/// Appends a name to output that no program parses. Escapes it only if it would break the line.
+/// Appends a name to output that no program parses. Escapes the name only if it contains a newline
+/// or a carriage return, which would break the line.
 pub fn write_name(line: &mut Vec<u8>, name: &[u8]) {
     if !name.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
         return line.extend_from_slice(name);

@@ -1,4 +1,4 @@
-//! Parsing of the text of a checksum list.
+//! Parses the text of a checksum list and counts its malformed lines.
 
 use haul_bulk_read::digest::HashKind;
 
@@ -14,9 +14,9 @@ pub struct List {
 }
 
 impl List {
-    /// Parses a list. Its lines end with NUL if the text contains any NUL, otherwise with a
-    /// newline. Empty lines and lines that begin with `#` are comments. `kind` is the hash function
-    /// of lines without a tag, if the caller knows it.
+    /// Parses a list. If the text contains a NUL, its lines end with NUL, otherwise with a newline.
+    /// Empty lines and lines that begin with `#` are ignored. `kind` is the hash function of lines
+    /// without a tag, if the caller knows it.
     #[must_use]
     pub fn parse(text: &[u8], kind: Option<HashKind>) -> Self {
         let end = if text.contains(&0) { 0 } else { b'\n' };

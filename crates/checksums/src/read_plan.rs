@@ -1,4 +1,4 @@
-//! The plan of the reads of a set of jobs. The module reads no files.
+//! Plans which ranges of files to read for a set of jobs. The module reads no files.
 
 use haul_bulk_read::ReadRequest;
 use haul_bulk_read::digest::Parts;
@@ -9,11 +9,11 @@ use crate::job::Job;
 #[derive(Debug, Default)]
 pub(crate) struct ReadPlan {
     pub(crate) all: Vec<ReadRequest>,
-    /// The jobs with several reads, in order. They are few; a job with one read needs no entry.
+    /// The jobs with several reads, in order. Most jobs have one read and need no entry.
     several: Vec<PartedJob>,
 }
 
-/// The job with the index `job`, which has `count` reads beginning at the index `want` of the plan.
+/// The reads of the job with the index `job`: `count` reads from the index `want` of the plan.
 #[derive(Debug, Clone, Copy)]
 struct PartedJob {
     job: usize,

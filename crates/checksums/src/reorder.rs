@@ -1,4 +1,4 @@
-//! A buffer that reorders digests into the order of their jobs.
+//! Reorders digests into the order of their jobs.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ pub type Outcome = Result<Digest, Error>;
 /// The value in `lengths` for a file that could not be read.
 const FAILED: u8 = u8::MAX;
 
-/// The outcomes that arrived before their turn, in one fixed-size slot per file. The kernel
-/// allocates no memory for slots that are never used.
+/// A buffer for the outcomes of jobs that finish before an earlier job, with one fixed-size slot
+/// per job. The slots are allocated zeroed, so the kernel provides no memory for unused slots.
 #[derive(Debug)]
 pub(crate) struct ReorderBuffer {
     next_index: usize,
-    /// The length of the longest digest.
+    /// The length of the longest digest, in bytes.
     sum_bytes: usize,
     sums: Vec<u8>,
-    /// The length of each digest; 0 if it is not in the buffer, `FAILED` for an error.
+    /// The length of each digest in bytes; 0 if the buffer has no outcome, `FAILED` for an error.
     lengths: Vec<u8>,
     /// The errors by index, stored separately because they are rare.
     errors: BTreeMap<usize, Error>,
@@ -37,12 +37,12 @@ impl ReorderBuffer {
         self.next_index
     }
 
-    /// Advances the index by one, after the next outcome was reported.
+    /// Advances `next_index` by one, after an outcome was reported.
     pub(crate) fn advance(&mut self) {
         self.next_index += 1;
     }
 
-    /// Inserts an outcome that is not yet the next one to report.
+    /// Inserts the outcome of the job `index`, which `pop` returns in its turn.
     pub(crate) fn insert(&mut self, index: usize, outcome: Outcome) {
         self.lengths[index] = match outcome {
             Ok(sum) => {

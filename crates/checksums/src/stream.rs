@@ -1,4 +1,4 @@
-//! Hashing of a stream.
+//! Hashes a stream, such as stdin.
 
 use std::io::{self, Read};
 
@@ -6,7 +6,7 @@ use haul_bulk_read::digest::{Digest, HashKind};
 
 use crate::PIECE_BYTES;
 
-/// Reads a stream to its end, and returns its digest and its length.
+/// Reads a stream to its end, and returns its digest and its length in bytes.
 ///
 /// # Errors
 /// The error of the failed read.

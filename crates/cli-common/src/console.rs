@@ -1,4 +1,4 @@
-//! Progress and cancellation of measurements and benchmarks.
+//! Shows the progress of measurements and benchmarks, and cancels them on a signal.
 
 use haul_measure::Watcher;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,8 +13,8 @@ pub struct Console {
 }
 
 impl Console {
-    /// Shows the bar and installs signal handlers. At the first signal a message says that `work`
-    /// is being finished.
+    /// Shows the bar and installs handlers of termination signals. `work` names the operation in
+    /// the message that the first signal prints.
     pub fn new(work: &'static str) -> Result<Self> {
         let stop = Stop::on_signals(work)?;
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());

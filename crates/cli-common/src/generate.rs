@@ -1,4 +1,4 @@
-//! Manual pages and shell completions, generated from the definition of a command line.
+//! Generates manual pages and shell completions from the definition of a command line.
 
 use std::path::Path;
 use std::{fs, io};
@@ -55,7 +55,7 @@ fn page(command: &Command) -> io::Result<(String, Vec<u8>)> {
 }
 
 /// Formats the text as roff. Each line that ends with a colon and is not indented becomes the title
-/// of a section, whose lines are preformatted.
+/// of a section. All other lines are shown unchanged, with their indentation.
 fn preformatted(text: &str) -> String {
     let mut roff = String::new();
     let mut lines = text.lines().peekable();
@@ -64,7 +64,7 @@ fn preformatted(text: &str) -> String {
             roff += &format!(".SH {}\n.nf\n", title.to_uppercase());
             continue;
         }
-        // An empty line is kept only if an indented line follows it.
+        // An empty line before a title is dropped: roff leaves space before each section itself.
         if !line.is_empty() || lines.peek().is_some_and(|next| next.starts_with(' ')) {
             let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
             roff += &format!("\\&{line}\n");

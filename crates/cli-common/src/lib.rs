@@ -1,10 +1,10 @@
-//! The parts that the command-line programs share.
+//! Contains the code that the programs `haul` and `haul-bench` share.
 //!
 //! - [`report`] turns errors into messages and exit codes.
-//! - [`output`] writes lines to stdout.
+//! - [`output`] buffers and writes lines to stdout.
 //! - [`signals`] turns termination signals into a graceful stop.
-//! - [`progress`] shows the progress of long operations.
-//! - [`console`] shows the progress of a measurement or benchmark.
+//! - [`progress`] shows the progress of long operations in items and bytes.
+//! - [`console`] shows the progress of a measurement or benchmark, and cancels it on a signal.
 //! - [`generate`] prints manual pages and shell completions.
 
 #![expect(clippy::missing_errors_doc, reason = "failures are messages for the user")]

@@ -1,4 +1,4 @@
-//! Buffered output to stdout.
+//! Buffers output to stdout and turns its errors into failures of the command.
 
 use std::fmt;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -7,7 +7,8 @@ pub use haul_units::Name;
 
 use crate::report::{Exit, Failure, Result};
 
-/// A buffer for stdout. If stdout is a broken pipe, the program ends without a message.
+/// A buffer for stdout. If the reader of stdout closed it, writes fail with [`Exit::BrokenPipe`]:
+/// the program then ends without a message.
 pub struct Output(BufWriter<Stdout>);
 
 impl Default for Output {
@@ -53,7 +54,7 @@ impl Write for Output {
     }
 }
 
-/// Converts an error of stdout to a failure.
+/// Converts an error of writing to stdout to a failure.
 pub fn unwritten(error: io::Error) -> Failure {
     let exit = match error.kind() {
         io::ErrorKind::BrokenPipe => Exit::BrokenPipe,

@@ -1,4 +1,4 @@
-//! The progress of long operations: a bar if stderr is a terminal, else nothing.
+//! Shows the progress of long operations as a bar if stderr is a terminal, and sums up the work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::report::print_message;
 
-/// The cost of a file besides its bytes, as a number of bytes. It makes the estimated time
-/// realistic for empty files, too.
+/// The fixed cost of processing a file, as the number of bytes that would take as long. It keeps
+/// the estimated time realistic for small and empty files.
 const FILE_COST_BYTES: u64 = 16 << 10;
 
 /// A number of items and their total size.
@@ -38,14 +38,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates a progress bar for `all` items, named by `noun`. If `all` is zero, the amount is
-    /// unknown, and a spinner replaces the bar.
+    /// Creates a progress bar. `all` is the amount of work; if it is unknown, `all` is zero and a
+    /// spinner replaces the bar. `noun` is the singular name of an item, such as "file".
     #[must_use]
     pub fn new(noun: &'static str, all: Amount) -> Self {
         Self::on(ProgressDrawTarget::stderr(), noun, all)
     }
 
-    /// Creates a progress without a bar, for operations that print their results to the terminal.
+    /// Creates a `Progress` without a bar, for operations that print results to the terminal: a bar
+    /// would mix with the results.
     #[must_use]
     pub fn hidden(noun: &'static str, all: Amount) -> Self {
         Self::on(ProgressDrawTarget::hidden(), noun, all)
@@ -104,19 +105,19 @@ impl Progress {
         self.bar.set_position(done.cost());
     }
 
-    /// Prints a message to stderr, above the bar.
+    /// Prints a message to stderr, above the bar if one is shown.
     pub fn print_message(&self, text: &str) {
         self.bar.suspend(|| print_message(text));
     }
 
-    /// Removes the bar. Returns the amount done and the time since the start.
+    /// Removes the bar and returns the summary.
     pub fn finish(self) -> Summary {
         self.bar.finish_and_clear();
         Summary { noun: self.noun, amount: self.done(), time: self.started.elapsed() }
     }
 }
 
-/// The amount done, and the time that it took.
+/// The amount of work done, and the time since the start.
 #[derive(Debug, Clone, Copy)]
 pub struct Summary {
     noun: &'static str,

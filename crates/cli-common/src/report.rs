@@ -1,4 +1,4 @@
-//! Exit codes, and messages on stderr.
+//! Turns failures of a command into exit codes and messages on stderr.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -99,8 +99,8 @@ impl Failure {
         self.advice.is_some()
     }
 
-    /// Returns the message with context, causes and advice; returns `None` if the failure was
-    /// already reported.
+    /// Returns the message with context, causes and advice, or `None` if the failure was already
+    /// reported.
     pub fn text(&self) -> Option<String> {
         let source = self.source.as_deref().map(|source| source as &dyn Error);
         let mut text = chain(self.context.as_deref()?, source);
@@ -113,8 +113,8 @@ impl Failure {
 
 /// Converts the error of a library into a [`Failure`] with context.
 pub trait OrFail<T> {
-    /// Converts an error to a [`Failure`]. `context` completes "haul: ", for example with "cannot
-    /// read the file x".
+    /// Converts an error to a [`Failure`]. `context` returns the attempted operation, which follows
+    /// "haul: " in the message, for example "cannot read the file x".
     fn or_fail(self, context: impl FnOnce() -> String) -> Result<T>;
 }
 
@@ -138,8 +138,8 @@ pub fn print_message(text: &str) {
     writeln!(io::stderr(), "haul: {text}").ok();
 }
 
-/// Prints a message without blocking; the part that stderr cannot accept immediately is dropped.
-/// Takes no lock on stderr, because a thread that is blocked on stderr may hold the lock.
+/// Prints a message to stderr without blocking, and drops the part that stderr cannot accept
+/// immediately. Takes no lock on stderr: a thread that is blocked on stderr may hold the lock.
 pub fn try_print_message(text: &str) {
     let stderr = io::stderr();
     // If a pipe is writable, a write of up to PIPE_BUF bytes to it does not block.
@@ -153,7 +153,8 @@ pub fn try_print_message(text: &str) {
     }
 }
 
-/// Returns `context`, followed by each error of the chain once.
+/// Returns `context`, followed by `source` and its causes. Each text appears once, even if an error
+/// repeats the text of its cause.
 pub fn chain(context: &str, source: Option<&(dyn Error + 'static)>) -> String {
     haul_disk::append_sources(context.to_owned(), source)
 }

@@ -1,7 +1,7 @@
-//! Signal handling on a dedicated thread.
+//! Handles signals on a dedicated thread.
 //!
-//! The first SIGTERM or SIGINT requests a graceful stop, and the second one exits immediately. Some
-//! commands also handle other signals.
+//! The first SIGTERM or SIGINT requests a graceful stop. The second one ends the process
+//! immediately. Some commands also handle other signals.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -48,7 +48,8 @@ impl Signal {
         u8::try_from(self.kind().as_raw_value()).unwrap_or(u8::MAX)
     }
 
-    /// Exits with the exit code of a process that this signal terminated.
+    /// Exits with 128 plus the number of the signal, as shells report a process that the signal
+    /// terminated.
     pub fn end(self) -> ! {
         std::process::exit(128 + i32::from(self.number()))
     }
@@ -87,8 +88,8 @@ async fn next(caught: &mut [(Signal, unix::Signal)]) -> Signal {
     .await
 }
 
-/// Returns a handler of termination signals. At the first signal it calls `act` and prints that
-/// `work` is being finished; at the second signal it exits.
+/// Returns a handler of termination signals. At the first signal the handler calls `act` and prints
+/// that `work` is being finished. At the second signal it ends the process.
 pub fn termination_handler(work: &'static str, act: impl FnOnce(Signal)) -> impl FnMut(Signal) {
     let mut act = Some(act);
     move |signal| match act.take() {
@@ -97,13 +98,12 @@ pub fn termination_handler(work: &'static str, act: impl FnOnce(Signal)) -> impl
             // The message must not block, because then the second signal would not be handled.
             try_print_message(&format!("finishing {work}; signal again to exit immediately"));
         }
-        // Exiting is safe at any time: stores and benchmarks tolerate the sudden end of their
-        // process.
+        // Exiting is safe at any time: stores and benchmarks are built to survive a killed process.
         None => signal.end(),
     }
 }
 
-/// Installs handlers of termination signals: the first signal calls `act`, the second one exits.
+/// Installs handlers of termination signals, as [`termination_handler`] describes them.
 pub fn on_termination(work: &'static str, act: impl FnOnce(Signal) + Send + 'static) -> Result {
     handle_signals(&Signal::ENDS, termination_handler(work, act))
 }
@@ -113,8 +113,8 @@ pub fn on_termination(work: &'static str, act: impl FnOnce(Signal) + Send + 'sta
 pub struct Stop(Arc<AtomicU8>);
 
 impl Stop {
-    /// Installs handlers of termination signals. The first signal requests the stop and prints that
-    /// `work` is being finished; the second one exits.
+    /// Installs handlers of termination signals. The first signal sets the flag and prints that
+    /// `work` is being finished. The second one ends the process.
     pub fn on_signals(work: &'static str) -> Result<Self> {
         let stop = Self::default();
         let number = Arc::clone(&stop.0);

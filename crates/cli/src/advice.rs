@@ -1,4 +1,4 @@
-//! Advice for errors of the object store.
+//! Adds advice to failures that an error of the object store caused.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ pub(crate) fn with_advice<T>(result: Result<T>) -> Result<T> {
     })
 }
 
-/// Returns advice for an error of the store; returns `None` for other errors, or if there is none.
+/// Returns advice for an error of the store, or `None` if there is no advice for the error.
 fn advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
     Some(match error.downcast_ref::<StoreError>()? {
         StoreError::NoSuchBucket { .. } => {

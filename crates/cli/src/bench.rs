@@ -26,8 +26,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result {
     Err(Failure::new(format!("cannot run {}", program.display())).because(error))
 }
 
-/// Searches for the program in the directory `beside` this program, then in the directories of
-/// `path`.
+/// Searches for `haul-bench` in `beside`, the directory of this program, then in the directories of
+/// `path`, the value of `PATH`.
 fn find(beside: Option<&Path>, path: &OsStr) -> Option<PathBuf> {
     let dirs = beside.map(Path::to_path_buf).into_iter().chain(env::split_paths(path));
     dirs.map(|dir| dir.join(PROGRAM)).find(|program| program.is_file())

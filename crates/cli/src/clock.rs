@@ -1,4 +1,4 @@
-//! Times in RFC 3339 format, such as `2026-11-21T07:23:14.500Z`. No I/O.
+//! Formats times as RFC 3339 defines, such as `2026-11-21T07:23:14.500Z`. The module does no I/O.
 
 use std::time::SystemTime;
 

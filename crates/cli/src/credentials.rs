@@ -1,4 +1,4 @@
-//! The access key and the secret key of the server, read from a file or from the environment.
+//! Reads the access key and the secret key of the server from a file or from the environment.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,8 +15,8 @@ const SECRET: &str = "HAUL_SECRET_KEY";
 /// The maximum number of bytes read from a key file, far more than a valid file has.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// Loads the keys from `file`, or if there is no file, from the environment. Returns `None` if
-/// neither variable is set.
+/// Loads the keys from `file`, or from the environment if `file` is `None`. Returns `None` if
+/// neither environment variable is set.
 pub(crate) fn load(file: Option<&Path>) -> Result<Option<Credentials>> {
     let loaded = match file {
         Some(file) => from_file(file).map(Some),
@@ -66,8 +66,8 @@ fn from_file(path: &Path) -> Result<Credentials> {
 
 const HOW: &str = "write a file of two lines: the access key, then the secret key";
 
-/// Parses two lines with the two keys, or two lines of the form `name = value`. This is
-/// unambiguous, because access keys contain no `=`.
+/// Parses two lines with the two keys, or two lines of the form `name = value`. The first line
+/// distinguishes the forms, because access keys contain no `=`.
 fn parse(text: &str) -> std::result::Result<Credentials, String> {
     let lines: Vec<&str> = text
         .lines()

@@ -1,4 +1,5 @@
-//! The limit of open file descriptors of this process.
+//! Raises the limit on open file descriptors of this process, and divides the descriptors of a file
+//! server between connections and open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -20,8 +21,9 @@ const PER_CONNECTION: usize = 3;
 /// The division of the descriptors of a file server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DescriptorBudget {
-    /// The maximum number of connections. Each takes a socket. While it sends a file that the cache
-    /// does not keep open, it also takes that file, possibly opened a second time for direct I/O.
+    /// The maximum number of connections. Each connection takes a socket. A connection that sends a
+    /// file which the cache does not keep open takes one or two more descriptors: the file, and the
+    /// file opened a second time for direct I/O.
     pub(crate) connections: usize,
     /// The maximum number of files kept open. Each may be opened a second time for direct I/O.
     pub(crate) open_files: usize,
@@ -31,8 +33,9 @@ pub(crate) struct DescriptorBudget {
 }
 
 impl DescriptorBudget {
-    /// Returns the budget reduced to `limit` descriptors. Open files take at most a quarter of
-    /// them, and connections the rest without the reserve, but at least one connection is allowed.
+    /// Returns the budget reduced to `limit` descriptors. Open files take at most a quarter of the
+    /// limit. Connections take what open files and the reserve leave, but at least one connection
+    /// is allowed.
     pub(crate) fn limited_to(self, limit: u64) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let open_files = self.open_files.min(limit / 8);

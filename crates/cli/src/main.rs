@@ -65,8 +65,8 @@ fn log_to_stderr(verbose: u8) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    // The crate s3s logs requests for missing objects as errors, so its messages need a higher
-    // level.
+    // The crate s3s logs requests for missing objects as errors, so its messages are shown only
+    // from -vv on.
     let s3s = if verbose < 2 { LevelFilter::OFF } else { level };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(stderr)

@@ -1,4 +1,4 @@
-//! Opening of a store. The results of its recovery are reported on stderr.
+//! Opens a store, and prints the results of its recovery to stderr.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use crate::output::Name;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::{Bytes, Count};
 
-/// The maximum number of damaged regions printed, because a single missing volume affects many
-/// objects.
+/// The maximum number of damaged regions to print. The number is limited, because a single missing
+/// volume affects many objects.
 const DAMAGE_LINES_MAX: usize = 20;
 
-/// The action if no store exists in the directory.
+/// The action of a command if no store exists in the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfMissing {
     /// Create a store.
@@ -23,8 +23,8 @@ pub(crate) enum IfMissing {
     Fail,
 }
 
-/// Opens the store of `args` and prints the results of recovery to stderr. If another
-/// process tries to open the store, its error message names `holder`.
+/// Opens the store of `args` and prints the results of recovery to stderr. If another process tries
+/// to open the store, its error message contains `holder`.
 fn open(args: &OpenArgs, holder: &str, if_missing: IfMissing) -> Result<(Store, Vec<Damage>)> {
     open_scrubbed(args, holder, if_missing, 0)
 }
@@ -87,7 +87,8 @@ fn is_empty(dir: &Path) -> bool {
     }
 }
 
-/// Describes the results of recovery, one per line; returns no line after a clean shutdown.
+/// Describes the results of recovery, one per line. Returns no line if the store was closed cleanly
+/// and is undamaged.
 fn recovery_lines(recovered: &Recovered) -> Vec<String> {
     let mut lines = Vec::new();
     if recovered.after_crash {

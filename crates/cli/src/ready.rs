@@ -1,10 +1,11 @@
-//! The line that announces the addresses of a server when it accepts connections.
+//! Announces the addresses of a server on stdout when clients can connect.
 
 use std::io::{self, Write};
 
 use haul_file_server::Address;
 
-/// Prints the line. Errors are ignored, because a server with closed stdout must still serve.
+/// Prints `addresses` in one line. Ignores errors, because a server must serve even if its stdout
+/// is closed.
 pub(crate) fn announce(addresses: &str) {
     let mut stdout = io::stdout();
     writeln!(stdout, "haul is ready: {addresses}").and_then(|()| stdout.flush()).ok();

@@ -15,8 +15,8 @@ use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::signals::on_termination;
 
-/// The number of descriptors kept for the files of the store and for everything else but
-/// connections.
+/// The number of descriptors reserved for everything except connections, such as the files of the
+/// store.
 const RESERVE: usize = 256;
 
 /// Serves until a signal requests a stop.
@@ -52,9 +52,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     served.and(closed)
 }
 
-/// Reduces the limit of connections to the available descriptors. Each S3 connection may take
-/// three: a socket, a file of the store, and the socket of an admin connection, because the admin
-/// address has a limit of the same size.
+/// Reduces the limit of connections to the available descriptors. Three descriptors are counted per
+/// S3 connection: its socket, a file of the store, and the socket of an admin connection, because
+/// the admin address has the same limit of connections.
 fn fit(limits: &mut Limits, descriptors: u64) {
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
     let most = (descriptors.saturating_sub(RESERVE) / 3).max(1);

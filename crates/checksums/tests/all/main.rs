@@ -1,4 +1,4 @@
-//! Tests of hashing and of verification on real files.
+//! Tests hashing, verification and detection of hash functions on real files.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +23,7 @@ impl CheckEvents for Ignore {
     fn failed(&self, _error: &Error) {}
 }
 
-/// Returns the line of a file with the digest of `content`.
+/// Returns the line of a list that has the name `path` and the digest of `content`.
 fn line(kind: HashKind, path: &Path, content: &[u8]) -> Vec<u8> {
     let mut line = Vec::new();
     let format = LineFormat { tag: false, zero: false };

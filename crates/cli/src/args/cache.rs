@@ -1,4 +1,4 @@
-//! Arguments of `haul cache`.
+//! Defines the arguments of `haul cache`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Kinds of disks on the command line.
+//! Defines the values of the option `--disk-kind`.
 
 use clap::ValueEnum;
 use haul_bulk_read::DeviceKind;

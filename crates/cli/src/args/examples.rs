@@ -1,4 +1,4 @@
-//! Examples and exit codes at the end of the long help of each command.
+//! Contains the examples and exit codes that the long help of each command ends with.
 
 pub(super) const HAUL: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! Arguments of `haul files`.
+//! Defines the arguments of `haul files`.
 
 use std::num::NonZero;
 use std::path::PathBuf;

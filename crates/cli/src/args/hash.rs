@@ -1,4 +1,4 @@
-//! Hash functions on the command line.
+//! Defines the names of hash functions on the command line.
 
 use clap::ValueEnum;
 use haul_bulk_read::digest::HashKind;

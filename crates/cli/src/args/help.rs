@@ -1,4 +1,4 @@
-//! The layout of `haul --help`: commands grouped by purpose.
+//! Groups the commands by purpose in the output of `haul --help`.
 
 use clap::Command;
 use clap::builder::Styles;

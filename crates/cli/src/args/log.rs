@@ -1,4 +1,4 @@
-//! Arguments of `haul log`.
+//! Defines the arguments of `haul log`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use haul_line_log::{Options, Retention, StampFormat, SyncMode, WhenFull};
 
 use crate::units::{parse_bytes, parse_time};
 
-/// The size of a buffer of the log.
+/// The size of a buffer of the log, in bytes. `--memory` is divided into such buffers.
 const BUFFER_BYTES: u32 = 1 << 20;
 
 #[derive(Debug, Args)]
@@ -59,11 +59,11 @@ pub(crate) struct LogArgs {
     pub(crate) memory: u64,
 }
 
-/// The size at which a file is rotated, if limited.
+/// The size in bytes at which a file is rotated; `None` for no limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MaxSize(pub(crate) Option<u64>);
 
-/// The number of closed files to keep, if limited.
+/// The number of closed files to keep; `None` for all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeepFiles(pub(crate) Option<u32>);
 
@@ -101,8 +101,8 @@ pub(crate) enum WhenFullPolicy {
 }
 
 impl LogArgs {
-    /// Returns the options of the log; `holder` is named to other processes that open its
-    /// directory.
+    /// Returns the options of the log. If another process tries to open the directory of the log,
+    /// its error message contains `holder`.
     pub(crate) fn options(&self, holder: &str) -> Options {
         Options {
             when_full: match self.when_full {

@@ -1,5 +1,5 @@
-//! Command-line definitions of all commands; the source of `haul --help`, the manual pages and the
-//! shell completions.
+//! Defines the command line of all commands. `haul --help`, the manual pages and the shell
+//! completions are generated from these definitions.
 
 mod cache;
 mod disk_kind;

@@ -1,4 +1,4 @@
-//! Arguments of `haul patch`.
+//! Defines the arguments of `haul patch`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Arguments of `haul probe`.
+//! Defines the arguments of `haul probe`.
 
 use std::path::PathBuf;
 

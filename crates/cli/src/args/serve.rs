@@ -1,4 +1,4 @@
-//! Arguments of `haul serve`.
+//! Defines the arguments of `haul serve`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

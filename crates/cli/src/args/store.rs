@@ -1,4 +1,4 @@
-//! Arguments of `haul store`.
+//! Defines the arguments of `haul store`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Arguments of `haul sum`.
+//! Defines the arguments of `haul sum`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Arguments of `haul tune`.
+//! Defines the arguments of `haul tune`.
 
 use std::path::PathBuf;
 

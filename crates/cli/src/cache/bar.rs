@@ -1,5 +1,5 @@
-//! The residency of a file in the page cache as a bar, from the start to the end of the file. No
-//! I/O.
+//! Renders the residency of a file in the page cache as a bar, from the start to the end of the
+//! file. The module does no I/O.
 
 /// The number of cells of a bar; each cell stands for a range of pages.
 pub(super) const CELLS: u64 = 32;

@@ -1,4 +1,4 @@
-//! Errors that are reported and counted as they occur.
+//! Prints errors as they occur, and counts them.
 
 use std::error::Error as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::units::Count;
 pub(super) struct Errors(AtomicU64);
 
 impl Errors {
-    /// Finds the files that a command line names; errors are reported and counted.
+    /// Finds the files that the command line names. Prints and counts errors.
     pub(super) fn find<'a>(&self, args: &'a FilesArgs) -> Files<'a> {
         Files::find(&args.paths, args.one_file_system, self)
     }

@@ -1,4 +1,4 @@
-//! Page counts as text and JSON. No I/O.
+//! Formats page counts as text and JSON. The module does no I/O.
 
 use std::fmt;
 

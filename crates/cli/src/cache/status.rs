@@ -52,7 +52,7 @@ pub(super) fn run(args: &StatusArgs) -> Result {
     errors.result()
 }
 
-/// Returns the page counts of a file, and its row unless it is certain not to be shown.
+/// Returns the page counts of a file, and the row of the file if the output may show this row.
 fn inspect(
     found: &FoundFile,
     all: bool,
@@ -108,8 +108,8 @@ impl Row {
     }
 }
 
-/// The files to show: all files named on the command line, and of all other files those with the
-/// most cached pages.
+/// The files to show: all files named on the command line, and of the other files the `top_max`
+/// files with the most cached pages.
 #[derive(Debug)]
 struct Selection {
     named: Vec<Row>,

@@ -1,4 +1,5 @@
-//! The actions of `haul dups`, which process the duplicates of a report.
+//! Executes the subcommands of `haul dups`: reads a report, and removes, links, deduplicates or
+//! moves the duplicates that the report lists.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -61,8 +62,8 @@ fn read_report(path: Option<&Path>) -> Result<Report> {
     })
 }
 
-/// Returns the options of the search that wrote the report; fails if the report's command is not a
-/// search.
+/// Returns the options of the search that wrote the report. Fails if the command in the header of
+/// the report is not a search.
 fn search(report: &Report) -> Result<Search> {
     report.header.search().ok_or_else(|| {
         let command = report.header.command.join(OsStr::new(" "));
@@ -112,8 +113,8 @@ fn rules(how: &ActionOptions, search: &Search, report: &Report) -> Result<Rules>
         isolate,
         match_links: how.match_links || search.match_links,
         modified_before: Some(modified_before),
-        // After a transform, the lengths in the report are those of the outputs, so they cannot be
-        // checked.
+        // After a transform, the report has the lengths of the outputs of the command, so the
+        // lengths of the files cannot be checked.
         check_bytes: !how.no_check_size && search.transform.is_none(),
     })
 }
@@ -135,7 +136,7 @@ fn priority(priority: PriorityArg) -> Priority {
     }
 }
 
-/// Returns the output for the commands of a dry run; returns `None` without `--dry-run`.
+/// Returns the output for the commands that a dry run prints, or `None` without `--dry-run`.
 fn script_output(options: &ActionOptions) -> Result<Option<Box<dyn Write>>> {
     Ok(match (options.dry_run, &options.output) {
         (false, _) => None,

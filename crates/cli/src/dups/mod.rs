@@ -1,4 +1,4 @@
-//! `haul dups`: finds duplicate files and processes them.
+//! `haul dups`: finds duplicate files, and removes, links or moves the duplicates of a report.
 
 mod act;
 mod place;

@@ -1,4 +1,4 @@
-//! Conversion of path and pattern arguments. Reports contain only absolute paths.
+//! Makes path arguments absolute, because reports contain only absolute paths, and parses patterns.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub(super) fn base(dir: Option<&Path>) -> Result<PathBuf> {
     absolute(dir.unwrap_or(Path::new(".")))
 }
 
-/// Returns `path` as an absolute path, relative to the current directory.
+/// Returns `path` as an absolute path. A relative path is resolved against the current directory.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     let here =
         std::env::current_dir().or_fail(|| "cannot find the current directory".to_owned())?;

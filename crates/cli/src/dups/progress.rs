@@ -1,4 +1,4 @@
-//! The progress and the errors of a search for duplicates.
+//! Shows the progress of a search for duplicates, and prints and counts its errors.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -121,7 +121,7 @@ fn filter(args: &SearchArgs, base: &Path) -> Result<Filter> {
     })
 }
 
-/// A private temporary directory for `--transform`; it is removed on drop.
+/// A private temporary directory, created only for `--transform` and removed on drop.
 pub(super) struct TransformDir(PathBuf);
 
 impl TransformDir {

@@ -51,8 +51,8 @@ fn fit(config: &mut Config, limit: u64) {
         Cold::Splice => config.tiers.carriers_max.saturating_mul(2),
         Cold::Copy => 0,
     };
-    // Each thread has a listener, an epoll queue and an eventfd, rounded up to 8 descriptors; each
-    // disk thread opens one or two files, rounded up to 4.
+    // Each serving thread has a listener, an epoll queue and an eventfd, rounded up to 8
+    // descriptors. Each disk thread opens one or two files, rounded up to 4 descriptors.
     let of_threads = config.threads.saturating_mul(pipes.saturating_add(8));
     let of_disks = config.tiers.disk_threads.saturating_mul(4);
     let of_admin = if config.admin.is_some() { haul_admin_endpoint::CONNECTIONS_MAX } else { 0 };
@@ -85,7 +85,8 @@ fn not_started(error: Error) -> Failure {
     .because(error)
 }
 
-/// Access log lines whose destination is opened after the server is bound and before it serves.
+/// A sink for access log lines. The server gets the sink when it is bound; the destination of the
+/// lines is set afterwards, before the server accepts a connection.
 #[derive(Default)]
 struct DeferredLines(OnceLock<Arc<dyn Lines>>);
 
@@ -118,7 +119,7 @@ impl Log {
                 .or_fail(|| "cannot start a thread for the access log".to_owned());
         }
         let options = Options {
-            // A full disk must not delay requests.
+            // On a full disk the log drops lines, because requests must not wait for the log.
             when_full: WhenFull::DropNewest,
             keep: Retention { files_max: Some(args.log_keep), ..Retention::default() },
             file_bytes_max: Some(args.log_size),

@@ -1,4 +1,4 @@
-//! The access log on stdout.
+//! Writes the access log to stdout on a separate thread, so that a slow reader delays no request.
 
 use std::io;
 
@@ -16,7 +16,7 @@ impl StdoutLines {
         LineQueue::start("access-log", io::stdout()).map(Self)
     }
 
-    /// Writes the buffered lines and reports how many lines were dropped.
+    /// Writes the queued lines, and prints the number of dropped lines to stderr.
     pub(super) fn close(&self) -> Result {
         let (dropped, written) = self.0.close();
         if dropped > 0 {

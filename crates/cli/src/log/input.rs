@@ -1,4 +1,4 @@
-//! Reading of stdin in large pieces, which a signal can end.
+//! Reads stdin in large pieces until the input ends or a signal requests a stop.
 
 use std::io::{self, Stdin, stdin};
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,8 +28,8 @@ impl Stop {
 
     pub(super) fn request(&self) {
         self.is_requested.store(true, Ordering::Release);
-        // An error is ignored: the write fails only if the counter would overflow, which few
-        // requests cannot cause.
+        // An error is ignored: the write fails only if the counter of the eventfd would overflow,
+        // after about 2^64 requests.
         write(&*self.wake, &1_u64.to_ne_bytes()).ok();
     }
 
@@ -57,14 +57,14 @@ pub(super) struct Input {
 impl Input {
     pub(super) fn new(stop: Stop) -> Self {
         let stdin = stdin();
-        // The call fails if stdin is not a pipe or the user's limit is smaller; the size then
-        // remains unchanged.
+        // The call fails if stdin is not a pipe, or if the limit of the user is smaller. The size
+        // of the pipe then remains unchanged.
         fcntl_setpipe_size(&stdin, READ_BYTES).ok();
         Self { stdin, stop, buffer: vec![0; READ_BYTES], left: None }
     }
 
-    /// Returns the next bytes of stdin; returns an empty slice at the end of the input. After a
-    /// stop was requested, only the bytes that were in the pipe at that moment are returned.
+    /// Returns the next bytes of stdin, or an empty slice at the end of the input. After a stop was
+    /// requested, the input ends after the bytes that are in the pipe at that moment.
     pub(super) fn next(&mut self) -> io::Result<&[u8]> {
         loop {
             if self.left.is_none() {
@@ -84,8 +84,8 @@ impl Input {
                     return Ok(&self.buffer[..read]);
                 }
                 Err(Errno::INTR) => {}
-                // Another process made stdin non-blocking, and the input is gone: wait for input
-                // again.
+                // Another process that shares stdin made it non-blocking and took the input first:
+                // wait for more input.
                 Err(Errno::AGAIN) if self.left.is_none() => {}
                 Err(Errno::AGAIN) => return Ok(&[]),
                 Err(errno) => return Err(errno.into()),
@@ -101,7 +101,7 @@ impl Input {
         ];
         loop {
             match poll(&mut fds, None) {
-                // Wait again: a read at this point could block although a stop was requested.
+                // Wait again: a read without input would block, and miss a later stop request.
                 Err(Errno::INTR) => {}
                 other => return Ok(other.map(drop)?),
             }

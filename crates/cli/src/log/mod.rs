@@ -44,7 +44,7 @@ fn open(args: &LogArgs) -> Result<LineLog> {
     })
 }
 
-/// Input that was read, but not accepted by the log because the log was closed.
+/// The amount of input that was read, but rejected by the log because a signal had closed the log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rejected {
     lines: u64,
@@ -59,8 +59,8 @@ impl Rejected {
     }
 }
 
-/// Writes the input to the log until the input ends. Returns the input that the log rejected
-/// because it was closed.
+/// Writes the input to the log until the input ends or the log rejects a piece. Returns the amount
+/// of rejected input.
 fn copy_input(args: &LogArgs, log: &LineLog, mut input: Input) -> Result<Rejected> {
     let mut stamper = args.timestamps.map(|format| Stamper::new(format.into()));
     let mut tee = args.tee.then(io::stdout);
@@ -87,9 +87,9 @@ fn copy_input(args: &LogArgs, log: &LineLog, mut input: Input) -> Result<Rejecte
     }
 }
 
-/// Writes the buffered lines and closes the log. If the disk is full, it waits for space until a
-/// signal requests a stop; with `--when-full drop` it tries only once more. Lines that could not be
-/// written are counted as lost.
+/// Writes the buffered lines and closes the log. If the write fails, as on a full disk, the
+/// function retries every second until a signal requests a stop; with `--when-full drop` only
+/// closing the log tries once more. Lines that could not be written are reported as lost.
 fn finish(args: &LogArgs, log: &LineLog, stop: &Stop, rejected: Rejected) -> Result {
     let waits = args.when_full == WhenFullPolicy::Wait;
     while log.write_out().is_err() && waits && !stop.is_requested() {

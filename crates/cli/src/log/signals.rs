@@ -1,4 +1,4 @@
-//! The signal handling of `haul log`.
+//! Installs the signal handlers of `haul log`.
 
 use std::sync::Arc;
 
@@ -11,11 +11,13 @@ use crate::signals::{Signal, handle_signals};
 const ALL: [Signal; 5] =
     [Signal::Interrupt, Signal::Terminate, Signal::Hangup, Signal::Alarm, Signal::User];
 
-/// Installs the handlers: SIGHUP, SIGALRM and SIGUSR1 rotate the log; SIGINT and SIGTERM end it.
+/// Installs the handlers. SIGHUP, SIGALRM and SIGUSR1 rotate the log. SIGTERM stops reading, and a
+/// second SIGTERM exits. The first SIGINT only prints a message: Ctrl-C also reaches the service,
+/// whose last lines must still be read. Each later SIGINT acts as SIGTERM.
 pub(super) fn catch(log: Arc<LineLog>, stop: Stop) -> Result {
     let mut is_interrupted = false;
     handle_signals(&ALL, move |signal| match signal {
-        // An error is ignored, because the log reports failures as events.
+        // An error of the rotation is ignored, because the log reports it as an event.
         Signal::Hangup | Signal::Alarm | Signal::User => drop(log.rotate()),
         Signal::Interrupt if !is_interrupted => {
             is_interrupted = true;
@@ -31,8 +33,8 @@ pub(super) fn catch(log: Arc<LineLog>, stop: Stop) -> Result {
         Signal::Interrupt | Signal::Terminate => {
             stop.request();
             if log.stats().is_failing {
-                // Closing the log tries to write once more. Lines that still cannot be written are
-                // counted as lost.
+                // `close` tries to write once more, and unblocks the thread that appends lines.
+                // Lines that still cannot be written are counted as lost.
                 drop(log.close());
             }
         }

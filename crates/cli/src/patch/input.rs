@@ -1,4 +1,4 @@
-//! The input of a patch: records from a stream, or files that a list names.
+//! Reads the records of a patch from a stream, or from files that a list names.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};

@@ -58,8 +58,8 @@ fn print(args: &PatchArgs, outcome: &Outcome<'_>) -> Result {
     output.finish()
 }
 
-/// Completes the patch of an interrupted run if it is durable in the journal; otherwise discards
-/// it.
+/// Completes the patch of an interrupted run if the patch is durable in the journal, otherwise
+/// discards the patch. Fails in a dry run, which must not write.
 fn complete_interrupted<'a>(
     args: &'a PatchArgs,
     target: &PatchTarget,
@@ -90,7 +90,7 @@ fn complete_interrupted<'a>(
     Ok(outcome)
 }
 
-/// Writes a patch, which is durable in the journal, to the file.
+/// Writes the records of a patch to the file. The patch must be durable in the journal.
 fn apply<'a>(
     args: &'a PatchArgs,
     target: &PatchTarget,
@@ -180,8 +180,8 @@ impl<'a> Work<'a> {
                 Err(failure.advise(format!("{} is unchanged", self.args.target.display())))
             }
         };
-        // Keep the journal of a durable patch that could not be applied, so that a later run
-        // completes it.
+        // Keep the journal of a durable patch that could not be applied, so that a later run can
+        // complete the patch.
         if outcome.is_ok() || !self.is_durable(&log) {
             Patch::remove_log(&*log).map_err(|error| self.target.fail_log().because(error))?;
             drop(log);
@@ -267,7 +267,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Returns the number and the total length of the records; each is zero if unknown.
+/// Returns the number of the records and their total length in bytes, or zeros if they are unknown.
 fn amount_of(input: &Input) -> Amount {
     Amount { things: input.records().unwrap_or(0), bytes: input.bytes().unwrap_or(0) }
 }

@@ -1,4 +1,4 @@
-//! The result of a patch, as text and JSON.
+//! Formats the result of a patch as text and JSON.
 
 use std::path::Path;
 use std::time::Duration;

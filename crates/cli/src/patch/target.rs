@@ -1,4 +1,4 @@
-//! The file to patch, and the journal directory beside it.
+//! Opens and locks the file to patch, and manages the journal directory beside the file.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The results of `haul probe` as JSON. No I/O.
+//! Formats the results of `haul probe` as JSON. The module does no I/O.
 
 use haul_disk::{DirectIo, Storage};
 use haul_measure::{BLOCK_BYTES, LONG_BYTES, LONG_DEPTH, Measured, Rotation, Sample};

@@ -1,4 +1,4 @@
-//! `haul probe`: properties of a disk, Haul's choices for it, and measurements.
+//! `haul probe`: prints the properties of a disk, Haul's choices for this disk, and measurements.
 
 mod json;
 mod show;

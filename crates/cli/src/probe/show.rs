@@ -1,4 +1,4 @@
-//! The results of `haul probe` as text. No I/O.
+//! Formats the results of `haul probe` as text. The module does no I/O.
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use haul_tuning::Choice;
 
 use crate::units::{Bytes, Grouped};
 
-/// The note that replaces the bar of a write method that is not durable, and therefore not
-/// comparable.
+/// The note that replaces the bar of a write method that is not durable: the rate of such a method
+/// is not comparable with the others.
 const NOT_DURABLE: &str = "not durable";
 /// The length of the longest bar, in characters.
 const BAR: usize = 24;
@@ -126,8 +126,8 @@ mod tests {
         Sample { latencies, time: Duration::from_secs(1) }
     }
 
-    /// Returns measurements with these writes (method, median in microseconds) and reads (depth,
-    /// rate).
+    /// Returns measurements with these writes (method, latency in microseconds) and reads (queue
+    /// depth, reads per second).
     fn figures(writes: &[(Method, u64)], reads: &[(usize, u32)]) -> Measured {
         let write = |(method, us): &(Method, u64)| MethodWrite {
             method: *method,

@@ -1,4 +1,4 @@
-//! `haul relay`: relays TCP connections to targets.
+//! `haul relay`: relays TCP and unix-socket connections to targets.
 
 mod report;
 

@@ -1,4 +1,4 @@
-//! The statistics of a relay, as text and JSON.
+//! Formats the statistics of a relay as text and JSON.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! `haul store accept-damage`: accepts the loss of unknown objects in damaged regions.
+//! `haul store accept-damage`: records that the loss of unknown objects in damaged regions is
+//! accepted.
 
 use haul_file_store::Store;
 

@@ -18,8 +18,8 @@ use crate::report::{Failure, OrFail, Result, chain, print_message};
 use crate::signals::Stop;
 use crate::units::Count;
 
-/// Exports objects. `found` is the damage found by recovery. Damaged objects may be missing from
-/// the listing, so the export fails with a message even if all listed objects were exported.
+/// Exports objects. `found` is the damage found by recovery. If there is any, the export fails even
+/// if all listed objects were exported, because damaged objects may be missing from the listing.
 pub(super) fn run(store: &Store, found: &[Damage], args: &ExportArgs) -> Result {
     let bucket = &args.from.bucket;
     store.bucket(bucket).or_fail(|| format!("cannot export {}", args.from))?;
@@ -39,7 +39,7 @@ pub(super) fn run(store: &Store, found: &[Damage], args: &ExportArgs) -> Result 
     let stop = Stop::on_signals("files in progress")?;
     let export = Export { store, bucket, plan: &plan, root: &root, jobs: args.jobs };
     let (exported, summary) = execute(&export, &stop)?;
-    // Make the copy durable, because the user may delete the store next.
+    // The copy must be durable, because the user may delete the store afterwards.
     sync_file_system(dir)
         .or_fail(|| format!("cannot sync the file system of {}", dir.display()))?;
     print_message(&format!("exported {summary}"));

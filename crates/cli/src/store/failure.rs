@@ -1,10 +1,11 @@
-//! Conversion of errors of transfers to failures. It preserves the errors on which advice depends.
+//! Converts errors of transfers to failures. An error of the store stays the cause of its failure,
+//! because the module `advice` selects advice by the cause.
 
 use haul_transfer::{Error, ReadError};
 
 use crate::report::Failure;
 
-/// Returns the failure for an error of a transfer that no single file or object caused.
+/// Returns the failure for an error that no single file or object of a transfer caused.
 pub(super) fn transfer_failed(error: Error) -> Failure {
     match error {
         Error::Thread(error) => Failure::new("cannot start a thread").because(error),
@@ -16,7 +17,7 @@ pub(super) fn transfer_failed(error: Error) -> Failure {
 pub(super) fn cannot_read(name: &str, error: ReadError) -> Failure {
     let cannot = Failure::new(format!("cannot read {name}"));
     match error {
-        // Unwrap the error of the store, because advice depends on it.
+        // The error of the store becomes the cause, because the module `advice` looks for it there.
         ReadError::Store(error) => cannot.because(error),
         error @ ReadError::UnexpectedEnd { .. } => cannot.because(error),
     }

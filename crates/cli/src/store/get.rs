@@ -41,7 +41,7 @@ pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
     replace(&object, range, &name, &args.file)
 }
 
-/// Writes to a temporary file beside `path`, and renames it to `path` when it is complete.
+/// Writes to a temporary file beside `path`, and renames the complete file to `path`.
 fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Result {
     let cannot = || format!("cannot write {}", path.display());
     // If `path` is a symbolic link, its target is replaced instead of the link.
@@ -54,7 +54,7 @@ fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Resul
     let written = write(object, range, name, file, &unfinished)
         .and_then(|()| fs::rename(&unfinished, &path).or_fail(cannot));
     if written.is_err() {
-        // An error of the removal is ignored: the first failure is reported.
+        // An error of the removal is ignored, because the earlier error is reported.
         fs::remove_file(&unfinished).ok();
     }
     written
@@ -62,7 +62,7 @@ fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Resul
 
 fn write(object: &Object, range: Range<u64>, name: &str, file: File, path: &Path) -> Result {
     let cannot = || format!("cannot write {}", path.display());
-    // Writeback is paced, so that a big object does not stall other writers.
+    // The pacer starts writeback in small steps, so that a big object does not stall other writers.
     let descriptor = file.as_fd();
     let (mut at, mut pacer) = (0, Pacer::of(&descriptor, Pace::default()));
     for piece in pieces(object, range) {

@@ -15,8 +15,8 @@ use crate::signals::Stop;
 use crate::units::Count;
 
 pub(super) fn run(open: &OpenArgs, args: &ImportArgs) -> Result {
-    // The source is walked before the store is opened, so that a mistyped path does not create a
-    // store and the walk holds no lock.
+    // The source is walked before the store is opened: a mistyped path must not create a store, and
+    // the store is not locked during the walk.
     let source = Source::open(&args.path, args.follow).or_fail(|| cannot(&args.path))?;
     let plan = ImportPlan::new(&source, &open.data, &args.prefix);
     report_skipped(&plan, &args.path);
@@ -90,7 +90,7 @@ fn execute(import: &Import<'_>, stop: &Stop) -> Result<Imported> {
     let progress = Progress::new("file", all);
     let (imported, result) = import.run(&Events { progress: &progress, stop });
     progress.set(Amount { things: imported.files, bytes: imported.bytes });
-    // The summary is printed even after a failure, because these files are stored.
+    // The summary is printed even after a failure: the files that it counts are stored.
     print_message(&format!("imported {}", progress.finish()));
     match result {
         Ok(()) => Ok(imported),

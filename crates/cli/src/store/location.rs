@@ -1,4 +1,4 @@
-//! Buckets, keys and ranges as command-line arguments. No I/O.
+//! Parses buckets, keys and byte ranges given as command-line arguments. The module does no I/O.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 use crate::output::Name;
 use crate::units::Bytes;
 
-/// A bucket, or objects in it, written as `BUCKET` or `BUCKET/REST`. The rest is a key or a prefix
-/// of keys.
+/// A bucket, written as `BUCKET`, or objects in a bucket, written as `BUCKET/REST`. `REST` is a key
+/// or a prefix of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) bucket: String,
@@ -65,7 +65,7 @@ impl fmt::Display for Object {
 pub(crate) enum Range {
     /// From the first byte to the last one, inclusive; `None` for the end of the object.
     FromTo(u64, Option<u64>),
-    /// The last bytes of the object: their number.
+    /// This number of bytes at the end of the object.
     Last(u64),
 }
 

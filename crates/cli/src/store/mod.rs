@@ -1,4 +1,4 @@
-//! `haul store`: commands on a store that no server has open.
+//! `haul store`: runs commands on a store that no server has open.
 
 mod accept_damage;
 mod buckets;

@@ -1,4 +1,4 @@
-//! Listing of the objects of a bucket, page by page.
+//! Lists the objects of a bucket, page by page.
 
 use haul_file_store::{ListRequest, Listed, ObjectInfo, Store};
 
@@ -6,7 +6,8 @@ use crate::report::{OrFail, Result};
 
 const PAGE_LINES: usize = 1000;
 
-/// Calls `each` with each line of the listing, in key order.
+/// Calls `each` with each line of the listing, in key order. With a `delimiter`, all keys that
+/// share a prefix up to the delimiter are one line.
 pub(super) fn list(
     store: &Store,
     bucket: &str,

@@ -12,7 +12,7 @@ use crate::report::{OrFail, Result};
 
 pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
     let cannot = || format!("cannot store {}", args.to);
-    // If the bucket does not exist, fail before the input is read.
+    // This call fails before the input is read if the bucket does not exist.
     store.bucket(&args.to.bucket).or_fail(cannot)?;
     let mut input = open(&args.file)?;
     let mut writer = store.object_writer(input.bytes_expected).or_fail(cannot)?;
@@ -38,7 +38,7 @@ pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
     Ok(())
 }
 
-/// The input of a put. Length and modification time are known only for regular files.
+/// The content to store. Length and modification time are known only for regular files.
 struct Input {
     bytes: Box<dyn Read>,
     bytes_expected: Option<u64>,

@@ -12,7 +12,7 @@ use crate::output::Name;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::{Bytes, Count};
 
-/// The maximum number of deletions per batch; the deletions of a batch share a sync.
+/// The maximum number of objects deleted in one call, which makes the deletions durable together.
 const BATCH_KEYS: usize = 1000;
 
 pub(super) fn run(store: &Store, args: &RmArgs) -> Result {

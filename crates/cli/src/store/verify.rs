@@ -13,8 +13,8 @@ use crate::progress::{Amount, Progress};
 use crate::report::{Failure, OrFail, Result};
 use crate::units::Count;
 
-/// Verifies the whole store. `found` is the damage found by recovery; it is reported again, because
-/// the affected objects may no longer be listed and would then be missed.
+/// Verifies the whole store. `found` is the damage found by recovery. This damage is reported, too,
+/// because the verification misses affected objects that are no longer in the index.
 pub(super) fn run(store: &Store, found: &[Damage], args: &VerifyArgs) -> Result {
     let stats = store.stats();
     let all = Amount { things: stats.objects, bytes: stats.object_bytes };
@@ -64,8 +64,8 @@ fn advice(hidden_places: u64) -> &'static str {
     }
 }
 
-/// Merges the damage found by recovery and by the verification. A region found by both is taken
-/// from the verification, which may name the object.
+/// Merges the damage found by recovery with the damage found by the verification. If both found the
+/// same region, the result has the entry of the verification, which may name the object.
 fn merged(found: &[Damage], verified: Vec<Damage>) -> Vec<Damage> {
     let seen: HashSet<(&Path, u64)> =
         verified.iter().map(|seen| (seen.file.as_path(), seen.offset)).collect();

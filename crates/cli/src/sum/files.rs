@@ -1,4 +1,4 @@
-//! The files to hash, and the errors that they cause.
+//! Finds the files to hash, reads lists, and prints and counts errors.
 
 use std::io::{IsTerminal, Read, stderr, stdout};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,8 @@ pub(super) fn read_options(args: &SumArgs) -> ReadOptions<'static> {
     }
 }
 
-/// Returns the progress bar. It is hidden if the results are printed to the same terminal.
+/// Returns the progress bar. The bar is hidden if stdout and stderr are terminals, because it would
+/// mix with the printed results.
 pub(super) fn progress(tree: &Tree) -> Progress {
     let bytes = tree.ids().map(|id| tree.meta(id).bytes).fold(0, u64::saturating_add);
     let all = Amount { things: tree.len() as u64, bytes };
@@ -70,7 +71,7 @@ pub(super) fn read_text(path: &Path) -> Result<Vec<u8>> {
     })
 }
 
-/// A receiver of the events of the walk.
+/// A receiver of the events of a walk that prints and counts errors.
 struct Events<'a> {
     paths: &'a [PathBuf],
     errors: &'a Errors,

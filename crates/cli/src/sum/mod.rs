@@ -1,4 +1,5 @@
-//! `haul sum`: checksums of files, read in disk order and printed in the order of paths.
+//! `haul sum`: computes checksums of files, and verifies lists of checksums. Files are read in disk
+//! order; checksums are printed in the order of paths.
 
 mod check;
 mod files;
@@ -99,7 +100,7 @@ fn json_line(path: &[u8], sum: &Digest, kind: HashKind, bytes: u64) -> serde_jso
         "bytes": bytes,
     });
     if std::str::from_utf8(path).is_err() {
-        // "path" lost bytes in this case, so the exact name is added.
+        // "path" has replacement characters for invalid UTF-8, so the exact bytes are added.
         line["path_hex"] = haul_bulk_read::digest::to_hex(path).into();
     }
     line

@@ -1,5 +1,5 @@
-//! The execution of `--apply`: all settings are checked first, then changed in order; a script or
-//! commands for the undo are provided.
+//! Executes `--apply`: checks all settings first, writes the undo script if the user requested one,
+//! and then changes the settings in order.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -15,14 +15,15 @@ use crate::report::{Exit, Failure, OrFail, Result};
 /// The result of changing the settings.
 #[derive(Debug)]
 pub(super) struct Applied<'a> {
-    /// The settings that were changed. If a setting failed after it took another value, it is
-    /// included.
+    /// The settings that were changed. The last one may have failed, but only after its value
+    /// changed.
     pub(super) done: &'a [Setting],
     /// The setting that could not be changed, and the error. The settings after it were not tried.
     pub(super) failed: Option<(&'a Setting, Error)>,
 }
 
-/// Checks that all settings can be changed, and writes the undo script. No setting is changed yet.
+/// Checks that all settings can be changed, and writes the undo script to `undo_to`, if given.
+/// Changes no setting.
 ///
 /// An existing script is never overwritten, because it may contain the original settings.
 pub(super) fn prepare(files: &KernelFiles, settings: &[Setting], undo_to: Option<&Path>) -> Result {
@@ -80,8 +81,8 @@ pub(super) fn apply<'a>(
 ) -> Result<Applied<'a>> {
     for (number, setting) in settings.iter().enumerate() {
         if let Err(error) = files.set(&setting.path, &setting.new) {
-            // The setting may have taken another value than the requested one; then it must be
-            // undone, too.
+            // The setting may now have a third value, neither old nor requested: then this change
+            // must be undone, too.
             let is_changed = files.setting(&setting.path).is_ok_and(|now| now != setting.old);
             let done = &settings[..number + usize::from(is_changed)];
             return Ok(Applied { done, failed: Some((setting, error)) });
@@ -91,8 +92,8 @@ pub(super) fn apply<'a>(
     Ok(Applied { done: settings, failed: None })
 }
 
-/// Fails if a setting could not be changed. The failure lists the commands that undo the changes
-/// before it.
+/// Fails if a setting could not be changed. The failure lists the commands that undo the earlier
+/// changes.
 pub(super) fn partial_failure(applied: Applied<'_>) -> Result {
     let Some((setting, error)) = applied.failed else { return Ok(()) };
     let mut failure = Failure::new(format!("cannot set {}", setting.name)).because(error);

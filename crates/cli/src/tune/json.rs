@@ -1,4 +1,4 @@
-//! The results of `haul tune` as JSON. No I/O.
+//! Formats the results of `haul tune` as JSON. The module does no I/O.
 
 use haul_disk::{DirtyLimits, DiskKind, GroupMemory, Machine};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn finding(finding: &Finding) -> Value {
     })
 }
 
-/// Returns a setting and its undo command.
+/// Returns a setting and its undo command as JSON.
 pub(super) fn setting(setting: &Setting) -> Value {
     json!({
         "name": setting.name,

@@ -85,7 +85,7 @@ fn apply_settings(
         if !args.json {
             output.line(format_args!("  {}", setting.describe()))?;
             output.line(format_args!("    undo: {}", setting.undo()))?;
-            // Each change is printed immediately, so that even an interrupted run has printed its
+            // Each change is printed immediately, so that an interrupted run has printed all of its
             // changes.
             output.send()?;
         }
@@ -200,8 +200,9 @@ fn file_systems(args: &TuneArgs, files: &KernelFiles) -> Result<Vec<(PathBuf, Mo
     paths.iter().map(facts).collect()
 }
 
-/// Measures the write rate of the disk below a path, with a progress bar. Returns the first
-/// measurement and all rates. Fails if a termination signal interrupts it.
+/// Measures `times` times how fast the disk below a path writes, with a progress bar. Returns the
+/// first measurement and all rates, or the error of a failed measurement. The outer result is an
+/// error if a termination signal interrupted the measurement.
 fn measure(
     path: &Path,
     times: usize,

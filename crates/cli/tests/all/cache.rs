@@ -1,4 +1,4 @@
-//! `haul cache`, compared with the state of the page cache.
+//! Tests `haul cache`: its output must agree with the state of the page cache.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -47,7 +47,7 @@ fn bar_shows_which_parts_of_a_file_are_cached() {
     place.run(&["cache", "evict", "file"]).code(0);
     assert_eq!(resident_pages(&place.path("file")), 0);
     fadvise(&file, 0, None, Advice::Random).unwrap();
-    // The first eight of 32 cells, and one page of the last cell.
+    // These reads cache the first eight of the 32 cells, and one page of the last cell.
     file.read_exact_at(&mut vec![0; 16 * page()], 0).unwrap();
     file.read_exact_at(&mut [0], 63 * page() as u64).unwrap();
 
@@ -113,7 +113,7 @@ fn warm_and_evict_do_not_change_atime() {
     let place = TestDir::on_disk();
     let file = file(&place, "file", 10);
     let at = |seconds| Timespec { tv_sec: seconds, tv_nsec: 0 };
-    // With relatime a read would update an atime older than the mtime.
+    // On a file system mounted with relatime, a read updates an atime that is older than the mtime.
     futimens(&file, &Timestamps { last_access: at(1000), last_modification: at(2000) }).unwrap();
     place.run(&["cache", "evict", "file"]).code(0);
     place.run(&["cache", "warm", "file"]).code(0);
@@ -206,7 +206,7 @@ fn warm_and_evict_work_on_files_of_other_users() {
     if !rustix::process::geteuid().is_root() {
         return haul_testing::skip("requires root");
     }
-    // The program and the file must be accessible to the other user.
+    // The unprivileged user must be able to access both the program and the file.
     let place = TestDir::new();
     fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).unwrap();
     let program = place.path("haul");

@@ -1,4 +1,5 @@
-//! The order of reads of `haul cache warm`, by the seek distance of a simulated rotational disk.
+//! Tests that `haul cache warm` reads in disk order: a simulated rotational disk counts the seek
+//! distance.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,14 +12,14 @@ use crate::helper::{TestDir, noise};
 const FILES: usize = 200;
 const FILE_BYTES: usize = 64 << 10;
 
-/// Creates files whose order on disk differs from that of their names.
+/// Creates files whose order on disk differs from the order of their names.
 fn scattered(dir: &Path) -> Vec<PathBuf> {
     let paths: Vec<_> = (0..FILES).map(|number| dir.join(format!("{number:03}"))).collect();
     for path in &paths {
         File::create_new(path).unwrap();
     }
     for step in 0..FILES {
-        // 77 and 200 are coprime: each number occurs once.
+        // 77 and 200 are coprime, so each file is written once.
         let number = step * 77 % FILES;
         let mut file = File::options().write(true).open(&paths[number]).unwrap();
         file.write_all(&noise(number as u64, FILE_BYTES)).unwrap();
@@ -37,7 +38,8 @@ fn warm_reads_a_rotational_disk_in_one_sweep() {
     };
     disk.mkfs("ext4", &["-q", "-F"]).unwrap();
     let mounted = disk.mount("ext4", "").unwrap();
-    // The mount exists only in the mount namespace of this process.
+    // The path contains /proc/self. The mount exists only in the mount namespace of this process,
+    // so another process needs the process id in place of `self`.
     let dir = mounted.path().to_string_lossy().replace("self", &std::process::id().to_string());
     let paths = scattered(Path::new(&dir));
 
@@ -58,6 +60,7 @@ fn warm_reads_a_rotational_disk_in_one_sweep() {
     println!("seek distance with --disk-kind solid: {as_solid} sectors");
     assert!(warmed * 4 < as_solid, "seek distance {warmed}, with --disk-kind solid {as_solid}");
     println!("seek distance: {by_name} by name, {warmed} warmed");
-    // Journal and inodes are visited, too, a varying number of times.
+    // The factor leaves a margin: the disk also seeks to the journal and the inodes, and the number
+    // of these seeks varies.
     assert!(warmed * 4 < by_name, "seek distance {warmed}, by name {by_name}");
 }

@@ -1,4 +1,4 @@
-//! Detection of damaged stores.
+//! Tests that the `haul store` commands detect and report damage.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -67,7 +67,7 @@ fn damage_is_reported_and_other_objects_stay_readable() {
         assert!(!place.path("copy").join(key).exists());
         assert_eq!(place.run(&["store", "get", "b-1/good"]).code(0).stdout(), noise(3, 5000));
 
-        // Restored, so that the next flip is the only damage.
+        // Flip the bit back, so that the next flip is the only damage.
         assert_eq!(flip(&place, dir, content).0, file);
         place.run(&["store", "verify"]).code(0);
         fs::remove_dir_all(place.path("copy")).unwrap();

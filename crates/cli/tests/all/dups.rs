@@ -1,4 +1,4 @@
-//! `haul dups` and its subcommands.
+//! Tests `haul dups` and its subcommands.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::helper::{Finished, TestDir};
 
-/// Creates two groups: three files in two directories, one of them a hard link, and two longer
-/// ones.
+/// Creates two groups of duplicates in two directories: three names of a short content, two of
+/// them hard links to one file, and two files of a longer content.
 fn place() -> TestDir {
     let place = TestDir::new();
     for (name, text) in [("a/1", "short"), ("b/2", "short"), ("a/x", "longer"), ("b/y", "longer")] {
@@ -22,8 +22,8 @@ fn place() -> TestDir {
     place
 }
 
-/// Returns the names of a report relative to the test directory, with a blank line after each
-/// group.
+/// Returns the lines of a report in fdupes format, with paths relative to the test directory. An
+/// empty line follows each group.
 fn names(place: &TestDir, ended: &Finished) -> Vec<String> {
     let root = format!("{}/", place.path("").canonicalize().unwrap().display());
     ended.lines().iter().map(|line| line.replace(&root, "")).collect()
@@ -329,8 +329,8 @@ fn disk_kind_option_overrides_detection() {
     let place = TestDir::new();
     let mut bytes = vec![7; 500_000];
     place.write("a", &bytes);
-    // The first difference is between the samples of a non-rotational disk; on a rotational one,
-    // everything is read.
+    // The files differ at an offset that none of the samples contains. With --disk-kind rotating,
+    // files of this size are read as a whole instead of sampled.
     bytes[100_000] = 8;
     place.write("b", &bytes);
     let kind = |kind| dups(&place, &["--skip-content-hash", "--disk-kind", kind]);

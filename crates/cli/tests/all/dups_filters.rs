@@ -1,4 +1,4 @@
-//! Filters of `haul dups` and its subcommands: lengths, times and paths.
+//! Tests the filters of `haul dups` and its subcommands: lengths, times and paths.
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -195,7 +195,7 @@ fn nothing_changes_in_an_unwritable_directory() {
         }
         let output = match command.output() {
             Ok(output) => output,
-            // The program may be in a directory not accessible to the other user.
+            // The program may be in a directory that the unprivileged user cannot access.
             Err(error) => return haul_testing::skip(&error.to_string()),
         };
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();

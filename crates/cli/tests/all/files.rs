@@ -1,4 +1,4 @@
-//! `haul files`: start, logging and shutdown.
+//! Tests the start, the access log and the shutdown of `haul files`.
 
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::helper::{TestDir, noise};
 struct Files {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// `None` if the test holds the other end of the pipe.
+    /// The stderr of the server; empty if the test holds the reading end of the pipe instead.
     stderr: BufReader<Box<dyn Read>>,
     line: String,
 }
@@ -36,7 +36,7 @@ impl Files {
         Self { child, stdout, stderr, line }
     }
 
-    /// Returns the address after `what` in the first line.
+    /// Returns the address that follows `what` in the first line of stdout.
     fn address(&self, what: &str) -> &str {
         let (_, rest) = self.line.split_once(&format!("{what} on http://")).unwrap();
         rest.split([',', '\n']).next().unwrap()
@@ -54,7 +54,8 @@ impl Files {
         answer
     }
 
-    /// Reads stderr up to a line with this text; a message about a low limit may come before.
+    /// Reads stderr up to a line with this text. A message about a low limit on open files may
+    /// precede this line.
     fn wait_for_stderr(&mut self, text: &str) {
         let mut stderr_text = String::new();
         while !stderr_text.contains(text) {
@@ -82,7 +83,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The process may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -127,7 +128,7 @@ fn response_in_progress_is_finished_and_a_second_signal_exits() {
 
     let mut files = Files::start(&place, &[]);
     let mut stuck = files.begin("files", "/big");
-    // In progress, so that the server has something to finish.
+    // After a part of the body, the response is in progress: the server waits for its end.
     stuck.read_exact(&mut first).unwrap();
     files.signal(Signal::TERM);
     files.wait_for_stderr("finishing responses in progress");
@@ -253,7 +254,8 @@ fn connections_are_limited_by_descriptors() {
     let mut files = Files::start_by(&mut shell);
     let mut stderr_text = String::new();
     files.stderr.read_line(&mut stderr_text).unwrap();
-    // 200 less 2 * 25 for files and 64 + 8 + 4 * 4 for the rest; each connection may take three.
+    // 2 * 25 descriptors are for files, 64 + 8 + 4 * 4 are the reserve. The other 62 allow 20
+    // connections with three descriptors each.
     let expected =
         "limit of 200 open files (ulimit -Hn): accepting at most 20 connections, keeping 25";
     assert!(stderr_text.contains(expected), "{stderr_text}");
@@ -290,7 +292,7 @@ fn unread_stdout_does_not_prevent_shutdown() {
     files.signal(Signal::TERM);
     let mut stderr_text = String::new();
     files.stderr.read_to_string(&mut stderr_text).unwrap();
-    // The log is read only after the exit.
+    // The test reads the log only after the server has exited.
     let (code, stdout, _) = files.wait();
     assert_eq!(code, Some(0), "{stderr_text}");
     let whole = stdout.lines().filter(|line| line.ends_with(" 1 memory")).count();
@@ -304,7 +306,8 @@ fn without_room_on_stderr(place: &TestDir, options: &[&str]) -> (Files, PipeRead
     let (reader, mut writer) = std::io::pipe().unwrap();
     let bytes = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
     writer.write_all(&vec![b'x'; bytes]).unwrap();
-    // With so few connections nothing is printed at the start.
+    // A limit of 10 connections needs few descriptors, so the server prints no message about the
+    // limit on open files, which would block.
     let few = ["files", "www", "--listen", "127.0.0.1:0", "--connections", "10"];
     let mut command = place.command(&[&few[..], options].concat());
     (Files::start_by(command.stderr(writer)), reader)

@@ -1,4 +1,4 @@
-//! Help, manual pages and completions.
+//! Tests the help, the manual pages and the shell completions.
 
 use crate::helper::TestDir;
 

@@ -18,7 +18,8 @@ impl TestDir {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Creates the directory on a disk: the default temporary directory may be in memory.
+    /// Creates the directory below the build directory, which is on a disk; the default temporary
+    /// directory may be in memory.
     pub(crate) fn on_disk() -> Self {
         Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
     }
@@ -45,7 +46,7 @@ impl TestDir {
         if arguments.len() > 1
             && ["store", "serve"].map(OsStr::new).contains(&arguments[0].as_ref())
         {
-            // Avoids a large new volume per test.
+            // Small volumes keep the tests fast: each new store creates a volume.
             command.args(["--volume", "16MiB"]);
         }
         command
@@ -94,7 +95,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Returns the address after `what` in the first line.
+    /// Returns the address that follows `what` in the first line of stdout.
     pub(crate) fn address(&self, what: &str) -> &str {
         let (_, rest) = self.line.split_once(&format!("{what} on http://")).unwrap();
         rest.split([',', '\n']).next().unwrap()
@@ -162,7 +163,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The process may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
     }

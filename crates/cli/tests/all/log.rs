@@ -1,4 +1,4 @@
-//! `haul log`: input from a pipe is written to rotated files.
+//! Tests that `haul log` writes input from a pipe to rotated files.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -52,7 +52,7 @@ impl Logging {
         self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    /// Writes a line, and returns when it was processed.
+    /// Writes a line, and waits until `--tee` has copied the line to stdout.
     fn write_line(&mut self, line: &str) {
         self.write(format!("{line}\n").as_bytes());
         let mut echoed = String::new();
@@ -96,7 +96,7 @@ impl Logging {
 
 impl Drop for Logging {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The process may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -218,7 +218,8 @@ fn closed_stdout_does_not_stop_the_log() {
     let mut logging = Logging::start(&place, &[]);
     logging.write_line("first");
     logging.stdout = None;
-    // A program being started by another test may hold a copy of the closed end for a moment.
+    // Another test that is starting a program may hold a copy of the reading end for a moment. So
+    // the first writes to stdout may succeed.
     let mut given = b"first\n".to_vec();
     while !logging.has_stderr_line() {
         logging.write(b"second\n");
@@ -277,7 +278,7 @@ fn full_disk_blocks_the_service_and_sigterm_reports_lost_lines() {
     let mut stdin = child.stdin.take().unwrap();
     let lines: Vec<u8> = (0..40 << 13).flat_map(|n| format!("{n:0127}\n").into_bytes()).collect();
     let giving = std::thread::spawn(move || {
-        // Fails once the pipe is no longer read.
+        // The write fails when the program exits without reading the rest.
         stdin.write_all(&lines).unwrap_err();
         lines
     });
@@ -302,7 +303,8 @@ fn full_disk_blocks_the_service_and_sigterm_reports_lost_lines() {
 fn full_disk_with_dropped_lines_counts_lost_input() {
     let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
     for timestamps in [false, true] {
-        // The disk has less space than the buffered lines take, however fast it is.
+        // Only 1 MiB of the disk is free, less than the lines that the memory can hold. So lines
+        // are lost on a disk of any speed.
         let place = TestDir::new();
         let dir = image.mount().join(format!("logs-{timestamps}"));
         let ballast = image.mount().join("ballast");
@@ -316,7 +318,7 @@ fn full_disk_with_dropped_lines_counts_lost_input() {
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let count = 12 << 13;
         let lines: Vec<u8> = (0..count).flat_map(|n| format!("{n:0127}\n").into_bytes()).collect();
-        // All input is consumed, and its end ends the program without a signal.
+        // The program reads all input, and exits at the end of the input without a signal.
         child.stdin.take().unwrap().write_all(&lines).unwrap();
         let ended = child.wait_with_output().unwrap();
         let stderr_text = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -330,7 +332,8 @@ fn full_disk_with_dropped_lines_counts_lost_input() {
         let counted: usize =
             stderr_text.lines().filter(|line| line.contains(" lines (")).map(number).sum();
         let found = all(&dir).iter().filter(|byte| **byte == b'\n').count();
-        // The log has a line of its own where lines are missing; a torn line is lost, too.
+        // The counts differ a little: the log adds a line wherever lines are missing, and a torn
+        // line is lost, too.
         let missing = count - found;
         assert!(
             found > 1000 && missing.abs_diff(counted) <= 8,

@@ -1,4 +1,4 @@
-//! Messages for invalid arguments and failures to start.
+//! Tests the messages for invalid arguments and failures to start.
 
 use std::fs;
 use std::net::TcpListener;

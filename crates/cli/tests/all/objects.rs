@@ -1,4 +1,4 @@
-//! `haul store`: single objects and listings.
+//! Tests the `haul store` commands for single objects and listings.
 
 use std::fs;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! `haul patch`: writes records to a file in offset order.
+//! Tests that `haul patch` writes records to a file, and completes interrupted patches.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,8 @@ fn record(offset: usize, bytes: &[u8]) -> Vec<u8> {
     [&(offset as u64).to_le_bytes()[..], &length.to_le_bytes(), bytes].concat()
 }
 
-/// Creates a file; returns a stream of records, and the expected content.
+/// Creates the file `big`. Returns a stream of records, and the content of the file after a patch
+/// with these records.
 fn example(place: &TestDir, seed: u64) -> (Vec<u8>, Vec<u8>) {
     let mut model = noise(seed, FILE_BYTES);
     place.write("big", &model);
@@ -181,8 +182,8 @@ fn killed_atomic_patch_is_completed_or_discarded() {
             .spawn()
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // A part of the records, finally all of them with the end of the input; the kill comes at
-        // any stage.
+        // The first eight runs write a growing part of the records, the last two all records and
+        // the end of the input. So the kill hits the program at different stages.
         stdin.write_all(&stream[..stream.len() * n.min(8) / 8]).unwrap();
         let kept_open = (n < 8).then_some(stdin);
         child.kill().unwrap();
@@ -201,7 +202,7 @@ fn killed_atomic_patch_is_completed_or_discarded() {
     println!("{dropped} dropped");
 }
 
-/// Leaves a patch that is durable and not applied.
+/// Leaves a patch as an interrupted run does: durable in the journal, but not written to the file.
 fn leave_committed(place: &TestDir) {
     place.write("big", [b'.'; 20]);
     fs::create_dir(place.path("big.haul-patch")).unwrap();

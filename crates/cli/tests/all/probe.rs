@@ -1,4 +1,4 @@
-//! `haul probe`.
+//! Tests `haul probe`.
 
 use std::fs;
 use std::process::Stdio;
@@ -64,7 +64,7 @@ fn interrupted_measurement_leaves_no_files() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // The handlers are installed before the scratch file is opened.
+        // Once the scratch file exists, the signal handlers are installed, too.
         let descriptors = format!("/proc/{}/fd", child.id());
         let has_scratch = || {
             fs::read_dir(&descriptors).unwrap().flatten().any(|entry| {

@@ -1,4 +1,4 @@
-//! `haul relay`: start, descriptors and shutdown.
+//! Tests the start, the descriptors and the shutdown of `haul relay`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::helper::{Serving, TestDir, noise};
 
-/// A relay to a target, for connections with both ends in the test.
+/// A running relay and its target. The target is a listener of the test, so the test has both ends
+/// of each relayed connection.
 struct Relay {
     serving: Serving,
     target: TcpListener,
@@ -125,7 +126,7 @@ fn idle_connection_has_two_descriptors_and_no_pipe() {
     let relay = Relay::start(&place, &["--json", "--threads", "1", "--move", "splice"]);
     let mut pairs = vec![relay.pair()];
     send(&mut pairs[0], 200_000);
-    // Creates the pipe, and everything else that stays open.
+    // The first connection created the pipe and all other descriptors that stay open.
     let before = relay.open();
     for _ in 0..100 {
         let mut pair = relay.pair();
@@ -140,7 +141,8 @@ fn idle_connection_has_two_descriptors_and_no_pipe() {
     assert_eq!((&stats["ended"]["clean"], &stats["pipes"]["made"]), (&101.into(), &1.into()));
 }
 
-/// Forbids `splice` to the process, as a sandbox does, and executes the program.
+/// A Python script that forbids `splice` to its process with seccomp, as a sandbox does, and then
+/// executes the program.
 const SANDBOX: &str = r#"
 import ctypes, os, platform, struct, sys
 nr = {"x86_64": 275, "aarch64": 76}[platform.machine()]

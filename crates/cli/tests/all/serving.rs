@@ -1,4 +1,4 @@
-//! `haul serve`: start and shutdown.
+//! Tests the start and the shutdown of `haul serve`.
 
 use std::io::{Read, Write};
 

@@ -1,4 +1,4 @@
-//! `haul sum`, compared with other checksum programs.
+//! Tests `haul sum`, and compares its lists with other checksum programs.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +16,7 @@ fn place() -> TestDir {
     place
 }
 
-/// Runs another program in the test directory; `None` if it is not installed.
+/// Runs another program in the test directory. Returns `None` if the program is not installed.
 fn other(place: &TestDir, program: &str, arguments: &[&str]) -> Option<std::process::Output> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(place.path("")).stdin(Stdio::null());
@@ -46,13 +46,13 @@ fn lists_equal_those_of_other_programs() {
         let ours = sum(&place, &[&["--hash", hash], &files[..]].concat()).code(0);
         let Some(theirs) = other(&place, program, &files) else { continue };
         assert_eq!(ours.stdout(), theirs.stdout, "{program}");
-        // b3sum does not support NUL, and --tag only in recent versions.
+        // b3sum does not support lines that end with NUL, and --tag only in recent versions.
         for form in ["--tag", "--zero"].into_iter().filter(|_| program != "b3sum") {
             let ours = sum(&place, &[&["--hash", hash, form], &files[..]].concat()).code(0);
             let theirs = other(&place, program, &[&[form], &files[..]].concat()).unwrap();
             assert_eq!(ours.stdout(), theirs.stdout, "{program} {form}");
         }
-        // The other program verifies the list of a directory.
+        // The other program must be able to verify a list that `haul sum` wrote.
         place.write("list", sum(&place, &["--hash", hash, "d"]).code(0).stdout());
         let checked = other(&place, program, &["-c", "list"]).unwrap();
         let text = String::from_utf8_lossy(&checked.stdout).into_owned();
@@ -105,12 +105,12 @@ fn lists_of_other_programs_are_verified() {
         let ended = sum(&place, &["--hash", hash, "--check", "list"]).code(0);
         assert_eq!(ended.lines(), ["d/a: OK", "d/z: OK"], "{program}");
         if program != "b3sum" {
-            // A tagged line names its hash function.
+            // A line written with --tag names its hash function, so --hash is not needed.
             place.write("list", other(&place, program, &["--tag", "d/b/c"]).unwrap().stdout);
             assert_eq!(sum(&place, &["--check", "list"]).code(0).text(), "d/b/c: OK\n");
         }
     }
-    // One file under two names, and one name twice.
+    // The list has one file under two names, and one of these names twice.
     let both = sum(&place, &["d/a"]).code(0).text().to_owned();
     let other_name = both.replace("d/a", "./d/../d/a");
     place.write("list", [both.as_str(), &other_name, &both].concat());
@@ -133,7 +133,7 @@ fn hash_function_of_a_list_is_detected() {
         }
         let plain = sum(&place, &["--hash", hash, "d/gone", "d/b/c"]).code(0);
         place.write("list", plain.stdout());
-        // A missing and a changed file do not prevent detection.
+        // The first file is missing, and later changed: the next file still shows the function.
         std::fs::remove_file(place.path("d/gone")).unwrap();
         let checked = sum(&place, &["-c", "list", "--ignore-missing"]).code(0);
         assert_eq!(checked.lines(), ["d/b/c: OK"], "{hash}");
@@ -170,7 +170,7 @@ fn list_without_a_match_names_the_hash_functions_tried() {
     let ended = sum(&place, &["-c", "list"]).code(1);
     assert_eq!(ended.lines(), ["d/b/c: FAILED", "d/b/e: FAILED"]);
     ended.stderr_contains(&["no file matches with blake3, sha256, sha3-256", "--hash"]);
-    // Functions named by the list or the user are not questioned.
+    // If the name of the list or --hash names the function, no other function is tried.
     place.write("SHA256SUMS", &wrong);
     let named = sum(&place, &["-c", "SHA256SUMS"]).code(1);
     assert!(!named.stderr().contains("no file matches"), "{}", named.stderr());

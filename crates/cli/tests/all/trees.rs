@@ -1,4 +1,4 @@
-//! `haul store import` and `haul store export`.
+//! Tests `haul store import` and `haul store export`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

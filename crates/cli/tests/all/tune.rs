@@ -1,4 +1,4 @@
-//! `haul tune`, on machines described by copied /proc and /sys files and on this machine.
+//! Tests `haul tune` on the test machine, and on machines described by copied /proc and /sys files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::helper::{Finished, TestDir};
 
-/// Creates a machine with 8 GiB for dirty data and a rotational disk, below `machine`.
+/// Writes /proc and /sys files below the directory `machine`. They describe a machine with a
+/// rotational disk, on which 8 GiB of memory are available for dirty data.
 fn spinning_machine(place: &TestDir) {
     for (name, value) in [
         ("dirty_background_ratio", "10"),
@@ -122,7 +123,7 @@ fn applied_settings_are_printed_and_can_be_undone() {
         assert!(script.contains(&line["undo: ".len()..]), "{script}");
     }
 
-    // The settings are good now: a second run changes nothing.
+    // All recommended settings are in effect now, so a second run changes nothing.
     let again = tune(&place, &arguments).code(0);
     assert!(again.text().contains("\nno settings to change\n"), "{}", again.text());
 }
@@ -154,7 +155,7 @@ fn existing_undo_script_is_not_overwritten() {
     assert_eq!(setting(&place, READAHEAD), "128");
 }
 
-/// Replaces a setting with a link to another file of the kernel.
+/// Replaces a setting with a link to the file `with` of the real /proc, which has other rules.
 fn replace(place: &TestDir, path: &str, with: &str) {
     let path = place.path(format!("machine{path}"));
     fs::remove_file(&path).unwrap();
@@ -165,7 +166,7 @@ fn replace(place: &TestDir, path: &str, with: &str) {
 fn nothing_changes_if_one_setting_is_not_writable() {
     let place = TestDir::new();
     spinning_machine(&place);
-    // Not writable even by root.
+    // This file is not writable even by root.
     replace(&place, LIMIT, "/proc/sys/kernel/ngroups_max");
     let set = tune(&place, &["--rate", "400MiB", "--apply", "--undo-to", "undo"]).code(3);
     let set =
@@ -179,7 +180,7 @@ fn nothing_changes_if_one_setting_is_not_writable() {
 fn partial_failure_lists_changes_and_undo_commands() {
     let place = TestDir::new();
     spinning_machine(&place);
-    // Writable by everyone; the maximum is 1000.
+    // A process of any user may write this file, but the kernel rejects values above 1000.
     replace(&place, READAHEAD, "/proc/self/oom_score_adj");
     let shell = "echo 300 > /proc/self/oom_score_adj && exec \"$0\" tune --all --system-root machine \
                  --rate 20MiB --apply --undo-to undo";
@@ -242,7 +243,8 @@ fn this_machine_is_measured_and_no_file_is_left() {
 
 #[test]
 fn real_setting_is_changed_and_undone() {
-    // On a loop device; at this rate the limits of the machine need no change.
+    // The test changes a setting of a loop device only: at this rate the dirty limits of the test
+    // machine need no change.
     let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
     let place = TestDir::on_disk();
     let readahead = format!("/sys/block/{}/queue/read_ahead_kb", image.device());
@@ -273,7 +275,7 @@ fn rate_of_a_loop_device_does_not_set_dirty_limits() {
     let sets_limits =
         |finding: &&Value| finding.to_string().contains("vm/dirty") && finding["about"] != "memory";
     assert_eq!(findings.iter().filter(sets_limits).count(), 0, "{findings:?}");
-    // On a busy machine it would be refused.
+    // The list is empty on an idle machine; on a busy machine it has the reasons for a refusal.
     assert!(json["applied"]["refused"].is_array(), "{json}");
 }
 

@@ -1,4 +1,4 @@
-//! Arguments of the subcommands of `haul dups`.
+//! Defines the arguments of the subcommands of `haul dups`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Arguments of `haul dups`.
+//! Defines the arguments of `haul dups`.
 
 mod actions;
 

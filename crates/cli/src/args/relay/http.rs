@@ -1,4 +1,4 @@
-//! Arguments of `haul relay --http`.
+//! Defines the arguments of `haul relay --http`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Arguments of `haul relay`.
+//! Defines the arguments of `haul relay`.
 
 mod http;
 
@@ -129,7 +129,7 @@ pub(crate) struct RelayArgs {
     pub(crate) share: u64,
 }
 
-/// A time limit, or none.
+/// A time limit; `None` for "never".
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeLimit(pub(crate) Option<Duration>);
 
