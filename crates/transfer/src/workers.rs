@@ -48,12 +48,14 @@ pub(crate) fn run(
         for _ in 0..jobs.min(queue.count) {
             match thread::Builder::new().spawn_scoped(scope, guarded) {
                 Ok(thread) => started.push(thread),
-                // An error is returned if the first thread cannot be started; otherwise fewer
-                // threads continue.
-                Err(error) if started.is_empty() => {
-                    result = Err(Error::Thread(error));
+                // The error is returned if not even one thread was started; otherwise fewer threads
+                // do the work.
+                Err(error) => {
+                    if started.is_empty() {
+                        result = Err(Error::Thread(error));
+                    }
+                    break;
                 }
-                Err(_) => break,
             }
         }
         for thread in started {

@@ -43,7 +43,10 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     report.host.versions.extend(relays.versions());
     let missing = relays.missing();
     if !missing.is_empty() {
-        report.notes.push(format!("Not installed, so not measured: {}.", missing.join(", ")));
+        report.notes.push(format!(
+            "Not measured, because not installed or not selected: {}.",
+            missing.join(", ")
+        ));
     }
     let comparison = Comparison::new(FIELDS, relays.variants());
     let mut bench = Bench::new(options, watcher, &relays, comparison, dir)?;

@@ -12,7 +12,7 @@ use haul_duplicates::keep::{Priority, Rules, Selection};
 use haul_duplicates::report::{Report, Search, Timestamp, read};
 
 use super::place::{absolute, names, paths};
-use super::search::{TransformDir, transform};
+use super::search::transform;
 use crate::args::{ActionArgs, ActionOptions, PriorityArg};
 use crate::output::{Name, Output};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
@@ -23,9 +23,9 @@ use crate::units::{Bytes, Count};
 pub(super) fn run(args: &ActionArgs, action: Action) -> Result {
     let report = read_report(args.report.as_deref())?;
     let search = search(&report)?;
-    let transform_dir = TransformDir::new()?;
     let command = search.transform.as_deref();
-    let transform = transform(command, search.transform_options, search.hash, &transform_dir)?;
+    let transform = transform(command, search.transform_options, search.hash)?;
+    let (transform, _transform_dir) = transform.unzip();
     let options = Options {
         rules: rules(&args.options, &search, &report)?,
         lock: !args.options.no_lock,

@@ -46,10 +46,9 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         threads,
         ..WalkOptions::default()
     };
-    let transform_dir = TransformDir::new()?;
     let how = TransformOptions { in_place: args.in_place, no_copy: args.no_copy };
     let command = args.transform.as_deref();
-    let transform = transform(command, how, args.hash_fn.into(), &transform_dir)?;
+    let (transform, _transform_dir) = transform(command, how, args.hash_fn.into())?.unzip();
     let cache = if args.spare_cache { CacheMode::Preserve } else { CacheMode::Normal };
     let plain = ReadOptions::default();
     let options = Options {
@@ -121,21 +120,20 @@ fn filter(args: &SearchArgs, base: &Path) -> Result<Filter> {
     })
 }
 
-/// A private temporary directory, created only for `--transform` and removed on drop.
+/// A private temporary directory, removed on drop.
 pub(super) struct TransformDir(PathBuf);
 
 impl TransformDir {
-    pub(super) fn new() -> Result<Self> {
-        let name = format!("haul-dups-{}", std::process::id());
-        Ok(Self(std::env::temp_dir().join(name)))
-    }
-
-    fn create(&self) -> io::Result<&Path> {
+    fn create() -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
+        // The time differs from that of a killed process with the same ID, whose directory remains.
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        let name = format!("haul-dups-{}-{time}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         // The directory must be new and private: otherwise another user could own it or read the
         // copies in it.
-        fs::DirBuilder::new().mode(0o700).create(&self.0)?;
-        Ok(&self.0)
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
     }
 }
 
@@ -145,17 +143,18 @@ impl Drop for TransformDir {
     }
 }
 
+/// Returns the transform of `command`, and the directory for its temporary files.
 pub(super) fn transform(
     command: Option<&str>,
     options: TransformOptions,
     hash: HashKind,
-    dir: &TransformDir,
-) -> Result<Option<Transform>> {
+) -> Result<Option<(Transform, TransformDir)>> {
     let Some(command) = command else { return Ok(None) };
-    let dir = dir.create().or_fail(|| "cannot create a directory for --transform".to_owned())?;
-    let transform = Transform::new(command, options, hash, dir);
+    let dir = TransformDir::create();
+    let dir = dir.or_fail(|| "cannot create a directory for --transform".to_owned())?;
+    let transform = Transform::new(command, options, hash, &dir.0);
     let transform = transform.or_fail(|| "cannot use --transform".to_owned());
-    transform.map(Some).map_err(|failure| failure.exit(Exit::Usage))
+    transform.map(|it| Some((it, dir))).map_err(|failure| failure.exit(Exit::Usage))
 }
 
 fn cache_path(args: &SearchArgs) -> Result<Option<PathBuf>> {

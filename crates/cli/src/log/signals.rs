@@ -19,9 +19,9 @@ pub(super) fn catch(log: Arc<LineLog>, stop: Stop) -> Result {
     handle_signals(&ALL, move |signal| match signal {
         // An error of the rotation is ignored, because the log reports it as an event.
         Signal::Hangup | Signal::Alarm | Signal::User => drop(log.rotate()),
-        Signal::Interrupt if !is_interrupted => {
+        Signal::Interrupt if !is_interrupted && !stop.is_requested() => {
             is_interrupted = true;
-            try_print_message("reading to the end of the input; signal again to exit immediately");
+            try_print_message("reading to the end of the input; signal again to stop reading");
         }
         Signal::Interrupt | Signal::Terminate if stop.is_requested() => {
             // Closing the log unblocks the thread that waits for space on a full disk.
