@@ -1,4 +1,4 @@
-//! Memory-mapped files, for comparison with read and write calls.
+//! Reads and writes files through `mmap`, so that benchmarks can compare this with system calls.
 #![expect(unsafe_code, reason = "mappings are created and removed by raw system calls")]
 
 use std::fmt;
@@ -75,8 +75,8 @@ impl Map {
         Ok(())
     }
 
-    /// Returns the length of the file at mapping or after the last [`Map::grow`]: the end of the
-    /// memory that may be accessed.
+    /// Returns the end of the accessible memory: the length of the file in bytes when it was
+    /// mapped, or the length set by the last [`Map::grow`].
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
@@ -126,7 +126,8 @@ impl Map {
         self.advise(0, self.bytes, Advice::Sequential)
     }
 
-    /// Starts reading a range, rounded down to a page, without waiting (`MADV_WILLNEED`).
+    /// Starts reading a range, whose start is rounded down to a page, without waiting
+    /// (`MADV_WILLNEED`).
     ///
     /// # Errors
     /// `InvalidInput` if the range exceeds the mapping or the file; else the error of the system

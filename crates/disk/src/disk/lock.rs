@@ -1,4 +1,4 @@
-//! Exclusive locks of directories and files.
+//! The exclusive lock that [`crate::Disk::lock`] returns, and the description of its holder.
 
 use std::fmt;
 

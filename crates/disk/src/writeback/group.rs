@@ -1,4 +1,5 @@
-//! The control group of this process and its limits of dirty memory.
+//! Reads the memory limit and the memory use of this process's control group, and computes how much
+//! of its memory may be dirty.
 //!
 //! Source: `Documentation/admin-guide/cgroup-v2.rst` (Writeback) and `mm/page-writeback.c`.
 
@@ -28,9 +29,9 @@ pub struct GroupMemory {
 }
 
 impl GroupMemory {
-    /// Returns the dirtyable memory of the group on a machine with `machine_bytes` of dirtyable
-    /// memory, of which `dirty_bytes` are dirty; `None` if the kernel does not limit the group
-    /// separately.
+    /// Returns the dirtyable memory of the group in bytes: the amount to which the kernel applies
+    /// `vm.dirty_ratio`. The machine has `machine_bytes` of dirtyable memory, and `dirty_bytes` of
+    /// this memory are dirty. `None` if the kernel does not limit the group separately.
     #[must_use]
     pub fn dirtyable_bytes(&self, machine_bytes: u64, dirty_bytes: u64) -> Option<u64> {
         if self.is_version_1 {

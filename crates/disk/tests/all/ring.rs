@@ -124,7 +124,7 @@ fn dropping_a_ring_waits_for_reads_in_flight() {
         near
     });
     drop(ring);
-    // The ring has dropped its descriptors.
+    // The dropped ring has released its references to the files.
     assert_eq!((Rc::strong_count(&far), Rc::strong_count(&file)), (1, 1));
     let near = writer.join().unwrap();
     let mut rest = [0; 16];
