@@ -55,8 +55,8 @@ fn requests(counters: DeviceCounters) -> DeviceCounters {
     DeviceCounters { read_ms: 0, write_ms: 0, sync_ms: 0, busy_ms: 0, ..counters }
 }
 
-/// One page write and one flush request per round, and no journal write. The kernel counts a flush
-/// request also as a write of no bytes.
+/// One page write and one flush request per round, and no journal write. The kernel also counts
+/// each flush request as a write of no bytes.
 const ONE_WRITE_AND_SYNC_EACH: DeviceCounters = DeviceCounters {
     reads: 0,
     read_bytes: 0,
