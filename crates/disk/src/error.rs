@@ -109,8 +109,8 @@ impl Error {
         self
     }
 
-    /// `true` if the disk is full, or the quota or the file size limit is exhausted. Except for the
-    /// file size limit, freeing space allows the operation to succeed.
+    /// `true` if the disk is full, or the quota or the file size limit is exhausted. Unless the
+    /// file size limit is the reason, the operation can succeed after space was freed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(

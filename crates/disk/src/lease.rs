@@ -17,8 +17,8 @@ const F_SETSIG: i32 = 10;
 /// The outcome of [`Lease::take`].
 #[derive(Debug)]
 pub enum LeaseOutcome<'fd> {
-    /// The lease was taken: no process has the file open for writing, and opening it for writing
-    /// blocks from now on.
+    /// The lease was taken: no process has the file open for writing, and opening the file for
+    /// writing blocks until the lease is dropped.
     Granted(Lease<'fd>),
     /// A process has the file open for writing, or mapped writable.
     HasWriter,

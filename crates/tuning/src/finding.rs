@@ -16,7 +16,7 @@ pub enum Weight {
 /// The remedy of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
-    /// Settings that are safe to change at run time; `--apply` changes them.
+    /// Settings that are safe to change at run time; `haul tune --apply` changes them.
     Settings(Vec<Setting>),
     /// A command or an instruction for an administrator, who must judge its other effects.
     ByHand(String),

@@ -31,7 +31,7 @@ pub struct RingRead<F> {
     pub file: F,
     /// The offset in the file of the first byte to read, in bytes.
     pub offset: u64,
-    /// The destination; the bytes read begin at its first byte.
+    /// The destination buffer, which is filled from its first byte.
     pub buffer: AlignedBuf,
     /// The number of bytes to read, at most the length of the buffer.
     pub bytes: usize,
@@ -51,13 +51,14 @@ pub struct RingCompletion<F> {
     pub outcome: io::Result<usize>,
 }
 
-/// A ring of concurrent reads, bound to the thread that created it.
+/// An io_uring for concurrent reads, bound to the thread that created it.
 ///
 /// # Source
 /// `io_uring(7)`; `IORING_SETUP_DEFER_TASKRUN` if available (Linux 6.1).
 pub struct ReadRing<F> {
     ring: IoUring,
-    /// One slot per read; the index of the slot is the `user_data` of the kernel's queue entry.
+    /// One slot per read. The index of the slot is the `user_data` of the read in the kernel's
+    /// queues, so a completion identifies its read.
     slots: Vec<Option<RingRead<F>>>,
     free: Vec<u32>,
     /// Reads in the submission queue that are not submitted yet.
@@ -187,7 +188,7 @@ impl<F: AsFd> ReadRing<F> {
         let read = self.slots.get_mut(index as usize)?.take()?;
         self.free.push(index);
         let outcome = match usize::try_from(entry.result()) {
-            // Limits the count to the buffer, in case the kernel reports a larger one.
+            // Limits the count to the length of the buffer, in case the kernel reports more.
             Ok(bytes) => Ok(bytes.min(read.buffer.len())),
             Err(_negative) => Err(io::Error::from_raw_os_error(-entry.result())),
         };

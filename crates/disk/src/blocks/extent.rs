@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DelayedAllocation {
     /// The map reports such bytes as [`ExtentFlags::delayed`]. Where such bytes overwrite older
-    /// bytes, it reports the location of the older bytes.
+    /// bytes, the map may report the location of the older bytes instead.
     #[default]
     Report,
     /// The kernel first writes the dirty pages of the file and waits for completion, so that the
@@ -20,7 +20,8 @@ pub struct Extent {
     pub logical: u64,
     /// The offset on the device in bytes; see [`Extent::device_offset`].
     pub physical: u64,
-    /// The length in bytes, in whole blocks: the last extent may exceed the end of the file.
+    /// The length in bytes, a multiple of the block size. The last extent may therefore end beyond
+    /// the end of the file.
     pub bytes: u64,
     /// The flags reported by the file system.
     pub flags: ExtentFlags,
@@ -54,7 +55,7 @@ impl ExtentFlags {
         const LAST: u32 = 0x1;
         const UNKNOWN: u32 = 0x2;
         const DELALLOC: u32 = 0x4;
-        const ENCODED: u32 = 0x8 | 0x80; // ... and DATA_ENCRYPTED
+        const ENCODED: u32 = 0x8 | 0x80; // ENCODED, DATA_ENCRYPTED
         const INLINE: u32 = 0x100 | 0x200 | 0x400; // NOT_ALIGNED, DATA_INLINE, DATA_TAIL
         const UNWRITTEN: u32 = 0x800;
         const MERGED: u32 = 0x1000; // made from blocks of a file system without extents: irrelevant

@@ -13,7 +13,7 @@ pub use queue::Queue;
 pub(crate) use queue::active_scheduler;
 pub(crate) use sysfs::disk_and_name;
 
-/// A block device, and the whole disk it is on.
+/// A block device and the whole disk that contains the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// The major number.

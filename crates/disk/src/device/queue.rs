@@ -31,8 +31,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Parses the attribute files, whose text `read` returns by file name. An attribute whose file
-    /// is missing is `None`.
+    /// Parses the attribute files. `read` returns the text of the file with the given name. An
+    /// attribute whose file is missing is `None`.
     pub(crate) fn of(read: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name| read(name)?.trim().parse::<u64>().ok();
         let flag = |name| match number(name)? {

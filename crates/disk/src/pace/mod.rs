@@ -16,7 +16,8 @@ use crate::sys;
 use plan::Windows;
 
 /// The default of [`Pace::window_bytes`] (4 MiB). A sync of another file during bulk writes waits
-/// for about two windows; much smaller windows leave the device idle (`haul bench pacing`).
+/// for about two windows. Much smaller windows leave the device idle, as measured by
+/// `haul bench pacing`.
 pub const WINDOW_BYTES: u64 = 4 << 20;
 
 /// The minimum of [`Pace::window_bytes`] (256 KiB): with smaller windows the device would idle

@@ -69,8 +69,8 @@ pub struct DiskFacts {
 pub struct DeviceShare {
     /// The maximum share in percent (`max_ratio`).
     pub percent_max: Option<u64>,
-    /// `true` if the maximum always applies (`strict_limit`); `false` if it applies only while
-    /// dirty memory exceeds the machine's freerun ceiling.
+    /// `true` if the maximum always applies (`strict_limit`); `false` if it applies only while the
+    /// kernel throttles writers, that is, above [`super::DirtyLimits::freerun_ceiling_bytes`].
     pub is_strict: Option<bool>,
 }
 

@@ -183,7 +183,7 @@ mod tests {
         };
         for (group, expected) in [
             (group(Some(100), Some(40), Some(50), Some(10)), Some(90)),
-            // Other groups have at most 1000 - 100 - 40 clean bytes, which bounds the room.
+            // The clean memory outside the group, 1000 - 100 - 40 bytes, is less than the room.
             (group(Some(9999), Some(5000), Some(50), Some(10)), Some(910)),
             (group(Some(100), Some(0), None, None), Some(0)),
             (group(None, None, Some(50), None), None),

@@ -20,7 +20,8 @@ pub struct MountFacts {
     pub options: Vec<String>,
     /// `true` if the file system has a journal.
     pub journal: Option<bool>,
-    /// The statistics of the journal; `None` unless it is the internal journal of an ext4.
+    /// The statistics of the journal; `None` unless the file system is an ext4 with an internal
+    /// journal.
     pub journal_info: Option<JournalInfo>,
     /// The block device; `None` for file systems in memory, on another machine, or that hide their
     /// device (overlay).
@@ -128,8 +129,8 @@ impl KernelFiles {
         text.as_deref().map(journal::options).unwrap_or_default()
     }
 
-    /// Reads the statistics of the journal inside a file system. The kernel names their directory
-    /// by the device and the inode number of the journal, which is 8.
+    /// Reads the statistics of the journal inside a file system. Their directory is named after the
+    /// device and the inode number of the journal, which is 8.
     fn journal_info(&self, device: &Device) -> Option<JournalInfo> {
         let path = format!("/proc/fs/jbd2/{}-8/info", device.name);
         let text = self.text(&path)?;

@@ -1,4 +1,4 @@
-//! Deduplication of files.
+//! Tests that deduplication makes equal files share blocks, and only equal files.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;

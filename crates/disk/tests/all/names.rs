@@ -1,4 +1,4 @@
-//! Name resolution and errors.
+//! Tests the resolution of names, and the path and range in errors.
 
 use std::fs;
 use std::os::unix::fs::symlink;

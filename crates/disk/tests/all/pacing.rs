@@ -1,4 +1,4 @@
-//! Dirty pages during bulk writes, as counted by the kernel.
+//! Tests that a pacer bounds the dirty pages that the kernel counts during bulk writes.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;

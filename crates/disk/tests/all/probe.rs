@@ -1,4 +1,4 @@
-//! The probe on known file systems.
+//! Tests the probe on known file systems.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -216,8 +216,7 @@ mod tests {
             (200 * MIB, 200 * MIB, Some("long stalls"), Some(992 * MIB)),
             (20 * MIB, 20 * MIB, Some("long stalls"), Some(96 * MIB)),
             (MIB, MIB, Some("long stalls"), Some(16 * MIB)),
-            // Writing takes too long even at the upper rate. The limit derived from this rate is
-            // the highest of all.
+            // Writing takes too long even at the upper rate, from which the limit is computed.
             (20 * MIB, 100 * MIB, Some("long stalls"), Some(496 * MIB)),
             (50 * MIB, 2000 * MIB, Some("perhaps long stalls"), None),
             (6000 * MIB, 6000 * MIB, None, None),

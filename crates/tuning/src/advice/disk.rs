@@ -31,8 +31,8 @@ const DEPTH_SPINNING_MIN: u64 = 32;
 /// behind seconds of writes.
 const DEPTH_SPINNING_MAX: u64 = 1024;
 /// The read latency target of writeback throttling (`wbt_lat_usec`), in microseconds, above which
-/// the target is too high for an SSD. It lies between the kernel's defaults for rotational disks
-/// (75 ms) and for other disks (2 ms).
+/// the target is too high for an SSD. This value lies between the kernel's defaults for rotational
+/// disks (75 ms) and for other disks (2 ms).
 const LATENCY_SOLID_US_MAX: u64 = 20_000;
 
 /// Returns a finding if the readahead of the device of a file system does not suit its disks. The

@@ -32,8 +32,8 @@ pub fn advise(case: &Case) -> Vec<Finding> {
         Finding::new("not understood", "kernel", Weight::Note, text)
     };
     findings.extend(case.oddities.iter().map(odd));
-    // Findings are duplicated if several partitions of a disk are examined, which share its
-    // readahead.
+    // Several partitions of one disk share the readahead of the disk, so a finding may occur
+    // several times.
     let mut seen: Vec<Finding> = Vec::new();
     for finding in findings {
         if !seen.contains(&finding) {
