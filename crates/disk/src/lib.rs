@@ -16,8 +16,9 @@
 //! - [`DeviceCounters`] count the requests that a device has completed.
 //! - [`first_extent`] and [`extents`] return the physical location of a file; [`same_blocks`]
 //!   compares the locations of two files.
-//! - [`KernelFiles`] reads the kernel's writeback settings: the limits of dirty memory, the
-//!   thresholds at which writers are throttled, and the disks below a file system.
+//! - [`KernelFiles`] reads and changes the kernel's writeback settings, and finds the disks below a
+//!   file system. [`DirtyLimits`] are the amounts of dirty memory at which writeback starts and
+//!   writers block.
 //! - [`Map`] reads or writes a file through `mmap`; benchmarks compare this with system calls.
 //! - [`Disk::lock`] locks a directory or a file exclusively.
 //!

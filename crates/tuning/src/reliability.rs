@@ -7,7 +7,7 @@ pub const MEASUREMENTS: usize = 3;
 /// The maximum difference between the measured rates of a disk, as a percentage of their median.
 const SPREAD_PERCENT_MAX: u64 = 25;
 
-/// The processor load of the machine before a measurement.
+/// The load average and the number of cores of the machine before a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// The load average of the last minute.

@@ -47,8 +47,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The error of the system call.
     ///
     /// # Durability
-    /// Until [`Disk::sync_dir`] returns, a crash may undo the rename: the directory then has either
-    /// the old or the new state, never a mixture.
+    /// Until [`Disk::sync_dir`] returns, a crash may undo the rename. After the crash, the
+    /// directory has either its old or its new names, never a mixture.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
 
     /// Removes a file.

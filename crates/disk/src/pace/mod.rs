@@ -106,7 +106,7 @@ impl fmt::Display for NotPaced {
 /// the file nor the location of its blocks. A later [`crate::File::sync`] has less to write.
 ///
 /// # Source
-/// \[Morton06\], `sync_file_range(2)`.
+/// `sync_file_range(2)`; \[Morton06\] in `docs/sources.md`.
 #[derive(Debug)]
 pub struct Pacer<'f> {
     /// `None` if the file is not paced.

@@ -38,7 +38,7 @@ impl Windows {
 
     /// Records a write of `bytes` at `offset`; returns a step if the window is full.
     pub(super) fn wrote(&mut self, offset: u64, bytes: u64) -> Option<Step> {
-        // File offsets are signed in the kernel.
+        // File offsets are signed in the kernel, so no range may end beyond `i64::MAX`.
         let longest = align_down(i64::MAX.cast_unsigned(), self.page_bytes);
         let end = offset.saturating_add(bytes).min(longest);
         if end <= offset {

@@ -29,8 +29,8 @@ pub struct DirtySettings {
     /// `vm.dirty_writeback_centisecs`: the interval of periodic writeback in hundredths of a
     /// second; 0 disables it.
     pub writeback_centisecs: Option<u64>,
-    /// `vm.laptop_mode`: the delay in seconds after a disk request, after which the kernel writes
-    /// back all dirty data because the disk is spinning anyway; 0 disables laptop mode.
+    /// `vm.laptop_mode`: the number of seconds after a disk request at which the kernel writes back
+    /// all dirty data, since the disk is spinning anyway; 0 disables laptop mode.
     pub laptop_mode: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl DirtySettings {
     }
 }
 
-/// Returns the setting in bytes unless it is 0, else the ratio.
+/// Returns the setting in bytes, or the ratio if the setting in bytes is 0 or unknown.
 fn effective(bytes: Option<u64>, percent: Option<u64>) -> Option<Amount> {
     match bytes {
         Some(bytes) if bytes > 0 => Some(Amount::Bytes(bytes)),
@@ -79,9 +79,9 @@ impl DirtyLimits {
         Self::in_pages(amount(background), amount(limit), page_bytes)
     }
 
-    /// Computes the thresholds of a control group that has `dirtyable_bytes` of dirtyable memory,
-    /// on a machine that has `machine_bytes`. The kernel converts a setting in bytes to a share of
-    /// `machine_bytes`, and applies this share to the group.
+    /// Computes the thresholds of a control group with `dirtyable_bytes` of dirtyable memory, on a
+    /// machine whose dirtyable memory is `machine_bytes`. The kernel converts a setting in bytes to
+    /// a share of `machine_bytes`, and applies this share to the group.
     #[must_use]
     pub fn in_group(
         background: Amount,

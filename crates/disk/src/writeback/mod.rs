@@ -1,5 +1,5 @@
-//! Reads and changes the kernel's writeback settings, and computes as the kernel does at which
-//! amounts of dirty memory writeback starts and writers are throttled.
+//! Reads and changes the kernel's writeback settings, and computes, with the kernel's own
+//! arithmetic, the amounts of dirty memory at which writeback starts and writers are throttled.
 //!
 //! The module makes no recommendations: the crate `haul-tuning` derives them from these facts.
 //!

@@ -16,7 +16,8 @@ pub struct MountFacts {
     pub file_system: FileSystem,
     /// The mount; `None` if it is missing from `/proc/self/mountinfo`.
     pub mount: Option<Mount>,
-    /// The effective mount options, with the defaults if the file system reports them.
+    /// The effective mount options. For ext4, which lists its defaults in `/proc/fs/ext4`, they
+    /// include the defaults.
     pub options: Vec<String>,
     /// `true` if the file system has a journal.
     pub journal: Option<bool>,

@@ -126,7 +126,7 @@ fn claim(disk: &DiskFacts, measured: Rotation) -> Option<Finding> {
 
 fn scheduler(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
     let now = disk.queue.scheduler.as_deref()?;
-    // Zoned disks require writes in order, which only some schedulers preserve.
+    // Zoned disks require writes in order, and only some schedulers preserve this order.
     if disk.is_zoned {
         return None;
     }
