@@ -81,9 +81,9 @@ pub struct Error {
     pub op: Op,
     /// The file or directory.
     pub path: PathBuf,
-    /// The offset in the file, if the operation has one.
+    /// The offset in the file in bytes, if the operation has one.
     pub offset: Option<u64>,
-    /// The number of bytes, if the operation has one.
+    /// The length of the range in bytes, if the operation has one.
     pub bytes: Option<u64>,
     /// The error of the system call.
     pub source: io::Error,
@@ -109,8 +109,8 @@ impl Error {
         self
     }
 
-    /// `true` if the disk is full, or the quota or the file size limit is exhausted. Except for the
-    /// file size limit, freeing space allows the operation to succeed.
+    /// `true` if the disk is full, or the quota or the file size limit is exhausted. Unless the
+    /// file size limit is the reason, the operation can succeed after space was freed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(
@@ -157,8 +157,7 @@ impl std::error::Error for Error {
 }
 
 /// Returns the text of an error and of its sources in one line, the innermost source last. Omits a
-/// source whose text is already part of the line, since some errors include the text of their
-/// source.
+/// source whose text the line already contains, since some errors include the text of their source.
 #[must_use]
 pub fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     append_sources(error.to_string(), error.source())

@@ -1,9 +1,9 @@
-//! A trait for open files of any type, which may have a file descriptor.
+//! The trait [`HasFd`], by which a function accepts a [`crate::File`] or a bare file descriptor.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-/// An open file, as a [`crate::File`] or as a bare descriptor.
+/// An open file: a [`crate::File`] or a bare file descriptor.
 pub trait HasFd {
     /// Returns the descriptor; `None` on a simulated disk.
     fn fd(&self) -> Option<BorrowedFd<'_>>;

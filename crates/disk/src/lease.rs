@@ -1,4 +1,5 @@
-//! Read leases: notification before another process changes a file.
+//! Read leases (`fcntl(2)`), which delay a process that would change a file until the lease is
+//! released.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -16,8 +17,8 @@ const F_SETSIG: i32 = 10;
 /// The outcome of [`Lease::take`].
 #[derive(Debug)]
 pub enum LeaseOutcome<'fd> {
-    /// The lease was taken: no process has the file open for writing, and opening it for writing
-    /// blocks from now on.
+    /// The lease was taken: no process has the file open for writing, and opening the file for
+    /// writing blocks until the lease is dropped.
     Granted(Lease<'fd>),
     /// A process has the file open for writing, or mapped writable.
     HasWriter,
@@ -29,12 +30,13 @@ pub enum LeaseOutcome<'fd> {
 /// A read lease: the bytes of the file do not change until the lease is dropped.
 ///
 /// A process that opens the file for writing or truncates it blocks until the lease is dropped, at
-/// most for `/proc/sys/fs/lease-break-time` (45 s by default); [`Lease::is_held`] reports that such
-/// a process is waiting. A lease does not protect names: the file can be renamed and removed. A
-/// lease has no effect on other machines that use the same file system.
+/// most for `/proc/sys/fs/lease-break-time` (45 s by default). While such a process waits,
+/// [`Lease::is_held`] returns `false`. A lease does not protect names: the file can be renamed and
+/// removed. A lease has no effect on other machines that use the same file system.
 ///
-/// The kernel sends the holder a signal when another process breaks the lease. The signal is
-/// `SIGURG`, which processes ignore by default.
+/// The kernel sends the holder a signal when another process breaks the lease. [`Lease::take`]
+/// selects `SIGURG`, which processes ignore by default, because the kernel's default `SIGIO` would
+/// terminate the process.
 ///
 /// # Source
 /// `fcntl(2)`, "Leases".
@@ -61,7 +63,8 @@ impl<'fd> Lease<'fd> {
         }
     }
 
-    /// `true` if no process has tried to open the file for writing since the lease was taken.
+    /// `true` if no process has tried to open the file for writing, or to truncate it, since the
+    /// lease was taken.
     #[must_use]
     pub fn is_held(&self) -> bool {
         fcntl(self.0, libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)

@@ -1,23 +1,25 @@
-//! File I/O on Linux, and the storage below a path.
+//! Reads, writes and syncs files on Linux, and identifies the storage below a path.
 //!
 //! # What it is
 //! The lowest layer of the workspace: the traits and functions through which the other crates do
 //! most of their file I/O.
-//! - [`probe`] identifies the storage below a path: [`Storage`].
+//! - [`probe`] identifies the storage below a path and returns its properties as [`Storage`].
 //! - [`Disk`] (names) and [`File`] (bytes) are the two traits of storage code. [`OsDisk`]
 //!   implements them with system calls; a test may substitute a simulated disk.
-//! - [`AlignedBuf`] is memory aligned for direct I/O; [`fill`] writes zeros to a file ahead of use,
-//!   so that later writes allocate no blocks; [`write_durable`], [`read_uncached`] and
-//!   [`write_out`] set options for a single call.
+//! - [`AlignedBuf`] is memory aligned for direct I/O.
+//! - [`fill`] writes zeros to a file ahead of use, so that later writes allocate no blocks.
+//! - [`write_durable`] includes a sync, [`read_uncached`] adds no pages to the page cache, and
+//!   [`write_out`] writes dirty pages to the device without making them durable.
 //! - [`Pacer`] bounds the number of dirty pages during bulk writes.
 //! - [`ReadRing`] keeps many reads in flight from one thread.
-//! - [`resident`], [`evict`] and [`warm`] query and change the content of the page cache;
-//!   [`DeviceCounters`] count the requests the device served.
+//! - [`resident`] counts the cached pages of a file, [`warm`] loads and [`evict`] drops them.
+//! - [`DeviceCounters`] count the requests that a device has completed.
 //! - [`first_extent`] and [`extents`] return the physical location of a file; [`same_blocks`]
 //!   compares the locations of two files.
-//! - [`KernelFiles`] reads the kernel's writeback settings: the limits of dirty memory, the
-//!   thresholds at which writers are throttled, and the disks below a file system.
-//! - [`Map`] reads or writes a file through `mmap`, for comparison with system calls.
+//! - [`KernelFiles`] reads and changes the kernel's writeback settings, and finds the disks below a
+//!   file system. [`DirtyLimits`] are the amounts of dirty memory at which writeback starts and
+//!   writers block.
+//! - [`Map`] reads or writes a file through `mmap`; benchmarks compare this with system calls.
 //! - [`Disk::lock`] locks a directory or a file exclusively.
 //!
 //! # Example
@@ -43,24 +45,26 @@
 //!
 //! # Promises
 //! - An error names the operation and the path, and carries the error of the system call.
-//! - Names cannot leave the root of their [`Disk`], by `..` or by a symbolic link.
-//! - Interrupted reads and writes are retried; a sync or a synchronous write never is.
+//! - A name never refers to a file outside the root of its [`Disk`], neither by `..` nor by a
+//!   symbolic link.
+//! - [`File`] retries interrupted reads and writes. A failed or interrupted sync or
+//!   [`write_durable`] is never retried.
 //! - A property that the probe cannot determine is `None`, never a guess.
 //!
 //! # Cost
-//! A read, a write or a sync is one system call without an allocation. Writing and syncing bytes
-//! inside a filled file costs the device one write request and one flush request, and no journal
-//! write; a direct read of a page is one device read. The tests count these requests on ext4. A
-//! probe is about 20 small reads of `/sys` and `/proc`: probe once, not per file.
+//! A read, a write or a sync is one system call without an allocation. In a file zeroed by
+//! [`fill`], writing and syncing a page costs the device one write request and one flush request,
+//! and no journal write. A direct read of a page is one device read. The tests count these requests
+//! on ext4. A probe makes about 20 small reads of `/sys` and `/proc`: probe once, not per file.
 //!
 //! # What it is not
-//! The crate has no cache, no threads and no policy: those belong to its callers. It needs Linux
-//! 5.6 or newer; on newer kernels it reports more properties.
+//! The crate has no cache, starts no threads, and does not decide which method suits a file: its
+//! callers do. It needs Linux 5.6 or newer. Newer kernels report more properties to the probe.
 //!
 //! # Sources
-//! The manual pages of the calls, the kernel's `Documentation/ABI/stable/sysfs-block` and
-//! `Documentation/block/stat.rst`; Rebello et al., "Can Applications Recover from fsync Failures?",
-//! ATC '20, on failed syncs. Individual items name further sources.
+//! The manual pages of the calls, and the kernel's `Documentation/ABI/stable/sysfs-block` and
+//! `Documentation/block/stat.rst`. On failed syncs: Rebello et al., "Can Applications Recover from
+//! fsync Failures?", ATC '20. Individual items name further sources.
 
 mod access;
 mod blocks;

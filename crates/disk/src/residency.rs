@@ -1,4 +1,4 @@
-//! Query, prefetch and eviction of file pages in the page cache.
+//! Counts, loads and evicts the pages of a file in the page cache.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -11,8 +11,8 @@ use crate::has_fd::{HasFd, path_of};
 use crate::sys;
 use crate::units::{align_down, align_up};
 
-/// The maximum number of bytes per `POSIX_FADV_WILLNEED`. The kernel silently truncates longer
-/// requests to the readahead size, whose smallest default is 128 KiB.
+/// The maximum number of bytes per `POSIX_FADV_WILLNEED`. The kernel silently truncates a longer
+/// request to the readahead size of the device, which is 128 KiB unless configured otherwise.
 const WARM_STEP_BYTES: u64 = 128 << 10;
 
 /// The cached part of a range of a file, in whole pages.
@@ -34,16 +34,16 @@ pub struct Residency {
 /// neither owns nor may write.
 ///
 /// # Source
-/// `cachestat` (Linux 6.5), which takes one call for any range; on older kernels `mincore` on a
-/// mapping. For files that the caller neither owns nor may write, `mincore` reports everything as
+/// `cachestat` (Linux 6.5), which takes one call for any range. On older kernels, `mincore` on a
+/// mapping; for files that the caller neither owns nor may write, `mincore` reports all pages as
 /// resident.
 pub fn resident(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result<Residency> {
     let fd = descriptor(file)?;
     let page_bytes = rustix::param::page_size() as u64;
     let end = match bytes {
         u64::MAX => align_up(file_bytes(file, fd)?, page_bytes),
-        // A caller that passes a range knows the length of the file: an `fstat` is saved, which
-        // matters for many small files.
+        // The caller passes an exact range, so it knows the length of the file: no `fstat` is
+        // needed. This saves a system call for each of many small files.
         _ => offset.saturating_add(bytes),
     };
     if end <= offset {

@@ -1,13 +1,14 @@
-//! The send queue of sockets. The function is in this crate because it needs a system call that no
-//! library wraps.
+//! Reads the length of a socket's send queue. The function is in this crate because it needs a raw
+//! system call, which requires unsafe code.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use crate::sys;
 
-/// Returns the number of bytes written to a socket that the peer's kernel has not acknowledged. For
-/// a Unix socket, the memory occupied by data that the peer has not read.
+/// Returns the number of bytes written to a TCP socket that the peer's kernel has not acknowledged.
+/// For a Unix socket, returns the bytes of kernel memory occupied by data that the peer has not
+/// read.
 ///
 /// # Errors
 /// The descriptor is not a socket.

@@ -201,8 +201,8 @@ pub(crate) struct DedupeRange {
     pub(crate) _reserved_last: u32,
 }
 
-/// The part of `struct file_dedupe_range` before the destinations, whose size `FIDEDUPERANGE`
-/// encodes.
+/// The part of `struct file_dedupe_range` before the destinations. The ioctl number encodes the
+/// size of this part.
 #[repr(C)]
 struct DedupeHead([u64; 3]);
 

@@ -1,9 +1,9 @@
-//! The common page size, and rounding to multiples.
+//! Defines the page size that all crates use, and rounds numbers to multiples of a power of two.
 
 /// The unit of direct writes, of the page cache and of all on-disk formats of this workspace, in
 /// bytes (4 KiB).
 ///
-/// [`crate::probe`] reports devices that need a larger unit. Of the known devices, only those with
+/// Some devices need a larger unit; see [`crate::Storage::write_unit_bytes`]. Only devices with
 /// physical blocks of 512 bytes accept smaller writes without a read-modify-write.
 pub const PAGE_BYTES: usize = 4096;
 

@@ -1,4 +1,4 @@
-//! Counts of the pages of files in the page cache.
+//! Holds and sums the numbers of cached, missing and dirty pages of files.
 
 use std::ops::AddAssign;
 
@@ -9,9 +9,9 @@ use haul_disk::Residency;
 pub struct PageCounts {
     /// The number of files.
     pub files: u64,
-    /// The total length of the files.
+    /// The total length of the files in bytes.
     pub bytes: u64,
-    /// The number of pages of the files.
+    /// The number of pages of the files whose residency is known.
     pub pages: u64,
     /// The number of pages in the page cache.
     pub resident: u64,
@@ -19,16 +19,17 @@ pub struct PageCounts {
     pub dirty: u64,
     /// The number of pages under writeback; 0 if the kernel does not report them.
     pub writeback: u64,
-    /// The number of pages of files whose residency the kernel does not report to this user. They
-    /// are not counted in `pages` and `resident`.
+    /// The number of pages of files whose residency the kernel does not report to this user.
+    /// `pages` and `resident` do not include these pages.
     pub unknown: u64,
 }
 
 impl PageCounts {
-    /// Returns the counts of one file.
+    /// Returns the counts of one file of `bytes` bytes.
     pub(crate) fn of(bytes: u64, residency: &Residency) -> Self {
         let pages = bytes.div_ceil(page_bytes());
-        // The count is limited to `pages`: the file may have grown since its length was read.
+        // The counts are limited to `pages`, because the file may have grown since its length was
+        // read.
         let of_them = |bytes: u64| bytes.div_ceil(page_bytes()).min(pages);
         Self {
             files: 1,
@@ -41,7 +42,7 @@ impl PageCounts {
         }
     }
 
-    /// Returns the counts of one file of unknown residency.
+    /// Returns the counts of one file of `bytes` bytes whose residency is unknown.
     pub(crate) fn unknown(bytes: u64) -> Self {
         Self { files: 1, bytes, unknown: bytes.div_ceil(page_bytes()), ..Self::default() }
     }
@@ -52,7 +53,7 @@ impl PageCounts {
         self.pages.saturating_sub(self.resident)
     }
 
-    /// Returns the percentage of `pages` that is cached; 100 if there are no pages.
+    /// Returns the percentage of `pages` that are cached, 0 to 100; 100 if there are no pages.
     #[must_use]
     pub fn percent(&self) -> f64 {
         if self.pages == 0 { 100.0 } else { self.resident as f64 * 100.0 / self.pages as f64 }

@@ -1,4 +1,4 @@
-//! Properties of the devices below files, probed once per device.
+//! Probes the devices that store files, once per device.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,12 +22,13 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Creates an empty set. `rotates`, if given, overrides the report of every device.
+    /// Creates an empty set. If `rotates` is given, it overrides what every device reports.
     pub(crate) fn of(rotates: Option<bool>) -> Self {
         Self { known: HashMap::new(), rotates }
     }
 
-    /// Returns the properties of device number `device`, which contains `path`.
+    /// Returns the properties of the device with the number `device`, which stores the file at
+    /// `path`.
     pub(crate) fn kind(&mut self, device: u64, path: &Path) -> Kind {
         let found = *self.known.entry(device).or_insert_with(|| {
             // A device that cannot be probed counts as non-rotational.

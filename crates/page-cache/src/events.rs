@@ -1,17 +1,19 @@
-//! The events of loading files into the page cache.
+//! The trait through which loading files into the page cache reports progress and errors.
 
 use haul_disk::Error;
 
 /// A receiver of the events of [`crate::Warmed::run`]. Several threads may call its methods at
 /// once.
 pub trait WarmEvents: Sync {
-    /// Returns `true` if loading should end after the files in progress.
+    /// Returns `true` if loading should stop: the files in progress are finished, and no others are
+    /// started.
     fn is_stopped(&self) -> bool;
 
-    /// Reports that reading begins, of `files` files and `bytes` bytes in all.
+    /// Reports that reading of `files` files begins, `bytes` bytes in total.
     fn begin_reads(&self, files: u64, bytes: u64);
 
-    /// Reports that the first `bytes` bytes of a file were read, the planned part of it.
+    /// Reports that the first `bytes` bytes of a file were read: the whole file, or the part that
+    /// the limit allows.
     fn file_read(&self, bytes: u64);
 
     /// Reports that reading has ended.

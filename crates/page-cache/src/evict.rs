@@ -1,4 +1,4 @@
-//! Eviction of files from the page cache.
+//! Evicts files from the page cache, and counts the pages that remain, by reason.
 
 use haul_disk::{Error, Op, evict};
 
@@ -22,7 +22,7 @@ pub struct Evicted {
 /// The numbers of pages that remained cached after an eviction, by reason.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Remaining {
-    /// The number of modified pages that have not been written yet.
+    /// The number of dirty pages, which the kernel does not evict before writeback.
     pub dirty: u64,
     /// The number of pages under writeback.
     pub writeback: u64,
@@ -41,9 +41,9 @@ impl Remaining {
 }
 
 impl Evicted {
-    /// Evicts all files. If `sync` is set, first syncs each file that has cached pages, since dirty
-    /// pages cannot be evicted. Calls `failed` for each file that cannot be evicted, and continues
-    /// with the next one.
+    /// Evicts all files. If `sync` is set, first syncs each file that may have cached pages, since
+    /// dirty pages cannot be evicted. Calls `failed` for each file that cannot be evicted, and
+    /// continues with the next file.
     pub fn run(files: &Files<'_>, sync: bool, mut failed: impl FnMut(&Error)) -> Self {
         let mut devices = Devices::default();
         let mut evicted = Self::default();
@@ -65,7 +65,7 @@ impl Evicted {
     }
 }
 
-/// Evicts one file, and returns its page counts before and after.
+/// Evicts one file, and returns its page counts before and after the eviction.
 fn evict_one(found: &FoundFile, sync: bool) -> haul_disk::Result<(PageCounts, PageCounts)> {
     let fd = open_quietly(found)?;
     let before = count_or_unknown(&found.path, &fd)?;

@@ -1,4 +1,4 @@
-//! Finding, opening and counting of files.
+//! Finds regular files below given paths, opens them, and counts their cached pages.
 
 use std::collections::HashSet;
 use std::io::ErrorKind::PermissionDenied;
@@ -33,17 +33,18 @@ pub struct Files<'a> {
 pub struct FoundFile {
     /// The path of the file.
     pub path: PathBuf,
-    /// `true` if the file itself is one of the given paths.
+    /// `true` if the path of the file is one of the given paths. [`open_quietly`] then follows a
+    /// symbolic link at this path.
     pub named: bool,
-    /// The device number.
+    /// The device number of the file system that contains the file.
     pub device: u64,
     /// The inode number.
     pub inode: u64,
 }
 
 impl<'a> Files<'a> {
-    /// Finds the files at or below `paths`. If `one_file_system` is set, the search of each path
-    /// stays within the file system of this path.
+    /// Finds the files at or below `paths`. If `one_file_system` is set, the search below a path
+    /// does not enter other file systems.
     #[must_use]
     pub fn find(paths: &'a [PathBuf], one_file_system: bool, events: &dyn FilesEvents) -> Self {
         let options =
@@ -95,7 +96,7 @@ impl WalkEvents for WalkEventsOf<'_> {
     }
 }
 
-/// Opens a file for reading. If the process owns the file, reading it does not update its access
+/// Opens a file for reading. If the process owns the file, later reads do not update its access
 /// time.
 ///
 /// # Errors
@@ -115,7 +116,8 @@ pub fn open_quietly(found: &FoundFile) -> haul_disk::Result<OwnedFd> {
     .map_err(|errno| Error::new(Op::Open, &found.path, errno))
 }
 
-/// Counts pages as [`count_pages`] does; all pages count as unknown if the kernel denies the query.
+/// Counts pages as [`count_pages`] does. If the kernel denies the query, all pages count as
+/// unknown.
 pub(crate) fn count_or_unknown(path: &Path, fd: &OwnedFd) -> haul_disk::Result<PageCounts> {
     match count_pages(path, fd) {
         Err(error) if error.source.kind() == PermissionDenied => {

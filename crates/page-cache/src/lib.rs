@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! - [`Files`] lists the regular files at or below the given paths, each once.
-//! - [`count_pages`] counts the pages of a file, and how many of them are in the page cache;
+//! - [`count_pages`] counts the pages of a file, and how many of these pages are in the page cache.
 //!   [`PageCounts`] can be summed over files.
 //! - [`Warmed::run`] loads files into the page cache, in the order of their position on disk.
 //! - [`Evicted::run`] evicts files from the page cache, and counts the pages that stayed, by
@@ -37,21 +37,21 @@
 //! ```
 //!
 //! # Promises
-//! - The content of files does not change. Their access times do not change either if the process
-//!   owns the files (`O_NOATIME`).
-//! - A file that cannot be opened is reported, and processing continues with the next file. If a
-//!   FIFO has replaced a listed file, opening it does not block; if a symbolic link has replaced a
-//!   file found below a given path, the link is not followed.
+//! - The content of a file never changes. The access time of a file does not change either if the
+//!   process owns the file (`O_NOATIME`).
+//! - A file that cannot be opened is reported, and processing continues with the next file.
+//! - If a FIFO has replaced a listed file, opening the FIFO does not block. If a symbolic link has
+//!   replaced a file found below a given path, the link is not followed.
 //! - If the kernel does not report the residency of a file to this user, the pages of the file
 //!   count as unknown.
 //!
 //! # Cost
-//! Counting costs an `openat`, two `fstat` and a `cachestat` per file. Loading costs a
-//! `posix_fadvise` per 128 KiB, which starts the readahead, and a `pread` per 128 KiB, which waits
-//! for it; a thread has up to 16 MiB in flight.
+//! Counting costs an `openat`, two `fstat` and a `cachestat` per file. Loading costs, per 128 KiB,
+//! a `posix_fadvise` that starts the readahead and a `pread` of one byte that waits for its
+//! completion. A thread has up to 16 MiB in flight.
 //!
 //! # What it is not
-//! The crate cannot keep pages in memory: the kernel may evict them at any time.
+//! The crate does not lock pages in memory: the kernel may evict them at any time.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Vmtouch\].

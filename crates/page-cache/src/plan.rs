@@ -1,4 +1,4 @@
-//! Selection and order of the files to load.
+//! Selects the files to load into the page cache, and sorts their reads by position on disk.
 
 /// A file that may be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,13 +11,13 @@ pub(crate) struct Candidate {
     pub(crate) missing_bytes: u64,
 }
 
-/// The position of a file, by which reads are ordered: first by device, then by physical offset,
-/// then by inode number. Files of unknown offset come before the other files of their device.
+/// The sort key of a read: first the device, then the physical offset, then the inode number. Files
+/// of unknown offset come before the other files of their device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DiskPosition {
     pub(crate) device: u64,
-    /// The offset of the first byte of the file on the device; `None` if unknown, or the device
-    /// does not rotate.
+    /// The offset in bytes of the first byte of the file on the device; `None` if unknown or if the
+    /// device does not rotate.
     pub(crate) physical: Option<u64>,
     pub(crate) inode: u64,
 }
@@ -31,17 +31,17 @@ pub(crate) struct PlannedRead {
     pub(crate) bytes: u64,
 }
 
-/// Plans the reads of the files whose missing bytes fit into `bytes_max`, in the order in which the
-/// files were found. The first file that does not fit is read in part, and all files after it are
-/// skipped. Fully cached files are skipped and do not count. The reads are sorted by position.
+/// Plans reads until `bytes_max` missing bytes are covered. Selects files in the order in which
+/// they were found: the first file that does not fit is read in part, and all later files are
+/// skipped. Fully cached files are skipped. Returns the reads sorted by position.
 pub(crate) fn plan_reads(candidates: &[Candidate], bytes_max: u64) -> Vec<PlannedRead> {
     let mut room = bytes_max;
     let mut reads = Vec::new();
     for candidate in candidates.iter().filter(|candidate| candidate.missing_bytes > 0) {
         let Candidate { index, place, bytes, missing_bytes } = *candidate;
         let fits = missing_bytes <= room;
-        // The plan does not know which pages are missing, so it counts a partial read as if all
-        // were.
+        // It is not known which pages of the file are missing, so a partial read is limited as if
+        // all of its pages were.
         let bytes = if fits { bytes } else { room.min(bytes) };
         if bytes > 0 {
             reads.push(PlannedRead { index, place, bytes });
@@ -55,8 +55,9 @@ pub(crate) fn plan_reads(candidates: &[Candidate], bytes_max: u64) -> Vec<Planne
     reads
 }
 
-/// Returns the number of reading threads per device: one for a rotating disk, so that its heads do
-/// not seek between files, and otherwise more than cores, since readers mostly wait.
+/// Returns the number of reading threads per device. A rotating disk gets one thread, so that its
+/// heads do not seek between files. Other devices get four threads per core, 4 to 32, since the
+/// threads mostly wait for the device.
 pub(crate) fn threads(rotates: bool, cores: usize) -> usize {
     if rotates { 1 } else { (cores * 4).clamp(4, 32) }
 }

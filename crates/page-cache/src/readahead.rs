@@ -1,4 +1,4 @@
-//! Readahead of several files at once.
+//! Loads files by starting readahead of several pieces, and waiting for the oldest piece.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -13,12 +13,12 @@ use crate::files::{FoundFile, open_quietly};
 
 /// The number of bytes of a [`Piece`], the part of a file whose readahead is started at a time.
 const STEP_BYTES: u64 = 1 << 20;
-/// The maximum number of bytes in flight per reader. `AHEAD_PIECES` limits the number of pieces,
-/// which for small files is reached first.
+/// The maximum number of bytes in flight per reader. With small files, `AHEAD_PIECES`, the maximum
+/// number of pieces in flight, is reached first.
 const AHEAD_BYTES: u64 = 16 << 20;
 const AHEAD_PIECES: usize = 64;
-/// The distance of the bytes that a reader reads to wait for readahead: each readahead request
-/// covers this many bytes or the rest of its piece.
+/// The length in bytes of a readahead request, as split by [`warm`]. A reader waits for each
+/// request by reading its last byte.
 const WAIT_BYTES: u64 = 128 << 10;
 
 /// A reader that keeps readahead requests of one or several files in flight.
@@ -33,7 +33,7 @@ struct Piece {
     file: Rc<(FoundFile, OwnedFd)>,
     offset: u64,
     bytes: u64,
-    /// If the piece is the last one of its file, the number of bytes planned for the file.
+    /// The number of bytes planned for the file, if this is the last piece of the file.
     ends: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
 
     fn read_ahead(&mut self, found: FoundFile, end: u64) -> haul_disk::Result<()> {
         let fd = open_quietly(&found)?;
-        // The reads that wait for a piece must not trigger readahead of their own.
+        // The reads that wait for a piece must not trigger additional readahead.
         fadvise(&fd, 0, None, Advice::Random)
             .map_err(|errno| Error::new(Op::Cache, &found.path, errno))?;
         let file = Rc::new((found, fd));
@@ -90,7 +90,8 @@ impl<'a> Reader<'a> {
 }
 
 impl Piece {
-    /// Waits until the piece is in the page cache, by reading single bytes of it.
+    /// Waits until the piece is in the page cache, by reading the last byte of each readahead
+    /// request.
     fn wait(&self) -> haul_disk::Result<()> {
         let mut at = self.offset;
         while at < self.offset + self.bytes {

@@ -1,4 +1,4 @@
-//! Loading of files into the page cache, in the order of their position on disk.
+//! Loads files into the page cache, in the order of their position on disk.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
@@ -15,10 +15,11 @@ use crate::readahead::Reader;
 /// The options of [`Warmed::run`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WarmOptions {
-    /// `true` to read in the order that suits rotating disks, `false` to read as suits other disks;
-    /// `None` to decide by the device's report.
+    /// `true` to read as suits rotating disks (one thread, in physical order), `false` to read as
+    /// suits other disks (several threads, in the order of inodes); `None` to decide by the report
+    /// of each device.
     pub rotates: Option<bool>,
-    /// The maximum number of bytes to load; `None` for the available memory.
+    /// The maximum number of bytes to load; `None` for the available memory (`MemAvailable`).
     pub bytes_max: Option<u64>,
 }
 
@@ -34,8 +35,9 @@ pub struct Warmed {
 }
 
 impl Warmed {
-    /// Loads as many files into the page cache as the limit allows. Selects them in the order of
-    /// their paths, and reads them in the order of their position on disk.
+    /// Loads as many files into the page cache as [`WarmOptions::bytes_max`] allows. Selects files
+    /// in the order of their paths, and reads the selected files in the order of their position on
+    /// disk.
     pub fn run(files: &Files<'_>, options: &WarmOptions, events: &dyn WarmEvents) -> Self {
         let mut work = Work { files, events, devices: Devices::of(options.rotates) };
         let (before, candidates) = work.candidates();
@@ -53,7 +55,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Returns the page counts before loading, and the files to select from.
+    /// Returns the page counts before loading, and the candidates from which the plan selects.
     fn candidates(&mut self) -> (PageCounts, Vec<Candidate>) {
         let (mut sum, mut candidates) = (PageCounts::default(), Vec::new());
         for (index, found) in self.files.iter().enumerate() {
@@ -72,7 +74,8 @@ impl Work<'_> {
         (sum, candidates)
     }
 
-    /// Executes the planned reads, one device after another.
+    /// Executes the planned reads, one device after another, with one or several threads per
+    /// device.
     fn execute(&mut self, reads: &[PlannedRead]) {
         let bytes = reads.iter().map(|read| read.bytes).sum();
         self.events.begin_reads(reads.len() as u64, bytes);
@@ -98,7 +101,7 @@ impl Work<'_> {
         self.events.end_reads();
     }
 
-    /// Returns the page counts after loading. Errors are ignored: the count before loading has
+    /// Returns the page counts after loading. Errors are ignored, because `candidates` has already
     /// reported them.
     fn recount(&self) -> PageCounts {
         let mut sum = PageCounts::default();

@@ -1,4 +1,5 @@
-//! The facts on which findings and predictions are based.
+//! Holds the facts of a machine and of its file systems, from which findings and predictions are
+//! derived.
 
 use haul_disk::{Anomaly, DiskFacts, DiskKind, FileSystem, Machine, MountFacts};
 use haul_measure::Rotation;
@@ -13,11 +14,11 @@ const REMOTE: [&str; 9] = ["nfs", "fuse", "cifs", "smb", "ceph", "9p", "virtiofs
 pub struct Target {
     /// The mount, the device and the disks of the file system.
     pub facts: MountFacts,
-    /// The path given by the user, which names the file system in reports if it has no mount point.
+    /// The path given by the user. Reports show it if the mount point is unknown.
     pub path: String,
-    /// The sequential write rate of the disks of the file system.
+    /// The sequential write rate of the disks of the file system, measured, given or estimated.
     pub rate: Rate,
-    /// The measured verdict on whether the disk rotates.
+    /// The result of the measurement that checks whether the disk rotates.
     pub rotation: Rotation,
     /// Remarks on the measured rate, as sentences without a final dot.
     pub notes: Vec<String>,
@@ -39,8 +40,8 @@ impl Target {
         }
     }
 
-    /// Returns `Some(true)` if any disk below the file system is rotational, `None` if that is
-    /// unknown of a disk. The measurement is used only if there is a single disk.
+    /// Returns `Some(true)` if any disk below the file system is rotational, `Some(false)` if none
+    /// is, and `None` if unknown. The measurement is used only if there is a single disk.
     pub fn is_rotational(&self) -> Option<bool> {
         let each: Vec<_> = self
             .facts
@@ -54,9 +55,9 @@ impl Target {
         (!each.is_empty() && each.iter().all(Option::is_some)).then_some(false)
     }
 
-    /// `true` if the rate of this file system may determine the dirty limits of the machine.
-    /// `false` for loop devices and for remote and user-space file systems, since their rate is not
-    /// the rate of a disk of this machine.
+    /// `true` if the limits of dirty memory may be derived from the rate of this file system.
+    /// `false` without a block device, for loop devices, and for remote and user-space file
+    /// systems, since their rate is not the rate of a disk of this machine.
     pub fn decides(&self) -> bool {
         let is_remote = match &self.facts.file_system {
             FileSystem::Nfs | FileSystem::Fuse => true,
@@ -67,8 +68,8 @@ impl Target {
         self.facts.device.is_some() && !is_remote && !is_loop
     }
 
-    /// Returns the measured verdict if the measurement applies to `disk`, the only disk of the file
-    /// system; otherwise [`Rotation::Unknown`].
+    /// Returns the measured rotation if `disk` is the only disk of the file system, so that the
+    /// measurement applies to it; otherwise [`Rotation::Unknown`].
     pub fn rotation_of(&self, disk: &DiskFacts) -> Rotation {
         match self.facts.disks.as_slice() {
             [only] if only == disk => self.rotation,
@@ -77,10 +78,11 @@ impl Target {
     }
 }
 
-/// The known facts of a machine.
+/// The known facts of a machine and of the file systems to examine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// The memory, the dirty limits and the control group of this process.
+    /// The memory and the limits of dirty memory of the machine, and the control group of this
+    /// process.
     pub machine: Machine,
     /// The file systems to examine.
     pub targets: Vec<Target>,
@@ -89,8 +91,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns the file system with the slowest disk: dirty limits apply to all disks together, so
-    /// the slowest disk decides them.
+    /// Returns the file system with the slowest disk, from whose rate the limits of dirty memory
+    /// are derived: the limits apply to the dirty data of all disks together.
     pub fn slowest(&self) -> Option<&Target> {
         let on_disks = self.targets.iter().filter(|place| place.decides());
         on_disks.min_by_key(|place| (place.rate.high, place.rate.low))

@@ -1,11 +1,11 @@
-//! The ways in which the storage engines read, write and sync on a given disk, with reasons.
+//! Lists the methods by which Haul reads, writes and syncs on a given disk, with reasons.
 
 use haul_append_log::{SyncMethod, WriteStrategy};
 use haul_disk::{DirectIo, Storage};
 use haul_measure::{Measured, Method, Rotation};
 use haul_units::Bytes;
 
-/// A choice of a storage engine that depends on the disk.
+/// A method or value that Haul chooses depending on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The name in JSON, such as `log_files`.
@@ -18,7 +18,8 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// Returns all choices for a disk. Without a measurement, some of them are given as unknown.
+/// Returns all choices for a disk. Without a measurement, the choice of the read depth is
+/// "unknown", and that of durable writes names the candidates if there are several.
 #[must_use]
 pub fn choices(storage: &Storage, measured: Option<&Measured>) -> Vec<Choice> {
     let ways = WriteStrategy::of(storage);

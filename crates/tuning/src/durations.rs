@@ -1,4 +1,4 @@
-//! Printable durations.
+//! Formats durations for sentences about stalls.
 
 use std::time::Duration;
 

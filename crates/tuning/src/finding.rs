@@ -1,4 +1,4 @@
-//! Findings with their severity and their remedies.
+//! Defines findings: risks, avoidable delays and notes about a machine, with their remedies.
 
 use crate::setting::Setting;
 
@@ -16,18 +16,19 @@ pub enum Weight {
 /// The remedy of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
-    /// Settings that are safe to change at run time; `--apply` changes them.
+    /// Settings that are safe to change at run time; `haul tune --apply` changes them.
     Settings(Vec<Setting>),
-    /// A command for an administrator to run by hand, since it has other effects, too.
+    /// A command or an instruction for an administrator, who must judge its other effects.
     ByHand(String),
 }
 
-/// A property of the machine that users should know, with a remedy if there is one.
+/// A risk, an avoidable delay or a note about the machine, with a remedy if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The name of the kind of finding; in JSON, its spaces are replaced.
+    /// The name of the kind of finding, such as `access times`; in JSON, underscores replace its
+    /// spaces.
     pub name: &'static str,
-    /// The subject of the finding: a mount, a disk, a control group, `memory` or `kernel`.
+    /// The subject of the finding: a mount point, a disk, a control group, `memory` or `kernel`.
     pub about: String,
     /// The severity.
     pub weight: Weight,

@@ -1,15 +1,16 @@
 //! Predicts when the kernel writes back dirty pages and throttles writers, and recommends settings.
 //!
 //! # What it is
-//! - [`Case`] contains the known facts of a machine: memory, limits, mounts, disks and their write
-//!   rates.
-//! - [`outlook`] predicts in sentences when the kernel starts writeback, and how long writers
-//!   stall.
-//! - [`advise`] returns [`Finding`]s with their remedies; [`settings`] returns the setting changes
-//!   among the remedies, which are safe at run time.
-//! - [`choices`] lists the choices that the storage engines make for a disk, with reasons;
-//!   [`warnings`] lists the data that the disk may lose and the properties it may report wrongly.
-//! - [`Rates`] and [`Load`] decide whether a measurement is reliable enough to act on.
+//! - [`Case`] contains the known facts of a machine: its memory, its limits of dirty memory, its
+//!   mounts, and the write rates of its disks.
+//! - [`outlook`] predicts in sentences when the kernel starts writeback, and how long an fsync may
+//!   wait.
+//! - [`advise`] returns [`Finding`]s: risks and avoidable delays, with remedies. [`settings`]
+//!   returns those remedies that change a kernel setting and are safe at run time.
+//! - [`choices`] lists the methods by which Haul reads, writes and syncs on a disk, with reasons.
+//! - [`warnings`] lists data that the disk may lose, and properties that it may report wrongly.
+//! - [`Rates`] and [`Load`] decide whether a measured write rate is reliable enough to change
+//!   settings.
 //!
 //! # Promises
 //! Every function is pure: it reads no file and changes no setting.
@@ -19,7 +20,7 @@
 //! disks (`haul_measure::write_rate` does).
 //!
 //! # Sources
-//! - \[PageWriteback\] for the limits of dirty pages.
+//! - \[PageWriteback\] (see `docs/sources.md`) for the limits of dirty pages.
 //! - \[Corbet13\] for limits derived from the rate of the slowest disk.
 
 mod advice;

@@ -1,4 +1,4 @@
-//! Predictions of writeback and stalls, as sentences.
+//! Predicts in sentences when the kernel writes back dirty data, and how long writers wait.
 
 use haul_disk::{Amount, DirtyLimits, Machine};
 use haul_units::Bytes;
@@ -28,7 +28,7 @@ pub fn memory(machine: &Machine) -> String {
 }
 
 /// Describes when writeback starts, when the kernel throttles writers, and how long an fsync may
-/// wait on each file system. One element per sentence.
+/// wait on each file system. Each element contains one or more whole sentences.
 pub fn writers(case: &Case) -> Vec<String> {
     let Some(limits) = case.machine.limits() else {
         return vec!["the dirty limits are unknown".to_owned()];
@@ -69,7 +69,7 @@ fn machine(machine: &Machine, limits: DirtyLimits) -> Vec<String> {
     ]
 }
 
-/// Describes periodic writeback, and the data that a power failure loses.
+/// Describes periodic writeback, and which unsynced data a power failure loses.
 fn periodic(machine: &Machine) -> String {
     let settings = &machine.settings;
     let (Some(expire), Some(every)) = (settings.expire_centisecs, settings.writeback_centisecs)

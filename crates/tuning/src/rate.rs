@@ -1,4 +1,5 @@
-//! Write rates of disks: measured, given by the user, or typical of the kind of disk.
+//! Estimates the time to write data to a disk from its write rate: measured, given by the user, or
+//! typical of its kind.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use haul_units::Bytes;
 
 const MIB: u64 = 1 << 20;
 
-/// The source from which a rate is known.
+/// The origin of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateSource {
     /// The rate was measured in this run.
@@ -23,11 +24,11 @@ pub enum RateSource {
 /// Bounds of the sequential write rate of a disk, in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// The lower bound.
+    /// The lower bound, in bytes per second.
     pub low: u64,
-    /// The upper bound.
+    /// The upper bound, in bytes per second.
     pub high: u64,
-    /// The source from which the bounds are known.
+    /// The origin of the bounds.
     pub known: RateSource,
 }
 
@@ -38,9 +39,9 @@ impl Rate {
         Self { low: rate, high: rate, known }
     }
 
-    /// Returns the typical rate of the disks below a file system. With several disks, the bounds
-    /// are the rate of the slowest disk, which may receive all data, and the sum of all upper
-    /// bounds, if the data is spread over all disks.
+    /// Returns the typical rate of the disks below a file system. With several disks, the lower
+    /// bound is that of the slowest disk, which may receive all data. The upper bound is the sum of
+    /// the upper bounds of all disks, since the data may be spread over all of them.
     pub fn by_kind(facts: &MountFacts) -> Self {
         let each: Vec<_> =
             facts.disks.iter().map(|disk| of_kind(disk, Rotation::Unknown)).collect();
@@ -55,7 +56,7 @@ impl Rate {
         }
     }
 
-    /// Returns the minimum and the maximum time to write `bytes`.
+    /// Returns the minimum and the maximum time to write `bytes` bytes.
     pub fn times(&self, bytes: u64) -> (Duration, Duration) {
         let time = |rate: u64| {
             let micros = u128::from(bytes) * 1_000_000 / u128::from(rate.max(1));
@@ -80,7 +81,7 @@ impl fmt::Display for Rate {
 /// The bounds of the rate of an unknown device, in MiB per second.
 const UNKNOWN: (u64, u64) = (50, 2000);
 
-/// Returns the typical write rate of a disk.
+/// Returns the typical write rate of disks of the same kind as `disk`.
 fn of_kind(disk: &DiskFacts, measured: Rotation) -> Rate {
     match (disk.kind, is_rotational(disk, measured)) {
         (_, Some(true)) => between((80, 250), "a rotational disk"),
@@ -98,8 +99,8 @@ fn between((low, high): (u64, u64), kind: &'static str) -> Rate {
     Rate { low: low * MIB, high: high * MIB, known: RateSource::ByKind(kind) }
 }
 
-/// Returns `Some(true)` if a disk is rotational, `None` if unknown. Slow reads do not prove
-/// rotation, since load also slows reads down.
+/// Returns `Some(true)` if a disk is rotational, `None` if unknown. A measurement can only disprove
+/// the report of the disk: slow reads do not prove rotation, since load also slows reads down.
 pub(crate) fn is_rotational(disk: &DiskFacts, measured: Rotation) -> Option<bool> {
     match (disk.queue.rotational?, measured) {
         (true, Rotation::Denied) => Some(false),

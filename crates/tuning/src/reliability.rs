@@ -1,4 +1,5 @@
-//! Checks whether measured rates are reliable enough to base machine-wide limits on them.
+//! Checks whether measured write rates are reliable enough to derive the limits of dirty memory
+//! from them.
 
 /// The number of measurements of a disk that are required before settings are changed.
 pub const MEASUREMENTS: usize = 3;
@@ -6,7 +7,7 @@ pub const MEASUREMENTS: usize = 3;
 /// The maximum difference between the measured rates of a disk, as a percentage of their median.
 const SPREAD_PERCENT_MAX: u64 = 25;
 
-/// The load of the machine before a measurement.
+/// The load average and the number of cores of the machine before a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// The load average of the last minute.
@@ -22,7 +23,8 @@ impl Load {
         Some(Self { average, cores })
     }
 
-    /// Returns the reason not to rely on measurements under this load; `None` if they are reliable.
+    /// Returns the reason not to rely on measurements under this load: the load average exceeds the
+    /// number of cores. `None` if measurements are reliable.
     pub fn objection(self) -> Option<String> {
         let Self { average, cores } = self;
         (average > cores as f64).then(|| {
@@ -39,14 +41,14 @@ impl Load {
 pub struct Rates(Vec<u64>);
 
 impl Rates {
-    /// Creates the list from at least one measurement.
+    /// Creates the list from at least one measured rate, in bytes per second.
     pub fn new(first: u64, others: impl IntoIterator<Item = u64>) -> Self {
         let mut rates: Vec<_> = others.into_iter().chain([first]).collect();
         rates.sort_unstable();
         Self(rates)
     }
 
-    /// Returns the median; of an even number of rates, the higher of the two middle ones.
+    /// Returns the median rate; with an even number of rates, the higher of the two middle rates.
     pub fn median(&self) -> u64 {
         self.0.get(self.0.len() / 2).copied().unwrap_or(0)
     }

@@ -1,4 +1,5 @@
-//! Changes of kernel settings, and the commands that undo them.
+//! Describes changes of kernel settings, with the commands that undo them and the configuration
+//! that makes them persistent.
 
 use haul_units::Bytes;
 
@@ -13,14 +14,15 @@ pub struct Setting {
     pub old: String,
     /// The recommended value.
     pub new: String,
-    /// The path of another file, and the value to write to it, if writing `old` to `path` does not
-    /// restore the old state.
+    /// The path of another file and the value to write to that file, if writing `old` to `path`
+    /// would not restore the old state.
     pub restore: Option<(String, String)>,
 }
 
 impl Setting {
-    /// Returns a change of `vm.dirty_bytes` or `vm.dirty_background_bytes`. If a ratio is in
-    /// effect, the undo command sets the ratio, because the kernel rejects a limit of 0 bytes.
+    /// Returns a change of `vm.dirty_bytes` or `vm.dirty_background_bytes`; `name` is `dirty` or
+    /// `dirty_background`. If `old_bytes` is 0, the ratio `old_percent` is in effect. The undo
+    /// command then sets this ratio, because the kernel rejects a limit of 0 bytes.
     pub fn dirty(name: &str, old_bytes: u64, old_percent: u64, new_bytes: u64) -> Self {
         let path = |kind| format!("/proc/sys/vm/{name}_{kind}");
         Self {
@@ -32,7 +34,8 @@ impl Setting {
         }
     }
 
-    /// Returns a change of a request queue attribute of a disk.
+    /// Returns a change of the request queue attribute `file` of a disk, a file in
+    /// `/sys/block/<disk>/queue`.
     pub fn queue(disk: &str, file: &str, old: &str, new: &str) -> Self {
         Self {
             name: format!("{disk}: {file}"),

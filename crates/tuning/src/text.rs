@@ -1,4 +1,4 @@
-//! The text form of the results of `haul tune`.
+//! Formats the results of `haul tune` as text.
 
 use std::fmt::Write;
 
@@ -58,8 +58,8 @@ fn one(text: &mut String, finding: &Finding) {
     }
 }
 
-/// Returns the configuration lines that make the settings persistent, with an introduction; nothing
-/// if there are no settings.
+/// Returns the configuration lines that make the settings persistent, after an introductory line;
+/// an empty text if there are no settings.
 pub fn persist(settings: &[Setting]) -> String {
     let mut text = String::new();
     if settings.is_empty() {

@@ -1,4 +1,5 @@
-//! Warnings about the storage below a path.
+//! Warns of data that the storage below a path may lose, and of properties that it may report
+//! wrongly.
 
 use haul_disk::{FileSystem, Storage};
 use haul_measure::{Measured, Rotation};
@@ -6,8 +7,9 @@ use haul_measure::{Measured, Rotation};
 /// The mount options that disable write barriers.
 const NO_BARRIERS: [&str; 3] = ["nobarrier", "barrier=0", "nobarriers"];
 
-/// Returns sentences about data that the storage may lose, about costs, and about properties that
-/// it may report wrongly.
+/// Returns one warning for each risk of data loss, for each avoidable cost, and for each property
+/// that the storage may report wrongly. `measured` contains the results of a measurement, if there
+/// is one.
 #[must_use]
 pub fn warnings(storage: &Storage, measured: Option<&Measured>) -> Vec<String> {
     let mut warnings: Vec<String> = file_system(storage).into_iter().map(str::to_owned).collect();

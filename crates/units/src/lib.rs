@@ -11,7 +11,8 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-/// The units of sizes in bytes. A single letter denotes a power of 1024, as in GNU tools.
+/// The units of sizes, with their length in bytes. A single letter denotes a power of 1024, as in
+/// GNU tools.
 const SIZES: &[(&str, u64)] = &[
     ("", 1),
     ("B", 1),
@@ -39,7 +40,7 @@ const TIMES_MS: &[(&str, u64)] = &[
     ("d", 86_400_000),
 ];
 
-/// Parses a size such as `4M`, `4MiB`, `1.5 GB` or `4096`.
+/// Parses a size such as `4M`, `4MiB`, `1.5 GB` or `4096`, and returns it in bytes.
 ///
 /// # Errors
 /// A sentence with the reason, and examples of the accepted format.
@@ -75,8 +76,8 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 
 const TOO_LARGE: &str = "the number is too large";
 
-/// Parses a decimal number and a unit, in upper or lower case. A fraction of the smallest unit is
-/// dropped.
+/// Parses a decimal number followed by the name of one of `units`, in upper or lower case. Returns
+/// the product of both, rounded down.
 fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, name) = (&text[..end], text[end..].trim_start());
@@ -100,7 +101,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     u64::try_from(value).map_err(|_overflow| TOO_LARGE.to_owned())
 }
 
-/// A size in bytes, printed as `512 B`, `4 MiB` or `1.2 GiB`.
+/// A size in bytes, printed in a binary unit, such as `512 B`, `4 MiB` or `1.2 GiB`.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes(pub u64);
 
@@ -110,8 +111,8 @@ impl fmt::Display for Bytes {
         if self.0 < 1024 {
             return write!(f, "{} B", self.0);
         }
-        // The value in tenths of a unit, rounded. A value that rounds to 1,024 is printed in the
-        // next unit.
+        // The value in tenths of the unit of `1 << shift` bytes, rounded. A value that rounds to
+        // 1,024 of a unit is printed in the next unit.
         let tenths = |shift: u32| (u128::from(self.0) * 10 + (1_u128 << (shift - 1))) >> shift;
         let mut unit = 0;
         let mut shift = 10;
@@ -126,7 +127,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A number, printed with its digits in groups: `12,345`.
+/// A number, printed with its digits in groups of three, such as `12,345`.
 #[derive(Debug, Clone, Copy)]
 pub struct Grouped(pub u64);
 
@@ -153,7 +154,7 @@ impl fmt::Display for Count<'_> {
     }
 }
 
-/// Returns the rate per second if `amount` is processed in `time`.
+/// Returns the rate per second at which `amount` was processed in `time`, rounded down.
 #[must_use]
 pub fn per_second(amount: u64, time: Duration) -> u64 {
     let micros = time.as_micros().max(1);

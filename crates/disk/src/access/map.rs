@@ -1,4 +1,4 @@
-//! Memory-mapped files, for comparison with read and write calls.
+//! Reads and writes files through `mmap`, so that benchmarks can compare this with system calls.
 #![expect(unsafe_code, reason = "mappings are created and removed by raw system calls")]
 
 use std::fmt;
@@ -13,21 +13,21 @@ use crate::error::{Error, Op, Result};
 use crate::has_fd::path_of;
 use crate::units::{align_down, align_up};
 
-/// A shared mapping of the first bytes of a file, readable, and writable unless created by
-/// [`Map::for_reading`].
+/// A shared memory mapping of the first bytes of a file. [`Map::of`] creates a mapping for reading
+/// and writing, [`Map::for_reading`] a read-only one.
 ///
-/// The mapping never returns slices: another mapping of the same file may change the memory at any
-/// time.
+/// The methods copy bytes and return no slices of the memory, because another mapping of the same
+/// file may change the memory at any time.
 ///
 /// # Limits
-/// The kernel allocates a missing block of the file when its memory is first written. If the disk
-/// is full at that moment, or another process has truncated the file, or the device fails a read,
-/// the kernel kills the process with SIGBUS. Allocate the blocks first, and do not share the file
-/// with other processes.
+/// The kernel allocates a missing block of the file when the memory mapped to the block is first
+/// written. If the disk is full at that moment, or another process has truncated the file, or the
+/// device fails a read, the kernel kills the process with SIGBUS. Allocate the blocks first, and do
+/// not share the file with other processes.
 pub struct Map {
     start: NonNull<u8>,
     bytes: usize,
-    /// The length of the file in bytes: touching a page beyond it raises SIGBUS.
+    /// The length of the file in bytes: access to a page beyond this length raises SIGBUS.
     end: u64,
     is_read_only: bool,
     file: Arc<dyn File>,
@@ -75,8 +75,8 @@ impl Map {
         Ok(())
     }
 
-    /// Returns the length of the file at mapping or after the last [`Map::grow`]: the end of the
-    /// memory that may be accessed.
+    /// Returns the end of the accessible memory: the length of the file in bytes when it was
+    /// mapped, or the length set by the last [`Map::grow`].
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
@@ -98,8 +98,8 @@ impl Map {
         self.check(Op::Write, offset, bytes.len())?;
         // SAFETY: the range starting at `offset` lies within the mapping, as checked above.
         let to = unsafe { self.start.add(offset) };
-        // SAFETY: both ranges are valid for that many bytes, the target by the check above; and
-        // nothing else in this process points into the mapping, so they cannot overlap.
+        // SAFETY: both ranges are valid for `bytes.len()` bytes, the target by the check above.
+        // Nothing else in this process points into the mapping, so the ranges cannot overlap.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
         Ok(())
     }
@@ -112,8 +112,8 @@ impl Map {
         self.check(Op::Read, offset, buffer.len())?;
         // SAFETY: the range starting at `offset` lies within the mapping, as checked above.
         let from = unsafe { self.start.add(offset) };
-        // SAFETY: both ranges are valid for that many bytes, the source by the check above; and
-        // nothing else in this process points into the mapping, so they cannot overlap.
+        // SAFETY: both ranges are valid for `buffer.len()` bytes, the source by the check above.
+        // Nothing else in this process points into the mapping, so the ranges cannot overlap.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), buffer.as_mut_ptr(), buffer.len()) };
         Ok(())
     }
@@ -126,7 +126,8 @@ impl Map {
         self.advise(0, self.bytes, Advice::Sequential)
     }
 
-    /// Starts reading a range, rounded down to a page, without waiting (`MADV_WILLNEED`).
+    /// Starts reading a range, whose start is rounded down to a page, without waiting
+    /// (`MADV_WILLNEED`).
     ///
     /// # Errors
     /// `InvalidInput` if the range exceeds the mapping or the file; else the error of the system

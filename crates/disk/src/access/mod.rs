@@ -1,5 +1,5 @@
-//! Access to files beyond the plain calls of [`crate::File`]: memory for direct I/O, options of a
-//! single call, concurrent reads through io_uring, and memory mappings.
+//! Methods of file access besides the calls of [`crate::File`]: aligned memory for direct I/O,
+//! options for a single call, concurrent reads through io_uring, and memory mappings.
 
 mod buffer;
 mod map;

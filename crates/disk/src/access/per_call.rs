@@ -1,4 +1,4 @@
-//! Reads and writes with options that apply to a single call.
+//! Reads and writes with options for a single call: uncached reads, durable writes, writeback.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
@@ -65,12 +65,12 @@ pub fn read_uncached_fd(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> R
 ///
 /// # Errors
 /// The errors of [`File::write_some`] and of [`File::sync`]. The caller cannot distinguish a failed
-/// write from a failed sync, so every error is final like a failed sync; not even an interrupted
-/// call is retried.
+/// write from a failed sync, so every error is final, as for a sync. Therefore this function does
+/// not retry an interrupted call.
 ///
 /// # Durability
-/// The bytes, and the metadata needed to read them, are durable when this returns; earlier writes
-/// to the same file may not be.
+/// The bytes, and the metadata needed to read them, are durable when this returns. Earlier writes
+/// to the same file may not be durable.
 ///
 /// # Source
 /// `RWF_DSYNC` (Linux 4.7), `pwritev2(2)`. A simulated file is written and then synced.

@@ -1,10 +1,10 @@
-//! Concurrent reads from one thread through io_uring.
+//! Keeps many reads in flight from one thread through io_uring.
 //!
 //! # Soundness
 //! The kernel may write into a buffer at any time between submission and completion of the read.
-//! During that time the ring owns the buffer and no reference to it exists; the completion returns
-//! it to the caller. Dropping a ring waits for the reads in flight; leaking a ring leaks its
-//! buffers. The ring owns the files of its reads in the same way.
+//! During that time the ring owns the buffer, and no reference to the buffer exists. The completion
+//! returns the buffer to the caller. Dropping a ring waits for the reads in flight; leaking a ring
+//! leaks its buffers. The ring owns the files of its reads in the same way.
 #![expect(unsafe_code, reason = "the kernel keeps addresses of buffers")]
 
 use std::fmt;
@@ -29,14 +29,14 @@ const REFUSALS: [i32; 4] = [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::EOPNO
 pub struct RingRead<F> {
     /// The file to read.
     pub file: F,
-    /// The offset in the file of the first byte to read.
+    /// The offset in the file of the first byte to read, in bytes.
     pub offset: u64,
-    /// The destination; the bytes read begin at its first byte.
+    /// The destination buffer, which is filled from its first byte.
     pub buffer: AlignedBuf,
     /// The number of bytes to read, at most the length of the buffer.
     pub bytes: usize,
-    /// `true` to add no pages to the page cache, as [`crate::read_uncached`]; the read fails if the
-    /// file system does not support this.
+    /// `true` to add no pages to the page cache. Unlike [`crate::read_uncached`], the read fails if
+    /// the file system does not support this.
     pub uncached: bool,
     /// The caller's identifier of the read, which the ring does not interpret.
     pub tag: u64,
@@ -51,13 +51,14 @@ pub struct RingCompletion<F> {
     pub outcome: io::Result<usize>,
 }
 
-/// A ring of concurrent reads, bound to the thread that created it.
+/// An io_uring for concurrent reads, bound to the thread that created it.
 ///
 /// # Source
 /// `io_uring(7)`; `IORING_SETUP_DEFER_TASKRUN` if available (Linux 6.1).
 pub struct ReadRing<F> {
     ring: IoUring,
-    /// One slot per read; the index of the slot is the `user_data` of the kernel's queue entry.
+    /// One slot per read. The index of the slot is the `user_data` of the read in the kernel's
+    /// queues, so a completion identifies its read.
     slots: Vec<Option<RingRead<F>>>,
     free: Vec<u32>,
     /// Reads in the submission queue that are not submitted yet.
@@ -126,9 +127,9 @@ impl<F: AsFd> ReadRing<F> {
             .rw_flags(if read.uncached { DONTCACHE } else { 0 })
             .build()
             .user_data(index.into());
-        // SAFETY: the buffer has at least `length` bytes. It and the file are moved into the slot
-        // before anything else can happen, and leave it only after completion; moving the buffer
-        // does not move its memory.
+        // SAFETY: the buffer has at least `length` bytes. The buffer and the file are moved into
+        // the slot below, before the entry can be submitted, and leave the slot only after
+        // completion. Moving the buffer does not move its memory.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_err() {
             // Unreachable: the submission queue has at least as many entries as the ring has slots.
@@ -187,7 +188,7 @@ impl<F: AsFd> ReadRing<F> {
         let read = self.slots.get_mut(index as usize)?.take()?;
         self.free.push(index);
         let outcome = match usize::try_from(entry.result()) {
-            // Limits the count to the buffer, in case the kernel reports a larger one.
+            // Limits the count to the length of the buffer, in case the kernel reports more.
             Ok(bytes) => Ok(bytes.min(read.buffer.len())),
             Err(_negative) => Err(io::Error::from_raw_os_error(-entry.result())),
         };

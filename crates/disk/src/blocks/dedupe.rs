@@ -21,13 +21,13 @@ pub enum DedupeOutcome {
 }
 
 /// Makes `to` share the blocks of `from` in the first `bytes` bytes of both files, if the contents
-/// are equal. The kernel compares the contents with both files locked, so that concurrent writers
-/// cannot make it share different content; neither content nor timestamps change.
+/// are equal. The kernel locks both files while it compares them, so a concurrent writer cannot
+/// cause different content to be shared. Neither content nor timestamps change.
 ///
 /// # Errors
 /// [`Error::is_unsupported`] if the file system cannot share blocks or the files are on different
-/// file systems; else the error of the system call. If the caller owns the file `to`, it need not
-/// be open for writing.
+/// file systems; else the error of the system call. `to` need not be open for writing if the caller
+/// owns the file or may write it.
 ///
 /// # Source
 /// `ioctl_fideduperange(2)`.

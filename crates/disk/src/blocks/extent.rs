@@ -1,31 +1,33 @@
-//! The location of ranges of a file on the device.
+//! Types that describe the ranges of a file and their location on the device.
 
-/// The treatment of bytes that were written but have no blocks yet (delayed allocation).
+/// The treatment of bytes that were written but have no blocks yet, because the file system delays
+/// allocation until writeback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DelayedAllocation {
-    /// The map reports such bytes with [`ExtentFlags::delayed`], or at the location of the bytes
-    /// they overwrite.
+    /// The map reports such bytes as [`ExtentFlags::delayed`]. Where such bytes overwrite older
+    /// bytes, the map may report the location of the older bytes instead.
     #[default]
     Report,
-    /// The kernel syncs the file first, so that the map describes its present bytes. This writes
-    /// dirty pages to the disk and waits for them.
+    /// The kernel first writes the dirty pages of the file and waits for completion, so that the
+    /// map describes its present bytes.
     Sync,
 }
 
 /// A range of a file that is contiguous on the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// The offset in the file.
+    /// The offset in the file, in bytes.
     pub logical: u64,
-    /// The offset on the device; see [`Extent::device_offset`].
+    /// The offset on the device in bytes; see [`Extent::device_offset`].
     pub physical: u64,
-    /// The length in bytes, in whole blocks: the last extent may exceed the end of the file.
+    /// The length in bytes, a multiple of the block size. The last extent may therefore end beyond
+    /// the end of the file.
     pub bytes: u64,
     /// The flags reported by the file system.
     pub flags: ExtentFlags,
 }
 
-/// The flags of an extent.
+/// The flags of an extent. Each is `true` if its description applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExtentFlags {
     /// The last extent of the file.
@@ -36,8 +38,7 @@ pub struct ExtentFlags {
     pub delayed: bool,
     /// The data is compressed or encrypted: the bytes on the device are not those of the file.
     pub encoded: bool,
-    /// The bytes are stored among the metadata or in a block together with other data: the extent
-    /// has no blocks of its own.
+    /// The bytes are stored in metadata, or in a block that also contains other data.
     pub inline: bool,
     /// The blocks are preallocated: the extent reads as zeros, unless newer bytes are still in the
     /// page cache.
@@ -54,7 +55,7 @@ impl ExtentFlags {
         const LAST: u32 = 0x1;
         const UNKNOWN: u32 = 0x2;
         const DELALLOC: u32 = 0x4;
-        const ENCODED: u32 = 0x8 | 0x80; // ... and DATA_ENCRYPTED
+        const ENCODED: u32 = 0x8 | 0x80; // ENCODED, DATA_ENCRYPTED
         const INLINE: u32 = 0x100 | 0x200 | 0x400; // NOT_ALIGNED, DATA_INLINE, DATA_TAIL
         const UNWRITTEN: u32 = 0x800;
         const MERGED: u32 = 0x1000; // made from blocks of a file system without extents: irrelevant

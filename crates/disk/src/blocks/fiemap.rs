@@ -1,4 +1,4 @@
-//! The physical location of files on the device, as reported by the file system (FIEMAP).
+//! Queries the extents of files and their location on the device (FIEMAP).
 
 use std::io;
 
@@ -22,11 +22,11 @@ pub fn first_extent(file: &(impl HasFd + ?Sized)) -> Result<Option<Extent>> {
     Ok(one.extents().next().map(extent))
 }
 
-/// Returns the extents of the `bytes` at `offset`; `u64::MAX` means up to the end of the file. An
-/// extent that crosses a boundary of the range is returned whole.
+/// Returns the extents of the `bytes` bytes at `offset`; `u64::MAX` means up to the end of the
+/// file. An extent that crosses a boundary of the range is returned whole.
 ///
-/// A file of more than 64 extents takes several calls: under concurrent writes the result may not
-/// match the file at any single moment.
+/// A file of more than 64 extents takes several system calls. If the file is written meanwhile, the
+/// result may combine extents of different moments.
 ///
 /// # Errors
 /// The errors of [`first_extent`].
@@ -61,7 +61,7 @@ fn fetch<const N: usize>(file: &(impl HasFd + ?Sized), request: &mut Fiemap<N>) 
     let why = "a simulated file has no device";
     let fd = file.fd().ok_or_else(|| fail(io::Error::new(io::ErrorKind::Unsupported, why)))?;
     fiemap(fd, request).map_err(|source| match source.raw_os_error() {
-        // ENOTTY: the file has no file system that implements the ioctl.
+        // ENOTTY: the file system of the file does not implement the ioctl.
         Some(libc::ENOTTY) => fail(io::ErrorKind::Unsupported.into()),
         _ => fail(source),
     })

@@ -1,4 +1,4 @@
-//! Files filled with zeros ahead of use, so that later writes allocate no blocks.
+//! Fills files with zeros ahead of use, so that later writes allocate no blocks.
 
 use rustix::fs::fstat;
 
@@ -7,8 +7,8 @@ use crate::disk::{Allocation, Durability, File, write_full};
 use crate::error::{Error, Op, Result};
 use crate::has_fd::path_of;
 
-/// The number of bytes per write while filling: large enough to keep the device busy, small enough
-/// to be held in memory.
+/// The number of bytes per write of [`fill`]: enough to keep the device busy with one write at a
+/// time.
 pub const FILL_STEP_BYTES: usize = 1 << 20;
 
 /// The method by which [`fill`] zeroed a file.
@@ -20,18 +20,19 @@ pub enum FillMethod {
     Write,
 }
 
-/// Fills the first `bytes` of a new file with written zeros and syncs it, so that later in-place
-/// writes change no metadata and their sync commits no journal.
+/// Writes zeros to the first `bytes` bytes of a new file and syncs the file. Later writes in place
+/// then change no metadata, so their syncs commit no journal.
 ///
 /// # Errors
-/// A full disk, detected before any zero is written if the file system can reserve space.
+/// A full disk. If the file system can reserve space, this is detected before any zero is written.
 ///
 /// # Durability
 /// The zeros and the length are durable when this returns; the name is not (see
 /// [`crate::Disk::sync_dir`]).
 ///
 /// # Source
-/// S. Weil, `RocksDB` pull request 746; the ext4 figures in the `FALLOC_FL_WRITE_ZEROES` series.
+/// S. Weil, `RocksDB` pull request 746; the ext4 figures in the kernel's `FALLOC_FL_WRITE_ZEROES`
+/// patch series.
 pub fn fill(file: &dyn File, bytes: u64) -> Result<FillMethod> {
     let filled = fill_paced(file, bytes, &mut |_done| true)?;
     Ok(filled.unwrap_or(FillMethod::Write))
@@ -41,14 +42,14 @@ pub fn fill(file: &dyn File, bytes: u64) -> Result<FillMethod> {
 /// [`FILL_STEP_BYTES`], the function calls `proceed` with the number of bytes written so far.
 /// `proceed` may wait; if it returns `false`, filling stops and the result is `None`. If the file
 /// is open for direct I/O, each step has reached the device before the next call of `proceed`, so
-/// that the device limits the rate, too. `proceed` is never called if the device zeroes the whole
-/// range at once.
+/// filling is never faster than the device. `proceed` is never called if the device zeroes the
+/// whole range at once.
 ///
 /// # Errors
 /// The errors of [`fill`].
 ///
 /// # Durability
-/// The same as for [`fill`]; none if `proceed` stopped the filling.
+/// As for [`fill`]; none if `proceed` stopped the filling.
 pub fn fill_paced(
     file: &dyn File,
     bytes: u64,

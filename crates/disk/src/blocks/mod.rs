@@ -1,4 +1,5 @@
-//! The blocks of files: allocation ahead of use, location on the device, and sharing between files.
+//! Allocates the blocks of files ahead of use, locates them on the device, and makes files share
+//! them.
 
 mod dedupe;
 mod extent;

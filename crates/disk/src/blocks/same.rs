@@ -1,20 +1,20 @@
-//! Proof of equal content by shared blocks.
+//! Proves without reading the data that two files are equal: they share all their blocks.
 
 use super::extent::{DelayedAllocation, Extent, ExtentFlags, ExtentMap};
 
-/// `true` if the maps of two files of `bytes` bytes each prove equal content: every byte is in the
-/// same shared block, or reads as zero in both.
+/// `true` if the extent maps of two files, each `bytes` bytes long, prove equal content: every byte
+/// is in the same shared block, or reads as zero in both files.
 ///
-/// `false` proves nothing: compare the bytes. Both maps must cover the whole file, be of the same
-/// file system, and be fetched with [`DelayedAllocation::Sync`]: otherwise the file system reports
-/// unsynced writes to a shared file at the location of the old bytes. The result is valid for the
-/// moment at which the maps were fetched; before acting on it, let the kernel compare again
-/// (`FIDEDUPERANGE`).
+/// `false` proves nothing: compare the bytes. Both maps must cover whole files of the same file
+/// system. They must be fetched with [`DelayedAllocation::Sync`]: otherwise the file system may
+/// report a byte that was overwritten and not synced at the location of the old byte. The result is
+/// valid for the moment at which the maps were fetched. Before acting on the result, let the kernel
+/// compare again (`FIDEDUPERANGE`).
 ///
 /// # Limits
-/// Files that consist only of holes, and compressed files, are never proven equal. Nor are files
-/// whose blocks lack the shared flag, because some network file systems report the offset in the
-/// file as the location.
+/// Files that consist only of holes, and compressed files, are never proven equal. Files whose
+/// blocks lack the shared flag are not proven equal either, because some network file systems
+/// report the offset in the file as the location.
 #[must_use]
 pub fn same_blocks(a: &ExtentMap, b: &ExtentMap, bytes: u64) -> bool {
     let (Some(a), Some(b)) = (runs(a, bytes), runs(b, bytes)) else { return false };
@@ -54,8 +54,8 @@ fn runs(map: &ExtentMap, file_bytes: u64) -> Option<Vec<Run>> {
     Some(runs)
 }
 
-/// Returns the data range of an extent: `Some(None)` if it reads as zeros, `None` if its content is
-/// unknown.
+/// Returns the data range of an extent: `Some(None)` if the extent reads as zeros, `None` if its
+/// content is unknown.
 fn run(extent: &Extent, file_bytes: u64) -> Option<Option<Run>> {
     let ExtentFlags { unwritten, shared, .. } = extent.flags;
     let plain = ExtentFlags { last: extent.flags.last, unwritten, shared, ..Default::default() };

@@ -1,4 +1,4 @@
-//! The kernel's counters of the requests that a device has completed.
+//! Reads the kernel's counters of the requests that a disk has completed.
 
 use std::io;
 
@@ -8,7 +8,8 @@ use crate::error::{Error, Op, Result};
 /// The unit of all sector counts in `/sys`, regardless of the sector size of the device.
 const SECTOR_BYTES: u64 = 512;
 
-/// The requests of all processes that a whole disk has completed since it was attached.
+/// The numbers of requests that a whole disk has completed since it was attached, for all
+/// processes.
 ///
 /// Prefer counts to times as evidence of disk work: unlike times, counts do not depend on the load
 /// of the machine.
@@ -33,8 +34,8 @@ pub struct DeviceCounters {
     pub discards: u64,
     /// Bytes discarded.
     pub discarded_bytes: u64,
-    /// Flush requests, on which the device writes its volatile cache to stable storage. Concurrent
-    /// syncs share a flush request.
+    /// Flush requests, each of which makes the device move its volatile write cache to stable
+    /// storage. Concurrent syncs share a flush request.
     pub syncs: u64,
     /// Total time of flush requests, in milliseconds.
     pub sync_ms: u64,

@@ -1,4 +1,4 @@
-//! Block devices: their names, request queues and counters, as `/sys` reports them.
+//! Reads the names, request queue attributes and counters of block devices from `/sys`.
 
 mod counters;
 mod queue;
@@ -13,7 +13,7 @@ pub use queue::Queue;
 pub(crate) use queue::active_scheduler;
 pub(crate) use sysfs::disk_and_name;
 
-/// A block device, and the whole disk it is on.
+/// A block device and the whole disk that contains the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// The major number.
@@ -22,8 +22,8 @@ pub struct Device {
     pub minor: u32,
     /// The kernel's name, such as `sda1`, as in `/sys/class/block`.
     pub name: String,
-    /// The kernel's name of the whole disk, which has the request queue and the counters. Equal to
-    /// `name` unless the device is a partition.
+    /// The kernel's name of the whole disk, to which the request queue and the counters belong.
+    /// Equal to `name` unless the device is a partition.
     pub disk: String,
 }
 
@@ -46,8 +46,8 @@ impl Device {
     /// of a block device node.
     #[must_use]
     pub fn at(node: &str) -> Option<Self> {
-        // The source of a mount may be a word such as `none`, which must not be resolved in the
-        // current directory.
+        // `node` may be the source of a mount, and thus a word such as `none`, which must not be
+        // resolved as a file in the current directory.
         let status = fs::metadata(Path::new(node).has_root().then_some(node)?).ok()?;
         let number = status.file_type().is_block_device().then(|| status.rdev())?;
         Self::numbered(rustix::fs::major(number), rustix::fs::minor(number))

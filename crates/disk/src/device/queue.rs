@@ -1,4 +1,4 @@
-//! The request queue attributes in `/sys/block/<disk>/queue`. The parsers read no files themselves.
+//! Parses the request queue attributes in `/sys/block/<disk>/queue`. The caller reads the files.
 //!
 //! Source: `Documentation/ABI/stable/sysfs-block` of the kernel.
 
@@ -12,17 +12,17 @@ pub struct Queue {
     pub volatile_write_cache: Option<bool>,
     /// `true` if a single write can bypass the volatile write cache (forced unit access).
     pub fua: Option<bool>,
-    /// The size of a logical block, the smallest addressable unit.
+    /// The size in bytes of a logical block, the smallest addressable unit.
     pub logical_block_bytes: Option<u64>,
-    /// The size of a physical block, the smallest write without a read-modify-write.
+    /// The size in bytes of a physical block, the smallest write without a read-modify-write.
     pub physical_block_bytes: Option<u64>,
-    /// The length of the largest write that a power failure cannot tear; 0 if the device gives no
-    /// such guarantee.
+    /// The length in bytes of the largest write that a power failure cannot tear; 0 if the device
+    /// guarantees no atomic writes.
     pub atomic_write_bytes_max: Option<u64>,
-    /// The maximum number of bytes that the device zeroes in one request without data transfer; 0
-    /// if unsupported (`write_zeroes_unmap_max_hw_bytes`, Linux 6.17).
+    /// The maximum number of bytes that the device zeroes in one request without data transfer
+    /// (`write_zeroes_unmap_max_hw_bytes`, Linux 6.17); 0 if unsupported.
     pub zero_write_bytes_max: Option<u64>,
-    /// The maximum readahead of the kernel for sequential reads (`read_ahead_kb`).
+    /// The maximum readahead of the kernel for sequential reads, in bytes (`read_ahead_kb`).
     pub readahead_bytes: Option<u64>,
     /// The maximum number of requests in the queue (`nr_requests`).
     pub depth: Option<u64>,
@@ -31,8 +31,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Parses the attribute files, whose text `read` returns by file name. An attribute whose file
-    /// is missing is `None`.
+    /// Parses the attribute files. `read` returns the text of the file with the given name. An
+    /// attribute whose file is missing is `None`.
     pub(crate) fn of(read: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name| read(name)?.trim().parse::<u64>().ok();
         let flag = |name| match number(name)? {

@@ -1,4 +1,4 @@
-//! The parser of device names in the links of `/sys/dev/block`. It reads no files itself.
+//! Parses device names in the link targets of `/sys/dev/block`. The caller reads the links.
 //!
 //! Source: `Documentation/ABI/stable/sysfs-block` of the kernel.
 

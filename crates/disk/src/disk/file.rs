@@ -1,4 +1,4 @@
-//! The bytes of an open file.
+//! The trait [`File`], through which storage code reads, writes, allocates and syncs a file.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -10,9 +10,9 @@ use crate::has_fd::{HasFd, path_of};
 /// and writing through the page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Open {
-    /// `true` to bypass the page cache (`O_DIRECT`): memory address, offset and length of each call
-    /// must be multiples of [`crate::PAGE_BYTES`]. If the file system has no direct I/O, the file
-    /// uses the page cache.
+    /// `true` to bypass the page cache (`O_DIRECT`). The memory address, the offset and the length
+    /// of each call must then be multiples of [`crate::PAGE_BYTES`]. If the file system has no
+    /// direct I/O, the file uses the page cache.
     pub direct: bool,
     /// `true` to make every write return only when its bytes are durable (`O_DSYNC`).
     pub dsync: bool,
@@ -33,8 +33,8 @@ pub enum Durability {
 
 /// A method to allocate blocks before they are written.
 ///
-/// On ext4 and xfs, `Reserve` and `ZeroRange` leave *unwritten* extents: the first write to each
-/// block still costs a journal commit. Only blocks that were really written avoid this cost; see
+/// On ext4 and xfs, `Reserve` and `ZeroRange` leave *unwritten* extents: after the first write to
+/// such a block, a sync still commits the journal. Written blocks avoid this cost; see
 /// [`crate::fill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
@@ -44,8 +44,8 @@ pub enum Allocation {
     /// `FALLOC_FL_ZERO_RANGE`: reserves as `Reserve` does, and turns blocks already written into
     /// unwritten ones, so that the whole range reads as zeros.
     ZeroRange,
-    /// `FALLOC_FL_WRITE_ZEROES` (Linux 6.17): makes written extents, which the device zeroes;
-    /// `Unsupported` if the kernel or the file system cannot.
+    /// `FALLOC_FL_WRITE_ZEROES` (Linux 6.17): makes written extents, which the device zeroes. Fails
+    /// with `Unsupported` if the kernel or the file system lacks this mode.
     WriteZeroes,
 }
 
@@ -72,7 +72,7 @@ pub trait File: Send + Sync + fmt::Debug {
     /// The error of the system call.
     fn bytes(&self) -> Result<u64>;
 
-    /// Truncates or extends (with a hole) the file to `bytes`.
+    /// Sets the length of the file to `bytes`: truncates the file or extends it with a hole.
     ///
     /// # Errors
     /// The error of the system call.
@@ -91,7 +91,7 @@ pub trait File: Send + Sync + fmt::Debug {
     /// that succeeds proves nothing (Rebello et al., ATC '20). Never retry it.
     fn sync(&self, scope: Durability) -> Result<()>;
 
-    /// Returns the file descriptor, for calls about the kernel's view of the file; `None` on a
+    /// Returns the file descriptor, for system calls without a method in this trait; `None` on a
     /// simulated disk.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }

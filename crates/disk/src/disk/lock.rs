@@ -1,4 +1,4 @@
-//! Exclusive locks of directories and files.
+//! The exclusive lock that [`crate::Disk::lock`] returns, and the description of its holder.
 
 use std::fmt;
 
@@ -30,8 +30,8 @@ impl Lock {
 pub enum Locked {
     /// The caller holds the lock.
     Acquired(Lock),
-    /// Another opener holds the lock. The string describes this opener, with its process id if
-    /// known.
+    /// Another caller, in this process or another one, holds the lock. The string describes the
+    /// holder, with its process id if known.
     HeldBy(String),
 }
 

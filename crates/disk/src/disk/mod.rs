@@ -1,7 +1,7 @@
-//! The two traits through which storage code accesses files: [`Disk`] for names, [`File`] for
-//! bytes.
+//! The two traits through which storage code accesses files: [`Disk`] opens, renames and removes
+//! files by name, and [`File`] reads and writes the bytes of one file.
 //!
-//! [`crate::OsDisk`] implements them with system calls; tests may substitute a simulated disk.
+//! [`crate::OsDisk`] implements both with system calls; tests may substitute a simulated disk.
 
 mod file;
 mod lock;
@@ -26,7 +26,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The error of the system call.
     fn open(&self, name: &str, options: Open) -> Result<Arc<dyn File>>;
 
-    /// Creates a file that must not exist.
+    /// Creates a file; fails if the name exists.
     ///
     /// # Errors
     /// The error of the system call; [`crate::Error::is_already_exists`] if the name exists.
@@ -47,8 +47,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The error of the system call.
     ///
     /// # Durability
-    /// Until [`Disk::sync_dir`] returns, a crash may undo the rename: the directory then has either
-    /// the old or the new state, never a mixture.
+    /// Until [`Disk::sync_dir`] returns, a crash may undo the rename. After the crash, the
+    /// directory has either its old or its new names, never a mixture.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
 
     /// Removes a file.
@@ -69,15 +69,16 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The error of the system call. A failed sync is final.
     fn sync_dir(&self, dir: &str) -> Result<()>;
 
-    /// Locks a directory ("" is the root) or an existing file against all other openers that call
-    /// this method, in this process or another one. Never waits. Refused openers receive `holder`,
-    /// the description of the caller, in [`Locked::HeldBy`]; see [`crate::this_process`].
+    /// Locks a directory ("" is the root) or an existing file exclusively, without waiting. While
+    /// the lock is held, every other call for the same name, in this process or another one,
+    /// returns [`Locked::HeldBy`] with `holder`, the description of the caller that holds the lock
+    /// (see [`crate::this_process`]).
     ///
     /// [`crate::OsDisk`] takes `flock(2)` on the directory or file itself. Locking a directory
     /// needs no permission to write in it. On a network file system, the lock of a directory
     /// excludes only processes of the same machine, and the lock of a file excludes other machines
-    /// only if the server supports locks: a program that runs on two machines needs a lock of its
-    /// own.
+    /// only if the server supports locks. A program that runs on two machines must coordinate them
+    /// by another lock.
     ///
     /// # Errors
     /// The directory or file cannot be opened, or its file system has no locks. A lock held by

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Disk, File, Locked, Open};
 use crate::error::Result;
 
-/// The part of a [`Disk`] below one of its directories.
+/// A directory of a disk, used as a disk: names are resolved below this directory.
 #[derive(Debug)]
 pub struct Subdir {
     disk: Arc<dyn Disk>,
@@ -15,7 +15,7 @@ pub struct Subdir {
 }
 
 impl Subdir {
-    /// Wraps the directory `dir` of `disk`, which need not exist yet.
+    /// Wraps the directory `dir` of `disk`. The directory need not exist yet.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, dir: &str) -> Self {
         let root = disk.root().join(dir);

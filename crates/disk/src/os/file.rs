@@ -1,4 +1,4 @@
-//! Open files of the operating system, read and written by calls with an explicit offset.
+//! Implements [`File`] with system calls that take an explicit offset.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

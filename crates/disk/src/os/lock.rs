@@ -1,8 +1,8 @@
-//! Exclusive locks of directories and files, kept by the kernel.
+//! Implements [`crate::Disk::lock`] with `flock(2)`.
 //!
 //! # Source
-//! `flock(2)`: the lock belongs to an open file description, so it also excludes another opener in
-//! the same process. The kernel releases the lock when the process ends, so no stale lock remains.
+//! `flock(2)`: the lock belongs to an open file description, so a second call in the same process
+//! is refused, too. The kernel releases the lock when the process ends, so no stale lock remains.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -39,7 +39,7 @@ impl Drop for OsLock {
 
 /// Locks the directory or file `name` below `root`; see [`crate::Disk::lock`].
 ///
-/// 1. Locks the directory or file itself. After a crash the kernel has released the lock.
+/// 1. Locks the directory or file itself.
 /// 2. For a directory, writes the description of the holder to [`LOCK_NAME`]. The file is
 ///    informational: removing it releases nothing, and a failure to write it (full or read-only
 ///    disk) is ignored.

@@ -1,5 +1,5 @@
-//! Files of the operating system: names are resolved by `openat2` beneath a root, and bytes are
-//! transferred by calls with an explicit offset.
+//! Implements [`Disk`] with system calls. `openat2` resolves names beneath a root directory and
+//! refuses names that leave it.
 
 mod file;
 mod lock;
@@ -20,8 +20,8 @@ use crate::error::{Error, Op, Result};
 use file::OsFile;
 use root::Root;
 
-/// The flag `O_DSYNC`. The constant `DSYNC` of rustix is `O_SYNC` on Linux, whose writes also wait
-/// until the timestamps are durable, which needs a journal commit.
+/// The flag `O_DSYNC`. The constant `DSYNC` of rustix is not used, because on Linux it is `O_SYNC`:
+/// each write then also waits until the timestamps are durable, which needs a journal commit.
 const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
 
 /// A directory of the file system and all files below it.
@@ -86,7 +86,7 @@ impl OsDisk {
             OFlags::TMPFILE | access(Open { read_only: false, ..options }) | OFlags::CLOEXEC;
         match fs::openat(&self.root.dir, ".", flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => self.finish_open(fd, "", options, Op::Create),
-            // ISDIR: a kernel that ignores the flag sees a directory opened for writing.
+            // ISDIR: a kernel without `O_TMPFILE` refuses to open a directory for writing.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let number = NUMBER.fetch_add(1, Ordering::Relaxed);
                 let name = format!(".haul-{}-{number}", std::process::id());
@@ -112,9 +112,9 @@ impl OsDisk {
 
     /// Applies the options that are not flags of `openat2`, and wraps the descriptor.
     fn finish_open(&self, fd: OwnedFd, name: &str, options: Open, op: Op) -> Result<Arc<dyn File>> {
-        // O_DIRECT is set after the open: given to `openat2`, a file system without direct I/O would
-        // create the file and then fail the call. EINVAL here means that the file system has no
-        // direct I/O; the file then uses the page cache.
+        // O_DIRECT is set after the open. If it were passed to `openat2`, a file system without
+        // direct I/O would create the file and then fail the call. EINVAL here means that the file
+        // system has no direct I/O; the file then uses the page cache.
         if options.direct {
             match fs::fcntl_getfl(&fd).and_then(|set| fs::fcntl_setfl(&fd, set | OFlags::DIRECT)) {
                 Ok(()) | Err(Errno::INVAL) => {}

@@ -1,4 +1,4 @@
-//! Names resolved by `openat2` beneath a directory.
+//! Resolves names beneath a root directory by `openat2`, which refuses names that leave it.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Op, Result};
 
-/// An open directory, beneath which all names are resolved: no name can leave it.
+/// The open root directory, beneath which all names are resolved.
 #[derive(Debug)]
 pub(super) struct Root {
     pub(super) path: PathBuf,

@@ -1,4 +1,4 @@
-//! Pacing of bulk writes: writeback starts early, so that few pages are dirty at any time.
+//! Paces bulk writes: starts writeback early, so that few pages are dirty at any time.
 
 mod plan;
 
@@ -16,11 +16,12 @@ use crate::sys;
 use plan::Windows;
 
 /// The default of [`Pace::window_bytes`] (4 MiB). A sync of another file during bulk writes waits
-/// for about two windows; much smaller windows leave the device idle (`haul bench pacing`).
+/// for about two windows. Much smaller windows leave the device idle, as measured by
+/// `haul bench pacing`.
 pub const WINDOW_BYTES: u64 = 4 << 20;
 
 /// The minimum of [`Pace::window_bytes`] (256 KiB): with smaller windows the device would idle
-/// between two of them.
+/// between the writeback of two windows.
 pub const WINDOW_BYTES_MIN: u64 = 256 << 10;
 
 /// The maximum of [`Pace::window_bytes`] (64 MiB): two windows must stay far below the kernel's
@@ -30,8 +31,9 @@ pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
 /// Options of a [`Pacer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// The number of dirty bytes at which the pacer starts writeback. At most twice as many bytes
-    /// are dirty or under writeback.
+    /// The number of dirty bytes at which the pacer starts writeback, clamped to
+    /// [`WINDOW_BYTES_MIN`] and [`WINDOW_BYTES_MAX`]. At most twice as many bytes are dirty or
+    /// under writeback.
     pub window_bytes: u64,
     /// `true` to drop pages from the page cache after their writeback, for data that is not read
     /// soon.
@@ -72,11 +74,10 @@ impl fmt::Display for NotPaced {
 
 /// Bounds the dirty pages of one file during bulk writes.
 ///
-/// The kernel lets a writer dirty gigabytes of memory before it starts writeback. At the limit of
-/// dirty memory, all writers wait for the device, whichever process dirtied the pages. A pacer
-/// starts writeback of each full window of [`Pace::window_bytes`] at once and waits for the
-/// previous window. Therefore the device always has work, and at most two windows are dirty or
-/// under writeback.
+/// The kernel lets a writer dirty gigabytes of memory before it starts writeback. When dirty memory
+/// reaches its limit, the writers of all processes wait for the device. A pacer starts writeback of
+/// each full window of [`Pace::window_bytes`] at once and waits for the previous window. Therefore
+/// the device always has work, and at most two windows are dirty or under writeback.
 ///
 /// Writes may be in any order; pacing works best in ascending order, with or without holes. A
 /// single write much longer than a window exceeds the bound.
@@ -102,11 +103,10 @@ impl fmt::Display for NotPaced {
 ///
 /// # Durability
 /// None: `sync_file_range` sends no flush request to the device, and writes neither the length of
-/// the file nor the location of its blocks. A [`crate::File::sync`] afterwards has less to wait
-/// for.
+/// the file nor the location of its blocks. A later [`crate::File::sync`] has less to write.
 ///
 /// # Source
-/// \[Morton06\], `sync_file_range(2)`.
+/// `sync_file_range(2)`; \[Morton06\] in `docs/sources.md`.
 #[derive(Debug)]
 pub struct Pacer<'f> {
     /// `None` if the file is not paced.
@@ -231,7 +231,7 @@ fn reason_not_to_pace(fd: BorrowedFd<'_>) -> Option<NotPaced> {
     if fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT)) {
         return Some(NotPaced::Direct);
     }
-    // Magic numbers have 32 bits, regardless of the width of `f_type`.
+    // The magic number has 32 bits, but `f_type` may be wider and sign-extended.
     let magic = fstatfs(fd).ok()?.f_type.cast_unsigned() & 0xFFFF_FFFF;
     [TMPFS, RAMFS, HUGETLBFS].contains(&magic).then_some(NotPaced::InMemory)
 }

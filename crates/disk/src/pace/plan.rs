@@ -1,5 +1,5 @@
-//! The windows of a pacer, which decide the ranges to write back and their order. The module makes
-//! no system calls.
+//! Computes which ranges of a file a pacer writes back, and in which order. The module makes no
+//! system calls.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ impl Windows {
 
     /// Records a write of `bytes` at `offset`; returns a step if the window is full.
     pub(super) fn wrote(&mut self, offset: u64, bytes: u64) -> Option<Step> {
-        // File offsets are signed in the kernel.
+        // File offsets are signed in the kernel, so no range may end beyond `i64::MAX`.
         let longest = align_down(i64::MAX.cast_unsigned(), self.page_bytes);
         let end = offset.saturating_add(bytes).min(longest);
         if end <= offset {
@@ -57,9 +57,9 @@ impl Windows {
         (self.dirty_bytes >= self.window_bytes).then(|| self.advance())
     }
 
-    /// Returns the step for the full window, without its last page if this page is partial: a
-    /// writer that continues in the page would have to wait for its writeback, and the page would
-    /// be written twice.
+    /// Returns the step for the full window. A partial last page is left to the next window: if it
+    /// were written back now, a writer that continues in this page would wait for the writeback,
+    /// and the page would be written twice.
     fn advance(&mut self) -> Step {
         let cut = align_down(self.filling.end, self.page_bytes).max(self.filling.start);
         let start = align_down(self.filling.start, self.page_bytes)..cut;
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn adjacent_short_writes_count_each_page_once() {
         let small = |count| (0..count).map(|number| (number * 64, 64)).collect::<Vec<_>>();
-        // A page counts from its first dirty byte.
+        // A page counts as dirty from its first dirty byte.
         assert_eq!(steps(2, &small(PAGE / 64)).0, []);
         assert_eq!(steps(2, &small(PAGE / 64 + 1)).0, [step(0..1, None)]);
         let far = [(0, 1), (10 * PAGE, 1), (20 * PAGE, PAGE)];

@@ -1,8 +1,9 @@
-//! Identification of file systems by magic number and by name. The module makes no system calls.
+//! Identifies file systems by magic number and by name. The module makes no system calls.
 
 use std::fmt;
 
-/// A file system: a variant for each one that this workspace treats specially, and `Other`.
+/// The type of a file system: a variant for each type that this workspace treats specially, and
+/// `Other`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileSystem {
     /// ext4. ext2 and ext3, which share its magic number, are `Other`.

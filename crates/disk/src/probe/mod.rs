@@ -1,4 +1,4 @@
-//! Identification of the storage below a path, from information of the kernel only.
+//! Identifies the storage below a path from the kernel's reports, without measuring it.
 
 mod file_system;
 pub(crate) mod mounts;
@@ -28,17 +28,17 @@ pub struct Storage {
     /// The block device. `None` for a file system without a block device (tmpfs, nfs), or one that
     /// hides it (overlay). For a btrfs on several devices, the device named at mount.
     pub device: Option<Device>,
-    /// The attributes of the device's request queue; all unknown without a device.
+    /// The attributes of the device's request queue; all `None` without a device.
     pub queue: Queue,
     /// `true` if the file system journals metadata, so that syncing a metadata change costs more
-    /// requests. Read from the kernel for ext4; always `true` for xfs, and `false` for tmpfs and
-    /// btrfs.
+    /// requests. Read from the kernel for ext4; always `true` for xfs, `false` for tmpfs and btrfs,
+    /// and `None` for other file systems.
     pub journal: Option<bool>,
     /// `true` if overwriting a block moves it to another location (btrfs, unless disabled for the
     /// path or mount), so that filling a file in advance has no benefit.
     pub copy_on_write: Option<bool>,
     /// The support and the alignment of direct I/O, from `statx` (Linux 6.1). For a directory, the
-    /// value of new files in it.
+    /// values that apply to new files in it.
     pub direct_io: Option<DirectIo>,
 }
 
@@ -67,8 +67,8 @@ impl Storage {
         Self { queue, journal, device: Some(device), ..self }
     }
 
-    /// Returns the smallest write without read-modify-write: the largest of the direct I/O
-    /// alignment, the physical block and [`PAGE_BYTES`].
+    /// Returns the length in bytes of the smallest write that needs no read-modify-write: the
+    /// maximum of the direct I/O alignment, the physical block size and [`PAGE_BYTES`].
     #[must_use]
     pub fn write_unit_bytes(&self) -> u64 {
         let aligned = match self.direct_io {
@@ -140,8 +140,8 @@ pub(crate) fn journal(
         FileSystem::Xfs => Some(true),
         FileSystem::Btrfs | FileSystem::Tmpfs => Some(false),
         FileSystem::Ext4 => {
-            // This file names the thread that commits the journal, even if the journal is on
-            // another device.
+            // This file contains the id of the thread that commits the journal, even if the journal
+            // is on another device; `<none>` if there is no journal.
             let path = root.join(format!("sys/fs/ext4/{}/journal_task", device?.name));
             std::fs::read_to_string(path).ok().map(|task| task.trim() != "<none>")
         }

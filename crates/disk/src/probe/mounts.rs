@@ -1,7 +1,7 @@
-//! The parser of `/proc/self/mountinfo`. It reads no files itself.
+//! Parses the text of `/proc/self/mountinfo`, which the caller reads.
 //!
-//! Source: `proc_pid_mountinfo(5)`. Mounts are found by the mount id that `statx` returns for open
-//! files: unlike a search by path, this is exact for stacked mounts.
+//! Source: `proc_pid_mountinfo(5)`. The mount of a file is found by the mount id that `statx`
+//! returns. Unlike a search by path, this is exact if several mounts share a mount point.
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,8 @@ impl Mount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) id: u64,
-    /// The major and minor device numbers; anonymous for a file system without a single device.
+    /// The major and minor device numbers. Those of tmpfs, btrfs and similar file systems are
+    /// anonymous: they refer to no block device.
     pub(crate) numbers: (u32, u32),
     pub(crate) mount: Mount,
 }

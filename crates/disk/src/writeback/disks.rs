@@ -1,11 +1,11 @@
-//! The disks below a file system, found through any stacked devices.
+//! Finds the disks below a block device, through stacked devices such as LVM and md.
 
 use std::fs;
 
 use super::files::KernelFiles;
 use crate::device::{Device, Queue, disk_and_name};
 
-/// The maximum depth of stacked devices.
+/// The maximum depth of stacked devices, which ends the search if `/sys` contains a cycle.
 const DEPTH_MAX: usize = 8;
 
 /// The type of a disk, as its name and vendor indicate.
@@ -21,7 +21,7 @@ pub enum DiskKind {
     Virtual,
     /// A loop device, backed by a file on another file system.
     Loop,
-    /// Any other disk, such as a volume whose disks are unknown.
+    /// Any other disk, such as a device mapper volume whose disks are unknown.
     Other,
 }
 
@@ -64,13 +64,13 @@ pub struct DiskFacts {
     pub file: Option<String>,
 }
 
-/// The share of the dirty memory limit that the kernel allows one device.
+/// The share of the limit of dirty memory (`vm.dirty_ratio`) that the kernel grants to one device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceShare {
     /// The maximum share in percent (`max_ratio`).
     pub percent_max: Option<u64>,
-    /// `true` if the maximum always applies (`strict_limit`); `false` if it applies only while
-    /// dirty memory exceeds the machine's freerun ceiling.
+    /// `true` if the maximum always applies (`strict_limit`); `false` if it applies only while the
+    /// kernel throttles writers, that is, above [`super::DirtyLimits::freerun_ceiling_bytes`].
     pub is_strict: Option<bool>,
 }
 
@@ -103,8 +103,7 @@ impl KernelFiles {
         }
     }
 
-    /// Returns the disks that `device` consists of: the disk of the device itself, unless the
-    /// device is a volume on other disks.
+    /// Returns the disks that store the data of `device`; see [`super::MountFacts::disks`].
     pub(super) fn disks(&self, device: &Device) -> Vec<DiskFacts> {
         let mut disks = Vec::new();
         self.collect(&device.disk, 0, &mut disks);

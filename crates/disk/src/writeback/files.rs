@@ -1,4 +1,4 @@
-//! Access to the kernel's files in `/proc` and `/sys`, for reading and for changing settings.
+//! Reads the kernel's files in `/proc` and `/sys`, and changes settings in them.
 
 use std::cell::RefCell;
 use std::fs::{self, OpenOptions};
@@ -105,12 +105,13 @@ impl KernelFiles {
         self.page_bytes
     }
 
-    /// Returns the path of the file below the root.
+    /// Returns the path of a kernel file below the root.
     pub(super) fn at(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// Reads an optional file.
+    /// Reads a file that may be missing; `None` if it is. Any other problem is recorded as an
+    /// [`Anomaly`].
     pub(super) fn text(&self, path: &str) -> Option<String> {
         match fs::read(self.at(path)) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
@@ -132,7 +133,7 @@ impl KernelFiles {
         }
     }
 
-    /// Reads a file that every kernel has.
+    /// Reads a file that every kernel has; records an [`Anomaly`] if it is missing.
     pub(super) fn required(&self, path: &str) -> Option<String> {
         let text = self.text(path);
         if text.is_none() {
@@ -141,7 +142,7 @@ impl KernelFiles {
         text
     }
 
-    /// Reads the number in an optional file.
+    /// Reads the number in a file that may be missing.
     pub(super) fn number(&self, path: &str) -> Option<u64> {
         self.number_in(path, &self.text(path)?)
     }
@@ -159,7 +160,7 @@ impl KernelFiles {
         number
     }
 
-    /// Reports that `text` of the file at `path` is malformed.
+    /// Records that `text`, the content of the file at `path`, is malformed.
     pub(super) fn report_malformed(&self, path: &str, text: &str) {
         const SHOWN_MAX: usize = 40;
         let mut shown: String = text.trim().chars().take(SHOWN_MAX).collect();

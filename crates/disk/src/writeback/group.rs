@@ -1,4 +1,5 @@
-//! The control group of this process and its limits of dirty memory.
+//! Reads the memory limit and the memory use of this process's control group, and computes how much
+//! of its memory may be dirty.
 //!
 //! Source: `Documentation/admin-guide/cgroup-v2.rst` (Writeback) and `mm/page-writeback.c`.
 
@@ -28,9 +29,9 @@ pub struct GroupMemory {
 }
 
 impl GroupMemory {
-    /// Returns the dirtyable memory of the group on a machine with `machine_bytes` of dirtyable
-    /// memory, of which `dirty_bytes` are dirty; `None` if the kernel does not limit the group
-    /// separately.
+    /// Returns the dirtyable memory of the group in bytes: the amount to which the kernel applies
+    /// `vm.dirty_ratio`. The machine has `machine_bytes` of dirtyable memory, and `dirty_bytes` of
+    /// this memory are dirty. `None` if the kernel does not limit the group separately.
     #[must_use]
     pub fn dirtyable_bytes(&self, machine_bytes: u64, dirty_bytes: u64) -> Option<u64> {
         if self.is_version_1 {
@@ -182,7 +183,7 @@ mod tests {
         };
         for (group, expected) in [
             (group(Some(100), Some(40), Some(50), Some(10)), Some(90)),
-            // Other groups have at most 1000 - 100 - 40 clean bytes, which bounds the room.
+            // The clean memory outside the group, 1000 - 100 - 40 bytes, is less than the room.
             (group(Some(9999), Some(5000), Some(50), Some(10)), Some(910)),
             (group(Some(100), Some(0), None, None), Some(0)),
             (group(None, None, Some(50), None), None),

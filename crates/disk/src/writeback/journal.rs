@@ -1,4 +1,5 @@
-//! Parsers of ext4 and jbd2 files in `/proc/fs`. They read no files themselves.
+//! Parses the mount options and the journal statistics that ext4 lists in `/proc/fs`. The caller
+//! reads the files.
 
 /// Statistics of an ext4 journal, from `/proc/fs/jbd2/<device>/info`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

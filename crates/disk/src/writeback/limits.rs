@@ -1,5 +1,5 @@
-//! The thresholds of dirty memory for background writeback and for throttling. The module reads no
-//! files.
+//! Computes the amounts of dirty memory at which the kernel starts background writeback and blocks
+//! writers. The module reads no files.
 //!
 //! Source: `Documentation/admin-guide/sysctl/vm.rst` and `mm/page-writeback.c` of the kernel.
 
@@ -29,26 +29,26 @@ pub struct DirtySettings {
     /// `vm.dirty_writeback_centisecs`: the interval of periodic writeback in hundredths of a
     /// second; 0 disables it.
     pub writeback_centisecs: Option<u64>,
-    /// `vm.laptop_mode`: the delay in seconds after a disk request at which the kernel writes back
-    /// all dirty data, while the disk is spinning anyway; 0 disables laptop mode.
+    /// `vm.laptop_mode`: the number of seconds after a disk request at which the kernel writes back
+    /// all dirty data, since the disk is spinning anyway; 0 disables laptop mode.
     pub laptop_mode: Option<u64>,
 }
 
 impl DirtySettings {
-    /// Returns the threshold of background writeback that is in effect; `None` if unknown.
+    /// Returns the effective threshold of background writeback; `None` if unknown.
     #[must_use]
     pub fn background(&self) -> Option<Amount> {
         effective(self.background_bytes, self.background_percent)
     }
 
-    /// Returns the limit of dirty memory for writers that is in effect; `None` if unknown.
+    /// Returns the effective limit at which writers block; `None` if unknown.
     #[must_use]
     pub fn limit(&self) -> Option<Amount> {
         effective(self.limit_bytes, self.limit_percent)
     }
 }
 
-/// Returns the setting in bytes unless it is 0, else the ratio.
+/// Returns the setting in bytes, or the ratio if the setting in bytes is 0 or unknown.
 fn effective(bytes: Option<u64>, percent: Option<u64>) -> Option<Amount> {
     match bytes {
         Some(bytes) if bytes > 0 => Some(Amount::Bytes(bytes)),
@@ -56,7 +56,7 @@ fn effective(bytes: Option<u64>, percent: Option<u64>) -> Option<Amount> {
     }
 }
 
-/// The two thresholds of dirty memory.
+/// The two thresholds of dirty memory: for background writeback and for blocking writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirtyLimits {
     /// The amount of dirty memory at which background writeback starts.
@@ -79,8 +79,9 @@ impl DirtyLimits {
         Self::in_pages(amount(background), amount(limit), page_bytes)
     }
 
-    /// Computes the thresholds of a control group with `dirtyable_bytes` of the machine's
-    /// `machine_bytes` of dirtyable memory. The kernel scales settings in bytes by this proportion.
+    /// Computes the thresholds of a control group with `dirtyable_bytes` of dirtyable memory, on a
+    /// machine whose dirtyable memory is `machine_bytes`. The kernel converts a setting in bytes to
+    /// a share of `machine_bytes`, and applies this share to the group.
     #[must_use]
     pub fn in_group(
         background: Amount,
@@ -109,8 +110,8 @@ impl DirtyLimits {
         }
     }
 
-    /// Returns the amount of dirty memory above which the kernel throttles writers, the more the
-    /// closer the amount is to the limit.
+    /// Returns the amount of dirty memory in bytes above which the kernel throttles writers.
+    /// Throttling becomes stronger as dirty memory approaches the limit.
     #[must_use]
     pub fn freerun_ceiling_bytes(&self) -> u64 {
         self.background_bytes / 2 + self.limit_bytes / 2
@@ -177,10 +178,11 @@ mod tests {
         let of = |background, limit| DirtyLimits::in_group(background, limit, 16 * GIB, GIB, 4096);
         let tenth = DirtyLimits { background_bytes: 409 * 64 * 4096, limit_bytes: 819 * 64 * 4096 };
         assert_eq!(of(Percent(10), Percent(20)), tenth);
-        // 1 GiB is a sixteenth of the machine's memory, so the limit is a sixteenth of the group's.
+        // The setting of 1 GiB is a sixteenth of the machine's memory, so the limit of the group is
+        // a sixteenth of the group's memory.
         let bytes = of(Bytes(256 * MIB), Bytes(GIB));
         assert_eq!(bytes, DirtyLimits { background_bytes: 16 * MIB, limit_bytes: 64 * MIB });
-        // A limit above the machine's memory gives the group all of its own.
+        // With a setting above the machine's memory, all memory of the group may be dirty.
         assert_eq!(of(Percent(10), Bytes(64 * GIB)).limit_bytes, GIB);
         assert_eq!(DirtyLimits::in_group(Bytes(1), Bytes(1), 0, GIB, 4096).limit_bytes, GIB / 4096);
     }

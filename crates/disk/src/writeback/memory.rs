@@ -1,4 +1,5 @@
-//! Dirtyable and dirty memory. The module reads no files.
+//! Parses the kernel's memory statistics, and computes dirtyable memory: the amount to which the
+//! kernel applies `vm.dirty_ratio`. The caller reads the files.
 //!
 //! Source: `proc_meminfo(5)`; `mm/page_alloc.c` and `mm/page-writeback.c` of the kernel for the
 //! reserve and for dirtyable memory.
@@ -57,8 +58,8 @@ fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
     meminfo.lines().find_map(value)
 }
 
-/// Computes the reserved pages from `/proc/zoneinfo`: the sum over all zones of the high watermark
-/// plus the protection from allocations for other zones, per zone at most its size.
+/// Computes the number of reserved pages from `/proc/zoneinfo`. Each zone reserves its high
+/// watermark plus its largest protection value, at most the pages that it manages.
 pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
     let mut zones = Vec::new();
     for line in zoneinfo.lines() {

@@ -1,11 +1,11 @@
-//! The kernel's writeback of dirty pages: the limits of dirty memory, the throttling of writers,
-//! and the disks below a file system.
+//! Reads and changes the kernel's writeback settings, and computes, with the kernel's own
+//! arithmetic, the amounts of dirty memory at which writeback starts and writers are throttled.
 //!
-//! The module reports facts, repeats the kernel's own arithmetic, and changes settings; it makes no
-//! recommendations.
+//! The module makes no recommendations: the crate `haul-tuning` derives them from these facts.
 //!
 //! # Sources
-//! \[VmSysctl\], \[PageWriteback\], \[SysfsBdi\] and \[SysfsBlock\].
+//! Keys refer to `docs/sources.md`: \[VmSysctl\], \[PageWriteback\], \[SysfsBdi\] and
+//! \[SysfsBlock\].
 
 mod disks;
 mod files;

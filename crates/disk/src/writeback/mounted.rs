@@ -1,4 +1,4 @@
-//! Mounted file systems with their options, their journals and the disks below.
+//! Collects the mount options, the journal and the disks of mounted file systems.
 
 use std::fs;
 use std::path::Path;
@@ -16,20 +16,23 @@ pub struct MountFacts {
     pub file_system: FileSystem,
     /// The mount; `None` if it is missing from `/proc/self/mountinfo`.
     pub mount: Option<Mount>,
-    /// The effective mount options, with the defaults if the file system reports them.
+    /// The effective mount options. For ext4, which lists its defaults in `/proc/fs/ext4`, they
+    /// include the defaults.
     pub options: Vec<String>,
     /// `true` if the file system has a journal.
     pub journal: Option<bool>,
-    /// The statistics of the journal; `None` unless it is the internal journal of an ext4.
+    /// The statistics of the journal; `None` unless the file system is an ext4 with an internal
+    /// journal.
     pub journal_info: Option<JournalInfo>,
-    /// The block device; `None` for file systems in memory, on hidden devices or on another
-    /// machine.
+    /// The block device; `None` for file systems in memory, on another machine, or that hide their
+    /// device (overlay).
     pub device: Option<Device>,
-    /// The request queue attributes of `device`, which decide readahead.
+    /// The request queue attributes of the whole disk of `device`, readahead among them.
     pub queue: Queue,
     /// The share of the dirty memory limit that `device` may use; unknown for btrfs.
     pub share: DeviceShare,
-    /// The disks that `device` consists of: its own disk, unless it is a volume on other disks.
+    /// The disks that store the data of `device`: its whole disk or, if that is a volume on other
+    /// disks (device mapper, md), those disks.
     pub disks: Vec<DiskFacts>,
 }
 
@@ -55,8 +58,8 @@ impl KernelFiles {
         self.facts(file_system, mount, storage.device.clone())
     }
 
-    /// Returns all mounts on block devices in the order of `mountinfo`, for each device only the
-    /// first.
+    /// Returns the mounts on block devices, in the order of `mountinfo`. Of several mounts of a
+    /// device, only the first is returned.
     #[must_use]
     pub fn all_mounted(&self) -> Vec<MountFacts> {
         let mountinfo = self.required("/proc/self/mountinfo").unwrap_or_default();
@@ -107,7 +110,7 @@ impl KernelFiles {
             journal_info = self.journal_info(device);
         }
         let disk = device.as_ref().map(|device| device.disk.as_str());
-        // A btrfs has a backing device info of its own, which cannot be found by the device name.
+        // A btrfs has a separate backing device info (bdi), which cannot be found by device name.
         let has_own_bdi = file_system == FileSystem::Btrfs;
         MountFacts {
             queue: disk.map(|disk| self.queue(disk)).unwrap_or_default(),
@@ -127,8 +130,8 @@ impl KernelFiles {
         text.as_deref().map(journal::options).unwrap_or_default()
     }
 
-    /// Reads the statistics of the journal inside a file system. The kernel names their directory
-    /// by the device and the inode number of the journal, which is 8.
+    /// Reads the statistics of the journal inside a file system. Their directory is named after the
+    /// device and the inode number of the journal, which is 8.
     fn journal_info(&self, device: &Device) -> Option<JournalInfo> {
         let path = format!("/proc/fs/jbd2/{}-8/info", device.name);
         let text = self.text(&path)?;

@@ -1,4 +1,4 @@
-//! Exact numbers of device requests below an ext4.
+//! Counts the device requests that reads, writes and syncs of a file on ext4 cause.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Bench {
         file
     }
 
-    /// As [`Self::file`], filled.
+    /// Creates a file as [`Self::file`] does, and fills it with zeros.
     fn filled_file(&self) -> Arc<dyn File> {
         self.file(|file| {
             fill(file, ROUNDS * PAGE).unwrap();
@@ -55,8 +55,8 @@ fn requests(counters: DeviceCounters) -> DeviceCounters {
     DeviceCounters { read_ms: 0, write_ms: 0, sync_ms: 0, busy_ms: 0, ..counters }
 }
 
-/// One page write and one flush request each round, which counts as a write of no bytes too: no
-/// journal.
+/// One page write and one flush request per round, and no journal write. The kernel also counts
+/// each flush request as a write of no bytes.
 const ONE_WRITE_AND_SYNC_EACH: DeviceCounters = DeviceCounters {
     reads: 0,
     read_bytes: 0,

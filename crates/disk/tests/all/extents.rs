@@ -1,4 +1,4 @@
-//! Extent maps of real file systems, and proofs of equal content.
+//! Tests extent maps of real file systems, and proofs of equal content by shared blocks.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -180,7 +180,8 @@ fn modified_reflinks_no_longer_share_all_blocks() {
             assert!(same(&one, &link), "{fs}");
             let file = File::options().write(true).open(&link).unwrap();
             file.write_all_at(b"!", offset).unwrap();
-            // Unsynced: the old location is still reported, which proves nothing.
+            // The write is not synced: the file system still reports the old, shared location. Such
+            // a map must not prove equal content.
             let reported = map(&link, DelayedAllocation::Report);
             assert!(
                 !same_blocks(&map(&one, DelayedAllocation::Sync), &reported, 80 * BLOCK),

@@ -1,4 +1,4 @@
-//! Files filled with written zeros.
+//! Tests files filled with zeros ahead of use.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

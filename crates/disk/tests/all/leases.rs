@@ -1,4 +1,4 @@
-//! Leases on files.
+//! Tests when leases are granted, refused and broken.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

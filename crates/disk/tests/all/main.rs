@@ -1,4 +1,4 @@
-//! Tests of the crate on real kernels and file systems.
+//! Tests the crate on the running kernel and on real file systems.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod counters;

@@ -1,4 +1,4 @@
-//! Files written and read through `mmap`.
+//! Tests files written and read through `mmap`.
 
 use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! Name resolution and errors.
+//! Tests the resolution of names, and the path and range in errors.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -135,7 +135,7 @@ fn read_only_file_refuses_writes() {
 
 #[test]
 fn write_error_has_path_and_range() {
-    // A device that is always full.
+    // Writes to `/dev/full` always fail with ENOSPC.
     let disk = OsDisk::open("/dev").unwrap();
     let file = disk.open("full", Open::default()).unwrap();
     let error = write_full(&*file, b"hello", 4096).unwrap_err();
@@ -173,7 +173,7 @@ fn full_disk_is_reported_and_accepts_writes_after_removal() {
 
     drop(first);
     disk.remove("first").unwrap();
-    // ext4 reuses blocks only after their release is journaled.
+    // ext4 reuses freed blocks only after the journal has committed the removal.
     rustix::fs::syncfs(fs::File::open(image.mount()).unwrap()).unwrap();
     haul_disk::fill(&*second, 4 << 20).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Dirty pages during bulk writes, as counted by the kernel.
+//! Tests that a pacer bounds the dirty pages that the kernel counts during bulk writes.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -71,7 +71,8 @@ fn bulk_write_has_at_most_two_dirty_windows() {
     file.sync(Durability::Data).unwrap();
     assert!(syncs() > before);
 
-    // Without a pacer the bound is exceeded: a pacer without effect would be noticed.
+    // Without a pacer the bound is exceeded, so the checks above would fail if the pacer had no
+    // effect.
     evict(&*file, 0, u64::MAX).unwrap();
     let most = write_pieces(&*file, None, (0..32).map(|n| n * PIECE)).unwrap();
     assert!(most > 2 * WINDOW + PIECE, "{most} B");
@@ -83,7 +84,8 @@ fn holes_and_other_file_systems_keep_the_bound() {
         let Some(image) = LoopImage::new(fs, bytes) else { return };
         let file = bulk_file(image.mount());
         let mut pacer = Pacer::of(&*file, PACE);
-        // Ascending with holes of odd length, so that no piece is page-aligned.
+        // Pieces in ascending order with holes of odd length between them, so that few pieces are
+        // page-aligned.
         let offsets = (0..64).map(|n| n * (PIECE * 3 + 777));
         let Some(most) = write_pieces(&*file, Some(&mut pacer), offsets) else {
             return skip("the kernel does not report dirty pages (cachestat, Linux 6.5)");
@@ -134,7 +136,7 @@ fn unpaceable_files_report_the_reason_and_accept_writes() {
     pacer.wrote(0, 100 << 20).unwrap();
     assert_eq!(pacer.not_paced(), Some(NotPaced::InMemory));
 
-    // A pipe has no pages: the kernel refuses the first writeback.
+    // A pipe has no page cache: the kernel refuses `sync_file_range` at the first writeback.
     let (_reader, pipe) = std::io::pipe().unwrap();
     let pipe = OwnedFd::from(pipe);
     let mut pacer = Pacer::of(&pipe, PACE);

@@ -1,4 +1,4 @@
-//! Residency, prefetching, eviction and uncached reads.
+//! Tests counting, loading and evicting cached pages, and uncached reads.
 
 use std::io::IoSliceMut;
 

@@ -1,4 +1,4 @@
-//! Per-call options, on real and on simulated files.
+//! Tests the options for a single call, on real and on simulated files.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

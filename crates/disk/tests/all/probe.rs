@@ -1,4 +1,4 @@
-//! The probe on known file systems.
+//! Tests the probe on known file systems.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -32,7 +32,7 @@ fn file_system_on_a_loop_device_is_identified() {
         assert_eq!(Some(offset_bytes), storage.queue.logical_block_bytes);
         assert_eq!(storage.write_unit_bytes(), PAGE_BYTES as u64);
 
-        // A file in it yields the same.
+        // The probe of a file in the directory returns the same properties.
         let file = image.mount().join("file");
         fs::write(&file, "content").unwrap();
         let of_file = probe(&file).unwrap();

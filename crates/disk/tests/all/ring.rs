@@ -1,4 +1,4 @@
-//! Concurrent reads of real files through io_uring.
+//! Tests concurrent reads of real files through io_uring.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -24,7 +24,7 @@ fn ring<F: std::os::fd::AsFd>(depth: u32) -> Option<ReadRing<F>> {
     }
 }
 
-/// Creates a file of pages, each filled with its number.
+/// Creates a file in which each byte of a page is the number of this page.
 fn numbered(pages: u8) -> Rc<OwnedFd> {
     let mut file = tempfile::tempfile_in(disk_dir().path()).unwrap();
     for page in 0..pages {
@@ -124,7 +124,7 @@ fn dropping_a_ring_waits_for_reads_in_flight() {
         near
     });
     drop(ring);
-    // The ring has dropped its descriptors.
+    // The dropped ring has released its references to the files.
     assert_eq!((Rc::strong_count(&far), Rc::strong_count(&file)), (1, 1));
     let near = writer.join().unwrap();
     let mut rest = [0; 16];

@@ -1,4 +1,4 @@
-//! A simulated file.
+//! A file in memory without a descriptor, for functions that must work on simulated disks.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
@@ -23,7 +23,7 @@ impl File for SimulatedFile {
 
     fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {
         let (mut all, start) = (self.bytes.lock().unwrap(), usize::try_from(offset).unwrap());
-        // A short write of one half: callers must continue with the rest.
+        // Writes only one half, to test that callers write the rest.
         let written = bytes.len().div_ceil(2);
         let length = all.len().max(start + written);
         all.resize(length, 0);

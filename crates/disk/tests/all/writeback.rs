@@ -1,4 +1,5 @@
-//! Writeback settings and facts, of machines laid out in a directory, and of this machine.
+//! Tests the writeback settings and facts read from fake `/proc` and `/sys` directories, and from
+//! those of this machine.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 struct Fake(TempDir);
 
 impl Fake {
-    /// Creates one with default settings and 8 GiB of dirtyable memory.
+    /// Creates a machine with default settings and 8 GiB of dirtyable memory.
     fn new() -> Self {
         let fake = Self(tempfile::tempdir().unwrap());
         for (name, value) in [
@@ -41,7 +42,7 @@ impl Fake {
         self
     }
 
-    /// A whole disk.
+    /// Adds a whole disk.
     fn disk(&self, name: &str, numbers: &str, queue: &[(&str, &str)]) -> &Self {
         for (file, value) in queue {
             self.file(&format!("sys/block/{name}/queue/{file}"), value);
@@ -56,7 +57,7 @@ impl Fake {
         self.link(name, numbers, &format!("../../devices/block/{disk}/{name}"))
     }
 
-    /// Creates the links by number and by name.
+    /// Creates the links in `/sys` from the device number and from the name to the device.
     fn link(&self, name: &str, numbers: &str, to: &str) -> &Self {
         for (dir, link) in [("sys/dev/block", numbers), ("sys/class/block", name)] {
             let dir = self.0.path().join(dir);
@@ -175,7 +176,7 @@ fn group_and_its_ancestors_limit_dirtyable_memory() {
     let limits = machine.group_limits().unwrap();
     assert_eq!(limits.limit_bytes, own / 4096 * 819 / 4096 * 4096);
 
-    // cgroup v1: a limit, but no limit of dirty memory.
+    // cgroup v1 has a memory limit, but no limit of dirty memory.
     let fake = Fake::new();
     fake.file("proc/self/cgroup", "4:memory:/job\n0::/");
     fake.file("proc/self/mountinfo", "31 1 0:28 / /cg rw - cgroup cgroup rw,memory");
@@ -257,7 +258,7 @@ fn setting_is_changed_and_read_back() {
     fake.file("proc/sys/vm/odd", "two words");
     assert!(files.setting("/proc/sys/vm/odd").is_err());
 
-    // A kernel that does not accept the value: the write has no effect.
+    // `/dev/null` simulates a kernel that ignores the written value.
     let odd = fake.path("proc/sys/vm/odd");
     fs::remove_file(&odd).unwrap();
     symlink("/dev/null", &odd).unwrap();
@@ -315,7 +316,7 @@ fn real_setting_is_changed_and_read_back() {
     let scheduler = format!("/sys/block/{}/queue/scheduler", image.device());
     let error = files.set(&scheduler, "no-such-scheduler").unwrap_err();
     assert!(error.to_string().contains("scheduler"), "{error}");
-    // The kernel rounds the value, which is detected.
+    // The kernel rounds the value; `set` detects that it reads back another value.
     let error = files.set(&readahead, &(before + 1).to_string()).unwrap_err();
     assert!(error.source.to_string().contains("reads back"), "{error:?}");
     files.set(&readahead, &before.to_string()).unwrap();

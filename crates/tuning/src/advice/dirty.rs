@@ -1,4 +1,4 @@
-//! Findings about the limits of dirty memory, compared with the write rates of the disks.
+//! Compares the limits of dirty memory with the write rates of the disks, and recommends limits.
 
 use haul_disk::{Amount, DirtyLimits};
 
@@ -14,27 +14,29 @@ const STALLS: &str = "J. Corbet, The pernicious USB-stick stall problem, LWN.net
 
 /// The maximum acceptable time to write all dirty data, in seconds.
 const STALL_S_MAX: u64 = 10;
-/// The time to write all dirty data with the recommended limits, in seconds. A shorter time would
-/// throttle bursts needlessly.
+/// The time to write all dirty data with the recommended limits, in seconds. Lower limits would
+/// throttle bursts of writes needlessly.
 const STALL_S_GOOD: u64 = 5;
-/// The recommended limit divided by the recommended background limit.
+/// The factor by which the recommended limit exceeds the recommended background limit.
 const BACKGROUND_PART: u64 = 4;
-/// The minimum time to write all dirty data, in milliseconds. With less dirty data, the disk idles
-/// while writers are blocked.
+/// The minimum acceptable time to write all dirty data, in milliseconds. With less dirty data, the
+/// disk idles while writers are blocked.
 const STALL_MS_MIN: u64 = 100;
-/// The step of recommended limits, which are multiples of it.
+/// The unit of recommended limits in bytes: each limit is a multiple of this number.
 const STEP_BYTES: u64 = 16 << 20;
 /// The maximum limit as a percentage of dirtyable memory. Above it, the kernel finds too few clean
 /// pages to reclaim.
 const PERCENT_MAX: u64 = 50;
-/// The amount of dirtyable memory below which no limits are recommended.
+/// The amount of dirtyable memory, in bytes, below which a finding says that only more memory
+/// helps.
 const TINY_BYTES: u64 = 256 << 20;
 
-/// Returns the recommended limits for a disk that writes `bytes_per_s`: the dirty limit is five
-/// seconds of writing, and background writeback starts at a quarter of it.
+/// Returns the recommended limits for a disk that writes `bytes_per_s`. The limit is the amount
+/// that the disk writes in five seconds, and background writeback starts at a quarter of this
+/// amount.
 fn good_limits(bytes_per_s: u64, dirtyable_bytes: u64) -> DirtyLimits {
     let whole = |bytes: u64| (bytes / STEP_BYTES).max(1) * STEP_BYTES;
-    // The limit is at most the kernel's default of 20 %.
+    // The limit is at most 20 % of dirtyable memory, the kernel's default.
     let most = dirtyable_bytes / 5;
     let limit = whole(bytes_per_s.saturating_mul(STALL_S_GOOD).min(most));
     DirtyLimits {
@@ -53,7 +55,8 @@ pub(crate) fn findings(case: &Case) -> Vec<Finding> {
     findings
 }
 
-/// Compares the time to write all dirty data with the acceptable times.
+/// Returns a finding if the slowest disk takes too long to write all dirty data, or so little time
+/// that the limits are too low.
 fn time(case: &Case, place: &Target, limits: DirtyLimits) -> Option<Finding> {
     let rate = &place.rate;
     let (least, most) = rate.times(limits.limit_bytes);
@@ -91,8 +94,8 @@ fn time(case: &Case, place: &Target, limits: DirtyLimits) -> Option<Finding> {
     })
 }
 
-/// Returns changes of both limits to the recommended values; none if the recommended limit is not
-/// below `most_bytes`, or equals the current one.
+/// Returns the changes of both limits to the recommended values; none if the recommended limit is
+/// not below `most_bytes`. A limit that already has the recommended value is not changed.
 fn sizes(case: &Case, rate: &Rate, most_bytes: u64) -> Vec<Setting> {
     let settings = &case.machine.settings;
     let known = || {
@@ -103,8 +106,9 @@ fn sizes(case: &Case, rate: &Rate, most_bytes: u64) -> Vec<Setting> {
             let background =
                 Setting::dirty("dirty_background", old.0, percent.0, good.background_bytes);
             let limit = Setting::dirty("dirty", old.1, percent.1, good.limit_bytes);
-            // The order keeps the background limit below the limit at any time: limits are raised
-            // if `most_bytes` is `u64::MAX`, and lowered otherwise.
+            // The first change must not move the background limit above the limit. If `most_bytes`
+            // is `u64::MAX`, both limits are raised, so the limit comes first; otherwise both are
+            // lowered, and the background limit comes first.
             if most_bytes == u64::MAX { vec![limit, background] } else { vec![background, limit] }
         })
     };
@@ -212,7 +216,7 @@ mod tests {
             (200 * MIB, 200 * MIB, Some("long stalls"), Some(992 * MIB)),
             (20 * MIB, 20 * MIB, Some("long stalls"), Some(96 * MIB)),
             (MIB, MIB, Some("long stalls"), Some(16 * MIB)),
-            // Writing takes too long even at the upper rate, which gives the mildest limit.
+            // Writing takes too long even at the upper rate, from which the limit is computed.
             (20 * MIB, 100 * MIB, Some("long stalls"), Some(496 * MIB)),
             (50 * MIB, 2000 * MIB, Some("perhaps long stalls"), None),
             (6000 * MIB, 6000 * MIB, None, None),

@@ -1,4 +1,5 @@
-//! Findings about the settings of a disk's request queue.
+//! Reports request queue settings that do not suit the kind of disk: readahead, scheduler, queue
+//! depth, write cache.
 
 use haul_disk::{DiskFacts, DiskKind, FileSystem};
 use haul_measure::Rotation;
@@ -13,31 +14,33 @@ const QUEUE: &str = "Linux, Documentation/ABI/stable/sysfs-block";
 const SCHEDULERS: &str = "Linux, Documentation/block/bfq-iosched.rst, switching-sched.rst";
 const READING: &str = "Haul, docs/reading.md";
 
-/// The recommended readahead of a rotational disk: about as much as it reads in the time of a seek,
-/// or somewhat less.
+/// The recommended readahead of a rotational disk, in bytes: the disk reads this amount in about
+/// the time of a seek.
 const READAHEAD_SPINNING: u64 = 1 << 20;
 const READAHEAD_SPINNING_MIN: u64 = 512 << 10;
-/// The recommended readahead of an SSD with too much of it: enough for sequential reads, and not
-/// too much for a page fault in a mapped file.
+/// The recommended readahead in bytes of an SSD whose readahead exceeds `READAHEAD_SOLID_MAX`:
+/// enough for sequential reads, and not too much for a page fault in a mapped file.
 const READAHEAD_SOLID: u64 = 1 << 20;
 const READAHEAD_SOLID_MAX: u64 = 2 << 20;
-/// The kernel's default readahead.
+/// The kernel's default readahead, in bytes.
 const READAHEAD_USUAL: u64 = 128 << 10;
-/// The minimum queue depth of a rotational disk: a scheduler needs several requests to sort them.
+/// The minimum queue depth of a rotational disk, in requests: with fewer requests a scheduler has
+/// too few to sort.
 const DEPTH_SPINNING_MIN: u64 = 32;
-/// The maximum queue depth of a rotational disk: behind more requests, a read waits for seconds of
-/// writes.
+/// The maximum queue depth of a rotational disk, in requests: with more requests, a read may wait
+/// behind seconds of writes.
 const DEPTH_SPINNING_MAX: u64 = 1024;
-/// A latency between the kernel's default for rotational disks (75 ms) and the default for other
-/// disks (2 ms).
+/// The read latency target of writeback throttling (`wbt_lat_usec`), in microseconds, above which
+/// the target is too high for an SSD. This value lies between the kernel's defaults for rotational
+/// disks (75 ms) and for other disks (2 ms).
 const LATENCY_SOLID_US_MAX: u64 = 20_000;
 
-/// Returns a finding about the readahead of the device of a file system. The device may be a volume
-/// on several disks.
+/// Returns a finding if the readahead of the device of a file system does not suit its disks. The
+/// device may be a volume on several disks.
 pub(crate) fn readahead(place: &Target) -> Option<Finding> {
     let (device, bytes) = (place.facts.device.as_ref()?, place.facts.queue.readahead_bytes?);
     if place.facts.file_system == FileSystem::Btrfs {
-        // Btrfs has a readahead setting of its own.
+        // Btrfs ignores the readahead of the device and has a separate setting.
         return None;
     }
     let disk = device.disk.as_str();
@@ -123,7 +126,7 @@ fn claim(disk: &DiskFacts, measured: Rotation) -> Option<Finding> {
 
 fn scheduler(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
     let now = disk.queue.scheduler.as_deref()?;
-    // Zoned disks require writes in order, which only some schedulers preserve.
+    // Zoned disks require writes in order, and only some schedulers preserve this order.
     if disk.is_zoned {
         return None;
     }
@@ -173,13 +176,14 @@ fn depth(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
     })
 }
 
-/// Returns a finding about the read latency above which the kernel throttles background writeback.
+/// Returns a finding about `wbt_lat_usec`, the read latency above which the kernel throttles
+/// background writeback, so that reads do not wait behind writes.
 fn latency(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
     let us = disk.read_latency_us?;
     let finding =
         |text| Finding::new("write throttling", &disk.name, Weight::Note, text).source(QUEUE);
     let by_hand = |us: i32| format!("echo {us} > {}", path(disk, "wbt_lat_usec"));
-    // bfq sets the latency to 0, since it throttles writes itself.
+    // The scheduler bfq sets `wbt_lat_usec` to 0, since bfq itself throttles writes.
     if us == 0 && disk.queue.scheduler.as_deref() != Some("bfq") {
         let text = "background writeback is not throttled while reads wait (wbt_lat_usec is 0), \
                     which slows reads down. -1 restores the kernel's default";
@@ -318,8 +322,7 @@ mod tests {
                 Rotation::Unknown,
                 &[],
             ),
-            // 75 ms suits a rotational disk, as which the disk reports itself, but not an SSD,
-            // which it is.
+            // The disk reports itself as rotational, but is an SSD: 75 ms is too high for it.
             (|_| (), Rotation::Denied, &["does not spin", "write throttling"]),
             (
                 |disk| disk.queue.volatile_write_cache = Some(false),

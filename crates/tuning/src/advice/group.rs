@@ -1,4 +1,4 @@
-//! Findings about the memory limit of this process's control group.
+//! Reports a memory limit of this process's control group that slows writers down.
 
 use crate::case::Case;
 use crate::finding::{Finding, Weight};
@@ -6,7 +6,8 @@ use haul_units::Bytes;
 
 const SOURCE: &str = "Linux, Documentation/admin-guide/cgroup-v2.rst, Writeback";
 
-/// The dirty limit of a group below which the kernel throttles the group's writers all the time.
+/// The limit of dirty memory of a group, in bytes, below which the kernel throttles the group's
+/// writers nearly always.
 const LITTLE_BYTES: u64 = 32 << 20;
 
 pub(crate) fn findings(case: &Case) -> Option<Finding> {

@@ -1,4 +1,4 @@
-//! Findings and their remedies, derived from the facts of a [`Case`].
+//! Derives findings and their remedies from the facts of a [`Case`].
 
 mod dirty;
 mod disk;
@@ -32,7 +32,8 @@ pub fn advise(case: &Case) -> Vec<Finding> {
         Finding::new("not understood", "kernel", Weight::Note, text)
     };
     findings.extend(case.oddities.iter().map(odd));
-    // Duplicates arise from partitions of the same disk, which share its readahead.
+    // Several partitions of one disk share the readahead of the disk, so a finding may occur
+    // several times.
     let mut seen: Vec<Finding> = Vec::new();
     for finding in findings {
         if !seen.contains(&finding) {
@@ -43,7 +44,8 @@ pub fn advise(case: &Case) -> Vec<Finding> {
     seen
 }
 
-/// Returns the settings that `--apply` changes, in the order in which it changes them.
+/// Returns the settings that `haul tune --apply` changes, in the order of the changes; at most one
+/// change per setting.
 pub fn settings(findings: &[Finding]) -> Vec<Setting> {
     let mut all: Vec<Setting> = Vec::new();
     for finding in findings {

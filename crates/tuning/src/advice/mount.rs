@@ -1,7 +1,7 @@
-//! Findings about the costs and risks of mount options and journals.
+//! Reports mount options and journals that risk data or cause delays.
 //!
-//! `--apply` changes none of these options: changing them affects stored data or requires a new
-//! mount.
+//! `haul tune --apply` changes none of these options, because a change affects stored data or
+//! requires a new mount.
 
 use haul_disk::FileSystem;
 
@@ -16,12 +16,12 @@ const BDI: &str = "Linux, Documentation/ABI/testing/sysfs-class-bdi";
 
 /// The mount options that disable write barriers.
 const NO_BARRIERS: [&str; 3] = ["nobarrier", "barrier=0", "nobarriers"];
-/// The minimum of the maximum transaction length, in blocks. With smaller transactions, changing
-/// many files waits for the journal.
+/// The maximum length of a journal transaction, in blocks, below which the journal is reported as
+/// small: changing many files then waits for the journal.
 const TRANSACTION_BLOCKS_MIN: u64 = 1024;
 /// The maximum acceptable average duration of a journal commit, in microseconds.
 const COMMIT_US_MAX: u64 = 50_000;
-/// The minimum number of commits for their average duration to be meaningful.
+/// The minimum number of commits from which an average duration is meaningful.
 const COMMITS_MIN: u64 = 20;
 
 /// The mount options of ext4 that have risks or costs, with the severity and the text of their
@@ -119,7 +119,7 @@ fn without_device(place: &Target) -> Option<Finding> {
     Some(Finding::new("no disk", place.point(), Weight::Note, text))
 }
 
-/// Returns the findings about options that exist for every file system.
+/// Returns the findings about mount options that do not depend on the file system.
 fn any(place: &Target) -> Vec<Finding> {
     let (facts, about) = (&place.facts, about(place, MOUNT));
     let mut findings = Vec::new();
@@ -171,7 +171,7 @@ fn ext4(place: &Target) -> Vec<Finding> {
         findings.push(finding.by_hand(format!("unmount it, then tune2fs -O has_journal {device}")));
     }
     for (option, weight, text) in EXT4_OPTIONS {
-        // `data=journal` implies `nodelalloc`, which is then no finding of its own.
+        // `data=journal` implies `nodelalloc`, so `nodelalloc` is then not reported separately.
         let is_implied = option == "nodelalloc" && facts.has("data=journal");
         if facts.has(option) && !is_implied {
             findings.push(about(option, weight, text).by_hand(without(option)));

@@ -1,11 +1,12 @@
-//! Findings about the age at which the kernel writes dirty data.
+//! Reports settings by which unsynced data stays in memory for long.
 
 use haul_disk::DirtySettings;
 
 use crate::finding::{Finding, Weight};
 
 const VM: &str = "Linux, Documentation/admin-guide/sysctl/vm.rst";
-/// The maximum age of dirty data in hundredths of a second: users expect older data to be on disk.
+/// The maximum acceptable `vm.dirty_expire_centisecs`, in hundredths of a second (60 s): users
+/// expect older data to be on disk.
 const EXPIRE_CENTISECS_MAX: u64 = 6000;
 
 pub(crate) fn findings(settings: &DirtySettings) -> Vec<Finding> {
