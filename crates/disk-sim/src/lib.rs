@@ -1,10 +1,10 @@
-//! Simulated disks for tests: a disk in memory with power cuts and injected faults, and a spinning
-//! disk as a block device.
+//! Simulates disks for tests: a disk in memory with power cuts and injected faults, and a spinning
+//! disk that the kernel uses as a block device.
 //!
 //! # What it is
-//! [`MemoryDisk`] is a [`haul_disk::Disk`] in memory. A test can cut its power after any step and
-//! receives a state that a given kind of [`Device`] may leave; it can also inject faults into
-//! calls, and count calls. [`crash_everywhere`] cuts the power at each step of a workload.
+//! [`MemoryDisk`] is a [`haul_disk::Disk`] in memory. A test can cut its power after any step, and
+//! receives a state that a given kind of [`Device`] may leave. The test can also count calls and
+//! inject faults into them. [`crash_everywhere`] cuts the power at each step of a workload.
 //! [`FaultyDisk`] injects the same faults into another disk. These types need no feature; the
 //! feature `spinning` enables the following ones.
 //!
@@ -13,9 +13,10 @@
 //! cache, and a queue ordered by access time. It uses no clock: the same requests always take the
 //! same time.
 //!
-//! [`SpinningDisk`] exposes a drive as a loop device, through FUSE and bypassing all caches. Any
-//! file system runs on it. The device responds in the drive's time, optionally scaled, counts
-//! requests, and on command loses its power and with it the volatile write cache.
+//! [`SpinningDisk`] exposes a drive as a loop device whose backing file is served through FUSE and
+//! bypasses the page cache. Any file system runs on the device. It counts requests and completes
+//! each one at the time that the model computes, optionally scaled. On command it loses its power
+//! and the content of its volatile write cache.
 //!
 //! # Example
 //! ```
@@ -75,11 +76,11 @@
 //!   removes the device and the FUSE file system.
 //!
 //! # Cost
-//! Copies of a [`MemoryDisk`] share their pages; testing a crash state costs as much time as
-//! recovering from it. The model of the drive takes about a microsecond per request, plus as much
+//! Copies of a [`Medium`] share their pages, so the time to test a crash state is mainly that of
+//! the recovery. The model of the drive takes about a microsecond per request, plus a microsecond
 //! for each queued request whenever it chooses the next one. The block device adds about 0.3 ms of
-//! real time and two copies of the bytes per request. It measures this overhead at start, and sends
-//! replies earlier by it: [`Options::hides_transport`].
+//! real time and two copies of the bytes per request. It measures this overhead at start, and
+//! compensates for it by replying earlier; see [`Options::hides_transport`].
 //!
 //! # What it is not
 //! The model is not an exact replica of a drive: it uses published figures, and the documentation

@@ -1,5 +1,5 @@
-//! The content of a spinning disk: stable storage, the volatile write cache, and the state after a
-//! power cut.
+//! Stores the content of a spinning disk: durable sectors in a file, unsynced writes in memory.
+//! Decides which unsynced writes survive a power cut.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -62,7 +62,8 @@ impl Medium {
         Ok(bytes)
     }
 
-    /// Adds a write to the cache. If the cache is over-full, the oldest writes become durable.
+    /// Adds a write to the cache. The oldest writes become durable until the cache is no larger
+    /// than its maximum size.
     pub(crate) fn write(&mut self, write: Write) -> io::Result<()> {
         let number = self.first + self.unsynced.len();
         let sectors = write.bytes.len() as u64 / SECTOR_BYTES;
@@ -137,7 +138,7 @@ fn put(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     file.write_all_at(bytes, offset)
 }
 
-/// Returns the sector with the index `sector` of `bytes`.
+/// Returns the sector of `bytes` with the index `sector`.
 fn part(bytes: &[u8], sector: u64) -> &[u8] {
     let begin = to_usize(sector * SECTOR_BYTES);
     &bytes[begin..begin + SECTOR_LENGTH]
@@ -160,7 +161,7 @@ mod tests {
         Medium::new(file, cache_bytes)
     }
 
-    /// Returns the byte with which each sector is filled.
+    /// Returns the byte with which each sector is filled, and checks that no sector is torn.
     fn fillings(medium: &Medium) -> Vec<u8> {
         let bytes = medium.read(0, SECTORS).unwrap();
         let filling = |sector: &[u8]| {

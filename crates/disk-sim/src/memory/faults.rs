@@ -1,4 +1,4 @@
-//! Fault injection: calls that fail, block or are slow. The calls are also counted.
+//! Injects faults into the calls to a disk: a call fails, blocks or is slow. Counts the calls.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,8 +23,8 @@ pub const CALLS: [Op; 11] = [
     Op::List,
 ];
 
-/// The kinds of calls that [`haul_disk::OsDisk`] retries after `EINTR`. Simulated disks do the
-/// same, since the traits promise it.
+/// The kinds of calls that [`haul_disk::OsDisk`] retries after `EINTR`. Simulated disks retry them,
+/// too, so that tests observe the same behaviour.
 const RETRIED: [Op; 6] = [Op::Read, Op::Write, Op::Open, Op::Create, Op::Allocate, Op::Resize];
 
 /// The injected faults and the counters of calls of a disk. Clones share the same state.

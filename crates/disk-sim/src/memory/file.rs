@@ -1,4 +1,4 @@
-//! Open files of the disk in memory.
+//! Implements the open files of the disk in memory.
 
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;

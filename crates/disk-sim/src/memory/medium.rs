@@ -1,4 +1,5 @@
-//! The medium of a disk in memory.
+//! Holds the durable state and the unsynced steps of a disk in memory, and derives the states after
+//! a power cut.
 
 use std::ops::{Deref, DerefMut, Range};
 
@@ -95,7 +96,8 @@ impl Medium {
         }
     }
 
-    /// Extends a file to the length that a step gives it, without writing the bytes of the step.
+    /// Extends a file to the length that it has after a step, without writing the bytes of the
+    /// step.
     fn lengthen(&mut self, step: &Step, file: usize, is_stale: bool) {
         let (from, to) = (self.files[file].bytes(), step.end());
         if to <= from {

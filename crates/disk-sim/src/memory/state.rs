@@ -1,4 +1,4 @@
-//! The state of a running machine with its disk in memory.
+//! Holds the state of a running machine: the medium, the page cache, and the recorded steps.
 
 use haul_disk::PAGE_BYTES;
 

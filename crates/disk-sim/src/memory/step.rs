@@ -1,4 +1,4 @@
-//! The recorded changes and syncs of a disk in memory.
+//! Defines the steps that a disk in memory records: changes and syncs.
 
 use std::any::Any;
 use std::collections::BTreeMap;
