@@ -1,5 +1,5 @@
-//! A file to be written: its whole units with direct I/O, the bytes after them through the page
-//! cache.
+//! Opens a file for sweeps: whole units are written with direct I/O, and the bytes after the last
+//! whole unit through the page cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,7 +6,7 @@ const MAGIC: [u8; 4] = *b"HPF1";
 /// The length of a record header in bytes.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// The use of a log, stored in its checkpoint records.
+/// The kind of object to which a log belongs, stored in the checkpoint records of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The log belongs to a page file: each write is valid on its own.

@@ -1,5 +1,5 @@
-//! A file whose random writes are durable when acknowledged, by a write-ahead log and sorted
-//! checkpoints.
+//! Makes random writes to a file durable when they are acknowledged: each write is appended to a
+//! write-ahead log, and a checkpoint later writes the logged writes to the file in ascending order.
 
 mod checkpoint;
 mod create;
@@ -28,17 +28,17 @@ pub use patch::{Patch, PatchState};
 /// Options of a page file.
 #[derive(Debug, Clone)]
 pub struct PageFileOptions {
-    /// The options of the writer that executes checkpoints. A checkpoint starts when a generation
-    /// of this writer is full.
+    /// The options of the writer that executes checkpoints. A checkpoint starts when the buffered
+    /// writes take [`Options::generation_bytes`] of memory.
     pub sorted: Options,
-    /// The maximum number of bytes in the log since the last checkpoint, 8 MiB to 8 GiB. When half
-    /// of it is reached, a checkpoint starts; when all of it is reached, writers wait for a
-    /// checkpoint. The files of the log take up to five eighths more on disk, for segments that are
-    /// preallocated, spare, or partly obsolete. Default: 256 MiB.
+    /// The maximum number of bytes in the log since the last checkpoint, 8 MiB to 8 GiB. At half of
+    /// this number a checkpoint starts; at the full number writers wait for a checkpoint. The files
+    /// of the log take up to five eighths more on disk, for segments that are preallocated, spare,
+    /// or partly obsolete. Default: 256 MiB.
     pub log_bytes_max: u64,
     /// The options of the log. `segment_bytes` is ignored: the length of a segment is an eighth of
-    /// `log_bytes_max`. `buffer_bytes` and `reserve_bytes` are reduced to what such a segment
-    /// allows.
+    /// `log_bytes_max`. `buffer_bytes` is limited to the length of a segment, and `reserve_bytes`
+    /// to a quarter of it.
     pub log: haul_append_log::Options,
 }
 
@@ -81,10 +81,11 @@ pub struct PageFile {
     log_bytes_max: u64,
     segment_bytes: u32,
     /// The LSN of the write that requested the last checkpoint. This lock is held while a write is
-    /// appended to the log and then buffered, so that writes are in the same order in both.
+    /// appended to the log and then buffered, so that the log and the buffer have the writes in the
+    /// same order.
     checkpoint_requested: Mutex<Lsn>,
-    /// The lock of the file; the log has a lock of its own. This field is declared last, so that it
-    /// is dropped last.
+    /// The lock of the file; the log has a separate lock. This field is declared last, so that the
+    /// lock is released last.
     _lock: Lock,
 }
 

@@ -49,7 +49,7 @@ pub struct Patch {
     tickets: Vec<Ticket>,
 }
 
-/// The number of tickets at which their records are written.
+/// The number of kept tickets at which [`Patch::add`] waits until their records are written.
 const TICKETS_MAX: usize = 4096;
 
 /// The minimum and maximum length of a log segment in bytes.

@@ -1,4 +1,4 @@
-//! The cost model of a device.
+//! Decides by the cost model of a device whether two requests are merged.
 
 /// The cost model of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! A record of a stream: the offset (8 bytes), the length (4 bytes), both little-endian, and the
-//! bytes to be written.
+//! Reads records from a stream. A record consists of an offset (8 bytes) and a length (4 bytes),
+//! both little-endian, and the bytes to be written.
 
 use std::io::{self, Read};
 
