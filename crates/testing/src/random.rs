@@ -1,4 +1,4 @@
-//! Reproducible pseudorandom numbers.
+//! Generates reproducible pseudorandom numbers.
 
 use std::time::SystemTime;
 

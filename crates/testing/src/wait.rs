@@ -1,4 +1,4 @@
-//! Waiting with a deadline.
+//! Waits for a condition or a result, with a deadline.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -20,7 +20,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Runs `body` in another thread and returns its result. `what` names it in the message of a
+/// Runs `body` in another thread and returns its result. `what` names the work in the message of a
 /// failure.
 ///
 /// # Panics

@@ -1,4 +1,5 @@
-//! A file system on an unlinked file with a detached mount, which disappears with the process.
+//! Creates a file system on an unlinked file with a detached mount. The kernel removes the file
+//! system when the process ends.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -107,8 +108,8 @@ impl LoopDevice {
     pub fn attach(file: File) -> Result<Self, String> {
         let attach = ["--find", "--show", "--direct-io=on", "/proc/self/fd/0"];
         let node = run(Command::new("losetup").args(attach).stdin(file))?;
-        // The kernel clears a detached device when its last descriptor is closed; this descriptor
-        // keeps it.
+        // After `losetup --detach`, the kernel clears the device when its last descriptor is
+        // closed. This descriptor is therefore opened first.
         let open = File::open(&node).map_err(|error| format!("cannot open {node}: {error}"));
         run(Command::new("losetup").args(["--detach", &node]))?;
         Ok(Self { node, _open: open? })

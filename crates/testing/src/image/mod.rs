@@ -1,4 +1,4 @@
-//! Loop-mounted file systems, for tests that count requests or fill a disk.
+//! Creates loop-mounted file systems, for tests that count requests or fill a disk.
 //!
 //! # What it is
 //! [`LoopImage`] creates a sparse file with a file system and mounts it through a loop device that
@@ -78,8 +78,8 @@ impl LoopImage {
         let attach = ["--find", "--show", "--direct-io=on"];
         let device = run(Command::new("losetup").args(attach).arg(&image))?;
         let mounted = run(Command::new("mount").args(["-o", mount_options, &device]).arg(&mount));
-        // A mounted device is detached later, when it is unmounted; an unmounted device is detached
-        // now.
+        // A mounted device is detached when it is unmounted. If mounting failed, the device is
+        // detached now.
         run(Command::new("losetup").args(["--detach", &device]))?;
         mounted?;
         Ok(Self { device: device.trim_start_matches("/dev/").to_owned(), mount, _dir: dir })

@@ -1,4 +1,4 @@
-//! The maximum length of files.
+//! Checks the length of source files.
 
 use std::collections::BTreeMap;
 

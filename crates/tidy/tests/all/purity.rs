@@ -1,4 +1,4 @@
-//! Pure modules perform no I/O.
+//! Checks that pure modules perform no I/O.
 
 use crate::tree::{Source, assert_none, files, has_word};
 
