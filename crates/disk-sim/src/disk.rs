@@ -85,7 +85,8 @@ pub struct SpinningDisk {
     _watchdog: Watchdog,
 }
 
-/// The request queue of the drive and the thread that serves it, which is stopped on drop.
+/// The request queue of the drive, and the thread that serves the queue. Dropping the value stops
+/// the thread.
 struct DriveThread(Arc<DriveQueue>, Option<JoinHandle<()>>);
 
 impl std::fmt::Debug for DriveThread {
@@ -302,7 +303,7 @@ fn attach(root: &OwnedFd, name: &str) -> Result<LoopDevice, String> {
 }
 
 /// Sets the request queue attributes of the loop device to those of the drive, and its scheduler to
-/// that of the options.
+/// [`Options::scheduler`].
 fn set_queue(device: &LoopDevice, options: &Options) -> Result<(), String> {
     let cache = match options.parameters.write_cache_bytes {
         0 => "write through",

@@ -6,7 +6,7 @@
 //! receives a state that a given kind of [`Device`] may leave. The test can also count calls and
 //! inject faults into them. [`crash_everywhere`] cuts the power at each step of a workload.
 //! [`FaultyDisk`] injects the same faults into another disk. These types need no feature; the
-//! feature `spinning` enables the following ones.
+//! feature `spinning` enables the following types.
 //!
 //! [`Drive`] models a hard disk drive: it receives requests with arrival times and returns
 //! completion times. The model has a seek curve, rotation, zones, a read-ahead cache, a write
@@ -67,9 +67,9 @@
 //! - Synced data is intact in every state that any kind of [`Device`] may leave. Each kind may
 //!   leave all states that the kinds before it in the order of the enum may leave.
 //! - The same seed and the same steps give the same states.
-//! - Completion times never decrease, and the components of a service time add up to it. A request
-//!   that has waited for longer than the drive's patience is served next, and no request overtakes
-//!   a sync.
+//! - Completion times never decrease, and the components of each service time add up to its total.
+//!   A request that has waited for longer than the drive's patience is served next, and no request
+//!   overtakes a sync.
 //! - After a power cut of a [`SpinningDisk`], each sector holds the last synced content or the
 //!   content of a later write to it, as the seed decides.
 //! - When a [`SpinningDisk`] is dropped, or its process ends, even if it is killed, the kernel

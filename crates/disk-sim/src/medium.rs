@@ -22,7 +22,7 @@ pub(crate) struct Write {
 /// A file as stable storage, and the unsynced writes in the volatile cache.
 ///
 /// The loss at a power cut is independent of the times of the model: any write in the cache may be
-/// lost, even one that the model's arm has already written.
+/// lost, even a write that the model's arm has already written.
 #[derive(Debug)]
 pub(crate) struct Medium {
     file: File,

@@ -58,17 +58,18 @@
 //! | [`SortedWriter::write`] | no: it is buffered in memory | no |
 //! | [`SortedWriter::barrier`], [`SortedWriter::close`] | all earlier writes | the same |
 //! | [`PageFile::write`] | no | no |
-//! | waiting for its ticket, [`PageFile::sync`] | that write and all earlier ones | the same |
+//! | waiting for the ticket of a write, [`PageFile::sync`] | all writes up to this one | the same |
 //! | [`PageFile::checkpoint`], [`PageFile::close`] | all earlier writes, in the file itself | the same |
 //! | [`Patch::commit`] | the patch, once applied | the same |
 //!
 //! - A read returns the newest bytes, whether they are buffered or in the file.
-//! - After a crash and recovery, a page file has the content it had after one of its writes, and no
-//!   acknowledged write is lost. No write is torn, and bytes that were not written are unchanged.
+//! - After a crash and recovery, a page file contains all writes up to some write and no later one.
+//!   No acknowledged write is lost, no write is torn, and bytes that were not written are
+//!   unchanged.
 //! - A failed write or sync is final: all waiting callers receive the error and no further writes
 //!   are accepted. Buffered writes can still be read. The log of a page file keeps its records.
-//! - A page file can be open only once: opening it a second time, in this process or another one,
-//!   fails.
+//! - A page file can be open only once: opening it a second time, in this process or another
+//!   process, fails.
 //! - The length of a page file's log is bounded. If the disk of the log is full,
 //!   [`PageFile::write`] fails, and that write is neither buffered nor logged.
 //!
@@ -101,7 +102,7 @@
 //! # What it is not
 //! The writer is not a cache: bytes are dropped from memory once they are written to the file.
 //! Files must exist, and no other program may modify them while they are open. There are no
-//! transactions over several files. A page file has no format of its own and no fixed page size.
+//! transactions over several files. A page file has neither a file format nor a fixed page size.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Coffman72\] for sweeps in one direction, \[ONeil96\] for

@@ -25,8 +25,8 @@ pub enum Role {
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The memory, in bytes, of each of the two generations of buffers for writes to bulk files:
-    /// callers fill one generation while the other is written. With more memory, the writes of a
-    /// round are closer together. Default: 64 MiB.
+    /// callers fill one generation while the writing thread writes the other. With more memory, the
+    /// writes of a round are closer together. Default: 64 MiB.
     pub generation_bytes: usize,
     /// The memory, in bytes, of each of the two generations of buffers for writes to index files.
     /// Default: 16 MiB.
@@ -39,7 +39,7 @@ pub struct Options {
     pub sync_bytes: u64,
     /// The maximum number of bytes in the write requests of a window. All reads of a window are
     /// made before its writes. `None` selects 64 MiB on a rotational device, whose head returns to
-    /// the start of each window to write it, and 16 MiB on others.
+    /// the start of a window after reading it, and 16 MiB on other devices.
     pub window_bytes: Option<u64>,
     /// The maximum length of a write request in bytes: a power of two, 4 KiB to 1 GiB. Default: 1
     /// MiB.

@@ -1,5 +1,5 @@
 //! Runs the writing thread, which executes rounds: it writes the bulk files in ascending order,
-//! then the index files, and syncs them if the round requires it.
+//! then the index files, and syncs the files at a barrier or for a page file.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

@@ -52,15 +52,15 @@ impl Queue {
 
 pub(crate) struct State {
     pub(crate) queues: Vec<Queue>,
-    /// The memory, in bytes, used by the batches being filled: those of bulk files and those of
-    /// index files.
+    /// The memory, in bytes, used by the batches being filled: first for bulk files, then for index
+    /// files.
     bulk_bytes: usize,
     index_bytes: usize,
     /// The greatest tag of the writes accepted so far.
     tag: u64,
     /// The number of completed rounds, whose memory was released.
     pub(crate) rounds_done: u64,
-    /// The number of rounds started since the last one that included index files.
+    /// The number of rounds started since the last round that included index files.
     rounds_without_index: u32,
     /// The numbers of the last barriers that were requested, started and completed. The round of a
     /// barrier includes all batches that are being filled when the round starts.

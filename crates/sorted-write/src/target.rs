@@ -33,7 +33,7 @@ impl Target {
         let open = Open { read_only: options.is_dry_run, ..Open::default() };
         let buffered = disk.open(name, Open { random: true, ..open })?;
         let direct = disk.open(name, Open { direct: true, ..open })?;
-        // Probing fails on a simulated disk, whose root does not exist.
+        // Probing fails on a disk in memory, whose root does not exist. The unit is then a page.
         let storage = probe(disk.root().join(name)).ok();
         let unit_bytes = storage.as_ref().map_or(PAGE_BYTES as u64, |s| s.write_unit_bytes());
         let end = AtomicU64::new(buffered.bytes()?);

@@ -156,8 +156,8 @@ impl SortedWriter {
         self.shared.counters.merge(stats)
     }
 
-    /// Executes a last barrier and ends the writing thread. Dropping the writer does the same and
-    /// ignores errors.
+    /// Executes a last barrier and ends the writing thread. Dropping the writer has the same
+    /// effect, but ignores errors.
     ///
     /// # Errors
     /// Returns the errors of [`SortedWriter::barrier`].

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// The timeout of a read or write. A test exceeds it only if it hangs, even on a busy machine.
+/// The timeout of a read or write. Even on a busy machine, only a test that hangs exceeds it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A request or response.
@@ -18,7 +18,7 @@ pub struct Message {
     pub status: u16,
     /// The header fields, as received.
     pub fields: Vec<(String, String)>,
-    /// The body, without its framing.
+    /// The body, without the framing of chunks.
     pub body: Vec<u8>,
 }
 

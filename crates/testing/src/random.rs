@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-/// A pseudorandom number generator; the field is its state. The sequence for a given seed never
-/// changes.
+/// A pseudorandom number generator. The field is the state of the generator. The sequence for a
+/// given seed never changes.
 ///
 /// # Source
 /// \[Steele14\]: the algorithm SplitMix64.

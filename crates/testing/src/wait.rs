@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The timeout of a test step. A test exceeds it only if it hangs, even on a busy machine.
+/// The timeout of a test step. Even on a busy machine, only a test that hangs exceeds it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits until `condition` returns `true`. `what` names the condition in the message of a failure.

@@ -20,13 +20,13 @@ pub struct Crashes {
     /// The most hostile kind of device tested; all kinds before it in the order of [`Device`] are
     /// tested, too.
     pub worst: Device,
-    /// The maximum number of states that `worst` may leave after a step for all of them to be
-    /// tested. If there are more, random states are drawn.
+    /// The limit of exhaustive tests: if `worst` may leave at most this number of states after a
+    /// step, all of them are tested. Otherwise random states are drawn.
     pub all_up_to: u64,
     /// The number of states drawn after a step for each kind of device, if not all are tested.
     pub draws: u64,
-    /// The reciprocal of the share of states whose recovery is crashed, too, at least 1: 8 means
-    /// one of eight on average.
+    /// The share of states whose recovery is crashed, too, as a reciprocal of at least 1: 8 means
+    /// one of eight states on average.
     pub again_one_in: u64,
     /// The approximate number of steps at which one recovery is crashed. A recovery with fewer
     /// steps is crashed at all of them.
@@ -66,8 +66,9 @@ impl Crash {
 
 /// Runs a workload once and records its steps. Then stops the machine before the first step and
 /// after each step, both by killing the process and by cutting the power, and calls `check` with
-/// each resulting state. `check` recovers, verifies the state, and may continue to work; its own
-/// steps are crashed in the same way. Returns and prints the number of states checked.
+/// each resulting state. `check` recovers, verifies the state, and may continue to work. For some
+/// states, the machine is crashed again at steps of `check` (see [`Crashes::again_one_in`]).
+/// Returns and prints the number of states checked.
 ///
 /// The workload and `check` can record acknowledgements as notes on the disk (see
 /// [`MemoryDisk::note`]); each [`Crash`] contains the notes recorded before it. The workload and

@@ -134,7 +134,7 @@ impl Faults {
         self.state().blocked = Some(op);
     }
 
-    /// Resumes the blocked calls, and blocks no further ones.
+    /// Resumes the blocked calls, and blocks no further calls.
     pub fn unblock(&self) {
         self.state().blocked = None;
         self.0.changed.notify_all();
@@ -244,7 +244,8 @@ fn injected(op: Op, name: &str, errno: Errno) -> Error {
     Error::new(op, format!("{name} (injected fault)"), errno)
 }
 
-/// `true` if a write that failed with `error` has to write its first half.
+/// `true` if a write that fails with `error` writes its first half: a direct write that fails with
+/// `EIO`.
 pub(crate) fn is_half_written(options: Open, error: &Error) -> bool {
     options.direct && error.source.raw_os_error() == Some(Errno::IO.raw_os_error())
 }

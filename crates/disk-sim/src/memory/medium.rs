@@ -52,7 +52,7 @@ impl Medium {
         }
     }
 
-    /// Removes all pending steps of a file; the part of them that survives becomes durable.
+    /// Removes all pending steps of a file. The parts of the steps that survive become durable.
     fn fail_sync(&mut self, file: usize, survival: Survival) {
         let is_of_file = |step: &mut Step| step.file() == Some(file);
         let steps: Vec<Step> = self.pending.extract_if(.., is_of_file).collect();
@@ -104,7 +104,7 @@ impl Medium {
             return;
         }
         self.files[file].resize(to);
-        // The stale content is that of another file at the same offset, if there is one.
+        // The stale content is copied from another file, at the same offset, if one is long enough.
         let donor = (0..file).rev().chain(file + 1..self.files.len());
         let donor = donor.map(|number| &self.files[number]).find(|other| other.bytes() > from);
         if let Some(donor) = donor.filter(|_| is_stale) {

@@ -141,7 +141,7 @@ impl Drive {
     /// Returns the index of the waiting request to serve next; `waiting` is sorted by age, the
     /// oldest first. Of the first [`Parameters::queue_depth`] requests, the drive chooses the
     /// oldest one that the cache can serve, else the one whose first sector the head reaches
-    /// soonest. The oldest of all is chosen if it has waited longer than
+    /// soonest. The oldest request is chosen if it has waited longer than
     /// [`Parameters::patience_ns`]. No request overtakes a sync.
     ///
     /// # Source

@@ -90,9 +90,9 @@ pub struct PageFile {
 }
 
 impl PageFile {
-    /// Opens the file at `path`, with its log in the directory `path.log` beside it. Creates both
-    /// if they are missing. If there is no log yet and the file is shorter than `bytes`, extends
-    /// the file to this length.
+    /// Opens the file at `path`, with its log in the directory `path.log` beside it. Creates the
+    /// file and the log if they are missing. If there is no log yet and the file is shorter than
+    /// `bytes`, extends the file to this length.
     ///
     /// # Errors
     /// Returns the errors of [`PageFile::open`], and [`Error::Foreign`] if the log exists and its
@@ -121,10 +121,10 @@ impl PageFile {
     /// Opens the existing file `name` of `disk`, with its log in the root directory of `log`. This
     /// directory must be empty or contain the log of this file.
     ///
-    /// 1. The log is opened, and it is checked that it belongs to this file.
+    /// 1. The log is opened and checked to belong to this file.
     /// 2. The writes after the last checkpoint record are replayed in order, and the file is
     ///    synced. After a crash during this step, the next opening repeats the replay, from the
-    ///    same checkpoint or a later one.
+    ///    same checkpoint or a later checkpoint.
     /// 3. A checkpoint record is appended to the log, and the log before it is removed.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl PageFile {
     ///
     /// # Durability
     /// None until the ticket was awaited. Then this write and all writes accepted before it survive
-    /// a power cut. After a crash a write is in the file completely or not at all.
+    /// a power cut. After a crash and recovery, a write is in the file completely or not at all.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<Ticket> {
         if bytes.len() > WRITE_BYTES_MAX {
             let (bytes, bytes_max) = (bytes.len() as u64, WRITE_BYTES_MAX as u64);
@@ -298,7 +298,7 @@ impl PageFile {
     }
 
     /// Executes a last checkpoint, so that the next opening replays nothing. Dropping the page file
-    /// does the same and ignores errors.
+    /// has the same effect, but ignores errors.
     ///
     /// # Errors
     /// Returns the errors of [`PageFile::checkpoint`] and of closing the log. Acknowledged writes

@@ -20,7 +20,8 @@ pub(super) fn for_each_newest(entries: &[Entry], visit: &mut impl FnMut(Piece)) 
     }
 }
 
-/// `true` if the entry starts before `end`. In this case the entry's end replaces a lower `end`.
+/// `true` if the entry starts before `end`. In this case `end` becomes the end of the entry if that
+/// is greater.
 fn overlaps(entry: &Entry, end: &mut u64) -> bool {
     let is_within = entry.offset < *end;
     if is_within {

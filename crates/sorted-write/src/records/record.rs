@@ -127,8 +127,8 @@ impl RecordParts<'_> {
     }
 }
 
-/// Fills the buffer and returns the number of bytes read, which is less than its length only at the
-/// end of the source.
+/// Fills the buffer and returns the number of bytes read, which is less than the length of the
+/// buffer only at the end of the source.
 fn read_up_to(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, RecordError> {
     let mut done = 0;
     while done < buffer.len() {

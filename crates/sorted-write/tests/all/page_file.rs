@@ -173,7 +173,7 @@ fn checkpoint_frees_log_space_on_a_full_disk() {
 #[test]
 fn writes_fail_on_a_full_disk_and_resume_later() {
     let disk = disk_with("big", FILE_BYTES);
-    // The log has its first segments and cannot create more.
+    // The open log has its first segments, and the injected fault prevents further segments.
     let (page_file, _) = open(&disk, options(64 << 20));
     disk.fail_always(Op::Create, Errno::NOSPC);
     let mut model = original(FILE_BYTES);

@@ -34,8 +34,8 @@ pub struct DetachedImage {
 
 impl DetachedImage {
     /// Creates a file system in a sparse file in `dir`. `fs` is "ext4", "xfs" or "btrfs", `bytes`
-    /// is its size, and `mkfs_options` are passed to `mkfs`. `mount_options` are options of the
-    /// file system; `noatime` is added.
+    /// is the size of the file system, and `mkfs_options` are passed to `mkfs`. `mount_options` are
+    /// options of the file system; `noatime` is added.
     ///
     /// # Errors
     /// Fails with a description of the failed step and its reason, for example missing root

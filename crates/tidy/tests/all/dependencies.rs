@@ -11,8 +11,8 @@ use crate::tree::{assert_none, root};
 enum Layer {
     /// A level: the crate may use crates of lower levels.
     Level(u8),
-    /// Test support: it may use level 1. Only the crates in [`SUPPORT_USERS`] may use it outside of
-    /// dev-dependencies.
+    /// Test support: the crate may use crates of level 1. Only the crates in [`SUPPORT_USERS`] may
+    /// use test support outside of dev-dependencies.
     Support,
     /// Only tests: the crate may use every crate, and no crate may use it.
     Tests,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::tree::{Source, assert_none, files, has_word};
 
-/// Words that name neither what is done nor who does it.
+/// Words that name neither an action nor its actor.
 const PRIVATE: &[&str] = &[
     concat!("te", "ll"),
     concat!("te", "lls"),
