@@ -99,9 +99,9 @@ impl Medium {
         Ok(())
     }
 
-    /// Cuts the power while the writes `in_flight` are incomplete. Of each unsynced write, all,
-    /// none or some sectors become durable, as the seed decides. The surviving sectors are written
-    /// in the order of the writes.
+    /// Cuts the power while the writes `in_flight` are incomplete. The seed decides whether all, no
+    /// or some sectors of each unsynced write become durable. The surviving sectors are written in
+    /// the order of the writes.
     pub(crate) fn cut(&mut self, seed: u64, in_flight: Vec<Write>) -> io::Result<()> {
         let mut random = Random(seed);
         self.newest.clear();

@@ -59,7 +59,7 @@ pub(crate) fn atoms(pending: &[Step], is_torn: bool, lengths: Option<&[u64]>) ->
     atoms
 }
 
-/// Splits the pending steps into sectors of writes and whole other steps.
+/// Splits each pending write into sectors, and leaves the other pending steps whole.
 pub(crate) fn torn_atoms(pending: &[Step]) -> Vec<Atom> {
     atoms(pending, true, None)
 }

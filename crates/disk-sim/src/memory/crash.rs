@@ -72,8 +72,8 @@ impl Crash {
 ///
 /// The workload and `check` can record acknowledgements as notes on the disk (see
 /// [`MemoryDisk::note`]); each [`Crash`] contains the notes recorded before it. The workload and
-/// `check` may use threads, because the states are derived from the recorded steps. If they use
-/// none, the states depend only on the seed.
+/// `check` may use threads, because the states are derived from the recorded steps. Without
+/// threads, the states depend only on the seed.
 ///
 /// # Panics
 /// If `check` panics. The state and the command that reproduces it are then printed.

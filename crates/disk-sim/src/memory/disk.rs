@@ -64,7 +64,7 @@ impl MemoryDisk {
         self.lock().steps.clone()
     }
 
-    /// Records a note between the steps, such as an acknowledgement.
+    /// Records a note, such as an acknowledgement, in the sequence of steps.
     pub fn note(&self, note: impl Any + Send + Sync) {
         self.lock().record(Step::Note(Note::new(note)));
     }

@@ -129,7 +129,7 @@ impl Medium {
         content
     }
 
-    /// Returns the durable bytes of a file. A test can change them; no step is recorded.
+    /// Returns the durable bytes of a file. A test can change the bytes without recording a step.
     ///
     /// # Panics
     /// If `name` is not the durable name of a file.

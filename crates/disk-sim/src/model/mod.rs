@@ -1,4 +1,4 @@
-//! The model of a hard disk drive: a state machine, without clock and I/O, that turns requests with
+//! Models a hard disk drive as a state machine, without clock and I/O, that turns requests with
 //! arrival times into completion times.
 
 mod geometry;
@@ -56,7 +56,8 @@ pub struct Drive {
     seek: SeekCurve,
     segments: Segments,
     write_cache: WriteCache,
-    /// The last sector that has passed under the head, unless the head is reading ahead.
+    /// The last sector that has passed under the head. During read-ahead, [`Segments::stream_at`]
+    /// determines this sector instead.
     at_sector: u64,
     /// The completion time of the last request. The drive serves requests one at a time.
     free_ns: Nanos,

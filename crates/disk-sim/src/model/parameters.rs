@@ -54,7 +54,7 @@ pub struct Parameters {
     /// The waiting time after which the oldest request is served next, even if another request is
     /// nearer.
     pub patience_ns: Nanos,
-    /// The idle time before the write cache is destaged in the background.
+    /// The idle time after which the drive writes dirty sectors of the write cache to the medium.
     pub idle_before_destage_ns: Nanos,
 }
 

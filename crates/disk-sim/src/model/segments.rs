@@ -61,7 +61,7 @@ impl Segments {
         Some(from + geometry.sectors_within(from, elapsed, limit.saturating_sub(from)))
     }
 
-    /// Looks up a run of sectors at `now`.
+    /// Looks up the sectors from `sector` up to but excluding `end`, as cached at `now`.
     pub(crate) fn lookup(&self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) -> Lookup {
         let mut best = Lookup::Miss;
         for (index, segment) in self.segments.iter().enumerate() {

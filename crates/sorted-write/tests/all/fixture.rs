@@ -1,4 +1,4 @@
-//! Helpers shared by the tests.
+//! Creates and reads the files that the tests share.
 
 use std::sync::Arc;
 

@@ -160,7 +160,7 @@ fn index_files_are_written_every_third_round_after_bulk() {
     let options = Options { index_every: 3, index_bytes: 64 << 10, ..small() };
     let (writer, big) = writer_on(&disk, options);
     let index = writer.open(&disk, "index", Role::Index).unwrap();
-    // Two writes to the bulk file fill a generation: 20 rounds.
+    // Two writes to the bulk file fill a generation, so its 40 writes take 20 rounds.
     for round in 1..=5_u8 {
         for n in 0..8_u64 {
             writer.write(index, n % 2 * 4096, &[round; 4096]).unwrap();
@@ -230,7 +230,7 @@ fn writes_block_while_both_generations_are_full() {
             }
         });
         disk.wait_until_blocked();
-        // At most two generations of two records each.
+        // Each of the two generations holds two records.
         eventually("two generations are full", || writer.stats().records >= 4);
         assert!(!filling.is_finished());
         assert_eq!(writer.stats().records, 4);

@@ -19,7 +19,8 @@ enum Layer {
 }
 use Layer::{Level, Support, Tests};
 
-/// (crate, layer, allowed external dependencies | allowed external dev-dependencies).
+/// Each crate with its layer and its allowed external dependencies; after `|`, the external
+/// dependencies allowed only in tests.
 const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-units", Level(1), ""),
     ("haul-crc", Level(1), "crc-fast | proptest"),
