@@ -276,8 +276,8 @@ mod tests {
         assert_eq!(and(&[write(0, 100, 1000)]), [2, 2, 8, 8, 16, 24]);
         // A write that does not extend the file has no atom for a length.
         assert_eq!(and(&[write(0, 0, 512), sync.clone(), write(0, 0, 512)]), [2; 6]);
-        // A name between two writes: if it is lost, any of the writes may survive; if it survives,
-        // so does the first write on devices whose names wait for bytes.
+        // A name is created between two writes. If the name is lost, any of the writes may survive.
+        // If the name survives, so does the first write on devices whose names wait for data.
         let between = [write(0, 0, 512), create("b", 1), write(0, 512, 512)];
         assert_eq!(and(&between), [4, 4 + 2, 4 + 2, 2 * 4, 2 * 16, 2 * 36]);
         // Names survive in order, or on the last two kinds in any combination.

@@ -23,7 +23,7 @@ fn is_mounted(dir: &Path) -> bool {
     mounts.contains(&format!(" {} ", dir.display()))
 }
 
-/// Starts the program with a mounted ext4, and waits for its output.
+/// Starts the program with ext4 mounted on `dir`, and waits for its output.
 fn started_on(dir: &Path) -> Child {
     let mut program = Command::new(env!("CARGO_BIN_EXE_spinning-disk"))
         .args(["--memory", "--size", "64M", "--time-scale", "0", "--fs", "ext4", "--mount"])

@@ -32,7 +32,7 @@ fn ranges(writes: &[(u64, u32)], rules: &Rules) -> (Ranges, Ranges) {
 fn neighbours_are_merged_and_only_gaps_are_read() {
     let page = 4096;
     for (writes, requests, reads) in [
-        // No write, a page, a part of a page.
+        // No write; a whole page; a part of a page.
         (&[][..], &[][..], &[][..]),
         (&[(page, 4096)], &[(page, 2 * page)], &[]),
         (&[(page + 1, 1)], &[(page, 2 * page)], &[(page, 2 * page)]),

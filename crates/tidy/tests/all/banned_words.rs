@@ -55,7 +55,7 @@ fn is_ambiguous(file: &Source, line: &str) -> bool {
             line = line.replace(phrase, "");
         }
     }
-    // Devices have a request of this name for their write cache.
+    // Devices have a request of this name for their write cache, so lines about it are exempt.
     line.contains(AMBIGUOUS) && !line.contains("write cache")
 }
 
