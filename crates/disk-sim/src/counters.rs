@@ -1,4 +1,4 @@
-//! Counters of requests and service times of a drive.
+//! Counts the requests of a drive and sums up their service times.
 
 use serde_json::{Value, json};
 

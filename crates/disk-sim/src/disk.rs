@@ -1,4 +1,5 @@
-//! A simulated disk as a block device: a loop device whose backing file is served through FUSE.
+//! Starts and stops a simulated disk: a loop device whose backing file this process serves through
+//! FUSE.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,7 +23,7 @@ use crate::queue::DriveQueue;
 use crate::transport;
 use crate::watchdog::Watchdog;
 
-/// The storage of the content of a disk.
+/// The place where the content of a disk is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backing {
     /// The content is in memory.
@@ -36,14 +37,14 @@ pub enum Backing {
 pub struct Options {
     /// The drive model.
     pub parameters: Parameters,
-    /// The size of the disk in bytes, rounded down to 4 KiB. A disk smaller than the real drive has
-    /// fewer tracks, with the same seek times.
+    /// The size of the disk in bytes, at least 1 MiB, rounded down to 4 KiB. A disk smaller than
+    /// the real drive has fewer tracks, but the same full-stroke seek time.
     pub bytes: u64,
-    /// The storage of the disk's content.
+    /// The place where the content is stored.
     pub backing: Backing,
-    /// The real time per virtual time of the drive: 1 is the drive's speed, 0.1 is ten times
-    /// faster, and 0 is as fast as possible. The scale does not affect the virtual times in the
-    /// counters.
+    /// The real time per virtual time of the drive, 0 to 1000: 1 is the drive's speed, 0.1 is ten
+    /// times faster, and 0 is as fast as possible. The scale does not affect the virtual times in
+    /// the counters.
     pub time_scale: f64,
     /// `true` to send replies earlier by the overhead of FUSE and the loop device, so that a
     /// request takes the drive's time in real time. The disk measures the overhead at start with
@@ -84,7 +85,8 @@ pub struct SpinningDisk {
     _watchdog: Watchdog,
 }
 
-/// The request queue of the drive and the thread that serves it, which is stopped on drop.
+/// The request queue of the drive, and the thread that serves the queue. Dropping the value stops
+/// the thread.
 struct DriveThread(Arc<DriveQueue>, Option<JoinHandle<()>>);
 
 impl std::fmt::Debug for DriveThread {
@@ -144,8 +146,8 @@ impl SpinningDisk {
         self.device.as_ref().map_or("", LoopDevice::node)
     }
 
-    /// Returns the path of a directory with two files: `counters.json` with the counters, and
-    /// `control`, to which the commands `cut SEED` and `on` can be written.
+    /// Returns the path of the control directory. Its file `counters.json` contains the counters;
+    /// the commands `cut SEED` and `on` can be written to its file `control`.
     #[must_use]
     pub fn control(&self) -> PathBuf {
         let fd = self.root.as_ref().map_or(-1, |root| root.as_raw_fd());
@@ -204,9 +206,9 @@ impl SpinningDisk {
         self.queue.0.transport()
     }
 
-    /// Cuts the power. Unsynced are the writes in flight, and of the writes since the last sync the
-    /// newest ones that fit into the write cache. Each unsynced write survives completely, not at
-    /// all, or in some of its sectors, as the seed decides. All requests fail until
+    /// Cuts the power. The writes in flight are at risk, and so are the newest writes since the
+    /// last sync, up to the size of the write cache. The seed decides whether each of these writes
+    /// survives completely, not at all, or in some of its sectors. All requests fail until
     /// [`SpinningDisk::power_on`].
     ///
     /// # Errors
@@ -216,8 +218,8 @@ impl SpinningDisk {
     }
 
     /// Schedules a power cut, as by [`SpinningDisk::power_cut`]: `requests` more requests are
-    /// served, and the power is cut during the next one. [`Counters::power_cuts`] reports that the
-    /// cut has happened.
+    /// served, and the power is cut during the next one. The cut increases
+    /// [`Counters::power_cuts`].
     pub fn power_cut_after(&self, requests: u64, seed: u64) {
         self.queue.0.power_cut_after(requests, seed);
     }
@@ -235,7 +237,7 @@ impl SpinningDisk {
 impl Drop for SpinningDisk {
     fn drop(&mut self) {
         // The kernel writes dirty buffers, detaches the loop device and closes its backing file.
-        // Nothing then uses the FUSE file system, so that its session ends.
+        // Then nothing uses the FUSE file system, so its session ends.
         self.device = None;
         self.root = None;
         self.session_end.recv_timeout(END_MAX).ok();
@@ -300,8 +302,8 @@ fn attach(root: &OwnedFd, name: &str) -> Result<LoopDevice, String> {
     LoopDevice::attach(file.map_err(|error| format!("cannot open {path}: {error}"))?)
 }
 
-/// Gives the loop device the request queue attributes of the drive, and the scheduler of the
-/// options.
+/// Sets the request queue attributes of the loop device to those of the drive, and its scheduler to
+/// [`Options::scheduler`].
 fn set_queue(device: &LoopDevice, options: &Options) -> Result<(), String> {
     let cache = match options.parameters.write_cache_bytes {
         0 => "write through",

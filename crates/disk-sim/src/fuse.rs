@@ -1,4 +1,4 @@
-//! A FUSE file system with three files: the disk, its counters, and a control file.
+//! Implements a FUSE file system with three files: the disk, its counters, and a control file.
 
 use std::ffi::OsStr;
 use std::io;
@@ -24,8 +24,7 @@ const REQUESTS_MAX: u16 = 256;
 /// The time for which the kernel may cache names and attributes, which never change.
 const ATTRIBUTE_TTL: Duration = Duration::from_secs(3600);
 
-/// A function that executes a command written to the control file. It is called on a thread of its
-/// own.
+/// A function that executes a command written to the control file. It is called on a new thread.
 pub(crate) type ControlHandler = Arc<dyn Fn(ControlCommand) -> Result<(), String> + Send + Sync>;
 
 /// A command that can be written to the control file.
@@ -96,7 +95,7 @@ impl FuseFileSystem {
         })
     }
 
-    /// Reads any range of the disk; the drive reads whole sectors.
+    /// Reads a byte range of the disk. The drive reads the whole sectors that contain the range.
     fn read_disk(&self, offset: u64, size: u32, reply: ReplyData) {
         let end = offset.saturating_add(u64::from(size)).min(self.bytes);
         if offset >= end {

@@ -1,21 +1,22 @@
-//! Simulated disks for tests: a disk in memory with power cuts and injected faults, and a spinning
-//! disk as a block device.
+//! Simulates disks for tests: a disk in memory with power cuts and injected faults, and a spinning
+//! disk that the kernel uses as a block device.
 //!
 //! # What it is
-//! [`MemoryDisk`] is a [`haul_disk::Disk`] in memory. A test can cut its power after any step and
-//! receives a state that a given kind of [`Device`] may leave; it can also inject faults into
-//! calls, and count calls. [`crash_everywhere`] cuts the power at each step of a workload.
+//! [`MemoryDisk`] is a [`haul_disk::Disk`] in memory. A test can cut its power after any step, and
+//! receives a state that a given kind of [`Device`] may leave. The test can also count calls and
+//! inject faults into them. [`crash_everywhere`] cuts the power at each step of a workload.
 //! [`FaultyDisk`] injects the same faults into another disk. These types need no feature; the
-//! feature `spinning` enables the following ones.
+//! feature `spinning` enables the following types.
 //!
 //! [`Drive`] models a hard disk drive: it receives requests with arrival times and returns
 //! completion times. The model has a seek curve, rotation, zones, a read-ahead cache, a write
 //! cache, and a queue ordered by access time. It uses no clock: the same requests always take the
 //! same time.
 //!
-//! [`SpinningDisk`] exposes a drive as a loop device, through FUSE and bypassing all caches. Any
-//! file system runs on it. The device responds in the drive's time, optionally scaled, counts
-//! requests, and on command loses its power and with it the volatile write cache.
+//! [`SpinningDisk`] exposes a drive as a loop device whose backing file is served through FUSE and
+//! bypasses the page cache. Any file system runs on the device. It counts requests and completes
+//! each one at the time that the model computes, optionally scaled. On command it loses its power
+//! and the content of its volatile write cache.
 //!
 //! # Example
 //! ```
@@ -66,20 +67,20 @@
 //! - Synced data is intact in every state that any kind of [`Device`] may leave. Each kind may
 //!   leave all states that the kinds before it in the order of the enum may leave.
 //! - The same seed and the same steps give the same states.
-//! - Completion times never decrease, and the components of a service time add up to it. A request
-//!   that has waited for longer than the drive's patience is served next, and no request overtakes
-//!   a sync.
+//! - Completion times never decrease, and the components of each service time add up to its total.
+//!   A request that has waited for longer than the drive's patience is served next, and no request
+//!   overtakes a sync.
 //! - After a power cut of a [`SpinningDisk`], each sector holds the last synced content or the
 //!   content of a later write to it, as the seed decides.
 //! - When a [`SpinningDisk`] is dropped, or its process ends, even if it is killed, the kernel
 //!   removes the device and the FUSE file system.
 //!
 //! # Cost
-//! Copies of a [`MemoryDisk`] share their pages; testing a crash state costs as much time as
-//! recovering from it. The model of the drive takes about a microsecond per request, plus as much
+//! Copies of a [`Medium`] share their pages, so the time to test a crash state is mainly that of
+//! the recovery. The model of the drive takes about a microsecond per request, plus a microsecond
 //! for each queued request whenever it chooses the next one. The block device adds about 0.3 ms of
-//! real time and two copies of the bytes per request. It measures this overhead at start, and sends
-//! replies earlier by it: [`Options::hides_transport`].
+//! real time and two copies of the bytes per request. It measures this overhead at start, and
+//! compensates for it by replying earlier; see [`Options::hides_transport`].
 //!
 //! # What it is not
 //! The model is not an exact replica of a drive: it uses published figures, and the documentation

@@ -1,5 +1,5 @@
-//! The content of a spinning disk: stable storage, the volatile write cache, and the state after a
-//! power cut.
+//! Stores the content of a spinning disk: durable sectors in a file, unsynced writes in memory.
+//! Decides which unsynced writes survive a power cut.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -22,7 +22,7 @@ pub(crate) struct Write {
 /// A file as stable storage, and the unsynced writes in the volatile cache.
 ///
 /// The loss at a power cut is independent of the times of the model: any write in the cache may be
-/// lost, even one that the model's arm has already written.
+/// lost, even a write that the model's arm has already written.
 #[derive(Debug)]
 pub(crate) struct Medium {
     file: File,
@@ -62,7 +62,8 @@ impl Medium {
         Ok(bytes)
     }
 
-    /// Adds a write to the cache. If the cache is over-full, the oldest writes become durable.
+    /// Adds a write to the cache. The oldest writes become durable until the cache is no larger
+    /// than its maximum size.
     pub(crate) fn write(&mut self, write: Write) -> io::Result<()> {
         let number = self.first + self.unsynced.len();
         let sectors = write.bytes.len() as u64 / SECTOR_BYTES;
@@ -98,9 +99,9 @@ impl Medium {
         Ok(())
     }
 
-    /// Cuts the power while the writes `in_flight` are incomplete. Of each unsynced write, all,
-    /// none or some sectors become durable, as the seed decides. The surviving sectors are written
-    /// in the order of the writes.
+    /// Cuts the power while the writes `in_flight` are incomplete. The seed decides whether all, no
+    /// or some sectors of each unsynced write become durable. The surviving sectors are written in
+    /// the order of the writes.
     pub(crate) fn cut(&mut self, seed: u64, in_flight: Vec<Write>) -> io::Result<()> {
         let mut random = Random(seed);
         self.newest.clear();
@@ -137,7 +138,7 @@ fn put(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     file.write_all_at(bytes, offset)
 }
 
-/// Returns the sector with the index `sector` of `bytes`.
+/// Returns the sector of `bytes` with the index `sector`.
 fn part(bytes: &[u8], sector: u64) -> &[u8] {
     let begin = to_usize(sector * SECTOR_BYTES);
     &bytes[begin..begin + SECTOR_LENGTH]
@@ -160,7 +161,7 @@ mod tests {
         Medium::new(file, cache_bytes)
     }
 
-    /// Returns the byte with which each sector is filled.
+    /// Returns the byte with which each sector is filled, and checks that no sector is torn.
     fn fillings(medium: &Medium) -> Vec<u8> {
         let bytes = medium.read(0, SECTORS).unwrap();
         let filling = |sector: &[u8]| {

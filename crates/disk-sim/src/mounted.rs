@@ -1,4 +1,4 @@
-//! Mounted file systems of a simulated disk.
+//! Keeps a file system of a simulated disk mounted until its handle is dropped.
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,8 +12,9 @@ use rustix::mount::{MoveMountFlags, move_mount};
 /// The maximum time to wait until the kernel has released the disk.
 pub(crate) const END_MAX: Duration = Duration::from_secs(10);
 
-/// A mounted file system of a [`crate::SpinningDisk`]. Dropping the value unmounts it, and waits up
-/// to ten seconds until the kernel has released the device, for which all files must be closed.
+/// A mounted file system of a [`crate::SpinningDisk`]. Dropping the value unmounts the file system
+/// and waits up to ten seconds until the kernel has released the device. The kernel does so only
+/// after all files of the file system are closed.
 #[derive(Debug)]
 pub struct MountedFs<'a> {
     root: Option<OwnedFd>,

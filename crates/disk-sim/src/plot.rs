@@ -1,4 +1,4 @@
-//! A plot of the read times of a drive against the seek distance.
+//! Plots the read times of a drive against the seek distance.
 
 use haul_testing::Random;
 
@@ -42,8 +42,8 @@ pub fn plot(parameters: &Parameters) -> String {
     )
 }
 
-/// Returns pairs of the distance from the previous read, as a fraction of the drive, and the
-/// service time.
+/// Returns two values for each read: the distance from the previous read, as a fraction of the
+/// capacity of the drive, and the service time.
 fn reads(parameters: &Parameters) -> impl Iterator<Item = (f64, Nanos)> {
     let pages = parameters.capacity_bytes / SECTOR_BYTES / 8;
     let (mut drive, mut random) =

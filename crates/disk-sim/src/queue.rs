@@ -1,5 +1,5 @@
-//! The request queue of a drive and the work of its thread: it takes a request, lets the model
-//! compute the completion time, waits until then, and replies.
+//! Queues the requests to a drive. The thread of the drive takes the request that the model
+//! chooses, lets the model compute its completion time, waits until then, and replies.
 
 use std::fs::File;
 use std::io;
@@ -53,8 +53,7 @@ struct State {
     pending: Vec<PendingRequest>,
     serving: Option<PendingRequest>,
     depth_max: u64,
-    /// The time by which replies are sent earlier: the overhead on the path between the drive and
-    /// its user.
+    /// The time by which replies are sent earlier: the overhead of FUSE and the loop device.
     transport: Duration,
     /// If set, every reply is sent after this time, without using the model.
     fixed_latency: Option<Duration>,
@@ -170,7 +169,7 @@ impl DriveQueue {
         left.into_iter().for_each(|pending| (pending.reply)(Err(Errno::IO.into())));
     }
 
-    /// Changes the time scale; the present virtual time does not change.
+    /// Changes the time scale. Virtual time continues from the completion time of the last request.
     pub(crate) fn set_time_scale(&self, scale: f64) {
         let mut state = self.state.lock();
         let now = Instant::now();
@@ -178,7 +177,7 @@ impl DriveQueue {
         state.clock = Clock { began: now.checked_sub(passed).unwrap_or(now), scale };
     }
 
-    /// Makes all replies take a fixed time without using the drive; `None` uses the drive again.
+    /// Sends all replies after a fixed time, without using the model; `None` uses the model again.
     pub(crate) fn set_fixed_latency(&self, after: Option<Duration>) {
         self.state.lock().fixed_latency = after;
     }

@@ -1,4 +1,4 @@
-//! Measurement of the overhead that FUSE and the loop device add to a request, in real time.
+//! Measures the overhead, in real time, that FUSE and the loop device add to a request.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -9,14 +9,14 @@ use rustix::fs::OFlags;
 
 use crate::queue::DriveQueue;
 
-/// The number of measured requests. Each reply takes `LATENCY`, long enough for idle processors to
-/// enter a sleep state, as they do during a seek.
+/// The number of measured requests. Each reply is sent after `LATENCY`, which is long enough for
+/// idle processors to enter a sleep state, as they do during a seek.
 const REQUESTS: usize = 24;
 const LATENCY: Duration = Duration::from_millis(8);
 
 const BYTES: usize = 4096;
 
-/// The maximum overhead: longer delays are caused by a busy machine and are not hidden.
+/// The maximum overhead that is compensated. Longer delays are caused by a busy machine.
 const TRANSPORT_MAX: Duration = Duration::from_millis(1);
 
 /// Returns the median overhead of a 4 KiB read of the device: its time beyond the fixed latency.

@@ -2,8 +2,8 @@
 //! serves it ends.
 //!
 //! Without the watchdog, a process that is killed while one of its threads waits for its own disk
-//! would never end: the waiting thread cannot be interrupted, and it keeps open the descriptor
-//! whose closing would end the wait.
+//! would never end. The waiting thread cannot be interrupted, and it keeps the FUSE descriptor
+//! open, although only closing this descriptor would end the wait.
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

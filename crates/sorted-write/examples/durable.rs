@@ -17,7 +17,7 @@ const ROUNDS: usize = 5;
 
 type AnyResult<T> = Result<T, Box<dyn Error>>;
 
-/// Returns the offset of the n-th write of a thread, spread over the file.
+/// Returns the offset of the n-th write of a thread. The offsets are spread over the file.
 fn page_offset(thread: u64, n: u64) -> u64 {
     (n * WRITERS + thread).wrapping_mul(0x9e37_79b9_7f4a_7c15) % PAGES * PAGE as u64
 }

@@ -1,8 +1,9 @@
 //! Measures the benefit of sorting on a modelled hard disk. Time is simulated, so the results are
 //! reproducible. `cargo run -p haul-sorted-write --example spinning -- RECORDS GIGABYTES`
 //!
-//! Requests are those of the writer: units of a page, read before they are written if a record covers
-//! them partly; each window is read, then written; a generation has 64 MiB.
+//! The requests are those that the writer would send: each consists of whole pages; a page that a
+//! record covers only partly is read before it is written; all reads of a window precede its
+//! writes. Each round writes 64 MiB of buffered records.
 #![expect(clippy::print_stdout, reason = "a program that prints measurements")]
 
 use haul_disk_sim::{Drive, Kind, MS, Parameters, Request, SECTOR_BYTES};
@@ -21,7 +22,7 @@ struct Strategy {
     queue_depth: usize,
 }
 
-/// The strategy of the writer.
+/// The default strategy of the writer on a rotational disk.
 const WRITER: Strategy =
     Strategy { costs: Costs::HDD, window_bytes: 64 << 20, syncs_windows: true, queue_depth: 4 };
 
@@ -138,7 +139,8 @@ fn main() {
         .collect();
     let baseline = unsorted(&entries, bytes);
     println!("unsorted: {baseline:.0} s");
-    // A lower bound: memory for all records, one sweep of reads, one of writes.
+    // For comparison: memory for all records, one sweep of reads, then one sweep of writes, one
+    // request at a time.
     let all =
         Strategy { costs: NO_GAPS, window_bytes: u64::MAX, syncs_windows: false, queue_depth: 1 };
     let (bound, _) = sorted(&entries, bytes, u64::MAX, all);

@@ -1,4 +1,4 @@
-//! The buffered writes to one file, in the order of their arrival, with an index by page.
+//! Buffers the writes to one file in the order of their arrival, with an index by page.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,8 +9,8 @@ use haul_disk::PAGE_BYTES;
 use crate::options::WRITE_BYTES_MAX;
 use crate::plan::Entry;
 
-/// The memory that a write takes besides its bytes, for its entry, its location, and the links of
-/// the one or two pages that a short write touches.
+/// The memory, in bytes, that a write takes besides its data: for its entry, its location, and the
+/// links of the one or two pages that a short write touches.
 pub(crate) const ENTRY_BYTES: usize = 64;
 
 /// The place where the bytes of a write are buffered.
@@ -93,9 +93,10 @@ impl Batch {
     }
 
     /// Adds a write of at most [`WRITE_BYTES_MAX`] bytes, and returns the number of bytes of memory
-    /// it took. If a single write is the newest one on all pages of the new write and contains its
-    /// whole range, the new write is absorbed: it overwrites the buffered bytes and takes no
-    /// memory. A page that is overwritten repeatedly therefore takes memory only once.
+    /// it took. If one earlier write contains the whole range of the new write, and is the newest
+    /// write on all pages of this range, the new write is absorbed: it overwrites the buffered
+    /// bytes and takes no memory. A page that is overwritten repeatedly therefore takes memory only
+    /// once.
     pub(crate) fn push(&mut self, offset: u64, bytes: &[u8]) -> usize {
         self.end = self.end.max(offset + bytes.len() as u64);
         if let Some(number) = self.newest_covering(offset, bytes.len()) {
@@ -117,8 +118,8 @@ impl Batch {
         Self::cost(bytes.len())
     }
 
-    /// Returns the number of the write that is the newest one on each of these pages and contains
-    /// the whole range; `None` if there is none.
+    /// Returns the number of the write that contains the whole range and is the newest write on all
+    /// pages of the range; `None` if there is no such write.
     pub(crate) fn newest_covering(&self, offset: u64, bytes: usize) -> Option<u32> {
         let mut pages = pages(offset, bytes)
             .map(|page| self.pages.get(&page).map(|link| self.links[*link as usize].number));
@@ -181,7 +182,7 @@ impl Batch {
     }
 }
 
-/// Converts a count to 32 bits, which suffice for all counts within a generation.
+/// Converts a count to 32 bits, which suffice for all counts of a batch.
 fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

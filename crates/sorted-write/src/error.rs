@@ -1,4 +1,4 @@
-//! Errors, each with the action it requires from the caller.
+//! Defines the errors of this crate, each with the action that it requires from the caller.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
-//! Buffers random writes, sorts them, and merges them into sequential sweeps over the files.
+//! Buffers random writes, sorts and merges them, and writes them to the files in ascending order.
 //!
 //! # What it is
-//! - [`SortedWriter`] buffers random writes to a set of files in bounded memory. Callers fill one
-//!   generation of buffers while a thread writes the other one to the files. This is called a
-//!   round: it sorts the writes, drops bytes that later writes overwrote, merges neighbours, and
-//!   sweeps over each file once in ascending order.
+//! - [`SortedWriter`] buffers random writes to a set of files in bounded memory. It has two sets of
+//!   buffers, called generations: callers fill one generation while a thread writes the other to
+//!   the files. Writing a generation is called a round. A round sorts the writes, drops bytes that
+//!   later writes overwrote, merges neighbours, and writes each file in one sweep in ascending
+//!   order.
 //! - [`PageFile`] is a file whose writes are durable when acknowledged: each write is first
-//!   appended to a write-ahead log, and a later checkpoint sweeps the writes into the file.
+//!   appended to a write-ahead log, and a later checkpoint writes it to the file in a round.
 //! - [`Patch`] applies many writes to a file atomically.
 //! - [`plan`] is the planner: a function from writes to requests that performs no I/O.
 //! - [`records`] reads the writes to be made from a stream or from a list of files.
@@ -34,8 +35,8 @@
 //! # writer.close()
 //! # }
 //! ```
-//! In a page file, each write is durable when its ticket was awaited, and all of them are in the
-//! file itself after `close`:
+//! In a page file, a write is durable once its ticket was awaited. After `close`, all writes are in
+//! the file itself:
 //! ```
 //! use haul_sorted_write::{PageFile, PageFileOptions};
 //!
@@ -57,17 +58,18 @@
 //! | [`SortedWriter::write`] | no: it is buffered in memory | no |
 //! | [`SortedWriter::barrier`], [`SortedWriter::close`] | all earlier writes | the same |
 //! | [`PageFile::write`] | no | no |
-//! | waiting for its ticket, [`PageFile::sync`] | that write and all earlier ones | the same |
+//! | waiting for the ticket of a write, [`PageFile::sync`] | all writes up to this one | the same |
 //! | [`PageFile::checkpoint`], [`PageFile::close`] | all earlier writes, in the file itself | the same |
 //! | [`Patch::commit`] | the patch, once applied | the same |
 //!
 //! - A read returns the newest bytes, whether they are buffered or in the file.
-//! - After a crash and recovery, a page file has the content it had after one of its writes, and no
-//!   acknowledged write is lost. No write is torn, and bytes that were not written are unchanged.
+//! - After a crash and recovery, a page file contains all writes up to some write and no later one.
+//!   No acknowledged write is lost, no write is torn, and bytes that were not written are
+//!   unchanged.
 //! - A failed write or sync is final: all waiting callers receive the error and no further writes
 //!   are accepted. Buffered writes can still be read. The log of a page file keeps its records.
-//! - A page file can be open only once: opening it a second time, in this process or another one,
-//!   fails.
+//! - A page file can be open only once: opening it a second time, in this process or another
+//!   process, fails.
 //! - The length of a page file's log is bounded. If the disk of the log is full,
 //!   [`PageFile::write`] fails, and that write is neither buffered nor logged.
 //!
@@ -81,25 +83,26 @@
 //!
 //! A round starts at the lowest offset and ends at the highest, and the next round starts at the
 //! lowest again (C-SCAN). The long seek back costs a rotational disk about as much as two or three
-//! requests, in exchange for a sweep of short seeks; a downward sweep would pass neighbouring
-//! requests in the wrong order. A sweep proceeds in windows: all reads of a window precede its
-//! writes. On a rotational disk each window is also synced before the next one is read, so that the
-//! disk's write cache causes no seeks back. In the disk model (`examples/spinning.rs`) this alone
-//! makes rounds of sparse records nearly twice as fast.
+//! requests. A downward sweep would avoid this seek, but serve neighbouring requests in the wrong
+//! order. A sweep is divided into windows of limited size: all reads of a window precede its
+//! writes. On a rotational disk each window is also synced before the next one is read. Otherwise
+//! the drive would hold the writes in its write cache and seek back for them later. In the disk
+//! model (`examples/spinning.rs`) these syncs make rounds of sparse records nearly twice as fast.
 //!
-//! The gap between two requests is read and written back, so that they become one request, if
-//! transferring its bytes takes less time than the requests that this saves; see
+//! Two requests are merged into one by reading the gap between them and writing it back, if the
+//! transfer of the gap takes less time than the requests that this saves; see
 //! [`plan::Costs::should_fill`].
 //!
-//! Writes of whole units bypass the page cache (`O_DIRECT`), so that the device receives the
-//! requests as planned and memory holds no second copy of the bytes. Only the incomplete unit at
-//! the end of a file is written through the page cache. A file is synced after every
-//! [`Options::sync_bytes`], well below the dirty-page limits at which the kernel throttles writers.
+//! A unit is the smallest write that the device executes without reading, such as 4 KiB. Writes of
+//! whole units bypass the page cache (`O_DIRECT`), so that the device receives the requests as
+//! planned and memory holds no second copy of the bytes. Only the incomplete unit at the end of a
+//! file is written through the page cache. A file is synced after every [`Options::sync_bytes`],
+//! well below the dirty-page limits at which the kernel throttles writers.
 //!
 //! # What it is not
 //! The writer is not a cache: bytes are dropped from memory once they are written to the file.
 //! Files must exist, and no other program may modify them while they are open. There are no
-//! transactions over several files. A page file has no format of its own and no fixed page size.
+//! transactions over several files. A page file has neither a file format nor a fixed page size.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Coffman72\] for sweeps in one direction, \[ONeil96\] for

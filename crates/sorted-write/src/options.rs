@@ -1,4 +1,4 @@
-//! Options of a writer, and the I/O settings derived from them.
+//! Defines the options of a writer, and derives the I/O settings of a file from them.
 
 use haul_disk::Storage;
 
@@ -24,28 +24,29 @@ pub enum Role {
 /// Options of a [`SortedWriter`](crate::SortedWriter).
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The memory, in bytes, of each of the two generations of buffered writes to bulk files. With
-    /// more memory, the writes of a round are closer together. Default: 64 MiB.
+    /// The memory, in bytes, of each of the two generations of buffers for writes to bulk files:
+    /// callers fill one generation while the writing thread writes the other. With more memory, the
+    /// writes of a round are closer together. Default: 64 MiB.
     pub generation_bytes: usize,
-    /// The memory, in bytes, of each of the two generations of buffered writes to index files.
+    /// The memory, in bytes, of each of the two generations of buffers for writes to index files.
     /// Default: 16 MiB.
     pub index_bytes: usize,
-    /// The interval, in rounds, at which index files are written unless a barrier or full memory
-    /// causes it earlier. Default: 4.
+    /// The interval, in rounds, at which index files are written. A barrier or full memory causes
+    /// them to be written earlier. Default: 4.
     pub index_every: u32,
     /// The number of bytes after which a file is synced even without a barrier. It should be well
     /// below the dirty-page limits at which the kernel throttles writers. Default: 256 MiB.
     pub sync_bytes: u64,
     /// The maximum number of bytes in the write requests of a window. All reads of a window are
     /// made before its writes. `None` selects 64 MiB on a rotational device, whose head returns to
-    /// the start of each window to write it, and 16 MiB on others.
+    /// the start of a window after reading it, and 16 MiB on other devices.
     pub window_bytes: Option<u64>,
     /// The maximum length of a write request in bytes: a power of two, 4 KiB to 1 GiB. Default: 1
     /// MiB.
     pub request_bytes_max: u64,
     /// The cost model of the device. `None` selects [`Costs::HDD`] if the kernel reports the device
-    /// as rotational, and [`Costs::SSD`] if it reports it as not rotational. If the kernel reports
-    /// neither, no gaps are filled.
+    /// as rotational, and [`Costs::SSD`] if it reports the device as not rotational. If the kernel
+    /// reports neither, no gaps are filled.
     pub costs: Option<Costs>,
     /// `true` to plan all requests and count them in [`Stats`](crate::Stats) without making them.
     pub is_dry_run: bool,
@@ -53,8 +54,8 @@ pub struct Options {
     /// which serves the nearest request first, and 1 if the kind of device is unknown.
     pub queue_depth: Option<u32>,
     /// `true` to sync each window before the next one is read. Without these syncs, a rotational
-    /// drive with a write cache delays the writes of a window until it reads the next one, and
-    /// seeks back and forth between the two. `None` selects `true` on a rotational device.
+    /// drive with a write cache delays the writes of a window until it reads the next window, and
+    /// seeks back and forth between these windows. `None` selects `true` on a rotational device.
     pub sync_windows: Option<bool>,
 }
 

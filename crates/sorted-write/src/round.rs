@@ -1,5 +1,5 @@
-//! The writing thread, which executes rounds: it sweeps over the bulk files, then over the index
-//! files, then syncs.
+//! Runs the writing thread, which executes rounds: it writes the bulk files in ascending order,
+//! then the index files, and syncs the files at a barrier or for a page file.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

@@ -1,4 +1,5 @@
-//! The state shared by callers and the writing thread.
+//! Holds the state that callers share with the writing thread: buffered writes, barriers, and the
+//! first error.
 
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use crate::target::Target;
 /// Callbacks before and after a round, by which a page file maintains its write-ahead log.
 pub(crate) trait RoundHook: Send + Sync {
     /// Runs before the first byte of the round is written. `last` is the greatest tag of the writes
-    /// accepted before the round started: in a page file, the LSN of the last one.
+    /// accepted before the round started. A page file tags each write with the LSN of its record.
     fn before(&self, last: u64) -> Result<()>;
     /// Runs after all files of the round were synced, with the same value of `last`.
     fn after(&self, last: u64) -> Result<()>;
 }
 
-/// A file and its buffered writes. Callers fill one batch while the writing thread writes the
-/// other.
+/// A file and its buffered writes. Callers fill one batch while the writing thread writes the other
+/// to the file.
 pub(crate) struct Queue {
     pub(crate) target: Arc<Target>,
     pub(crate) filling: Batch,
@@ -51,18 +52,18 @@ impl Queue {
 
 pub(crate) struct State {
     pub(crate) queues: Vec<Queue>,
-    /// The memory, in bytes, used by the batches being filled: those of bulk files and those of
-    /// index files.
+    /// The memory, in bytes, used by the batches being filled: first for bulk files, then for index
+    /// files.
     bulk_bytes: usize,
     index_bytes: usize,
     /// The greatest tag of the writes accepted so far.
     tag: u64,
     /// The number of completed rounds, whose memory was released.
     pub(crate) rounds_done: u64,
-    /// The number of rounds started since the last one that included index files.
+    /// The number of rounds started since the last round that included index files.
     rounds_without_index: u32,
-    /// The numbers of the last barrier that was requested, started and completed. The round of a
-    /// barrier includes all batches being filled when it starts.
+    /// The numbers of the last barriers that were requested, started and completed. The round of a
+    /// barrier includes all batches that are being filled when the round starts.
     barriers_requested: u64,
     barriers_started: u64,
     barriers_done: u64,
@@ -71,7 +72,7 @@ pub(crate) struct State {
     pub(crate) stats: Stats,
 }
 
-/// A round to be written.
+/// The batches that one round writes to the files.
 pub(crate) struct Round {
     pub(crate) batches: Vec<(Arc<Target>, Arc<Batch>)>,
     /// The number of the barrier that the round completes, if any.

@@ -1,4 +1,4 @@
-//! Counters of a writer.
+//! Counts the writes, requests and seek distances of a writer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

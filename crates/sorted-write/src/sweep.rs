@@ -1,4 +1,5 @@
-//! Executes a plan on a file: for each window, reads, composes and writes its requests.
+//! Executes a plan on a file in windows, which are groups of successive requests: reads the ranges
+//! that a window needs, composes the bytes of its requests, and writes them.
 
 use std::ops::Range;
 
@@ -15,9 +16,9 @@ use crate::target::Target;
 /// Writes a batch to its file in one sweep in ascending order.
 ///
 /// All reads of a window precede its writes. A rotational disk that wrote each unit directly after
-/// reading it would wait a full revolution for each. On a rotational disk a window is also synced
-/// before the next one is read; otherwise the drive's write cache delays the writes and seeks back
-/// for them later.
+/// reading it would wait a full revolution for each unit. On a rotational disk a window is also
+/// synced before the next one is read. Otherwise the drive would hold the writes in its write cache
+/// and seek back for them later.
 ///
 /// # Durability
 /// None until the file is synced after the sweep.
@@ -60,8 +61,7 @@ fn count_only(target: &Target, plan: &Plan, counters: &Counters) {
     target.extend_to(plan.requests.last().map_or(0, |request| request.extent.end()));
 }
 
-/// Returns the range of requests from `first` on that fit into one window; it contains at least
-/// one.
+/// Returns the range of requests from `first` on that fit into one window: at least one request.
 fn window(requests: &[Request], first: usize, window_bytes: u64) -> Range<usize> {
     let mut bytes = 0_u64;
     let fits = requests[first..].iter().take_while(|request| {
@@ -111,7 +111,8 @@ fn read(target: &Target, extent: &Extent, counters: &Counters) -> Result<Aligned
     Ok(buffer)
 }
 
-/// Returns the bytes that a request writes: the bytes read for it, overwritten by its pieces.
+/// Returns the bytes that a request writes: the bytes read for the request, overwritten by its
+/// pieces.
 fn compose(batch: &Batch, plan: &Plan, request: &Request, read: &[AlignedBuf]) -> AlignedBuf {
     let mut buffer = AlignedBuf::zeroed(length(request.extent.bytes));
     let within = |offset: u64| length(offset - request.extent.offset);

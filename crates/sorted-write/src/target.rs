@@ -1,5 +1,5 @@
-//! A file to be written: its whole units with direct I/O, the bytes after them through the page
-//! cache.
+//! Opens a file for sweeps: whole units are written with direct I/O, and the bytes after the last
+//! whole unit through the page cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ impl Target {
         let open = Open { read_only: options.is_dry_run, ..Open::default() };
         let buffered = disk.open(name, Open { random: true, ..open })?;
         let direct = disk.open(name, Open { direct: true, ..open })?;
-        // Probing fails on a simulated disk, whose root does not exist.
+        // Probing fails on a disk in memory, whose root does not exist. The unit is then a page.
         let storage = probe(disk.root().join(name)).ok();
         let unit_bytes = storage.as_ref().map_or(PAGE_BYTES as u64, |s| s.write_unit_bytes());
         let end = AtomicU64::new(buffered.bytes()?);

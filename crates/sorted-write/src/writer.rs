@@ -1,4 +1,4 @@
-//! The public interface of the writer.
+//! Accepts writes and reads from callers, and hands the writes to the writing thread.
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ impl SortedWriter {
     }
 
     /// Buffers a write. If the write ends after the end of the file, the file is extended. If
-    /// writes overlap, the bytes of the last one are kept. The call blocks while the memory of both
-    /// generations is full.
+    /// writes overlap, the bytes of the last one are kept. The call blocks while the memory for
+    /// buffered writes is full; see [`Options::generation_bytes`] and [`Options::index_bytes`].
     ///
     /// A write of more than [`WRITE_BYTES_MAX`] bytes is split into parts. Writes of other threads
     /// may be ordered between these parts.
@@ -110,8 +110,8 @@ impl SortedWriter {
             buffer.fill(0);
             read_full(&*target.buffered, buffer, offset)?;
             let state = self.shared.state.lock();
-            // If a round has ended since the file was read, its bytes may be missing from the bytes
-            // read and are no longer buffered, so the read is repeated.
+            // A round that ended during the read may have written bytes that are neither in
+            // `buffer` nor buffered any more. In this case the read is repeated.
             if state.rounds_done == rounds_done {
                 let queue = &state.queues[file.0];
                 let available = queue.end().saturating_sub(offset);
@@ -156,8 +156,8 @@ impl SortedWriter {
         self.shared.counters.merge(stats)
     }
 
-    /// Executes a last barrier and ends the writing thread. Dropping the writer does the same and
-    /// ignores errors.
+    /// Executes a last barrier and ends the writing thread. Dropping the writer has the same
+    /// effect, but ignores errors.
     ///
     /// # Errors
     /// Returns the errors of [`SortedWriter::barrier`].

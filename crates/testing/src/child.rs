@@ -1,4 +1,4 @@
-//! Tests that run one of their functions in another process.
+//! Runs a test of the present test program in another process, for tests that kill the process.
 
 use std::io::BufRead;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Temporary directories.
+//! Creates temporary directories that are on a disk.
 
 use tempfile::TempDir;
 

@@ -1,4 +1,4 @@
-//! Parsing of the examples in the documentation: command lines, and bytes in hexadecimal.
+//! Parses the examples in the documentation: command lines, and bytes in hexadecimal.
 
 use std::fs;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// Returns the words of each command in a shell line that runs `haul`, beginning with the program.
+/// Returns the words of each command that runs `haul` in a shell line, beginning with the program.
 #[must_use]
 pub fn haul_commands(line: &str) -> Vec<Vec<String>> {
     let ours = |words: Vec<String>| {

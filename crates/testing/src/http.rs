@@ -1,11 +1,12 @@
-//! HTTP/1.1 on a blocking socket, as a client, or as a server that follows a script. The parser is
-//! independent of the one under test, and stricter where the program under test must be correct.
+//! Sends and receives HTTP/1.1 messages on a blocking socket, as a client, or as a server that
+//! follows a script. The parser shares no code with the program under test, and is stricter where
+//! that program must be correct.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// The timeout of a read or write. A test exceeds it only if it hangs, even on a busy machine.
+/// The timeout of a read or write. Even on a busy machine, only a test that hangs exceeds it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A request or response.
@@ -15,9 +16,9 @@ pub struct Message {
     pub line: String,
     /// The status of a response; 0 for a request.
     pub status: u16,
-    /// The fields, as received.
+    /// The header fields, as received.
     pub fields: Vec<(String, String)>,
-    /// The body, without its framing.
+    /// The body, without the framing of chunks.
     pub body: Vec<u8>,
 }
 
@@ -55,7 +56,7 @@ impl Message {
     }
 }
 
-/// One end of a connection.
+/// One end of an HTTP/1.1 connection.
 ///
 /// The methods that read return the error of the socket, or `UnexpectedEof` if the message is
 /// truncated. They panic if a head or a chunk is malformed.

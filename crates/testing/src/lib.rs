@@ -1,4 +1,4 @@
-//! Helpers that the tests of several crates share.
+//! Provides helpers that the tests of several crates share.
 //!
 //! # What it is
 //! - [`LoopImage`]: a file system on a loop device, for tests that count requests or fill a disk
@@ -22,9 +22,10 @@
 //! ```
 //!
 //! # What it is not
-//! It is not linked into the program `haul`. The bench and the simulated disk use [`DetachedImage`]
-//! and [`Random`] outside of tests; all other helpers panic on failure, as a test does. The crate
-//! uses no other crate of the workspace, so that every crate can use it in its tests.
+//! The crate is not linked into the program `haul`. Outside of tests, the bench and the simulated
+//! disk use only [`Random`] and helpers that return errors, such as [`DetachedImage`] and [`run()`].
+//! Other helpers panic on failure, as a test does. The crate uses no other crate of the workspace,
+//! so that every crate can use it in its tests.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod child;

@@ -1,4 +1,4 @@
-//! The programs under test.
+//! Finds the programs under test, and builds them if necessary.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,9 +1,9 @@
-//! Reproducible pseudorandom numbers.
+//! Generates reproducible pseudorandom numbers.
 
 use std::time::SystemTime;
 
-/// A pseudorandom number generator; the field is its state. The sequence for a given seed never
-/// changes.
+/// A pseudorandom number generator. The field is the state of the generator. The sequence for a
+/// given seed never changes.
 ///
 /// # Source
 /// \[Steele14\]: the algorithm SplitMix64.

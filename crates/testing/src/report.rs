@@ -1,4 +1,4 @@
-//! Messages of a test about its own run.
+//! Prints why a test is skipped, and in which situation it failed.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Runs of a program.
+//! Runs a program, and checks its exit code and its output.
 
 use std::process::{Command, Output};
 

@@ -1,10 +1,10 @@
-//! Waiting with a deadline.
+//! Waits for a condition or a result, with a deadline.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The timeout of a test step. A test exceeds it only if it hangs, even on a busy machine.
+/// The timeout of a test step. Even on a busy machine, only a test that hangs exceeds it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits until `condition` returns `true`. `what` names the condition in the message of a failure.
@@ -20,7 +20,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Runs `body` in another thread and returns its result. `what` names it in the message of a
+/// Runs `body` in another thread and returns its result. `what` names the work in the message of a
 /// failure.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! `spinning-disk`: a simulated spinning disk as a block device.
+//! The program `spinning-disk`: runs a simulated spinning disk as a block device until a signal.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! The atoms of pending steps: the parts that survive a power cut independently of each other.
+//! Splits pending steps into atoms: the parts that survive a power cut independently of each other.
 
 use std::ops::Range;
 
@@ -25,9 +25,9 @@ pub(crate) enum Part {
     Length,
 }
 
-/// Splits the pending steps into atoms. If `is_torn`, writes are split into sectors. If `lengths`,
-/// the durable lengths of the files, are given, a step that extends a file has an atom for the new
-/// length, too.
+/// Splits the pending steps into atoms. If `is_torn`, writes are split into sectors. `lengths`
+/// contains the durable length of each file in bytes; if it is given, a step that extends a file
+/// also has an atom for the new length.
 pub(crate) fn atoms(pending: &[Step], is_torn: bool, lengths: Option<&[u64]>) -> Vec<Atom> {
     let mut atoms = Vec::new();
     let mut lengths = lengths.map(<[u64]>::to_vec);
@@ -59,7 +59,7 @@ pub(crate) fn atoms(pending: &[Step], is_torn: bool, lengths: Option<&[u64]>) ->
     atoms
 }
 
-/// Splits the pending steps into sectors of writes and whole other steps.
+/// Splits each pending write into sectors, and leaves the other pending steps whole.
 pub(crate) fn torn_atoms(pending: &[Step]) -> Vec<Atom> {
     atoms(pending, true, None)
 }

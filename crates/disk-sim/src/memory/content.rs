@@ -1,4 +1,4 @@
-//! The content of a file, in pages shared between copies, so that copies of a disk are cheap.
+//! Stores the content of a file in pages that copies share, so that a copy of a disk is cheap.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

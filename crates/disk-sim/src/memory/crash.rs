@@ -1,4 +1,4 @@
-//! Tests with a power cut at every step of a workload, and at steps of the recovery.
+//! Runs a test with a power cut at every step of a workload, and at some steps of the recovery.
 //!
 //! # Source
 //! \[Mohan18\] on exhaustive crashes of small workloads; \[LevelFault\] on names that survive only
@@ -20,15 +20,15 @@ pub struct Crashes {
     /// The most hostile kind of device tested; all kinds before it in the order of [`Device`] are
     /// tested, too.
     pub worst: Device,
-    /// The maximum number of states at a step up to which all of them are tested. If `worst` may
-    /// leave more states, states are drawn.
+    /// The limit of exhaustive tests: if `worst` may leave at most this number of states after a
+    /// step, all of them are tested. Otherwise random states are drawn.
     pub all_up_to: u64,
-    /// The number of states drawn for each kind of device, if not all are tested.
+    /// The number of states drawn after a step for each kind of device, if not all are tested.
     pub draws: u64,
-    /// The reciprocal of the share of states whose recovery is crashed, too: 8 means one of eight
-    /// on average.
+    /// The share of states whose recovery is crashed, too, as a reciprocal of at least 1: 8 means
+    /// one of eight states on average.
     pub again_one_in: u64,
-    /// The approximate number of steps at which such a recovery is crashed; a recovery with fewer
+    /// The approximate number of steps at which one recovery is crashed. A recovery with fewer
     /// steps is crashed at all of them.
     pub again_steps: u64,
     /// The seed of all random choices.
@@ -66,13 +66,14 @@ impl Crash {
 
 /// Runs a workload once and records its steps. Then stops the machine before the first step and
 /// after each step, both by killing the process and by cutting the power, and calls `check` with
-/// each resulting state. `check` recovers, verifies the state, and may continue to work; its own
-/// steps are crashed in the same way. Returns and prints the number of states checked.
+/// each resulting state. `check` recovers, verifies the state, and may continue to work. For some
+/// states, the machine is crashed again at steps of `check` (see [`Crashes::again_one_in`]).
+/// Returns and prints the number of states checked.
 ///
-/// The workload, and also `check`, can record acknowledgements as notes on the disk (see
-/// [`MemoryDisk::note`]); each crash contains the notes recorded before it. Both may use threads:
-/// the states are derived from the recorded steps, which for a single-threaded workload depend only
-/// on the seed.
+/// The workload and `check` can record acknowledgements as notes on the disk (see
+/// [`MemoryDisk::note`]); each [`Crash`] contains the notes recorded before it. The workload and
+/// `check` may use threads, because the states are derived from the recorded steps. Without
+/// threads, the states depend only on the seed.
 ///
 /// # Panics
 /// If `check` panics. The state and the command that reproduces it are then printed.
@@ -100,8 +101,8 @@ pub fn crash_everywhere<W>(
     run.states
 }
 
-/// Calls `once`, which crashes a workload and returns the number of states, with consecutive seeds
-/// until at least `least` states were checked.
+/// Calls `once` with consecutive seeds until at least `least` states were checked. `once` crashes a
+/// workload and returns the number of states that it checked.
 pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes) -> u64) {
     let (mut states, mut crashes) = (0, crashes.clone());
     while states < least {

@@ -1,4 +1,4 @@
-//! The states that a power cut may leave on different kinds of devices.
+//! Determines the states that a power cut may leave on different kinds of devices.
 //!
 //! # Source
 //! \[Pillai14\] on the order that file systems preserve; \[SqliteCrash\] on kinds of devices.
@@ -9,8 +9,9 @@ use crate::memory::atoms::{Atom, Part, atoms};
 use crate::memory::medium::Medium;
 use crate::memory::survival::{Fate, LOST, SURVIVES};
 
-/// A kind of device with a file system, ordered from kind to hostile. Synced data is intact on each
-/// kind; the kinds differ in the unsynced data found after a power cut. Each kind may leave all
+/// A kind of device with a file system. In the following, names are creations, renames and removals
+/// of files and directories. Synced data is intact on each kind; the kinds differ in the unsynced
+/// data found after a power cut. The order is from harmless to hostile: each kind may leave all
 /// states that the kinds before it may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Device {
@@ -19,7 +20,7 @@ pub enum Device {
     InOrder,
     /// Any subset of the writes survives, each write as a whole. A name survives only with all
     /// earlier writes and names. An example is a drive with power-loss protection that reorders its
-    /// queue, below a journal that waits for it (`data=ordered` without delayed allocation).
+    /// queue, below a journal that waits for the data (`data=ordered` without delayed allocation).
     WholeWrites,
     /// The rules of `WholeWrites` apply, but writes may also tear between sectors of 512 bytes. An
     /// example is a drive without power-loss protection below the same journal.
@@ -28,17 +29,18 @@ pub enum Device {
     /// earlier writes to its file or to any other file. Names keep their order, as in a journal.
     /// Examples are ext4 with delayed allocation and xfs, both by default.
     NamesFirst,
-    /// The rules of `NamesFirst` apply, but nothing is ordered: any subset of the names may
-    /// survive, and a file may have its new length with zeros instead of the bytes. Examples are
-    /// old versions of xfs, and file systems without a journal on unused blocks.
+    /// The rules of `NamesFirst` apply, but names have no order either: any subset of them may
+    /// survive. A file may also have its new length with zeros instead of the written bytes.
+    /// Examples are old versions of xfs, and file systems without a journal on unused blocks.
     LengthsFirst,
-    /// The rules of `LengthsFirst` apply, but the previous content of the blocks, bytes of another
-    /// file, may appear instead of zeros. Examples are ext2, FAT, and ext4 with `data=writeback`.
+    /// The rules of `LengthsFirst` apply, but instead of zeros the file may have the previous
+    /// content of its blocks, which are bytes of another file. Examples are ext2, FAT, and ext4
+    /// with `data=writeback`.
     StaleBlocks,
 }
 
 impl Device {
-    /// All kinds of devices, from kind to hostile.
+    /// All kinds of devices, from harmless to hostile.
     pub const ALL: [Self; 6] = [
         Self::InOrder,
         Self::WholeWrites,
@@ -49,7 +51,7 @@ impl Device {
     ];
 }
 
-/// The possible fates of an atom, given which prefix of the ordered steps survives.
+/// The possible fates of an atom if a given prefix of the ordered steps survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PossibleFates {
     Fixed(Fate),
@@ -121,8 +123,8 @@ impl<'a> States<'a> {
     #[must_use]
     pub fn count(&self) -> u64 {
         let of_cut = |cut| self.possible_fates(cut).into_iter().fold(1, ways_of);
-        // Each independent atom doubles the number of states, so that more than 64 of them overflow
-        // it.
+        // Each independent atom doubles the number of states, so more than 64 independent atoms
+        // overflow the number.
         if self.device != Device::InOrder && self.atoms.len() - self.names.len() > 64 {
             return u64::MAX;
         }
@@ -156,8 +158,8 @@ impl<'a> States<'a> {
     }
 
     /// Draws a random state. With few unsynced atoms, any state may be drawn. With many, the drawn
-    /// states have the patterns most likely to reveal bugs: nearly all atoms, nearly none, one, a
-    /// run of neighbours or a whole step is lost or survives.
+    /// states have the patterns most likely to reveal bugs: nearly all atoms, nearly none, a random
+    /// half, a run of neighbours, or whole steps are lost.
     #[must_use]
     pub fn draw(&self, random: &mut Random) -> Medium {
         let cuts = self.cuts() as u64;
@@ -274,8 +276,8 @@ mod tests {
         assert_eq!(and(&[write(0, 100, 1000)]), [2, 2, 8, 8, 16, 24]);
         // A write that does not extend the file has no atom for a length.
         assert_eq!(and(&[write(0, 0, 512), sync.clone(), write(0, 0, 512)]), [2; 6]);
-        // A name between two writes: if it is lost, any of the writes may survive; if it survives,
-        // so does the first write on devices whose names wait for bytes.
+        // A name is created between two writes. If the name is lost, any of the writes may survive.
+        // If the name survives, so does the first write on devices whose names wait for data.
         let between = [write(0, 0, 512), create("b", 1), write(0, 512, 512)];
         assert_eq!(and(&between), [4, 4 + 2, 4 + 2, 2 * 4, 2 * 16, 2 * 36]);
         // Names survive in order, or on the last two kinds in any combination.

@@ -1,4 +1,4 @@
-//! The disk in memory: its names and its options for tests.
+//! Implements a disk in memory: the operations on names, and the settings for tests.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -23,7 +23,7 @@ use crate::memory::survival::Survival;
 pub struct MemoryDisk {
     root: PathBuf,
     state: Arc<Mutex<State>>,
-    /// The locks held on this machine. A machine restarted on the medium begins with none.
+    /// The locks held on this machine. A machine restarted on the medium begins without locks.
     locks: Locks,
     faults: Faults,
 }
@@ -64,7 +64,7 @@ impl MemoryDisk {
         self.lock().steps.clone()
     }
 
-    /// Records a note between the steps, such as an acknowledgement.
+    /// Records a note, such as an acknowledgement, in the sequence of steps.
     pub fn note(&self, note: impl Any + Send + Sync) {
         self.lock().record(Step::Note(Note::new(note)));
     }
@@ -97,7 +97,7 @@ impl MemoryDisk {
     }
 
     /// Flips one bit of a file on the medium and in the page cache (bit rot), so that the next read
-    /// returns it.
+    /// returns the flipped bit. `offset` is in bytes; `bit` counts from the least significant bit.
     ///
     /// # Panics
     /// If the file does not exist.

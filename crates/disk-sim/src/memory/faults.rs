@@ -1,4 +1,4 @@
-//! Fault injection: calls that fail, block or are slow. The calls are also counted.
+//! Injects faults into the calls to a disk: a call fails, blocks or is slow. Counts the calls.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,8 +23,8 @@ pub const CALLS: [Op; 11] = [
     Op::List,
 ];
 
-/// The kinds of calls that [`haul_disk::OsDisk`] retries after `EINTR`. Simulated disks do the
-/// same, since the traits promise it.
+/// The kinds of calls that [`haul_disk::OsDisk`] retries after `EINTR`. Simulated disks retry them,
+/// too, so that tests observe the same behaviour.
 const RETRIED: [Op; 6] = [Op::Read, Op::Write, Op::Open, Op::Create, Op::Allocate, Op::Resize];
 
 /// The injected faults and the counters of calls of a disk. Clones share the same state.
@@ -134,7 +134,7 @@ impl Faults {
         self.state().blocked = Some(op);
     }
 
-    /// Resumes the blocked calls, and blocks no further ones.
+    /// Resumes the blocked calls, and blocks no further calls.
     pub fn unblock(&self) {
         self.state().blocked = None;
         self.0.changed.notify_all();
@@ -244,7 +244,8 @@ fn injected(op: Op, name: &str, errno: Errno) -> Error {
     Error::new(op, format!("{name} (injected fault)"), errno)
 }
 
-/// `true` if a write that failed with `error` has to write its first half.
+/// `true` if a write that fails with `error` writes its first half: a direct write that fails with
+/// `EIO`.
 pub(crate) fn is_half_written(options: Open, error: &Error) -> bool {
     options.direct && error.source.raw_os_error() == Some(Errno::IO.raw_os_error())
 }

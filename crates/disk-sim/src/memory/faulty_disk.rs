@@ -1,4 +1,4 @@
-//! Fault injection into another disk, such as a [`haul_disk::OsDisk`].
+//! Injects faults into the calls to another disk, such as a [`haul_disk::OsDisk`].
 
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;

@@ -1,4 +1,4 @@
-//! Open files of the disk in memory.
+//! Implements the open files of the disk in memory.
 
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(crate) struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Fails as the kernel would if the call does not suit the options of the file.
+    /// Returns the error of the kernel if the call does not suit the options of the file.
     fn check(&self, op: Op, offset: u64, bytes: usize) -> Result<()> {
         let page = PAGE_BYTES as u64;
         let aligned = offset.is_multiple_of(page) && (bytes as u64).is_multiple_of(page);

@@ -1,4 +1,4 @@
-//! Locks of directories and files of the disk in memory.
+//! Implements the locks of directories and files of the disk in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

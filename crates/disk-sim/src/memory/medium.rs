@@ -1,4 +1,5 @@
-//! The medium of a disk in memory.
+//! Holds the durable state and the unsynced steps of a disk in memory, and derives the states after
+//! a power cut.
 
 use std::ops::{Deref, DerefMut, Range};
 
@@ -51,7 +52,7 @@ impl Medium {
         }
     }
 
-    /// Removes all pending steps of a file; the part of them that survives becomes durable.
+    /// Removes all pending steps of a file. The parts of the steps that survive become durable.
     fn fail_sync(&mut self, file: usize, survival: Survival) {
         let is_of_file = |step: &mut Step| step.file() == Some(file);
         let steps: Vec<Step> = self.pending.extract_if(.., is_of_file).collect();
@@ -95,14 +96,15 @@ impl Medium {
         }
     }
 
-    /// Extends a file to the length that a step gives it, without writing the bytes of the step.
+    /// Extends a file to the length that it has after a step, without writing the bytes of the
+    /// step.
     fn lengthen(&mut self, step: &Step, file: usize, is_stale: bool) {
         let (from, to) = (self.files[file].bytes(), step.end());
         if to <= from {
             return;
         }
         self.files[file].resize(to);
-        // The stale content is that of another file at the same offset, if there is one.
+        // The stale content is copied from another file, at the same offset, if one is long enough.
         let donor = (0..file).rev().chain(file + 1..self.files.len());
         let donor = donor.map(|number| &self.files[number]).find(|other| other.bytes() > from);
         if let Some(donor) = donor.filter(|_| is_stale) {
@@ -127,7 +129,7 @@ impl Medium {
         content
     }
 
-    /// Returns the durable bytes of a file. A test can change them; no step is recorded.
+    /// Returns the durable bytes of a file. A test can change the bytes without recording a step.
     ///
     /// # Panics
     /// If `name` is not the durable name of a file.

@@ -1,10 +1,10 @@
-//! A disk in memory with power cuts and injected faults, for tests.
+//! Implements a disk in memory with power cuts and injected faults, for tests.
 //!
 //! [`MemoryDisk`] is a [`haul_disk::Disk`] that records every step that changes it. [`Medium`]
 //! applies the steps one by one: it holds the durable state and the pending (unsynced) steps, in
 //! order. For several kinds of devices, [`Device`] defines which states a power cut may leave, and
-//! [`Medium::states`] counts, numbers and draws these states. [`crash_everywhere`] applies all this
-//! to a workload.
+//! [`Medium::states`] counts, numbers and draws these states. [`crash_everywhere`] runs a workload
+//! and tests the states that a power cut may leave after each of its steps.
 //!
 //! The model of the disk has the following properties:
 //!
@@ -12,8 +12,8 @@
 //!   created, changed and removed in it durable; a rename belongs to the directory of the new name.
 //! - At a power cut, the kind of device decides which unsynced data survives. The smallest unit of
 //!   survival is a sector of 512 bytes.
-//! - After a failed sync the pages are clean, so the next sync does not report them. The page cache
-//!   drops them when the file is next opened read-only.
+//! - After a failed sync the pages count as clean, so the next sync succeeds without writing them.
+//!   The page cache drops the pages when the file is next opened read-only.
 //! - A lock lasts until it is dropped or the machine stops.
 //! - A file opened for direct I/O refuses unaligned access. There are no links, timestamps or
 //!   permissions.

@@ -1,4 +1,4 @@
-//! The state of a running machine with its disk in memory.
+//! Holds the state of a running machine: the medium, the page cache, and the recorded steps.
 
 use haul_disk::PAGE_BYTES;
 
@@ -11,7 +11,7 @@ use crate::memory::survival::Survival;
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) medium: Medium,
-    /// The names that programs see: the durable and the pending ones.
+    /// The names that programs see, durable or pending.
     pub(crate) names: Names,
     /// The page cache: the contents that programs see, including data whose sync failed.
     pub(crate) files: Vec<Content>,

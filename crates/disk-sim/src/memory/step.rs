@@ -1,4 +1,4 @@
-//! The recorded changes and syncs of a disk in memory.
+//! Defines the steps that a disk in memory records: changes and syncs.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ pub(crate) fn parent(name: &str) -> &str {
 }
 
 impl Step {
-    /// Returns the name that the step creates, changes or removes; of a rename, the new name.
+    /// Returns the name that the step creates, changes or removes; for a rename, the new name.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::CreateDir { name } | Self::Create { name, .. } | Self::Remove { name } => {

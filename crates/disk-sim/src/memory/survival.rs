@@ -1,4 +1,4 @@
-//! The survival of unsynced sectors and names after a power cut or a failed sync.
+//! Decides which unsynced sectors and names survive a power cut or a failed sync.
 
 use haul_testing::Random;
 

@@ -1,4 +1,5 @@
-//! The geometry of a drive: the zone, cylinder, head and angle of each sector.
+//! Maps each sector of a drive to its cylinder, head and angle, and computes from these when a
+//! sector passes the head.
 
 use crate::model::parameters::{Nanos, Parameters, SECTOR_BYTES};
 
@@ -20,9 +21,10 @@ pub(crate) struct Location {
     pub(crate) sectors_per_track: u64,
 }
 
-/// The tracks of a drive. Sectors are numbered along a track, then through the heads of a cylinder,
-/// then inwards through the cylinders. Each track is skewed against the track before it, so that a
-/// sequential read does not miss a revolution at the change of tracks.
+/// The layout of the tracks of a drive. Sectors are numbered along a track, then through the heads
+/// of a cylinder, then inwards through the cylinders. Each track starts at a later angle than the
+/// track before it ends (skew), so that a sequential read does not miss a revolution while the
+/// drive switches tracks.
 #[derive(Debug, Clone)]
 pub(crate) struct Geometry {
     zones: Vec<Zone>,
@@ -78,27 +80,28 @@ impl Geometry {
         }
     }
 
-    /// Returns the time after the index mark at which the start of the sector passes the head.
+    /// Returns the time from the start of a revolution until the start of the sector passes the
+    /// head. Revolutions start at multiples of `revolution_ns`.
     fn passes_at_ns(&self, location: &Location) -> Nanos {
         let per_cylinder = (self.heads - 1) * self.head_skew_ns + self.cylinder_skew_ns;
         let skew = location.cylinder * per_cylinder + location.head * self.head_skew_ns;
         (skew + self.along_ns(location, location.sector)) % self.revolution_ns
     }
 
-    /// Returns the time after the start of the track at which the start of the sector passes the
-    /// head.
+    /// Returns the time from the start of the track of `location` to the start of the sector with
+    /// the index `sector` in this track.
     fn along_ns(&self, location: &Location, sector: u64) -> Nanos {
         self.revolution_ns * sector / location.sectors_per_track
     }
 
-    /// Returns the rotational latency until the sector at `location` passes a head that is on its
-    /// track at `now`.
+    /// Returns the rotational latency: the time from `now` until the start of the sector at
+    /// `location` passes the head. The head must already be on the track of this sector.
     pub(crate) fn rotation_ns(&self, now: Nanos, location: &Location) -> Nanos {
         let angle = now % self.revolution_ns;
         (self.passes_at_ns(location) + self.revolution_ns - angle) % self.revolution_ns
     }
 
-    /// Returns the time in which a run of sectors passes the head, changes of tracks included.
+    /// Returns the time in which a run of sectors passes the head, track switches included.
     pub(crate) fn transfer_ns(&self, sector: u64, sectors: u64) -> Nanos {
         let (mut at, mut left, mut time) = (sector, sectors, 0);
         while left > 0 {
@@ -141,8 +144,8 @@ impl Geometry {
     }
 }
 
-/// Returns the transfer rates of the zones in bytes per second, from the outermost inwards; they
-/// decrease in equal steps.
+/// Returns the transfer rates of the zones in bytes per second. The rates decrease in equal steps
+/// from the outermost zone to the innermost.
 fn zone_rates(parameters: &Parameters) -> impl Iterator<Item = u64> {
     let (outer, inner) = (parameters.outer_bytes_per_s, parameters.inner_bytes_per_s);
     let steps = u64::from(parameters.zones.max(2) - 1);

@@ -1,4 +1,4 @@
-//! The model of a hard disk drive: a state machine, without clock and I/O, that turns requests with
+//! Models a hard disk drive as a state machine, without clock and I/O, that turns requests with
 //! arrival times into completion times.
 
 mod geometry;
@@ -18,7 +18,7 @@ use seek::SeekCurve;
 use segments::{Lookup, Segments};
 use write_cache::WriteCache;
 
-/// The maximum number of sectors written at once when the write cache is written to the medium.
+/// The maximum number of sectors in one write from the write cache to the medium (destaging).
 const DESTAGE_SECTORS_MAX: u64 = 2048;
 
 /// The number of dirty runs among which the drive chooses the next one to destage.
@@ -56,13 +56,15 @@ pub struct Drive {
     seek: SeekCurve,
     segments: Segments,
     write_cache: WriteCache,
-    /// The last sector that has passed under the head, unless the head is reading ahead.
+    /// The last sector that has passed under the head. During read-ahead, [`Segments::stream_at`]
+    /// determines this sector instead.
     at_sector: u64,
     /// The completion time of the last request. The drive serves requests one at a time.
     free_ns: Nanos,
     /// The time until which the arm is busy, possibly with a background write.
     arm_free_ns: Nanos,
-    /// The time since which the write cache has been more than half full.
+    /// The time at which the write cache became more than half full; `None` once it is at most a
+    /// quarter full.
     over_half_since_ns: Option<Nanos>,
     counters: Counters,
 }
@@ -74,7 +76,7 @@ struct Access {
     done_ns: Nanos,
 }
 
-/// The time components, the completion time and the method of serving a request.
+/// The planned service of a request: its time components, completion time and method.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     parts: ServiceTime,
@@ -122,9 +124,9 @@ impl Drive {
     }
 
     /// Returns a lower bound of the time in which one sweep of the arm can access all of the runs
-    /// (sector, sectors), given in ascending order. The bound ignores caches. It assumes the
-    /// shortest seek from each track to the next, arrival at the best rotational position, and a
-    /// stay on each track only for the rotation past its runs.
+    /// (sector, sectors), given in ascending order. The bound ignores caches. It assumes that the
+    /// arm moves from each track with runs directly to the next one, arrives at the best rotational
+    /// position, and leaves the track once all its runs have passed the head.
     #[must_use]
     pub fn sweep_ns(&self, runs: impl IntoIterator<Item = (u64, u64)>) -> Nanos {
         let Parameters { revolution_ns, head_skew_ns, .. } = self.parameters;
@@ -140,7 +142,7 @@ impl Drive {
     /// Returns the index of the waiting request to serve next; `waiting` is sorted by age, the
     /// oldest first. Of the first [`Parameters::queue_depth`] requests, the drive chooses the
     /// oldest one that the cache can serve, else the one whose first sector the head reaches
-    /// soonest. The oldest of all is chosen if it has waited longer than
+    /// soonest. The oldest request is chosen if it has waited longer than
     /// [`Parameters::patience_ns`]. No request overtakes a sync.
     ///
     /// # Source
@@ -275,7 +277,7 @@ impl Drive {
         self.geometry.locate(self.head_sector(now))
     }
 
-    /// Moves the arm at `now` to the run: counts the seek and its distance, and ends read-ahead.
+    /// Moves the arm to a run at `now`: counts the seek and its distance, and ends read-ahead.
     fn leave_for(&mut self, now: Nanos, sector: u64, end: u64) {
         let (here, from) = (self.head_sector(now), self.head_at(now));
         let cylinders = from.cylinder.abs_diff(self.geometry.locate(sector).cylinder);
@@ -321,8 +323,8 @@ impl Drive {
         }
     }
 
-    /// Destages the write cache until it has room for `sectors` more (all of it if `u64::MAX`, for
-    /// a sync); adds the time to the plan of the request that waits for it.
+    /// Destages runs until the write cache has room for `sectors` more sectors; a sync passes
+    /// `u64::MAX` to empty the cache. Adds the time to `plan`, the plan of the waiting request.
     fn make_room(&mut self, sectors: u64, plan: &mut Plan) {
         let limit = self.parameters.write_cache_sectors();
         let has_room = |dirty: u64| dirty == 0 || dirty.saturating_add(sectors) <= limit;
@@ -339,9 +341,9 @@ impl Drive {
         }
     }
 
-    /// Executes the background writes that begin until `now`. The drive destages the write cache
-    /// once it is more than half full, until it is at most a quarter full, and also when it has
-    /// been idle for [`Parameters::idle_before_destage_ns`].
+    /// Executes the background writes that begin at or before `now`. The drive starts them when the
+    /// write cache becomes more than half full, and stops when it is at most a quarter full. An
+    /// idle drive starts them after [`Parameters::idle_before_destage_ns`].
     fn destage_in_background(&mut self, now: Nanos) {
         loop {
             let is_idle_ns = self.free_ns + self.parameters.idle_before_destage_ns;

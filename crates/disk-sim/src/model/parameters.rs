@@ -1,4 +1,4 @@
-//! Parameters of drives: figures from data sheets, and assumptions.
+//! Defines the parameters of the simulated drives: figures from data sheets, and assumptions.
 
 /// Nanoseconds, the unit of all times of the model.
 pub type Nanos = u64;
@@ -27,16 +27,17 @@ pub struct Parameters {
     pub seek_full_ns: Nanos,
     /// The number of surfaces, each of which has a head.
     pub heads: u32,
-    /// The number of zones; all tracks of a zone have the same number of sectors.
+    /// The number of zones, at least 2. All tracks of a zone have the same number of sectors.
     pub zones: u32,
     /// The sustained read rate of the outermost zone in bytes per second.
     pub outer_bytes_per_s: u64,
     /// The sustained read rate of the innermost zone in bytes per second.
     pub inner_bytes_per_s: u64,
-    /// The skew between the end of a track and the start of the next track of the same cylinder,
-    /// under another head.
+    /// The time from the end of a track until the start of the next track of the same cylinder
+    /// passes its head. The drive switches heads in this time.
     pub head_skew_ns: Nanos,
-    /// The skew between the last track of a cylinder and the first track of the next cylinder.
+    /// The time from the end of the last track of a cylinder until the start of the first track of
+    /// the next cylinder passes its head.
     pub cylinder_skew_ns: Nanos,
     /// The command overhead between the arrival of a request and its service.
     pub overhead_ns: Nanos,
@@ -50,9 +51,10 @@ pub struct Parameters {
     pub write_cache_bytes: u64,
     /// The maximum number of queued requests among which the drive chooses the next one.
     pub queue_depth: usize,
-    /// The time after which a waiting request is served next, wherever it is on the disk.
+    /// The waiting time after which the oldest request is served next, even if another request is
+    /// nearer.
     pub patience_ns: Nanos,
-    /// The idle time before the write cache is destaged in the background.
+    /// The idle time after which the drive writes dirty sectors of the write cache to the medium.
     pub idle_before_destage_ns: Nanos,
 }
 
@@ -94,7 +96,7 @@ impl Parameters {
     /// Hitachi Deskstar 7K1000.C: 3.5 inch, 7200 revolutions a minute, 1 TB on two disks.
     ///
     /// The revolution and the typical average seek time of reads (8.5 ms) are published. A seek of
-    /// 0.9 ms to the next track is assumed, from which 15.2 ms over the full stroke follow; the
+    /// 0.9 ms to the next track is assumed; the full-stroke time of 15.2 ms follows from it. The
     /// remaining parameters are assumed as for [`Self::travelstar_7k320`].
     ///
     /// # Source

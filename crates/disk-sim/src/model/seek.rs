@@ -1,9 +1,9 @@
-//! The seek time as a function of the distance.
+//! Computes the time of a seek from the number of cylinders that the arm crosses.
 
 use crate::model::parameters::{Nanos, Parameters};
 
 /// The seek time as a function of the distance: `a + b √x`, at most the full-stroke time. `x` is
-/// the distance beyond the next track, as a fraction of the stroke. Without a seek the time is 0.
+/// the distance beyond the next track, as a fraction of the stroke.
 ///
 /// `a` is the published track-to-track time, which does not depend on the number of tracks. The
 /// mean of `√x` over pairs of uniformly random locations is 8/15, so `b` follows from the published
@@ -11,8 +11,8 @@ use crate::model::parameters::{Nanos, Parameters};
 ///
 /// # Source
 /// \[Ruemmler94\] uses a square root for short distances and a line for long ones. A square root
-/// with the full-stroke time as its maximum is within a tenth of the data sheets used, and needs no
-/// unpublished figure.
+/// with the full-stroke time as its maximum differs by at most a tenth from the data sheets used,
+/// and needs no unpublished figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeekCurve {
     track_ns: f64,
@@ -65,8 +65,7 @@ mod tests {
     fn mean_seek_time_is_the_published_average() {
         for parameters in Parameters::all() {
             let curve = SeekCurve::new(&parameters, 1000);
-            // Of two uniformly random locations, each distance is as frequent as there are pairs of
-            // locations with this distance.
+            // The frequency of a distance is the number of pairs of locations at this distance.
             let pairs = |distance: u64| 2 * (1000 - distance);
             let sum: u64 = (1..1000).map(|d| pairs(d) * curve.time_ns(d)).sum();
             let mean = sum / (1000 * 999);

@@ -1,4 +1,5 @@
-//! The read cache: segments of sectors, of which at most one grows by read-ahead.
+//! Simulates the read cache of the drive: each segment holds a run of sectors, and read-ahead
+//! extends at most one segment at a time.
 
 use crate::model::geometry::Geometry;
 use crate::model::parameters::Nanos;
@@ -27,7 +28,7 @@ struct Stream {
 pub(crate) enum Lookup {
     /// All sectors are cached.
     Hit,
-    /// The head is reading ahead towards the sectors; the last one has passed at this time.
+    /// The head is reading ahead towards the sectors. The last sector passes the head at this time.
     Passes(Nanos),
     /// The first sectors are cached; the sectors from this one on must be read.
     From(u64),
@@ -60,7 +61,7 @@ impl Segments {
         Some(from + geometry.sectors_within(from, elapsed, limit.saturating_sub(from)))
     }
 
-    /// Looks up a run of sectors at `now`.
+    /// Looks up the sectors from `sector` up to but excluding `end`, as cached at `now`.
     pub(crate) fn lookup(&self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) -> Lookup {
         let mut best = Lookup::Miss;
         for (index, segment) in self.segments.iter().enumerate() {
@@ -76,7 +77,7 @@ impl Segments {
                 return Lookup::Hit;
             }
             // During read-ahead the head reaches the sectors without a seek. Once read-ahead has
-            // stopped at its limit, they have passed the head.
+            // stopped at its limit, the sectors have passed the head.
             let is_reading_ahead = |s: &Stream| has_up_to < s.limit && sector <= s.limit;
             if let Some(stream) = stream.filter(is_reading_ahead) {
                 let passes = stream.since + geometry.transfer_ns(stream.from, end - stream.from);
@@ -88,9 +89,9 @@ impl Segments {
         best
     }
 
-    /// Records a read up to `end` from the cache: the segment counts as used, and its read-ahead is
-    /// extended. If read-ahead has stopped at its limit, it resumes when the next sector passes the
-    /// head again; if the segment has little room, it remains stopped.
+    /// Records a read from the cache: marks the segment as used, and extends its read-ahead to half
+    /// a segment beyond `end`. Read-ahead that has stopped at its limit resumes when the next
+    /// sector passes the head again, but only if it can then read at least a quarter of a segment.
     pub(crate) fn touch(&mut self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) {
         let has_up_to = self.stream_at(geometry, now);
         let farthest = (end + self.sectors_max / 2).min(self.sectors_of_drive);
@@ -155,7 +156,7 @@ impl Segments {
         index
     }
 
-    /// Removes a written run from the cache.
+    /// Removes a run from the cache because the host writes to it.
     pub(crate) fn invalidate(&mut self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) {
         let read_ahead = self.stream.filter(|stream| sector < stream.limit);
         if read_ahead.is_some_and(|stream| self.segments[stream.segment].start < end) {

@@ -1,11 +1,12 @@
-//! A lower bound of the time of one sweep of the arm over a set of runs.
+//! Computes a lower bound of the time in which one sweep of the arm accesses a set of runs of
+//! sectors.
 
 use super::geometry::{Geometry, Location};
 use super::parameters::Nanos;
 use super::seek::SeekCurve;
 
-/// The accesses of a sweep on one track: the location of the first sector, the end of the last one,
-/// and the longest gap between two accesses, in sectors.
+/// The accesses of a sweep on one track: the location of their first sector, the index in the track
+/// at which they end, and the longest gap between two of them, in sectors.
 #[derive(Debug, Clone, Copy)]
 struct Track {
     location: Location,
@@ -18,8 +19,8 @@ impl Track {
         (self.location.cylinder, self.location.head) == (location.cylinder, location.head)
     }
 
-    /// Returns the time of the shortest rotation in which all accesses pass, from the best angle: a
-    /// revolution without the longest gap.
+    /// Returns the shortest time in which all accesses on the track can pass the head: a revolution
+    /// minus the longest gap.
     fn rotation_ns(&self, revolution_ns: Nanos) -> Nanos {
         let around = self.location.sectors_per_track - self.end + self.location.sector;
         let passed = self.location.sectors_per_track - self.gap_max.max(around);

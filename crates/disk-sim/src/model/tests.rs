@@ -1,4 +1,4 @@
-//! Tests that compare the model with data sheets and check its consistency.
+//! Compares the model with data sheets, and checks that its times and counters are consistent.
 
 use haul_testing::Random;
 

@@ -1,9 +1,9 @@
-//! The write cache: sectors not yet written to the medium, as runs that do not overlap.
+//! Tracks the dirty sectors of the drive's write cache, which are not yet written to the medium.
 
 use std::collections::BTreeMap;
 
-/// The dirty runs of sectors. `runs` maps the first sector of each run to its end, which is not
-/// part of it.
+/// The dirty sectors, as runs that do not overlap. `runs` maps the first sector of each run to its
+/// end (exclusive).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WriteCache {
     runs: BTreeMap<u64, u64>,

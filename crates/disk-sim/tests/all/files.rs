@@ -1,4 +1,4 @@
-//! File systems on the spinning disk.
+//! Tests file systems on the spinning disk.
 
 use std::fs::File;
 use std::process::Command;
@@ -8,7 +8,8 @@ use haul_testing::run;
 
 use crate::disk;
 
-/// File systems: name, options of mkfs, a read-only check, and the size of the disk.
+/// The tested file systems: name, options of mkfs, a read-only check, and size of the disk in
+/// bytes.
 pub(crate) const KINDS: [(&str, &[&str], &[&str], u64); 2] = [
     ("ext4", &["-q", "-F"], &["e2fsck", "-f", "-n"], 256 << 20),
     ("xfs", &["-q", "-f"], &["xfs_repair", "-n"], 400 << 20),

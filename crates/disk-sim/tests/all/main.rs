@@ -1,4 +1,4 @@
-//! Tests of the spinning disk under a real kernel, and of the disk in memory.
+//! Tests the spinning disk under a real kernel, and the disk in memory.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod files;

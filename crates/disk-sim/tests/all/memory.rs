@@ -1,4 +1,4 @@
-//! Tests of the disk in memory.
+//! Tests the disk in memory: syncs, power cuts, faults and locks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -226,8 +226,8 @@ fn faulty_disk_injects_the_same_faults() {
     assert_eq!(disk.faulted_thread(), thread::current().name().map(str::to_owned));
 }
 
-/// Stores a number in a new file, which replaces the last one. Without a sync, a power cut may leave
-/// any mixture of written, zeroed and stale blocks under the new name.
+/// Stores a number in a new file, which replaces the previous one. Without a sync, a power cut may
+/// leave any mixture of written, zeroed and stale blocks under the new name.
 fn store_number(disk: &MemoryDisk, number: u8, with_sync: bool) {
     let file = disk.create("new", Open::default()).unwrap();
     write_full(&*file, &[number; 1000], 0).unwrap();

@@ -1,4 +1,4 @@
-//! Power cuts under a real kernel.
+//! Tests that synced files survive power cuts of the spinning disk under a real kernel.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,7 +16,7 @@ fn content(number: usize) -> Vec<u8> {
     format!("file {number}\n").repeat(1 + number * 37 % 3000).into_bytes()
 }
 
-/// Writes files until the disk fails; each is synced with its name before it is acknowledged.
+/// Writes files until the disk fails. Syncs each file and its name before acknowledging the file.
 fn write_and_acknowledge(dir: &Path, acknowledged: &Sender<usize>) -> std::io::Result<()> {
     let names = File::open(dir)?;
     for number in 0.. {
@@ -31,7 +31,7 @@ fn write_and_acknowledge(dir: &Path, acknowledged: &Sender<usize>) -> std::io::R
     Ok(())
 }
 
-/// Cuts the power under a writer, and returns the number of files it had acknowledged.
+/// Cuts the power while a thread writes files, and returns the number of acknowledged files.
 fn cut_under_a_writer(disk: &SpinningDisk, mounted: &MountedFs<'_>, seed: u64) -> usize {
     let (sender, receiver): (_, Receiver<usize>) = channel();
     let (dir, acknowledged_min) = (mounted.path(), 20 + 3 * usize::try_from(seed).unwrap_or(0));
@@ -147,7 +147,7 @@ fn scheduled_power_cut_happens_at_its_request() {
         written.and_then(|()| file.sync_all()).is_err()
     });
     drop(file);
-    // A write and a sync each time.
+    // Each iteration sends a write and a sync, so the fourth request is the second sync.
     assert_eq!(outcome, Some(2), "{:?}", disk.counters());
     let after = disk.counters();
     assert_eq!((after.power_cuts, after.requests - before.requests), (1, 3), "{after:?}");

@@ -1,4 +1,4 @@
-//! Cleanup when a process with a disk ends.
+//! Tests that the device and the mounts disappear when the process with a simulated disk ends.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -23,7 +23,7 @@ fn is_mounted(dir: &Path) -> bool {
     mounts.contains(&format!(" {} ", dir.display()))
 }
 
-/// Starts the program with a mounted ext4, and waits for its output.
+/// Starts the program with ext4 mounted on `dir`, and waits for its output.
 fn started_on(dir: &Path) -> Child {
     let mut program = Command::new(env!("CARGO_BIN_EXE_spinning-disk"))
         .args(["--memory", "--size", "64M", "--time-scale", "0", "--fs", "ext4", "--mount"])
@@ -34,7 +34,7 @@ fn started_on(dir: &Path) -> Child {
     let out = BufReader::new(program.stdout.take().expect("stdout is piped"));
     let lines: Vec<_> = out.lines().map_while(Result::ok).take(4).collect();
     assert!(lines[0].starts_with("device /dev/loop") && lines[1].starts_with("control /proc/"));
-    // At time scale 0.
+    // At time scale 0 the transport is not measured.
     assert_eq!(lines[2], "transport 0 us");
     assert_eq!(lines[3], format!("mount {}", dir.display()));
     program

@@ -1,6 +1,5 @@
-//! Rates of fio compared with data sheets, by the drive's virtual time.
-//!
-//! Real time also includes the overhead of the machine.
+//! Compares the rates that fio reaches with the data sheets. Most tests use the drive's virtual
+//! time, because real time includes the overhead of the machine.
 
 use std::process::Command;
 
@@ -27,7 +26,7 @@ fn fio(disk: &SpinningDisk, job: &[&str]) -> Result<Value, String> {
     Ok(report["jobs"][0]["read"].clone())
 }
 
-/// Returns the bytes a second by virtual time, while fio reads.
+/// Returns the bytes that fio reads per second of virtual time.
 fn virtual_rate(disk: &SpinningDisk, job: &[&str]) -> Option<f64> {
     let before = disk.counters();
     if let Err(why) = fio(disk, job) {
@@ -80,7 +79,7 @@ fn sequential_reads_have_the_rate_of_their_zone() {
     }
 }
 
-/// Returns the mean time of sequentially issued random reads, real and virtual.
+/// Returns the mean time of random reads at queue depth 1, first in real, then in virtual time.
 fn means_ns(disk: &SpinningDisk) -> Option<(f64, f64)> {
     let job = ["--rw=randread", "--bs=4k", "--iodepth=1", "--number_ios=120", "--norandommap"];
     let before = disk.counters();

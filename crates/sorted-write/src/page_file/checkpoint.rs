@@ -1,6 +1,6 @@
-//! Checkpoints of a page file. They follow two rules: a write is durable in the log before it is
-//! written to the file (write-ahead logging), and the log keeps a write until it is durable in the
-//! file.
+//! Executes the checkpoints of a page file under two rules: a write is durable in the log before it
+//! is written to the file (write-ahead logging), and the log keeps the write until it is durable in
+//! the file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,8 +47,8 @@ impl Checkpoints {
 
 /// A checkpoint is a round of the writer, with these steps:
 ///
-/// 1. The writer takes the buffered generation for the round. New writes go to the other generation
-///    and to the log.
+/// 1. The writer takes the generation of buffers that callers have filled for the round. New writes
+///    go to the other generation and to the log.
 /// 2. [`RoundHook::before`] syncs the log up to the last record of the round. After a crash up to
 ///    here, the file is as the previous checkpoint left it, and the log contains all later writes.
 /// 3. The writer writes the file in ascending order and syncs it. After a crash during this step,

@@ -6,10 +6,10 @@ const MAGIC: [u8; 4] = *b"HPF1";
 /// The length of a record header in bytes.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// The use of a log, stored in its checkpoint records.
+/// The kind of object to which a log belongs, stored in the checkpoint records of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The log belongs to a page file: each write is valid on its own.
+    /// The log belongs to a page file: each write is valid by itself.
     PageFile,
     /// The log belongs to a patch: its writes are valid only if a commit record follows them.
     Patch,
@@ -30,7 +30,7 @@ pub(crate) enum Record<'a> {
     },
     /// A write to the file.
     Write { offset: u64, bytes: &'a [u8] },
-    /// The commit of a patch. `records` is the number of writes before it.
+    /// The commit of a patch. `records` is the number of writes before the commit.
     Commit { records: u64 },
 }
 
@@ -66,7 +66,7 @@ impl Record<'_> {
     }
 }
 
-/// Decodes a record. Returns `None` if it is invalid or has another version.
+/// Decodes a record. Returns `None` if the record is invalid or has another version.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record<'_>> {
     let (front, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let number = u64::from_le_bytes(*front.last_chunk()?);

@@ -1,5 +1,5 @@
-//! A file whose random writes are durable when acknowledged, by a write-ahead log and sorted
-//! checkpoints.
+//! Makes random writes to a file durable when they are acknowledged: each write is appended to a
+//! write-ahead log, and a checkpoint later writes the logged writes to the file in ascending order.
 
 mod checkpoint;
 mod create;
@@ -28,17 +28,17 @@ pub use patch::{Patch, PatchState};
 /// Options of a page file.
 #[derive(Debug, Clone)]
 pub struct PageFileOptions {
-    /// The options of the writer that executes checkpoints. A checkpoint starts when a generation
-    /// of this writer is full.
+    /// The options of the writer that executes checkpoints. A checkpoint starts when the buffered
+    /// writes take [`Options::generation_bytes`] of memory.
     pub sorted: Options,
-    /// The maximum number of bytes in the log since the last checkpoint, 8 MiB to 8 GiB. When half
-    /// of it is reached, a checkpoint starts; when all of it is reached, writers wait for a
-    /// checkpoint. The files of the log take up to five eighths more on disk, for segments that are
-    /// preallocated, spare, or partly obsolete. Default: 256 MiB.
+    /// The maximum number of bytes in the log since the last checkpoint, 8 MiB to 8 GiB. At half of
+    /// this number a checkpoint starts; at the full number writers wait for a checkpoint. The files
+    /// of the log take up to five eighths more on disk, for segments that are preallocated, spare,
+    /// or partly obsolete. Default: 256 MiB.
     pub log_bytes_max: u64,
     /// The options of the log. `segment_bytes` is ignored: the length of a segment is an eighth of
-    /// `log_bytes_max`. `buffer_bytes` and `reserve_bytes` are reduced to what such a segment
-    /// allows.
+    /// `log_bytes_max`. `buffer_bytes` is limited to the length of a segment, and `reserve_bytes`
+    /// to a quarter of it.
     pub log: haul_append_log::Options,
 }
 
@@ -81,17 +81,18 @@ pub struct PageFile {
     log_bytes_max: u64,
     segment_bytes: u32,
     /// The LSN of the write that requested the last checkpoint. This lock is held while a write is
-    /// appended to the log and then buffered, so that writes are in the same order in both.
+    /// appended to the log and then buffered, so that the log and the buffer have the writes in the
+    /// same order.
     checkpoint_requested: Mutex<Lsn>,
-    /// The lock of the file; the log has a lock of its own. This field is declared last, so that it
-    /// is dropped last.
+    /// The lock of the file; the log has a separate lock. This field is declared last, so that the
+    /// lock is released last.
     _lock: Lock,
 }
 
 impl PageFile {
-    /// Opens the file at `path`, with its log in the directory `path.log` beside it. Creates both
-    /// if they are missing. If there is no log yet and the file is shorter than `bytes`, extends
-    /// the file to this length.
+    /// Opens the file at `path`, with its log in the directory `path.log` beside it. Creates the
+    /// file and the log if they are missing. If there is no log yet and the file is shorter than
+    /// `bytes`, extends the file to this length.
     ///
     /// # Errors
     /// Returns the errors of [`PageFile::open`], and [`Error::Foreign`] if the log exists and its
@@ -120,10 +121,10 @@ impl PageFile {
     /// Opens the existing file `name` of `disk`, with its log in the root directory of `log`. This
     /// directory must be empty or contain the log of this file.
     ///
-    /// 1. The log is opened, and it is checked that it belongs to this file.
+    /// 1. The log is opened and checked to belong to this file.
     /// 2. The writes after the last checkpoint record are replayed in order, and the file is
     ///    synced. After a crash during this step, the next opening repeats the replay, from the
-    ///    same checkpoint or a later one.
+    ///    same checkpoint or a later checkpoint.
     /// 3. A checkpoint record is appended to the log, and the log before it is removed.
     ///
     /// # Errors
@@ -196,7 +197,7 @@ impl PageFile {
     ///
     /// # Durability
     /// None until the ticket was awaited. Then this write and all writes accepted before it survive
-    /// a power cut. After a crash a write is in the file completely or not at all.
+    /// a power cut. After a crash and recovery, a write is in the file completely or not at all.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<Ticket> {
         if bytes.len() > WRITE_BYTES_MAX {
             let (bytes, bytes_max) = (bytes.len() as u64, WRITE_BYTES_MAX as u64);
@@ -297,7 +298,7 @@ impl PageFile {
     }
 
     /// Executes a last checkpoint, so that the next opening replays nothing. Dropping the page file
-    /// does the same and ignores errors.
+    /// has the same effect, but ignores errors.
     ///
     /// # Errors
     /// Returns the errors of [`PageFile::checkpoint`] and of closing the log. Acknowledged writes

@@ -49,7 +49,7 @@ pub struct Patch {
     tickets: Vec<Ticket>,
 }
 
-/// The number of tickets at which their records are written.
+/// The number of kept tickets at which [`Patch::add`] waits until their records are written.
 const TICKETS_MAX: usize = 4096;
 
 /// The minimum and maximum length of a log segment in bytes.
@@ -71,8 +71,8 @@ impl Patch {
     /// be for the file `name`, which has `file_bytes` bytes.
     ///
     /// # Errors
-    /// Returns [`Error::Foreign`] if the log is not that of a patch or is for another file,
-    /// [`Error::Log`] if the log is damaged, and [`Error::InUse`] if it is open.
+    /// Returns [`Error::Foreign`] if the log does not belong to a patch of this file,
+    /// [`Error::Log`] if the log is damaged, and [`Error::InUse`] if the log is open.
     pub fn recover(log: &Arc<dyn Disk>, name: &str, file_bytes: u64) -> Result<PatchState> {
         if log.list("")?.iter().all(|name| name == LOCK_NAME) {
             return Ok(PatchState::Absent);
@@ -81,8 +81,8 @@ impl Patch {
         let LogSummary { checkpoint, committed, .. } = &summary;
         let is_applied = checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.through > Lsn(0));
         let Some(records) = committed.filter(|_| !is_applied) else {
-            // A crash may have interrupted the removal of an uncommitted patch after its first
-            // segment, which contains the checkpoint record.
+            // A crash may have interrupted the removal of an uncommitted patch after removing the
+            // first segment, which contains the checkpoint record.
             if checkpoint.is_none() && !summary.is_foreign {
                 return Ok(PatchState::Obsolete { is_applied });
             }

@@ -1,4 +1,4 @@
-//! The cost model of a device.
+//! Decides by the cost model of a device whether two requests are merged.
 
 /// The cost model of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +28,8 @@ impl Costs {
     /// of the gap at which a unit is only partially written and must be read in any case.
     ///
     /// Unmerged, there are two writes and `partial_ends` reads. Merged, there are one write and one
-    /// read, and the gap is transferred twice. Merging thus saves `partial_ends` requests: none if
-    /// no unit has to be read.
+    /// read, and the gap is transferred twice. Merging thus saves `partial_ends` requests: it saves
+    /// none if no unit has to be read.
     #[must_use]
     pub fn should_fill(self, gap_bytes: u64, partial_ends: u64) -> bool {
         is_cheaper(gap_bytes, partial_ends, self.request_bytes())

@@ -1,4 +1,4 @@
-//! Writes to be planned, and the parts of writes that are not overwritten by newer ones.
+//! Defines the writes to be planned, and the pieces of writes that no newer write overwrites.
 
 /// A write to be planned. The structure has 16 bytes, so that a million writes can be sorted within
 /// the CPU cache.

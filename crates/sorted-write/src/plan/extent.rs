@@ -1,4 +1,4 @@
-//! Byte ranges of the file.
+//! Defines byte ranges of a file, and computes the seek distance between them.
 
 /// A byte range of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Planning of random writes as ascending requests. Performs no I/O.
+//! Plans the requests that execute random writes in ascending order. Performs no I/O.
 
 mod costs;
 mod entry;

@@ -20,7 +20,8 @@ pub(super) fn for_each_newest(entries: &[Entry], visit: &mut impl FnMut(Piece)) 
     }
 }
 
-/// `true` if the entry starts before `end`. In this case `end` is raised to the end of the entry.
+/// `true` if the entry starts before `end`. In this case `end` becomes the end of the entry if that
+/// is greater.
 fn overlaps(entry: &Entry, end: &mut u64) -> bool {
     let is_within = entry.offset < *end;
     if is_within {
@@ -52,7 +53,7 @@ fn resolve(entries: &[Entry], visit: &mut impl FnMut(Piece)) {
             active.pop();
         }
         let Some(top) = active.peek().map(|(_, top)| *top) else { break };
-        // A piece ends at the offset from which another entry is the newest.
+        // A piece ends at the offset at which another entry becomes the newest one.
         if last.is_none_or(|(current, _)| current != top) {
             if let Some((current, from)) = last {
                 visit(part(&entries[current], from, at));

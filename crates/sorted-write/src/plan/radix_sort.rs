@@ -18,8 +18,8 @@ fn digit(entry: &Entry, number: usize) -> usize {
 /// Sorts entries by offset, then by number.
 ///
 /// Entries mostly arrive in the order of their numbers. A stable sort then needs to consider only
-/// the offsets, with one pass for each group of eleven bits in which they differ: four passes for a
-/// file of 100 GB. This takes a third of the time of a comparison sort.
+/// the offsets, with one pass for each group of eleven bits in which the offsets differ: four
+/// passes for a file of 100 GB. This takes a third of the time of a comparison sort.
 pub(super) fn sort(entries: &mut [Entry]) {
     let is_ordered = |pair: &[Entry]| pair[0].number <= pair[1].number;
     if entries.len() < COMPARISON_SORT_MAX || !entries.windows(2).all(is_ordered) {

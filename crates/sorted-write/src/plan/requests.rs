@@ -1,5 +1,5 @@
-//! Plans the requests to the device: sorted writes, merged where one request takes less time than
-//! two.
+//! Plans the requests to a file: sorts the writes, and merges two requests where a single one takes
+//! less time.
 
 use std::ops::Range;
 
@@ -13,10 +13,11 @@ use super::radix_sort::sort;
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// The length of a write unit in bytes, a power of two. Requests begin and end at multiples of
-    /// it. If a unit is only partially written, its other bytes are read first.
+    /// this length. If a unit is only partially written, its other bytes are read first.
     pub unit_bytes: u64,
-    /// The file offset at which the last whole unit ends, a multiple of the unit. After it, where
-    /// the file ends within a unit, requests contain exactly the bytes written.
+    /// The file offset at which the last whole unit ends, a multiple of the unit. Beyond this
+    /// offset, requests contain exactly the bytes written, because a whole unit would extend the
+    /// file.
     pub units_end: u64,
     /// The maximum length of a request in bytes, a multiple of the unit.
     pub request_bytes_max: u64,
@@ -24,8 +25,8 @@ pub struct Rules {
     pub costs: Costs,
 }
 
-/// A write request. The ranges that are read for it, overwritten by its pieces, cover its extent
-/// completely.
+/// A write request. Its pieces and the ranges that are read for it together cover its extent
+/// completely. Where both have a byte, the piece is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The range of the file that the request writes.
@@ -50,8 +51,8 @@ pub struct Plan {
     pub reads: Vec<Extent>,
 }
 
-/// Plans the requests for `entries`, and sorts them. This is fastest if the entries are in the
-/// order of their numbers.
+/// Sorts `entries` and plans the requests that write them. Sorting is fastest if the entries are in
+/// the order of their numbers.
 #[must_use]
 pub fn plan(entries: &mut [Entry], rules: &Rules) -> Plan {
     sort(entries);
@@ -140,7 +141,7 @@ impl Builder<'_> {
     }
 
     /// Adds a read of the units that contain the unwritten range `from..to` of the current request.
-    /// Extends the last read instead if transferring the bytes between the two takes less time than
+    /// Extends the previous read instead if transferring the bytes in between takes less time than
     /// another request.
     fn read_hole(&mut self, from: u64, to: u64) {
         let Some(run) = self.run.as_ref().filter(|_| from < to) else { return };

@@ -1,4 +1,4 @@
-//! The writes to be made, read from a stream of records or from a list of files.
+//! Reads the writes to be made from a stream of records, or from a list of files.
 
 mod list;
 mod record;

@@ -1,5 +1,5 @@
-//! A record of a stream: the offset (8 bytes), the length (4 bytes), both little-endian, and the
-//! bytes to be written.
+//! Reads records from a stream. A record consists of an offset (8 bytes) and a length (4 bytes),
+//! both little-endian, and the bytes to be written.
 
 use std::io::{self, Read};
 
@@ -127,8 +127,8 @@ impl RecordParts<'_> {
     }
 }
 
-/// Fills the buffer and returns the number of bytes read, which is less than its length only at the
-/// end of the source.
+/// Fills the buffer and returns the number of bytes read, which is less than the length of the
+/// buffer only at the end of the source.
 fn read_up_to(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, RecordError> {
     let mut done = 0;
     while done < buffer.len() {

@@ -1,4 +1,5 @@
-//! Page files written by earlier versions of this crate, kept as archives in `tests/fixtures`.
+//! Tests that page files written by earlier versions of this crate can be opened. Archives of such
+//! files are in `tests/fixtures`.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use haul_sorted_write::PageFile;
 
 use crate::page_file::options;
 
-/// The process was killed with 200 acknowledged pages in the log and none in the file.
+/// The process that wrote the files in the archive was killed with 200 acknowledged pages in the
+/// log and none in the file.
 #[test]
 fn log_of_version_1_is_replayed() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

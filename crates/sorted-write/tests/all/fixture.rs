@@ -1,4 +1,4 @@
-//! Helpers shared by the tests.
+//! Creates and reads the files that the tests share.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use haul_disk::{Disk, Open, write_full};
 use haul_disk_sim::MemoryDisk;
 use haul_sorted_write::{FileId, Options, Role, SortedWriter};
 
-/// Creates a disk with a durable file of this length, which is not all zeros.
+/// Creates a disk with a durable file of `bytes` bytes, which are not all zeros.
 pub(crate) fn disk_with(name: &str, bytes: usize) -> MemoryDisk {
     let disk = MemoryDisk::default();
     add_file(&disk, name, bytes);

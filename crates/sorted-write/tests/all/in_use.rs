@@ -1,4 +1,5 @@
-//! A page file is open once: a second open fails, in the same process and in another one.
+//! Tests that a page file can be open only once: a second open fails, in the same process and in
+//! another process.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ fn refusals(dir: &Path) -> (usize, String) {
     (refused, last)
 }
 
-/// Not a test of its own: the body of the other process.
+/// The code of the other process. Without its environment variables, this test does nothing.
 #[test]
 fn child_opens() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
@@ -49,7 +50,8 @@ fn child_opens() {
     }
 }
 
-/// Writes 199 times through one handle, and as often through a second one if it can be opened.
+/// Writes 199 times through one handle, and as often through a second handle if the second open
+/// succeeds.
 fn write_through_two_handles(dir: &Path) {
     let first = open(dir).unwrap();
     first.write(0, &[1; 4096]).unwrap().wait().unwrap();
@@ -149,7 +151,7 @@ fn file_is_not_created_beside_a_log_with_records() {
     std::fs::rename(&elsewhere, &pages).unwrap();
     drop(open(dir.path()).unwrap());
 
-    // A creation interrupted before the file was extended.
+    // Imitates a creation that was interrupted before the file was extended.
     std::fs::remove_dir_all(dir.path().join("pages.log")).unwrap();
     std::fs::write(&pages, []).unwrap();
     assert_eq!(open(dir.path()).unwrap().bytes(), FILE_BYTES);

@@ -1,4 +1,4 @@
-//! A process that writes to a page file is killed repeatedly with SIGKILL.
+//! Tests that acknowledged writes survive when the process that writes to a page file is killed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -27,7 +27,7 @@ fn slot(number: u64) -> Vec<u8> {
     number.to_le_bytes().repeat(SLOT_BYTES / 8)
 }
 
-/// Not a test of its own: the body of the killed process.
+/// The code of the killed process. Without its environment variables, this test does nothing.
 #[test]
 fn child_writes_until_killed() {
     let (Some(dir), Ok(first)) = (std::env::var_os(DIR), std::env::var(FIRST)) else { return };
@@ -69,7 +69,8 @@ fn acknowledged_writes_survive_sigkill() {
             let mut words = line.split_whitespace().skip_while(|word| *word != "acknowledged");
             let mut number = || words.nth(1).and_then(|word| word.parse::<u64>().ok());
             let index = number();
-            // The kill may truncate the line; then the write is not known to be acknowledged.
+            // The kill may truncate the line. It is then unknown whether the write was
+            // acknowledged.
             let number = line.rsplit(' ').next().and_then(|word| word.parse().ok());
             if let (Some(index), Some(number)) = (index, number) {
                 let index = usize::try_from(index).unwrap();

@@ -1,4 +1,5 @@
-//! The writer and the page file: models, faults, power cuts and request counts.
+//! Tests the writer and the page file against models, with faults and power cuts, and counts their
+//! requests.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

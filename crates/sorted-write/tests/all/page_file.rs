@@ -1,4 +1,4 @@
-//! The page file against a model, with threads and full disks, and its request counts.
+//! Tests the page file against a model, with threads and full disks, and counts its requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,7 +49,8 @@ fn acknowledged_writes_survive_a_power_cut() {
     println!("SEED={}", random.0);
     let mut disk = disk_with("big", FILE_BYTES);
     let mut model = original(FILE_BYTES);
-    // A checkpoint may be complete just before a cut, and leave nothing to replay.
+    // A checkpoint that completes just before a cut leaves nothing to replay, so the cuts are
+    // repeated until a replay was needed.
     let mut replays = 0;
     for round in 0..40_u32 {
         if round >= 4 && replays > 0 {
@@ -126,7 +127,8 @@ fn concurrent_writers_share_syncs_and_pages_are_written_once() {
     let stats = page_file.stats();
     assert_eq!((stats.writes, stats.written_bytes, stats.reads), (1, 64 * 4096, 0));
     assert_eq!((stats.syncs, stats.records, stats.absorbed), (1, 800, 800 - 64));
-    // Syncs of the log (commits and the checkpoint record) and one of the file.
+    // The total includes the syncs of the log (commits and the checkpoint record) and one sync of
+    // the file.
     let total = disk.calls(Op::Sync) - syncs;
     assert!(total > page_file.log_stats().syncs, "{total}");
     page_file.close().unwrap();
@@ -149,7 +151,7 @@ fn log_length_is_bounded() {
             });
         }
     });
-    // 40 MB were written.
+    // 40 MB were written, which exceeds the maximum length of the log several times.
     let longest = longest.into_inner();
     assert!(longest <= (8 + 2 + 1) << 20, "{longest}");
     assert!(page_file.stats().rounds >= 5, "{:?}", page_file.stats());
@@ -171,7 +173,7 @@ fn checkpoint_frees_log_space_on_a_full_disk() {
 #[test]
 fn writes_fail_on_a_full_disk_and_resume_later() {
     let disk = disk_with("big", FILE_BYTES);
-    // The log has its first segments and cannot create more.
+    // The open log has its first segments, and the injected fault prevents further segments.
     let (page_file, _) = open(&disk, options(64 << 20));
     disk.fail_always(Op::Create, Errno::NOSPC);
     let mut model = original(FILE_BYTES);

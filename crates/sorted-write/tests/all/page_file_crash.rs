@@ -1,4 +1,4 @@
-//! Crashes at every step of a page file and of a patch, and faults of every call.
+//! Tests page files and patches with a crash at every step and with a fault in every kind of call.
 
 use haul_disk::{Op, Subdir};
 use haul_disk_sim::{Crashes, Medium, MemoryDisk, Survival, crash_everywhere};

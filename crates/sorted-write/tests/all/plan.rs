@@ -1,4 +1,4 @@
-//! The planner: tables, and a byte array as its model.
+//! Tests the planner with tables, and with a byte array as the model of a file.
 
 use haul_sorted_write::plan::{Costs, Entry, Extent, Plan, Rules, plan, travel_bytes};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn ranges(writes: &[(u64, u32)], rules: &Rules) -> (Ranges, Ranges) {
 fn neighbours_are_merged_and_only_gaps_are_read() {
     let page = 4096;
     for (writes, requests, reads) in [
-        // No write, a page, a part of a page.
+        // No write; a whole page; a part of a page.
         (&[][..], &[][..], &[][..]),
         (&[(page, 4096)], &[(page, 2 * page)], &[]),
         (&[(page + 1, 1)], &[(page, 2 * page)], &[(page, 2 * page)]),
@@ -52,7 +52,7 @@ fn neighbours_are_merged_and_only_gaps_are_read() {
 
 #[test]
 fn gap_is_filled_if_cheaper_than_the_saved_requests() {
-    // 10,000 bytes are transferred in the time of a request.
+    // The device transfers 10,000 bytes in the time of a request.
     for (gap, partial_ends, expected) in [
         (1, 0, false),
         (4096, 0, false),
@@ -74,7 +74,8 @@ fn gap_is_filled_if_cheaper_than_the_saved_requests() {
         (&[(0, 4000), (2 * page, 4096)], &[(0, 3 * page)], &[(0, 2 * page)]),
         // Both pages written partly, two pages apart.
         (&[(0, 4000), (3 * page + 1, 4095)], &[(0, 4 * page)], &[(0, 4 * page)]),
-        // One page written partly, two pages apart: transferring the gap twice costs more than a request.
+        // One page written partly, two pages apart: transferring the gap twice takes more time than
+        // a request.
         (&[(0, 4000), (3 * page, 4096)], &[(0, page), (3 * page, 4 * page)], &[(0, page)]),
     ] {
         let expected = (requests.to_vec(), reads.to_vec());
@@ -208,7 +209,7 @@ fn cpu_ns() -> u64 {
 #[test]
 fn a_million_records_are_planned() {
     let records: u64 = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
-    // To measure: cargo test --release -- --nocapture.
+    // The command `cargo test --release -- --nocapture` shows the measured times.
     let mut state = 1_u64;
     let mut random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

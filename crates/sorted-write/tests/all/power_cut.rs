@@ -1,4 +1,4 @@
-//! Repeated power cuts under a process that writes to a page file, with the real kernel, real file
+//! Cuts the power repeatedly while a process writes to a page file, with the real kernel, real file
 //! systems and a simulated disk that loses its write cache.
 
 use std::io::{BufRead, BufReader, Write};
@@ -34,12 +34,13 @@ fn slot(number: u64) -> Vec<u8> {
     number.to_le_bytes().repeat(SLOT_BYTES / 8)
 }
 
-/// Prints a line that ends with a period; one without it was truncated.
+/// Prints a line that ends with a period. A line without the period was truncated.
 fn report(text: &str) {
     writeln!(std::io::stdout().lock(), "{text} .").unwrap();
 }
 
-/// Not a test of its own: the body of the process that runs until the power is cut.
+/// The code of the process that writes until the power is cut. Without its environment variables,
+/// this test does nothing.
 #[test]
 fn child_writes_until_power_cut() {
     let (Some(dir), Ok(round)) = (std::env::var_os(DIR), std::env::var(ROUND)) else { return };
@@ -80,8 +81,8 @@ fn start_child(dir: &Path, round: u64) -> Child {
 /// The newest acknowledged number of each slot.
 type Newest = [u64; SLOTS];
 
-/// Runs a writer until the power is cut at a random request. Returns the number of acknowledged writes
-/// and whether the file was opened.
+/// Runs a writer until the power is cut at a random request. Returns the number of acknowledged
+/// writes, and `true` if the page file was opened.
 fn cut_during_writes(
     disk: &SpinningDisk,
     dir: &Path,
@@ -153,7 +154,8 @@ fn cut_repeatedly(fs: &str, bytes: u64, seed: u64) -> Option<u64> {
     for round in 1..=CUTS {
         println!("cut {round} on {fs}; {}", replay_command(seed));
         let mounted = disk.mount(fs, "").unwrap();
-        // Without the check, the next writer recovers, possibly interrupted by the next cut.
+        // If the check is skipped, the next writer executes the recovery, which the next cut may
+        // interrupt.
         if random.below(3) > 0 {
             check(&mounted.path(), &newest);
         }

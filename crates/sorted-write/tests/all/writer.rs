@@ -1,4 +1,4 @@
-//! The writer against a model, with threads, faults and power cuts, and its request counts.
+//! Tests the writer against a model, with threads, faults and power cuts, and counts its requests.
 
 use std::error::Error as _;
 use std::thread;
@@ -145,7 +145,7 @@ fn dry_run_counts_the_same_requests_and_writes_nothing() {
         writer.barrier().unwrap();
         let stats = Stats { syncs: 0, ..writer.stats() };
         writer.close().unwrap();
-        // The boundaries of rounds depend only on the writes.
+        // The boundaries of rounds depend only on the writes, so both runs count the same requests.
         (stats, content(&disk, "big") == original(50_000))
     };
     let ((dry_run, is_unchanged), (real, _)) = (run(true), run(false));
@@ -160,7 +160,7 @@ fn index_files_are_written_every_third_round_after_bulk() {
     let options = Options { index_every: 3, index_bytes: 64 << 10, ..small() };
     let (writer, big) = writer_on(&disk, options);
     let index = writer.open(&disk, "index", Role::Index).unwrap();
-    // Two writes to the bulk file fill a generation: 20 rounds.
+    // Two writes to the bulk file fill a generation, so its 40 writes take 20 rounds.
     for round in 1..=5_u8 {
         for n in 0..8_u64 {
             writer.write(index, n % 2 * 4096, &[round; 4096]).unwrap();
@@ -181,7 +181,7 @@ fn index_files_are_written_every_third_round_after_bulk() {
         .collect();
     // Files are numbered in the order of creation.
     let writes = |file: usize| written.iter().filter(|other| **other == file).count();
-    // The index: both its pages in one request in rounds 3, 6, ... 18 and at close.
+    // The two pages of the index are written in one request in rounds 3, 6, ... 18 and at close.
     assert_eq!((writes(0), writes(1)), (40, 6 + 1));
     let first = written.iter().position(|file| *file == 1).unwrap();
     assert_eq!(written[..first].len(), 6, "bulk files of the round are written first");
@@ -212,7 +212,8 @@ fn where_it_spins_a_window_is_synced_before_the_next_is_read() {
             writer.write(file, n * 8192, &vec![1; bytes]).unwrap();
         }
         writer.barrier().unwrap();
-        // Five windows of two pages; whole pages are not read, and need no sync between.
+        // There are five windows of two pages. Whole pages are not read first, so their windows
+        // need no sync in between.
         assert_eq!(disk.calls(Op::Sync) - before, syncs, "{bytes}");
     }
 }
@@ -229,7 +230,7 @@ fn writes_block_while_both_generations_are_full() {
             }
         });
         disk.wait_until_blocked();
-        // At most two generations of two records each.
+        // Each of the two generations holds two records.
         eventually("two generations are full", || writer.stats().records >= 4);
         assert!(!filling.is_finished());
         assert_eq!(writer.stats().records, 4);
@@ -291,7 +292,7 @@ fn writes_before_a_barrier_survive_a_crash() {
         for (offset, bytes) in &writes[..durable] {
             put(&mut model, *offset, bytes);
         }
-        // Each byte has the value at the barrier, or one written since.
+        // Each byte has its value at the barrier, or a value written since.
         let mut allowed: Vec<Vec<u8>> = model.into_iter().map(|byte| vec![byte]).collect();
         for (offset, bytes) in &writes[durable..] {
             allowed.resize(allowed.len().max(offset + bytes.len()), vec![0]);

@@ -1,4 +1,5 @@
-//! A file system on an unlinked file with a detached mount, which disappears with the process.
+//! Creates a file system on an unlinked file with a detached mount. The kernel removes the file
+//! system when the process ends.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -33,8 +34,8 @@ pub struct DetachedImage {
 
 impl DetachedImage {
     /// Creates a file system in a sparse file in `dir`. `fs` is "ext4", "xfs" or "btrfs", `bytes`
-    /// is its size, and `mkfs_options` are passed to `mkfs`. `mount_options` are options of the
-    /// file system; `noatime` is added.
+    /// is the size of the file system, and `mkfs_options` are passed to `mkfs`. `mount_options` are
+    /// options of the file system; `noatime` is added.
     ///
     /// # Errors
     /// Fails with a description of the failed step and its reason, for example missing root
@@ -107,8 +108,8 @@ impl LoopDevice {
     pub fn attach(file: File) -> Result<Self, String> {
         let attach = ["--find", "--show", "--direct-io=on", "/proc/self/fd/0"];
         let node = run(Command::new("losetup").args(attach).stdin(file))?;
-        // The kernel clears a detached device when its last descriptor is closed; this descriptor
-        // keeps it.
+        // After `losetup --detach`, the kernel clears the device when its last descriptor is
+        // closed. This descriptor is therefore opened first.
         let open = File::open(&node).map_err(|error| format!("cannot open {node}: {error}"));
         run(Command::new("losetup").args(["--detach", &node]))?;
         Ok(Self { node, _open: open? })

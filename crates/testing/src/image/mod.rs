@@ -1,4 +1,4 @@
-//! Loop-mounted file systems, for tests that count requests or fill a disk.
+//! Creates loop-mounted file systems, for tests that count requests or fill a disk.
 //!
 //! # What it is
 //! [`LoopImage`] creates a sparse file with a file system and mounts it through a loop device that
@@ -16,12 +16,12 @@
 //! ```
 //!
 //! # What it is not
-//! It is not suitable for measuring time: every write passes through two file systems.
+//! [`LoopImage`] is not suitable for measuring time: every write passes through two file systems.
 //!
 //! # Use in programs
-//! [`DetachedImage`] is the equivalent for a program: it returns an error if it cannot be created,
-//! and the kernel removes it even if the process is killed. It is built from [`LoopDevice`] and
-//! [`mount_detached`].
+//! [`DetachedImage`] is the equivalent for a program: creating the image returns an error instead
+//! of skipping a test, and the kernel removes the image even if the process is killed. It is built
+//! from [`LoopDevice`] and [`mount_detached`].
 
 mod detached;
 
@@ -45,8 +45,8 @@ pub struct LoopImage {
 
 impl LoopImage {
     /// Creates and mounts a file system `fs` ("ext4", "xfs" or "btrfs") of `bytes` bytes. If that
-    /// fails, it reports the reason with [`skip`] and returns `None`. xfs requires at least 300
-    /// MiB, btrfs 110 MiB. The file is sparse and takes only the space that is written to it.
+    /// fails, reports the reason with [`skip`] and returns `None`. xfs requires at least 300 MiB,
+    /// btrfs 110 MiB. The file is sparse and takes only the space that is written to it.
     ///
     /// Background work that would affect the counters is disabled: inode tables and journal are
     /// initialized immediately, `noatime` is set, and ext4 commits only on a sync or every five
@@ -78,8 +78,8 @@ impl LoopImage {
         let attach = ["--find", "--show", "--direct-io=on"];
         let device = run(Command::new("losetup").args(attach).arg(&image))?;
         let mounted = run(Command::new("mount").args(["-o", mount_options, &device]).arg(&mount));
-        // A mounted device is detached later, when it is unmounted; an unmounted device is detached
-        // now.
+        // A mounted device is detached when it is unmounted. If mounting failed, the device is
+        // detached now.
         run(Command::new("losetup").args(["--detach", &device]))?;
         mounted?;
         Ok(Self { device: device.trim_start_matches("/dev/").to_owned(), mount, _dir: dir })

@@ -1,6 +1,6 @@
-//! Words that must not occur in the tree, or only in one meaning.
+//! Checks that banned words do not occur in the tree, or occur only in one meaning.
 //!
-//! They are split with `concat!` so that this file obeys its own rules.
+//! This file splits the words with `concat!`, so that it obeys the rules, too.
 
 use crate::tree::{Source, assert_none, files, has_word};
 
@@ -19,7 +19,7 @@ const LOCAL: &[&str] = &[
     concat!("deb.debian", ".org"),
 ];
 
-/// Ambiguous between "passed to the kernel" and "durable", so it is used for neither.
+/// A word that may mean "passed to the kernel" or "durable", so libraries use it for neither.
 const AMBIGUOUS: &str = concat!("flu", "sh");
 
 /// The libraries in which the ambiguous word is banned.
@@ -34,8 +34,9 @@ const LIBRARIES: &[&str] = &[
     "bench",
 ];
 
-/// Exceptions: (folder of the crate, phrase). The kernel counts requests of that name, and the
-/// standard writer traits have such a method.
+/// Phrases that may contain the ambiguous word: (folder of the crate, phrase). An empty folder
+/// stands for all crates. The kernel counts requests of this name, and the standard writer traits
+/// have a method of this name.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("", concat!(".flu", "sh()")),
     ("", concat!("fn flu", "sh(&mut self)")),
@@ -54,7 +55,7 @@ fn is_ambiguous(file: &Source, line: &str) -> bool {
             line = line.replace(phrase, "");
         }
     }
-    // Devices have a request of this name for their write cache.
+    // Devices have a request of this name for their write cache, so lines about it are exempt.
     line.contains(AMBIGUOUS) && !line.contains("write cache")
 }
 

@@ -1,11 +1,12 @@
-//! Imports inside a crate run one way: no file uses, through others, names of a file that uses it.
+//! Checks that the imports between the files of a crate form no cycles.
 
 use std::collections::BTreeSet;
 
 use crate::imports::Crate;
 use crate::tree::{Source, assert_none, files};
 
-/// Crates that still have cycles, with the number of files on them. They may only shrink.
+/// Crates that still have import cycles, with the number of files on cycles. The numbers may only
+/// decrease.
 const KNOTS: &[(&str, usize)] = &[("crates/file-server/src/", 14), ("crates/s3-server/src/", 17)];
 
 /// Returns the folders of libraries and programs: `crates/disk/src/`, `crates/bench/src/bin/x/`.

@@ -1,4 +1,4 @@
-//! Allowed dependencies between crates: each one goes to a lower layer.
+//! Checks that each crate uses only crates of lower layers, and only the listed external crates.
 
 use std::process::Command;
 
@@ -11,14 +11,16 @@ use crate::tree::{assert_none, root};
 enum Layer {
     /// A level: the crate may use crates of lower levels.
     Level(u8),
-    /// Test support: only a dev-dependency (except of the bench); it may use level 1.
+    /// Test support: the crate may use crates of level 1. Only the crates in [`SUPPORT_USERS`] may
+    /// use test support outside of dev-dependencies.
     Support,
-    /// Only tests: the crate may use every crate, and none may use it.
+    /// Only tests: the crate may use every crate, and no crate may use it.
     Tests,
 }
 use Layer::{Level, Support, Tests};
 
-/// (crate, layer, allowed external dependencies | allowed external dev-dependencies).
+/// Each crate with its layer and its allowed external dependencies; after `|`, the external
+/// dependencies allowed only in tests.
 const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-units", Level(1), ""),
     ("haul-crc", Level(1), "crc-fast | proptest"),
@@ -88,18 +90,19 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-tidy", Tests, "| serde_json"),
 ];
 
-/// Crates that may use test support in production: the bench measures with it, and the simulated disk
-/// uses loop devices and random numbers.
+/// Pairs of a crate and the test support that it may use in production: the bench measures with
+/// test support, and the simulated disk uses loop devices and random numbers.
 const SUPPORT_USERS: &[(&str, &str)] = &[
     ("haul-bench", "haul-disk-sim"),
     ("haul-bench", "haul-testing"),
     ("haul-disk-sim", "haul-testing"),
 ];
 
-/// The crate that uses no other one, so that the tests of each crate can use it without a cycle.
+/// The crate that uses no other crate of the workspace, so that the tests of each crate can use it
+/// without a cycle.
 const TEST_HELPERS: &str = "haul-testing";
 
-/// The manifests of all workspaces; crates with native dependencies have their own.
+/// The manifests of all workspaces. Crates with native dependencies have a separate workspace.
 const WORKSPACES: &[&str] = &["Cargo.toml", "crates/bench-compare/Cargo.toml"];
 
 /// A dependency declared in a manifest.

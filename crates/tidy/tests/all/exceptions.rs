@@ -1,4 +1,4 @@
-//! Rules that a crate may break for a stated reason.
+//! Compares the places that break a rule with the crates that may break the rule.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ pub(crate) struct Use {
     pub(crate) place: String,
 }
 
-/// Returns the uses in crates without an exception, and the exceptions that no use needs.
+/// Returns a message for each use in a crate without an exception, and for each exception that is
+/// not needed or has no reason.
 pub(crate) fn violations(
     rule: &str,
     uses: &BTreeSet<Use>,

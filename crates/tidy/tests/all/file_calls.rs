@@ -1,4 +1,4 @@
-//! System calls on files are made by the crate that owns files.
+//! Checks that only the crate `disk`, and crates with a stated reason, make system calls on files.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use crate::exceptions::{Exception, Use, violations};
 use crate::imports::paths;
 use crate::tree::{Source, assert_none, files};
 
-/// The crate that owns files.
+/// The crate that makes the system calls on files for all other crates.
 const OWNER: &str = "disk";
 
-/// The other crates that use `rustix::fs`.
+/// The other crates that may use `rustix::fs`, and the reason of each.
 const EXCEPTIONS: &[Exception] = &[
     ("bench", "prepares test files and writes everything back between measurements"),
     ("bench-compare", "writes everything back between measurements of other logs"),

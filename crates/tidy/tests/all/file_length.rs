@@ -1,4 +1,4 @@
-//! The maximum length of files.
+//! Checks the length of source files.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn violations(files: &[Source]) -> Vec<String> {
     files.iter().filter(long).map(message).collect()
 }
 
-/// Formats a table of files, lines, and lines of tests by crate.
+/// Formats a table with the numbers of files, lines, and lines of tests of each crate.
 fn table(files: &[Source]) -> String {
     let mut crates: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is_rust()) {

@@ -1,13 +1,13 @@
-//! The number of files in a folder.
+//! Checks the number of source files in each folder.
 
 use std::collections::BTreeMap;
 
 use crate::tree::{Source, assert_none, files};
 
-/// The most files a folder of a crate's sources may have.
+/// The maximum number of files in a folder of a crate's sources.
 const FILES_MAX: usize = 15;
 
-/// Folders that still have more, with their number of files. It may only shrink.
+/// Folders that still have more files, with their number. The numbers may only decrease.
 const CROWDED: &[(&str, usize)] = &[("crates/file-server/src", 33), ("crates/s3-server/src", 33)];
 
 fn complaints(files: &[Source], crowded: &[(&str, usize)]) -> Vec<String> {

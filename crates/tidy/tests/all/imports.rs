@@ -1,4 +1,4 @@
-//! The import graph of a crate: which file uses names of which other file.
+//! Builds the import graph of a crate: the files whose names each file uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,8 @@ type Module = Vec<String>;
 /// The files of one crate or program, by module.
 pub(crate) struct Crate<'a> {
     modules: BTreeMap<Module, &'a Source>,
-    /// For each module, the names it imports, with their full paths; `None` for other crates.
+    /// For each module, the names it imports, with their full paths; `None` for names of other
+    /// crates.
     imported: BTreeMap<Module, BTreeMap<String, Option<Vec<String>>>>,
 }
 
@@ -22,7 +23,7 @@ struct Import {
 }
 
 impl<'a> Crate<'a> {
-    /// Takes the production files below `folder`, such as `crates/disk/src/`.
+    /// Builds the graph of the production files below `folder`, such as `crates/disk/src/`.
     pub(crate) fn new(folder: &str, files: impl Iterator<Item = &'a Source>) -> Self {
         let modules: BTreeMap<_, _> = files
             .filter_map(|file| Some((module(file.path.strip_prefix(folder)?), file)))
@@ -36,7 +37,7 @@ impl<'a> Crate<'a> {
         this
     }
 
-    /// Returns the files that each file uses names of.
+    /// Returns, for each file, the files whose names it uses.
     pub(crate) fn edges(&self) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
         let mut edges = BTreeMap::new();
         for (module, file) in &self.modules {
@@ -51,7 +52,7 @@ impl<'a> Crate<'a> {
         edges
     }
 
-    /// Returns the files that can reach themselves.
+    /// Returns the files that reach themselves by following imports.
     pub(crate) fn files_on_cycles(&self) -> BTreeSet<&'a str> {
         let edges = self.edges();
         let is_on_cycle = |start: &&str| {
@@ -94,7 +95,7 @@ impl<'a> Crate<'a> {
         Some(base)
     }
 
-    /// Returns the file that defines the name of a path, through the imports of its module.
+    /// Returns the file that defines the name of a path, following the imports of modules.
     fn target(&self, path: &[String], depth: usize) -> Option<&'a Source> {
         let longest = (0..=path.len()).rev().find(|n| self.modules.contains_key(&path[..*n]))?;
         let (module, rest) = path.split_at(longest);
@@ -105,7 +106,7 @@ impl<'a> Crate<'a> {
     }
 }
 
-/// Returns the paths of a file, imported or written out in code, such as `rustix::fs::fstat`.
+/// Returns the paths that a file imports or contains in its code, such as `rustix::fs::fstat`.
 pub(crate) fn paths(file: &Source) -> Vec<Vec<String>> {
     imports(file).into_iter().map(|import| import.path).chain(inline_paths(file)).collect()
 }
@@ -195,7 +196,8 @@ fn expand(tree: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Returns the paths written out in code, such as `crate::units::Bytes`.
+/// Returns the paths in the code of a file outside of `use` declarations, such as
+/// `crate::units::Bytes`.
 fn inline_paths(file: &Source) -> impl Iterator<Item = Vec<String>> {
     let (_, code) = split(file);
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';

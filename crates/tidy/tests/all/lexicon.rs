@@ -1,12 +1,13 @@
-//! How far the words of each crate are from those of its field.
+//! How many private words (words that the field does not use) and headless doc comments each crate
+//! has: the numbers may only decrease.
 //!
-//! The words are written in pieces here, so that this file obeys its own rules.
+//! This file writes the words in pieces, so that it obeys the rules, too.
 
 use std::collections::BTreeMap;
 
 use crate::tree::{Source, assert_none, files, has_word};
 
-/// Words that name neither what is done nor who does it.
+/// Words that name neither an action nor its actor.
 const PRIVATE: &[&str] = &[
     concat!("te", "ll"),
     concat!("te", "lls"),
@@ -29,12 +30,12 @@ const PRIVATE: &[&str] = &[
     concat!("in ", "vain"),
 ];
 
-/// Words a doc comment does not begin with: it begins with a noun, or with a verb.
+/// Words with which no doc comment may begin, because a doc comment begins with a noun or a verb.
 const HEADLESS: &[&str] =
     &["What", "Who", "Whose", "Whether", "How", "Where", "When", "Which", "Why"];
 
-/// Crates with private words or headless doc comments left, and how many of each. They may only
-/// shrink.
+/// Crates that still have private words or headless doc comments, and the number of each. The
+/// numbers may only decrease.
 const LEFT: &[(&str, usize, usize)] = &[
     ("file-server", 315, 116),
     ("file-store", 80, 123),

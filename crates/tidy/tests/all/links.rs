@@ -1,4 +1,4 @@
-//! Links between pages and keys of sources are valid.
+//! Checks that the links between pages, and the keys of sources such as `[Haystack10]`, are valid.
 
 use std::path::Path;
 

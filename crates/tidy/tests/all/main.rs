@@ -1,6 +1,6 @@
-//! Lints of the source tree: dependencies between crates, length of files, use of `unsafe`, banned
-//! words. Each rule is a function from files to violations; one test applies it to the tree, another
-//! checks that it reports a small invalid input.
+//! Checks the source tree: dependencies between crates, length of files, use of `unsafe`, banned
+//! words. Each rule is a function from files to violations. One test applies the rule to the tree,
+//! another test checks that the rule reports a small invalid input.
 
 mod banned_words;
 mod cycles;

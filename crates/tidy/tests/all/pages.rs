@@ -1,4 +1,4 @@
-//! Pages in Markdown: their width, and the files they name.
+//! Checks that the lines of Markdown pages are not too wide, and that the files they name exist.
 
 use crate::tree::{Source, assert_none, files};
 

@@ -1,4 +1,4 @@
-//! The dependencies of the product: no simulator, no test helper, no benchmark.
+//! Checks that the program `haul` links no simulator, no test helper and no benchmark.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -8,7 +8,8 @@ use crate::tree::root;
 /// Packages the program `haul` must not link.
 const WORKSHOP: &[&str] = &["haul-bench", "haul-disk-sim", "haul-testing", "fuser", "wait4"];
 
-/// The most packages of other authors the program may link. It may only shrink.
+/// The maximum number of packages of other authors that the program may link. The number may only
+/// decrease.
 const OUTSIDE_MAX: usize = 198;
 
 #[test]

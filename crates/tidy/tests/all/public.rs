@@ -1,10 +1,10 @@
-//! Public items of the libraries that nothing outside their crate uses.
+//! Counts the public items of each library that nothing outside of its crate uses.
 
 use std::collections::BTreeMap;
 
 use crate::tree::{Source, assert_none, files, has_word};
 
-/// Crates with such items, and how many. They may only become fewer.
+/// Crates with unused public items, and the number of these items. The numbers may only decrease.
 const UNUSED: &[(&str, usize)] = &[
     ("admin-endpoint", 1),
     ("append-log", 1),

@@ -1,8 +1,8 @@
-//! Pure modules perform no I/O.
+//! Checks that pure modules perform no I/O.
 
 use crate::tree::{Source, assert_none, files, has_word};
 
-/// Names of modules that contain only pure functions, as do all files of a folder `plan`.
+/// Names of files that contain only pure functions. All files in a folder `plan` are pure, too.
 const PURE: &[&str] = &[
     "format.rs",
     "names.rs",

@@ -1,4 +1,4 @@
-//! Libraries access neither the terminal nor the environment nor files directly.
+//! Checks that libraries do not directly access the terminal, the environment or files.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use crate::tree::{Source, assert_none, files, has_word};
 const OUTPUT: &[&str] =
     &["println!", "print!", "eprintln!", "eprint!", "dbg!", "io::stdout", "io::stderr"];
 
-/// Libraries that write to the terminal.
+/// Libraries that may write to the terminal, and the reason of each.
 const PRINTING: &[Exception] = &[
     ("cli-common", "is the output, the progress and the messages of the programs"),
     ("disk-sim", "prints to a test the crash state that failed, and how many there were"),
     ("testing", "prints why a test is skipped, its seed, and which mount is left behind"),
 ];
 
-/// Libraries that read the environment.
+/// Libraries that may read the environment, and the reason of each.
 const ENVIRONMENT: &[Exception] = &[
     ("bench", "looks in PATH for the programs it measures"),
     ("disk-sim", "names the seed and the test in the command that replays a crash"),
     ("testing", "finds the programs under test, takes SEED, and skips no test if CI is set"),
 ];
 
-/// Libraries that use `std::fs`.
+/// Libraries that may use `std::fs`, and the reason of each.
 const FILES: &[Exception] = &[
     ("bench", "prepares test files and reads the counters of the kernel"),
     ("checksums", "reads the beginning of a file by any path to detect the hash of its list"),
@@ -39,7 +39,7 @@ const FILES: &[Exception] = &[
     ("transfer", "reads and writes trees of any names below directory descriptors"),
 ];
 
-/// A rule for libraries, and the libraries that may break it.
+/// A rule for libraries, and the libraries that may break the rule.
 struct Rule {
     text: &'static str,
     breaks: fn(&Source) -> bool,

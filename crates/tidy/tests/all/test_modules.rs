@@ -1,4 +1,4 @@
-//! Every test file is declared as a module; otherwise its tests never run.
+//! Checks that every test file is declared as a module; otherwise its tests would never run.
 
 use crate::tree::{Source, assert_none, files, has_word};
 

@@ -1,4 +1,4 @@
-//! The files of the tree, and helpers to search their text.
+//! Reads the files of the source tree, and searches their text.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

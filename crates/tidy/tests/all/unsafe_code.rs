@@ -1,8 +1,9 @@
-//! The modules that may contain `unsafe`.
+//! Checks that only a few modules contain `unsafe`, and that each use states its reason.
 
 use crate::tree::{Source, assert_none, files, has_word};
 
-/// The only modules with `unsafe`. Opening a compared database that maps its file is unsafe.
+/// The only modules with `unsafe`. In the comparison of logs, opening LMDB is unsafe, because LMDB
+/// maps its file into memory.
 const ALLOWED: &[&str] = &[
     "crates/bench-compare/src/lmdb_pages.rs",
     "crates/disk/src/access/buffer.rs",
@@ -27,7 +28,8 @@ fn violations(files: &[Source]) -> Vec<String> {
     violations
 }
 
-/// `true` if the comment directly above, or above one line of the same statement, has a reason.
+/// `true` if a comment with `SAFETY:` is directly above, or above the preceding line, which may
+/// belong to the same statement.
 fn has_safety_comment(above: &[&str]) -> bool {
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     let skipped = usize::from(above.last().is_some_and(|line| !is_comment(line)));
