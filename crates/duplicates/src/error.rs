@@ -49,13 +49,13 @@ pub enum Error {
     /// The transform command is invalid or failed for a file.
     #[error("cannot transform {path}: {reason}", path = .path.display())]
     Transform {
-        /// The file, or the command if the command is invalid.
+        /// The file that was transformed. If the command is invalid: the text of the command.
         path: PathBuf,
-        /// The failure of the command.
+        /// The error message.
         reason: String,
     },
-    /// The digest cache file is corrupt or incompatible. The search runs without it and writes a
-    /// new one.
+    /// The digest cache file is corrupt or incompatible. The search continues without cached
+    /// digests and writes a new cache file.
     #[error("cannot use the digest cache {path}: {reason}; it is rebuilt", path = .path.display())]
     Cache {
         /// The cache file.

@@ -1,4 +1,4 @@
-//! External commands whose output is compared instead of file contents.
+//! Runs external commands on files. A search compares the outputs instead of the file contents.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -17,8 +17,8 @@ use crate::shell::split;
 /// Options for the input of a transform command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransformOptions {
-    /// `true` if the command modifies its input file, which is always a copy, instead of writing
-    /// output.
+    /// `true` if the command modifies `$IN`, which is then always a copy of the file, and the
+    /// modified copy is compared instead of an output.
     pub in_place: bool,
     /// `true` if `$IN` is the original file instead of a copy.
     pub no_copy: bool,

@@ -59,13 +59,14 @@ pub struct Rules {
     pub keep: Selection,
     /// The directories below which all files are kept.
     pub keep_roots: Vec<PathBuf>,
-    /// The files that may be dropped; if it has no patterns, any file may be dropped.
+    /// The files that may be dropped. Without patterns, any file may be dropped.
     pub drop: Selection,
-    /// Directories, all of whose files count as one replica: they are kept or dropped together.
+    /// Directories. All files below one of them count as one replica: they are kept or dropped
+    /// together.
     pub isolate: Vec<PathBuf>,
     /// `true` to count each hard link as a replica; `false` to count all links to a file as one.
     pub match_links: bool,
-    /// Skips a group if any of its files was modified later than this time.
+    /// If set, a group is skipped if any of its files was modified after this time.
     pub modified_before: Option<Timestamp>,
     /// `true` to skip a group if the length of any of its files differs from the report.
     pub check_bytes: bool,
