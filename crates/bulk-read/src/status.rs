@@ -1,4 +1,4 @@
-//! The `statx` fields of one file that walks and reads need.
+//! Queries the type and the metadata of a file with `statx`.
 
 use std::ffi::CStr;
 
@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use crate::tree::Meta;
 
-/// The requested fields. Fields not in use are left out, because some file systems need extra work
-/// for them.
+/// The requested fields. Unused fields are left out, because some file systems need extra work for
+/// them.
 const STATX_MASK: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::INO)
     .union(StatxFlags::SIZE)

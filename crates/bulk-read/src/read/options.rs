@@ -1,4 +1,4 @@
-//! Options of a run.
+//! Defines the options of a run, that is, of one call of `read`.
 
 use std::sync::atomic::AtomicBool;
 

@@ -35,8 +35,8 @@ impl UtilizationMeter {
     }
 }
 
-/// Returns 1 for a thread that waits more than half of the time, -1 for one that waits less than a
-/// fifth of it, else 0.
+/// Returns 1 if the thread waited for more than half of the time, -1 if it waited for less than a
+/// fifth of the time, else 0.
 fn advice(cpu: Duration, wall: Duration) -> isize {
     if cpu * 2 < wall {
         1

@@ -1,4 +1,4 @@
-//! Events of a walk.
+//! Defines the events that a walk reports to its caller.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Rules of `.gitignore`, `.fdignore` and `.ignore` files.
+//! Decides by the rules of `.gitignore`, `.fdignore` and `.ignore` files which entries a walk
+//! excludes.
 //!
 //! The `ignore` crate matches the patterns of one directory; this module selects the ignore files
 //! that apply: first those in the entry's own directory, then those of each parent up to the root

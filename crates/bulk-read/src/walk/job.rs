@@ -1,4 +1,4 @@
-//! The unit of work of a walk: a directory to list.
+//! Defines the jobs that the threads of a walk share: directories to list.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use crate::tree::DirId;
 /// relative to them. When the limit is reached, further subdirectories are opened by full path.
 const OPEN_DIRS_MAX: usize = 128;
 
-/// A directory to list.
+/// A directory to list, and the properties that it inherits from its root and its parent.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) dir: DirId,

@@ -1,4 +1,4 @@
-//! Options of a walk.
+//! Defines the options of a walk.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

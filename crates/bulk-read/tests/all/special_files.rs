@@ -1,4 +1,4 @@
-//! Unusual files.
+//! Tests reads of special, unreadable, linked and sparse files.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -115,7 +115,7 @@ fn listed_links_are_followed_on_read() {
     let tree = walk_ok(&[dir.path().to_path_buf()], &options);
     let (collected, _) = read_whole(&tree, &ReadOptions::default());
     assert_eq!((collected.bytes(0), collected.bytes(1)), (b"bytes".to_vec(), b"bytes".to_vec()));
-    // A root is followed, too.
+    // A root that is a symbolic link is followed, too.
     let tree = walk_ok(&[dir.path().join("link")], &WalkOptions::default());
     assert!(tree.is_link(FileId(0)));
     assert_eq!(read_whole(&tree, &ReadOptions::default()).0.bytes(0), b"bytes");

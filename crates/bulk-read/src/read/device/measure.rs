@@ -1,4 +1,4 @@
-//! Timed `O_DIRECT` reads that determine the kind of a device.
+//! Measures by timed `O_DIRECT` reads whether a device is rotational.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
