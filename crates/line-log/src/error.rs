@@ -1,4 +1,4 @@
-//! Errors, each with the action it requires from the caller.
+//! Defines the errors of a log, each with the action that it requires from the caller.
 
 use std::io;
 use std::path::PathBuf;
