@@ -41,8 +41,8 @@
 //! bytes.
 //!
 //! # What it is not
-//! It is no client or server, and supports neither HTTP/2 nor TLS. It validates trailers and
-//! discards them. It does not decode targets; the caller must handle `..` in paths.
+//! It is neither a client nor a server, and supports neither HTTP/2 nor TLS. It validates trailers
+//! and discards them. It does not decode targets; the caller must handle `..` in paths.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[RFC9112\] for message syntax, \[RFC9110\] for semantics,

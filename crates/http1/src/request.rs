@@ -17,8 +17,8 @@ pub struct Request<'a> {
     pub target: Target<'a>,
     /// The protocol version.
     pub version: Version,
-    /// The host, as `host` or `host:port`: the one in the target if it has one, otherwise the one
-    /// of the Host field. `None` only with HTTP/1.0.
+    /// The host, as `host` or `host:port`: from the target if the target contains a host, otherwise
+    /// from the Host field. `None` is possible only with HTTP/1.0.
     pub host: Option<&'a str>,
     /// The framing of the body.
     pub framing: Framing,
@@ -101,7 +101,7 @@ pub fn parse_request<'a>(
     }))
 }
 
-/// Returns an error if the received part of the method or target is longer than allowed.
+/// Returns an error if the part of the method or of the target received so far is too long.
 fn check_first_line(
     bytes: &[u8],
     parsed: &httparse::Request<'_, '_>,
