@@ -13,7 +13,7 @@ use haul_bulk_read::{
     WalkEvents, WalkOptions, read, walk,
 };
 
-/// Discards all bytes.
+/// A consumer that discards all bytes.
 struct Discard;
 
 impl WalkEvents for Discard {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The result of a fallible operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The reason an operation failed or a file was excluded from the result.
+/// The reason why an operation failed or a file was excluded from the result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -3,8 +3,8 @@
 //! # What it is
 //! - [`find`] walks the given roots and returns groups of files with equal content, or with equal
 //!   output of a [`Transform`]. It finds duplicates, or contents with too few replicas. A replica
-//!   is an independent copy: several hard links of an inode count as one, unless [`Options`] says
-//!   otherwise.
+//!   is an independent copy: several hard links of an inode count as one replica, unless
+//!   [`Options::match_links`] is set.
 //! - [`report`] writes and reads groups in the formats of fclones, another duplicate finder.
 //! - [`keep`] selects the files of a group to keep.
 //! - [`act`] removes, links, moves or deduplicates (reflinks) the redundant files, each after a

@@ -26,9 +26,9 @@ pub struct TransformOptions {
 
 /// A command that transforms files before they are compared.
 ///
-/// By default the command reads stdin and writes stdout. In its words, `$IN` is replaced by the
-/// path of a copy of the file, and `$OUT` by the path of a FIFO for the output. The command is
-/// split into words like in a shell, but is run without a shell.
+/// By default the command reads stdin and writes stdout. In the words of the command, `$IN` is
+/// replaced by the path of a copy of the file, and `$OUT` by the path of a FIFO for the output. The
+/// command is split into words like in a shell, but is run without a shell.
 #[derive(Debug)]
 pub struct Transform {
     words: Vec<OsString>,

@@ -108,7 +108,7 @@ enum Inner {
     Part(Box<Blake3>),
 }
 
-/// The result of one part. It is useful only together with the results of all other parts.
+/// The result of hashing one part. [`Parts::join`] combines the results of all parts into a digest.
 #[derive(Debug, Clone, Copy)]
 pub struct PartSum(Sum);
 

@@ -38,7 +38,7 @@ impl OpenFile {
     }
 }
 
-/// Opens files relative to their directories and keeps recently used directories open.
+/// An opener of files relative to their directories, which keeps recently used directories open.
 #[derive(Debug)]
 pub(super) struct Opener<'a> {
     tree: &'a Tree,

@@ -1,4 +1,4 @@
-//! Adapts the number of walk threads: additional threads help while the running ones mostly wait
+//! Adapts the number of walk threads: additional threads help while the running threads mostly wait
 //! for the disk.
 
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// The minimum wall-clock time covered by one measurement.
 const WINDOW: Duration = Duration::from_millis(4);
 
-/// Measures the share of wall-clock time that one thread spends on the CPU.
+/// A meter of the share of wall-clock time that one thread spends on the CPU.
 #[derive(Debug)]
 pub(super) struct UtilizationMeter {
     cpu_before: Duration,

@@ -115,7 +115,7 @@ impl<J> Worker<'_, J> {
     }
 }
 
-/// Stops the other threads when its owner panics.
+/// A guard that stops all threads of the pool if the thread that owns it panics.
 struct PanicGuard<'a, J>(&'a Pool<J>);
 
 impl<J> Drop for PanicGuard<'_, J> {

@@ -50,7 +50,7 @@ fn permission_errors_are_reported_and_the_rest_is_read() {
     mode("open/b", 0o644);
     mode("open", 0o755);
     mode("", 0o755);
-    // Changes the UID of this thread and its children only.
+    // `set_thread_uid` changes the UID of the new thread only, not of the whole process.
     let result = std::thread::scope(|scope| {
         let unprivileged = || {
             if is_root {
@@ -77,7 +77,7 @@ fn permission_errors_are_reported_and_the_rest_is_read() {
     let error = collected.outcome(0).unwrap_err().to_string();
     let expected = format!("cannot open {}: ", dir.path().join("open/a").display());
     assert!(error.starts_with(&expected), "{error}");
-    // Owned by another user, so it is opened without `O_NOATIME`.
+    // The other file is readable but owned by another user, so it is opened without `O_NOATIME`.
     assert_eq!((collected.bytes(1).as_slice(), stats.failed), (&b"2"[..], 1));
 }
 

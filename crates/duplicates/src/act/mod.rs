@@ -70,7 +70,7 @@ pub trait Events {
     fn skipped(&mut self, path: &Path, reason: &SkipReason);
 }
 
-/// Executes an action on groups of duplicates.
+/// An executor of one action on groups of duplicates.
 #[derive(Debug)]
 pub struct Executor {
     options: Options,
@@ -87,8 +87,8 @@ impl Executor {
     }
 
     /// Processes a group. [`choose`] selects the files to keep; the action is executed on each
-    /// other file, provided that it still equals a kept file. All other files are skipped and
-    /// reported to `events`.
+    /// other file that still equals a kept file. A file that no longer does is skipped and reported
+    /// to `events`.
     ///
     /// Guarantees at the moment of the action: the name of the file referred to a file with the
     /// same content as the kept file, and the kept file still had its own name. From the comparison

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use haul_disk::Error;
 
-/// The reason a file or a whole group was skipped.
+/// The reason why a file or a whole group was skipped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkipReason {

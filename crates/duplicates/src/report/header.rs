@@ -85,7 +85,8 @@ pub struct Stats {
 pub struct Header {
     /// The program and its version, such as `haul 0.1.0`.
     pub program: String,
-    /// The start of the search. A file changed later may differ from the one that was compared.
+    /// The start of the search. A file that changed later may no longer have the content that was
+    /// compared.
     pub timestamp: Timestamp,
     /// The command that created the report, as words.
     pub command: Vec<OsString>,

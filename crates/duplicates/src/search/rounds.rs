@@ -171,9 +171,9 @@ impl<'a> Rounds<'a> {
         cache?.sample(&self.tree.meta(self.candidates.file(content)))
     }
 
-    /// `true` if the class skips this round of samples because the cache has a digest for a
-    /// content. That digest is the one of the last round of samples, in which the class is then
-    /// compared.
+    /// `true` if the class skips this round of samples because the cache has a digest of the
+    /// samples of a content. The cache has such digests only for the last round of samples, so the
+    /// class waits for that round.
     fn skips_round(
         &self,
         range: &Range<usize>,

@@ -36,9 +36,9 @@ const CHANGES: [Change; 4] = [Change::Write, Change::Replace, Change::Remove, Ch
 /// The contents that must exist at the end, according to the adversary.
 #[derive(Debug, Default)]
 struct Expected {
-    /// The new content must have a name.
+    /// `true` if a file with the new content must exist.
     new: bool,
-    /// The old content must have a name.
+    /// `true` if a file with the old content must exist.
     old: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::{RecordedEvents, disk_dir, paths, run_search};
 use haul_duplicates::Replication;
 use haul_testing::Random;
 
-/// Waits until a change now would get a later timestamp than the last one.
+/// Waits until a change would get a later timestamp than the last change of every file.
 fn wait_for_clock(dir: &Path) {
     let changed = |path| {
         let meta = fs::metadata(path).unwrap();

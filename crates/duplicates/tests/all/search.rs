@@ -23,7 +23,7 @@ fn groups_equal_those_of_sha256_on_random_trees() {
         fs::create_dir(&other).unwrap();
         plant(&one, &mut random, 30);
         plant(&other, &mut random, 10);
-        // Copies across the roots.
+        // Copy files of the first root to the second root.
         for (number, path) in crate::oracle::files(&one).iter().take(8).enumerate() {
             fs::copy(path, other.join(format!("copy {number}"))).unwrap();
         }

@@ -19,7 +19,8 @@ const BYTES: u64 = (BLOCKS * BLOCK) as u64;
 /// The number of bytes read from each file before its extents are compared.
 const SAMPLES: u64 = 2 * BLOCK as u64;
 
-/// A part of a file: first block, number of blocks, block in the other file.
+/// A range of blocks to share: the first block in the source, the number of blocks, and the first
+/// block in the new file.
 type Part = (usize, usize, usize);
 
 /// Writes a file as separate extents.
@@ -175,7 +176,7 @@ fn holes_equal_zeros() {
             sparse.set_len(bytes.len() as u64).unwrap();
             sparse.write_all_at(piece, (at * BLOCK) as u64).unwrap();
         }
-        // One file of zeros, and one that is a single hole.
+        // Create a file of zeros and a file that is a single hole.
         fs::write(dir.path().join(format!("{blocks}-zeros")), vec![0; blocks * BLOCK]).unwrap();
         let sparse = File::create(dir.path().join(format!("{blocks}-holes"))).unwrap();
         sparse.set_len((blocks * BLOCK) as u64).unwrap();
