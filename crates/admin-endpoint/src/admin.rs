@@ -26,7 +26,7 @@ impl Admin {
     /// Listens at an address and starts the thread.
     ///
     /// # Errors
-    /// If the address is in use or invalid, or the kernel cannot create a thread.
+    /// Fails if the address is in use or invalid, or the kernel cannot create a thread.
     pub fn bind(address: &Address, source: impl StatusSource) -> io::Result<Self> {
         let listener = Listener::bind(address, TcpOptions::default(), BACKLOG)?;
         let address = listener.address().clone();

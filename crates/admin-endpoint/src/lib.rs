@@ -71,7 +71,8 @@ pub trait StatusSource: Send + 'static {
     /// Returns the body of `/metrics`.
     fn metrics(&self) -> String;
 
-    /// Returns the reason why the server should receive no traffic; `None` if it is healthy.
+    /// Returns the reason why the server should receive no traffic; `None` if the server is
+    /// healthy.
     fn unavailable_reason(&self) -> Option<&'static str>;
 
     /// Returns `true` if requests with this `Host` (`host` or `host:port`) are served; by default

@@ -45,8 +45,8 @@ fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds.into())
 }
 
-/// Returns the status of `name` in `dir`. If `name` is a symbolic link, the status is that of the
-/// target if `follow` is `true`, else that of the link. Does not trigger an automount.
+/// Returns the status of `name` in `dir`. If `name` is a symbolic link, returns the status of its
+/// target if `follow` is `true`, else the status of the link. Does not trigger an automount.
 pub(crate) fn status_at(dir: impl AsFd, name: &CStr, follow: bool) -> Result<Status, Errno> {
     let link = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
     fs::statx(dir, name, link | AtFlags::NO_AUTOMOUNT, STATX_MASK).map(|status| Status::of(&status))

@@ -74,7 +74,7 @@ impl ChunkedDecoder {
     /// follows them. If the part is [`Chunk::Incomplete`], all of `bytes` is framing.
     ///
     /// # Errors
-    /// If the framing is invalid or exceeds a limit. The end of the body is then unknown.
+    /// Fails if the framing is invalid or exceeds a limit. The end of the body is then unknown.
     pub fn scan(&mut self, bytes: &[u8]) -> Result<(usize, Chunk), HttpError> {
         for (consumed, byte) in bytes.iter().enumerate() {
             match self.state {

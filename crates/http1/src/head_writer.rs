@@ -101,9 +101,9 @@ impl<'a> HeadWriter<'a> {
     /// Ends the head with an empty line.
     ///
     /// # Errors
-    /// If a part contains an invalid byte such as CR, LF or NUL, if the method, the target or a
-    /// field name is empty, or if the status is not from 100 to 999. The head is then removed from
-    /// the buffer.
+    /// Fails if a part contains an invalid byte such as CR, LF or NUL, if the method, the target or
+    /// a field name is empty, or if the status is not from 100 to 999. The head is then removed
+    /// from the buffer.
     pub fn end(mut self) -> Result<(), InvalidHead> {
         if !self.is_valid {
             return Err(InvalidHead);

@@ -10,7 +10,7 @@ const RANGES_MAX: usize = 32;
 /// A byte range as requested, before the length of the representation is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteRange {
-    /// The bytes from a first position to a last one, inclusive, or to the end.
+    /// The bytes from a first to a last position, inclusive, or to the end.
     FromTo {
         /// The first position.
         first: u64,

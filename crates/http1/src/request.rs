@@ -59,11 +59,11 @@ pub enum MethodKind {
 
 /// Parses the head of the request at the start of `bytes`; returns `None` if it is incomplete.
 ///
-/// If it returns `None`, call it again with all bytes when more have arrived. A rejected head stays
-/// rejected if bytes are appended.
+/// After `None`, call the function again with all bytes received, when more have arrived. A
+/// rejected head stays rejected if bytes are appended.
 ///
 /// # Errors
-/// If the head is not valid HTTP/1.0 or 1.1, is ambiguous, or exceeds a limit.
+/// Fails if the head is not valid HTTP/1.0 or 1.1, is ambiguous, or exceeds a limit.
 pub fn parse_request<'a>(
     bytes: &'a [u8],
     limits: &HeadLimits,
@@ -118,7 +118,8 @@ fn check_first_line(
     Ok(())
 }
 
-/// Converts an error of `httparse`: an unsupported HTTP version gives 505, an invalid one 400.
+/// Converts an error of `httparse`: an unsupported HTTP version gives status 505, an invalid
+/// version status 400.
 fn parse_error(error: httparse::Error, bytes: &[u8]) -> HttpError {
     let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ').skip(2);

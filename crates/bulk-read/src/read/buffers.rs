@@ -53,7 +53,8 @@ impl Buffers {
                 self.bytes -= other.len();
             }
         }
-        // If no buffer is in use, grant one beyond the limit, so that there is progress.
+        // If no buffer is in use, grant a buffer beyond the limit, so that a worker can always
+        // read.
         if self.bytes + bytes > self.bytes_max && self.in_use > 0 {
             return None;
         }

@@ -101,7 +101,7 @@ impl Classifier<'_> {
 
     fn directory(&self, path: &[u8], link: bool) -> EntryClass {
         let options = self.options;
-        // The files in this directory are two levels below the directory being listed.
+        // The files in this subdirectory are two levels below the directory being listed.
         let too_deep = options.depth_max.is_some_and(|depth_max| self.depth + 2 > depth_max);
         let ignored = self.rules.is_some_and(|rules| rules.excludes(path, true));
         let accepted = options.accept_dir.is_none_or(|accept| accept(as_path(path)));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// The reason an entry was skipped, apart from the options of the walk.
+/// The reason why an entry was skipped, apart from the options of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkipReason {

@@ -110,7 +110,8 @@ impl Executor {
         let Choice { keep, drop } = choose(&files, rules);
         for drop in drop {
             let drop = &files[drop];
-            // If the first file to keep no longer equals `drop`, the next one is tried.
+            // If the first file to keep differs from `drop` or is on another file system, the next
+            // is tried.
             let mut outcome = Err(SkipReason::NoFileToKeep);
             for keep in keep.iter().map(|keep| &files[*keep]).filter(|keep| !keep.is_link) {
                 outcome = self.process_pair(keep, drop).map(|()| keep);

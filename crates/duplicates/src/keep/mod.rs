@@ -9,7 +9,8 @@ pub use plan::{Choice, choose};
 use crate::pattern::Pattern;
 use crate::report::{Identity, Timestamp};
 
-/// The order in which redundant files are dropped. The names are those of fclones.
+/// The order in which redundant files are dropped. The names of the priorities are those of
+/// fclones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
     /// Drops files listed first in the report.

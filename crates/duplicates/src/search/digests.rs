@@ -1,4 +1,4 @@
-//! Stores the digests of the pieces read in a table that several threads fill concurrently.
+//! Stores the digests of pieces of files in a table, which several threads fill concurrently.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

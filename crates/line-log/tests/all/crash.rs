@@ -7,7 +7,7 @@ use haul_disk_sim::{Crash, Crashes, Device, Medium, MemoryDisk, Survival, crash_
 
 use crate::{all, line, numbers, open_on, small};
 
-/// The smallest number of a line appended by a run after a crash.
+/// The numbers of lines that runs after a crash append start at this number.
 const RECOVERY_LINES: u64 = 90_000_000;
 
 /// The synced lines: the first `lines` lines of the workload, and the numbers of lines of later
@@ -45,7 +45,7 @@ fn workload(disk: &MemoryDisk) -> u64 {
 /// The number of the line appended by a run after a crash.
 struct Appended(u64);
 
-/// Asserts that each synced line is present once, and that the next run appends after them.
+/// Asserts that each synced line is present once, and that the next run appends after these lines.
 fn recover(end: u64, crash: &Crash) {
     let mut synced = crash.notes::<Synced>().last().cloned().unwrap_or_default();
     let new = crash.notes().last().map_or(RECOVERY_LINES, |Appended(last)| last + 1);

@@ -17,8 +17,8 @@ struct Sample {
     offset: u64,
 }
 
-/// Measures with reads at these places. Returns `None` if the places are too few or too close to
-/// each other, or if the file system does not support direct reads.
+/// Measures the kind of a device with reads at the places `at`. Returns `None` if the places are
+/// too few or too close to each other, or if the file system does not support direct reads.
 pub(in crate::read) fn measure(
     tree: &Tree,
     at: &[(FileId, u64)],
