@@ -43,7 +43,7 @@ fn create_store(data: &Path) {
     server.stop();
 }
 
-/// Returns the file that contains these bytes, and their offset.
+/// Returns the file that contains `bytes`, and the offset of `bytes` in the file.
 fn find(data: &Path, bytes: &[u8]) -> (PathBuf, u64) {
     let found = files_below(data).into_iter().find_map(|file| {
         let content = std::fs::read(&file).unwrap();

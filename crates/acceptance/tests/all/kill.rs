@@ -44,7 +44,8 @@ struct Uploader {
     random: Random,
     /// The last acknowledged content of each key.
     acknowledged: BTreeMap<String, Content>,
-    /// The key of the request that received no response, and its content; `None` for a deletion.
+    /// The key and the content of the request that received no response. The content is `None` for
+    /// a deletion.
     pending: Option<(String, Option<Content>)>,
 }
 

@@ -15,7 +15,8 @@ use crate::program;
 use crate::running::Running;
 use crate::sshd::{self, Keys};
 
-/// The size of each transfer: one in each direction over ssh, and one over plain TCP.
+/// The size of each of the four transfers, in bytes: one in each direction over ssh, and one in
+/// each direction over plain TCP.
 const BYTES: usize = 30_000_000;
 /// The pause between keystrokes, so that they do not occupy the CPU.
 const PAUSE: Duration = Duration::from_millis(3);

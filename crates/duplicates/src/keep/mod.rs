@@ -53,8 +53,8 @@ pub struct Selection {
 pub struct Rules {
     /// The number of replicas to keep, at least 1.
     pub keep_count: usize,
-    /// The order in which files are dropped; a later priority decides among files that are equal by
-    /// all earlier ones.
+    /// The order in which files are dropped; a later priority decides among files that all earlier
+    /// priorities treat as equal.
     pub priorities: Vec<Priority>,
     /// The files that are always kept.
     pub keep: Selection,
