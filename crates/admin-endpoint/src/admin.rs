@@ -14,7 +14,7 @@ pub const CONNECTIONS_MAX: usize = 256;
 /// The maximum number of connections in the accept queue.
 const BACKLOG: i32 = 1024;
 
-/// A metrics and health endpoint and its thread. Dropping it closes the endpoint.
+/// A metrics and health endpoint and its thread. Dropping an `Admin` closes the endpoint.
 #[derive(Debug)]
 pub struct Admin {
     address: Address,
@@ -26,7 +26,7 @@ impl Admin {
     /// Listens at an address and starts the thread.
     ///
     /// # Errors
-    /// If the address is in use or invalid, or the kernel cannot create a thread.
+    /// Fails if the address is in use or invalid, or the kernel cannot create a thread.
     pub fn bind(address: &Address, source: impl StatusSource) -> io::Result<Self> {
         let listener = Listener::bind(address, TcpOptions::default(), BACKLOG)?;
         let address = listener.address().clone();
@@ -41,7 +41,8 @@ impl Admin {
         Ok(Self { address, reactor: handle, thread: Some(thread) })
     }
 
-    /// Returns the address at which the endpoint listens, with the port that replaced port 0.
+    /// Returns the address at which the endpoint listens. If it was bound to port 0, the address
+    /// contains the port that the kernel chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -51,8 +52,8 @@ impl Drop for Admin {
     fn drop(&mut self) {
         self.reactor.stop();
         if let Some(thread) = self.thread.take() {
-            // An error is ignored: the panic hook has already reported a panic of the status
-            // source.
+            // An error means that the status source panicked. It is ignored, because the panic hook
+            // has already reported it.
             drop(thread.join());
         }
     }

@@ -1,4 +1,4 @@
-//! The state machine of a client connection.
+//! Implements the state machine of a client connection: receives requests and sends responses.
 
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant, SystemTime};
@@ -57,7 +57,7 @@ enum Flow {
     Continue,
     /// Wait for an event.
     Wait,
-    /// Let other connections be driven.
+    /// Continue after other connections had their turn.
     Yield,
     Close,
 }
@@ -88,8 +88,7 @@ impl<S: StatusSource> Service for AdminService<S> {
         event: Event<()>,
         context: &mut Context<'_, ()>,
     ) -> Next {
-        // The deadline that fired may have been replaced by a later one while the connection
-        // yielded.
+        // While the connection yielded, a later deadline may have replaced the one that fired.
         if event == Event::Deadline && client.deadline <= context.now() {
             return Next::Close;
         }
@@ -105,7 +104,7 @@ impl<S: StatusSource> Service for AdminService<S> {
                 Ok(Flow::Continue) => {}
                 Ok(Flow::Wait) => return Next::Wait(Some(client.deadline)),
                 Ok(Flow::Yield) => return Next::Yield,
-                // The loss of a client is not logged.
+                // A lost connection to a client is not logged.
                 Ok(Flow::Close) | Err(_) => return Next::Close,
             }
         }

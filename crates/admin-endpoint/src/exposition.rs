@@ -1,10 +1,10 @@
 //! Writes metrics in the text format 0.0.4 of Prometheus. Performs no I/O.
 //!
-//! No crate fits (checked in 2026). `prometheus-client` writes OpenMetrics, which names a counter's
-//! family without `_total`, adds a full stop to help texts and ends with `# EOF`. The encoder of
-//! `prometheus` takes all values as `f64`, which is exact only up to 2^53, and rejects a family
-//! without samples. Both crates expect live atomics in a registry, while Haul's servers sum up the
-//! counters of their threads for each request.
+//! No published crate is suitable (as of 2026). `prometheus-client` writes OpenMetrics, which names
+//! a counter's family without `_total`, adds a full stop to help texts and ends with `# EOF`. The
+//! encoder of `prometheus` takes all values as `f64`, which is exact only up to 2^53, and rejects a
+//! family without samples. Both crates expect counters in a registry that are updated at each
+//! event, while Haul's servers sum up the counters of their threads for each request of `/metrics`.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +15,7 @@ pub enum MetricType {
     Counter,
     /// A value that increases and decreases.
     Gauge,
-    /// The number of values in each of several buckets, cumulative.
+    /// The number of observed values up to each of several bounds (cumulative buckets).
     Histogram,
 }
 
@@ -120,8 +120,8 @@ impl Family<'_> {
         self.line("", labels, None, value.into())
     }
 
-    /// Writes a histogram: `buckets` holds the upper bounds, each with the number of all values up
-    /// to it; `sum` and `count` are the sum and the number of all values.
+    /// Writes a histogram: `buckets` contains pairs of an upper bound and the number of values up
+    /// to this bound; `sum` and `count` are the sum and the number of all values.
     pub fn histogram(
         &mut self,
         labels: Labels<'_>,

@@ -3,8 +3,8 @@
 //! # What it is
 //! One thread serves the metrics and health of a server ([`StatusSource`]) to Prometheus, load
 //! balancers and operators over HTTP/1.1. The thread responds even while the server's own threads
-//! are busy. Its address is separate, so that the server's clients need not be able to reach it.
-//! The endpoint is read-only.
+//! are busy. The address is separate, so that operators can make it unreachable for the clients of
+//! the server. The endpoint is read-only.
 //!
 //! # Example
 //! ```
@@ -71,7 +71,8 @@ pub trait StatusSource: Send + 'static {
     /// Returns the body of `/metrics`.
     fn metrics(&self) -> String;
 
-    /// Returns the reason why the server should receive no traffic; `None` if it is healthy.
+    /// Returns the reason why the server should receive no traffic; `None` if the server is
+    /// healthy.
     fn unavailable_reason(&self) -> Option<&'static str>;
 
     /// Returns `true` if requests with this `Host` (`host` or `host:port`) are served; by default

@@ -1,5 +1,7 @@
-//! Walks paths, optionally reads all files below them, and prints time and memory: for counting
-//! system calls. `cargo run --release -p haul-bulk-read --example scan -- read PATH...`
+//! Walks paths, optionally reads all files below them, and prints time and memory. Run it under
+//! `strace -f -c` to count system calls.
+//!
+//! `cargo run --release -p haul-bulk-read --example scan -- read PATH...`
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "command-line program")]
 
 use std::ops::ControlFlow;
@@ -11,7 +13,7 @@ use haul_bulk_read::{
     WalkEvents, WalkOptions, read, walk,
 };
 
-/// Discards all bytes.
+/// A consumer that discards all bytes.
 struct Discard;
 
 impl WalkEvents for Discard {

@@ -1,9 +1,9 @@
-//! Errors of a single file or directory. None of them stops a walk or a run of reads.
+//! Defines the errors of a single file or directory. No error stops a walk or a run of reads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The reason one file or directory could not be listed or read.
+/// The reason why a file or directory could not be listed or read.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -49,8 +49,8 @@ pub enum Error {
     },
 }
 
-/// Formats an I/O error with its source, because [`Error::Disk`] displays the inner error as its
-/// own message.
+/// Formats an I/O error with its source, because [`Error::Disk`] has no `source()` that could show
+/// it.
 fn message(error: &haul_disk::Error) -> String {
     format!("{error}: {}", error.source)
 }

@@ -80,24 +80,26 @@
 //! # Cost
 //! Finding a file costs one `statx`. Reading a small cached file costs four system calls: `openat`
 //! relative to its directory, `statx`, `preadv2` into a buffer that fits the CPU cache, and
-//! `close`. Reading an uncached file adds a share of an io_uring call. If the kernel reports the
-//! device as rotational and no measurement has found it to be solid-state, one more call per file
-//! queries page-cache residency. The uncached files of such a device are closed, deferred, and
-//! opened again for the sweep: millions of files may be deferred, too many to be kept open.
+//! `close`. Reading an uncached file adds an io_uring call, which is shared with other reads. If
+//! the kernel reports the device as rotational and no measurement has found it to be solid-state,
+//! one more call per file queries page-cache residency. The uncached files of such a device are
+//! closed, deferred, and opened again for the sweep: millions of files may be deferred, too many to
+//! be kept open.
 //!
 //! # Read order
 //! The kernel's `rotational` flag is trusted if it is 0. Virtual disks often report 1 wrongly, so
 //! if the flag is 1, a few direct reads of 4 KiB from uncached files decide. First come two or
 //! three single reads at different places. If they are as slow as a seek, the last read is
-//! repeated: a drive answers the repetition from its own cache. If the repetition is slow, too,
-//! eight concurrent reads follow. [`ReadStats::devices`] contains the result.
+//! repeated: a rotational drive answers the repetition fast, from its own cache. If the repetition
+//! is slow, too, eight concurrent reads follow, which only a solid-state device serves several
+//! times faster. [`ReadStats::devices`] contains the result.
 //!
 //! A rotational device is read in one sweep with up to 128 reads in flight, so that the kernel
 //! merges adjacent reads: in a freshly unpacked tree one device request covers about twenty files.
 //!
 //! # What it is not
-//! The crate has no cache of its own and does not interpret the bytes. It relies on the kernel's
-//! readahead and always reads through the file system.
+//! The crate does not cache or interpret the bytes. It relies on the kernel's readahead and always
+//! reads through the file system.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Lunde09\] on reading in disk order, \[IoUring\] on io_uring,

@@ -1,4 +1,4 @@
-//! Opening directories by paths of any length.
+//! Opens directories by paths of any length.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

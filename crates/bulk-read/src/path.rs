@@ -1,4 +1,4 @@
-//! Paths as bytes.
+//! Joins paths that are byte strings, and converts them to [`Path`].
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! The `statx` fields of one file that walks and reads need.
+//! Queries the type and the metadata of a file with `statx`.
 
 use std::ffi::CStr;
 
@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use crate::tree::Meta;
 
-/// The requested fields. Fields not in use are left out, because some file systems need extra work
-/// for them.
+/// The requested fields. Unused fields are left out, because some file systems need extra work for
+/// them.
 const STATX_MASK: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::INO)
     .union(StatxFlags::SIZE)
@@ -45,8 +45,8 @@ fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds.into())
 }
 
-/// Returns the status of `name` in `dir`. If `name` is a symbolic link, the status is that of the
-/// target if `follow` is `true`, else that of the link. Does not trigger an automount.
+/// Returns the status of `name` in `dir`. If `name` is a symbolic link, returns the status of its
+/// target if `follow` is `true`, else the status of the link. Does not trigger an automount.
 pub(crate) fn status_at(dir: impl AsFd, name: &CStr, follow: bool) -> Result<Status, Errno> {
     let link = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
     fs::statx(dir, name, link | AtFlags::NO_AUTOMOUNT, STATX_MASK).map(|status| Status::of(&status))

@@ -1,5 +1,5 @@
-//! The files found by a walk, in compact form. All names share one buffer; a directory consists of
-//! a parent and a name, a file of a directory, a name and metadata.
+//! Stores the files found by a walk in compact form. All names are in one buffer. A directory
+//! consists of a parent and a name; a file consists of a directory, a name and metadata.
 
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use crate::path::join;
 
-/// A file of a [`Tree`].
+/// The index of a file in a [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
-/// A directory of a [`Tree`].
+/// The index of a directory in a [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirId(pub u32);
 
@@ -58,7 +58,7 @@ struct File {
     device: u32,
 }
 
-/// The files found by a walk; each takes 48 bytes and its name.
+/// The files found by a walk. Each file takes 48 bytes plus its name.
 #[derive(Debug, Default)]
 pub struct Tree {
     /// The names of directories and files, each NUL-terminated, so that they can be passed to
@@ -249,8 +249,8 @@ impl Tree {
     }
 }
 
-/// An iterator over the files of a tree in path order: a depth-first traversal that sorts each
-/// directory when it reaches it.
+/// An iterator over the files of a tree in path order: a depth-first traversal that sorts the
+/// entries of each directory when it enters the directory.
 struct Sorted<'a> {
     tree: &'a Tree,
     /// For each directory, the start of its range in `entries`.

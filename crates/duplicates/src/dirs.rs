@@ -1,4 +1,4 @@
-//! Directories with equal content: the same relative paths with equal files.
+//! Finds directories with equal content: the same relative paths with equal files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ pub struct DirGroup {
     pub dirs: Vec<PathBuf>,
 }
 
-/// The digest and the totals of a file or of a complete directory.
+/// The digest and the totals of a file, or of a directory and everything below it.
 #[derive(Debug, Clone, Copy)]
 struct ContentDigest {
     hash: Digest,
@@ -34,11 +34,11 @@ struct ContentDigest {
 }
 
 /// Finds directories with equal content in the result of a search for duplicates that excluded no
-/// file. A group is omitted if each of its directories is inside a directory that equals another
-/// one.
+/// file. A group is omitted if the parent of each of its directories is in a group, which then
+/// covers it.
 ///
 /// A directory with an entry that was not searched, such as a symbolic link, equals no other
-/// directory. Neither does a directory without files.
+/// directory. A directory without files is in no group.
 #[must_use]
 pub fn duplicate_dirs(found: &SearchResult) -> Vec<DirGroup> {
     let tree = found.tree();
@@ -75,7 +75,8 @@ fn dir_digests(found: &SearchResult) -> Vec<Option<ContentDigest>> {
     for group in 0..found.len() {
         classes.extend(found.members(group).iter().map(|file| (file.0, group)));
     }
-    // For each directory, the entries found so far: name and digest.
+    // For each directory, the name and the digest of each entry found so far; `None` if an entry
+    // has no digest.
     let mut entries: Vec<Option<BTreeMap<Vec<u8>, ContentDigest>>> =
         vec![Some(BTreeMap::new()); tree.dir_count()];
     for file in tree.ids() {
@@ -87,7 +88,8 @@ fn dir_digests(found: &SearchResult) -> Vec<Option<ContentDigest>> {
         add(&mut entries[tree.dir(file).0 as usize], tree.name(file).to_bytes(), entry);
     }
     let mut digests = vec![None; entries.len()];
-    // A subdirectory has a larger number than its parent, so it is complete before its parent.
+    // A subdirectory has a larger number than its parent. The reverse order thus computes its
+    // digest before that of the parent.
     for number in (0..entries.len()).rev() {
         let dir = DirId(u32::try_from(number).unwrap_or(u32::MAX));
         let path = path(tree, dir);
@@ -101,7 +103,8 @@ fn dir_digests(found: &SearchResult) -> Vec<Option<ContentDigest>> {
     digests
 }
 
-/// Adds an entry to a directory. An entry without a digest invalidates the directory.
+/// Adds an entry to the entries of a directory. An entry without a digest sets them to `None`,
+/// because the directory then cannot be compared.
 fn add(
     entries: &mut Option<BTreeMap<Vec<u8>, ContentDigest>>,
     name: &[u8],
@@ -149,7 +152,7 @@ fn path(tree: &Tree, dir: DirId) -> PathBuf {
 }
 
 impl DirGroup {
-    /// Converts the group for a report. Actions skip directories.
+    /// Converts the group to a group of a report. Actions on the report skip directories.
     #[must_use]
     pub fn group(&self) -> Group {
         let member = |dir: &PathBuf| Member { path: dir.clone(), identity: None };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The result of a fallible operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The reason an operation failed or a file was excluded from the result.
+/// The reason why an operation failed or a file was excluded from the result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -49,13 +49,13 @@ pub enum Error {
     /// The transform command is invalid or failed for a file.
     #[error("cannot transform {path}: {reason}", path = .path.display())]
     Transform {
-        /// The file, or the command if the command is invalid.
+        /// The file that was transformed. If the command is invalid: the text of the command.
         path: PathBuf,
-        /// The failure of the command.
+        /// The error message.
         reason: String,
     },
-    /// The digest cache file is corrupt or incompatible. The search runs without it and writes a
-    /// new one.
+    /// The digest cache file is corrupt or incompatible. The search continues without cached
+    /// digests and writes a new cache file.
     #[error("cannot use the digest cache {path}: {reason}; it is rebuilt", path = .path.display())]
     Cache {
         /// The cache file.

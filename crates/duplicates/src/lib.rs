@@ -2,8 +2,10 @@
 //!
 //! # What it is
 //! - [`find`] walks the given roots and returns groups of files with equal content, or with equal
-//!   output of a [`Transform`]. It finds duplicates, or files with too few replicas.
-//! - [`report`] writes and reads groups in the formats of fclones.
+//!   output of a [`Transform`]. It finds duplicates, or contents with too few replicas. A replica
+//!   is an independent copy: several hard links of an inode count as one replica, unless
+//!   [`Options::match_links`] is set.
+//! - [`report`] writes and reads groups in the formats of fclones, another duplicate finder.
 //! - [`keep`] selects the files of a group to keep.
 //! - [`act`] removes, links, moves or deduplicates (reflinks) the redundant files, each after a
 //!   final byte-by-byte comparison with a kept file.
@@ -58,9 +60,8 @@
 //! - The files of a group had the same digest over all of their bytes, or shared the same blocks on
 //!   disk (with [`Options::skip_content`]: the same digest over samples). A file that changes while
 //!   it is read is reported and is in no group.
-//! - No action removes the last copy of a content that existed at the moment of the action, even if
-//!   other processes modify the files concurrently; [`act::Executor::process`] describes the
-//!   mechanism.
+//! - An action removes a file only while another copy of its content exists, even if other
+//!   processes modify the files concurrently; [`act::Executor::process`] describes the mechanism.
 //! - At any time a name refers to a complete file, unless the action removes the name. The kept
 //!   file is durable before another copy is removed.
 //! - Reports preserve file names that are not UTF-8. The format `fdupes0` writes names unchanged;
@@ -72,8 +73,9 @@
 //! A file with a unique length is not opened. On a solid-state device, a file of up to 64 KiB is
 //! opened and read once. Longer files are compared by a few samples of 4 KiB, then by parts of
 //! increasing length; a file is read no further once it differs from all others. Rotational devices
-//! have larger limits, because seeks are expensive. Reflinked copies are read once. A file takes
-//! about 50 bytes of memory and its name, and about 50 bytes more while it is a candidate.
+//! have larger limits, because seeks are expensive. Of several reflinked copies (files that share
+//! all blocks), only one is read. A file needs about 50 bytes of memory plus its name, and about 50
+//! bytes more if other files have the same length.
 //!
 //! # What it is not
 //! The crate finds neither similar files nor equal parts of files. It keeps no log of its actions;

@@ -1,9 +1,9 @@
-//! Grouping of equal files into replicas.
+//! Groups the equal files that count as one replica, such as the hard links of an inode.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Groups the indexes of equal keys; the groups are in the order of their first keys.
+/// Groups the indexes of equal keys. The groups are in the order in which their keys first occur.
 pub(crate) fn replicas<K: Eq + Hash>(keys: impl Iterator<Item = K>) -> Vec<Vec<usize>> {
     let mut slots: HashMap<K, usize> = HashMap::new();
     let mut replicas: Vec<Vec<usize>> = Vec::new();

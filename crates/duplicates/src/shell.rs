@@ -1,4 +1,4 @@
-//! Shell quoting and word splitting.
+//! Quotes words for a shell, and splits command lines into words.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

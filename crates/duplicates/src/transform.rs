@@ -1,4 +1,4 @@
-//! External commands whose output is compared instead of file contents.
+//! Runs external commands on files. A search compares the outputs instead of the file contents.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -17,8 +17,8 @@ use crate::shell::split;
 /// Options for the input of a transform command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransformOptions {
-    /// `true` if the command modifies its input file, which is always a copy, instead of writing
-    /// output.
+    /// `true` if the command modifies `$IN`, which is then always a copy of the file, and the
+    /// modified copy is compared instead of an output.
     pub in_place: bool,
     /// `true` if `$IN` is the original file instead of a copy.
     pub no_copy: bool,
@@ -26,9 +26,9 @@ pub struct TransformOptions {
 
 /// A command that transforms files before they are compared.
 ///
-/// By default the command reads stdin and writes stdout. In its words, `$IN` is replaced by the
-/// path of a copy of the file, and `$OUT` by the path of a FIFO for the output. The command is
-/// split into words like in a shell, but is run without a shell.
+/// By default the command reads stdin and writes stdout. In the words of the command, `$IN` is
+/// replaced by the path of a copy of the file, and `$OUT` by the path of a FIFO for the output. The
+/// command is split into words like in a shell, but is run without a shell.
 #[derive(Debug)]
 pub struct Transform {
     words: Vec<OsString>,

@@ -1,4 +1,4 @@
-//! The chunked transfer coding: parses the framing and skips the data.
+//! Parses and writes the framing of the chunked transfer coding. The caller transfers the data.
 
 use crate::error::HttpError;
 use crate::fields::{is_token_byte, is_value_byte};
@@ -7,8 +7,8 @@ use crate::limits::ChunkLimits;
 /// The next part of a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunk {
-    /// This many data bytes of the chunk follow. The caller moves them by any means, passes their
-    /// number to [`ChunkedDecoder::advance`], and scans the bytes after them.
+    /// This many data bytes of the chunk follow. The caller transfers these bytes, passes their
+    /// number to [`ChunkedDecoder::advance`], and then scans the bytes after them.
     Data(u64),
     /// The framing is incomplete: more bytes are needed.
     Incomplete,
@@ -32,8 +32,8 @@ pub enum Chunk {
 pub struct ChunkedDecoder {
     state: State,
     limits: ChunkLimits,
-    /// While the size line is parsed, the size of the chunk so far; then the number of its data
-    /// bytes left.
+    /// While the size line is parsed: the chunk size parsed so far. Then: the number of remaining
+    /// data bytes of the chunk.
     data_bytes: u64,
     /// The length so far of the element being parsed: digits of the size, or bytes of the extension
     /// or the trailer section.
@@ -59,7 +59,8 @@ enum State {
     End,
 }
 
-/// The maximum number of hexadecimal digits of a chunk size, as many as 2^63 - 1 has.
+/// The maximum number of hexadecimal digits of a chunk size. The largest accepted size, 2^63 - 1,
+/// has 16 digits.
 const DIGITS_MAX: usize = 16;
 
 impl ChunkedDecoder {
@@ -73,7 +74,7 @@ impl ChunkedDecoder {
     /// follows them. If the part is [`Chunk::Incomplete`], all of `bytes` is framing.
     ///
     /// # Errors
-    /// If the framing is invalid or exceeds a limit. The end of the body is then unknown.
+    /// Fails if the framing is invalid or exceeds a limit. The end of the body is then unknown.
     pub fn scan(&mut self, bytes: &[u8]) -> Result<(usize, Chunk), HttpError> {
         for (consumed, byte) in bytes.iter().enumerate() {
             match self.state {
@@ -133,7 +134,8 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Starts the next line and returns its state.
+    /// Resets the counters for the next line, and returns `state`, the state at the start of this
+    /// line.
     fn line(&mut self, state: State) -> State {
         (self.data_bytes, self.line_bytes) = (0, 0);
         state
@@ -180,7 +182,7 @@ impl ChunkedDecoder {
 
 /// Writes the size line of a chunk. The caller appends the data and a CRLF.
 ///
-/// `data_bytes` must not be 0, because an empty chunk ends the body; to end it, write
+/// `data_bytes` must not be 0, because an empty chunk ends the body. To end the body, write
 /// [`LAST_CHUNK`].
 pub fn write_chunk_size(out: &mut Vec<u8>, data_bytes: u64) {
     debug_assert!(data_bytes > 0, "an empty chunk ends the body");

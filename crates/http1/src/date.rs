@@ -1,4 +1,4 @@
-//! HTTP dates (RFC 9110, section 5.6.7).
+//! Formats and parses HTTP dates (RFC 9110, section 5.6.7).
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,7 +23,7 @@ const ASCTIME: &[BorrowedFormatItem<'_>] = format_description!(
 
 /// A date in IMF-fixdate format: `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
-/// A server may cache one and renew it each second.
+/// A server can format one date per second and use it for all responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Date([u8; 29]);
 

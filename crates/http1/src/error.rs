@@ -1,4 +1,4 @@
-//! The error of an invalid message.
+//! Defines the error for an invalid message.
 
 /// The reason why a message was rejected, with the status of the response.
 ///

@@ -1,4 +1,4 @@
-//! The fields of a valid head.
+//! Iterates over the fields of a parsed head.
 
 use memchr::memchr;
 

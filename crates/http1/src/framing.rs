@@ -1,4 +1,5 @@
-//! Message body length (RFC 9112, section 6), and other connection-level fields. Performs no I/O.
+//! Determines the framing of a body (RFC 9112, section 6), and evaluates the other fields that
+//! concern the connection. Performs no I/O.
 
 use crate::error::HttpError;
 use crate::fields::{is_token, list_members};
@@ -75,7 +76,8 @@ impl<'a> ControlFields<'a> {
                 let duplicate = HttpError::bad_request("more than one Transfer-Encoding field");
                 once(&mut self.chunked, check_coding(value)?, duplicate)?;
             }
-            // Many programs treat an underscore in a field name as a hyphen.
+            // Many programs treat an underscore in a field name as a hyphen, so they would use
+            // these fields.
             14 if name.eq_ignore_ascii_case("content_length") => return Err(UNDERSCORE),
             17 if name.eq_ignore_ascii_case("transfer_encoding") => return Err(UNDERSCORE),
             _ => {}
@@ -98,8 +100,8 @@ impl<'a> ControlFields<'a> {
         Ok(())
     }
 
-    /// Returns `true` if these fields and the version say that the sender keeps the connection open
-    /// after this message.
+    /// Returns `true` if the sender keeps the connection open after this message, according to
+    /// these fields and the version.
     pub(crate) fn keeps_alive(&self, version: Version) -> bool {
         !self.has_close && (version == Version::Http11 || self.has_keep_alive)
     }
@@ -110,7 +112,7 @@ impl<'a> ControlFields<'a> {
     }
 
     /// Returns the framing that the fields declare; `None` if they declare none. The method of the
-    /// request or the status of the response may override it.
+    /// request or the status of the response may override this framing.
     pub(crate) fn framing(&self, version: Version) -> Result<Option<Framing>, HttpError> {
         match (self.chunked, self.content_length) {
             (Some(()), Some(_)) => {
@@ -133,8 +135,8 @@ fn once<T>(slot: &mut Option<T>, value: T, duplicate: HttpError) -> Result<(), H
     if slot.replace(value).is_none() { Ok(()) } else { Err(duplicate) }
 }
 
-/// Parses the value of a Content-Length field. It rejects lengths above 2^63 - 1, the largest file
-/// offset, and leading zeros, because some parsers read them as octal.
+/// Parses the value of a Content-Length field. Rejects lengths above 2^63 - 1, the largest file
+/// offset. Rejects leading zeros, because some parsers read such a number as octal.
 fn length(value: &[u8]) -> Result<u64, HttpError> {
     let is_octal = value.len() > 1 && value.starts_with(b"0");
     let is_number = value.iter().all(u8::is_ascii_digit) && !is_octal;

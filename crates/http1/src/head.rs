@@ -1,4 +1,4 @@
-//! Checks shared by the heads of requests and responses.
+//! Implements the checks that apply to the heads of both requests and responses.
 
 use std::mem::MaybeUninit;
 

@@ -1,10 +1,10 @@
-//! Writes message heads.
+//! Writes the heads of requests and responses.
 
 use crate::date::Date;
 use crate::fields::{is_token, is_value_byte};
 use crate::status::reason_phrase;
 
-/// The error of a head of which a part contains an invalid byte, such as CR or LF.
+/// The error for a head that contains an invalid byte, such as CR or LF, or an invalid status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid byte in a method, target, field name or field value")]
 pub struct InvalidHead;
@@ -54,8 +54,8 @@ impl<'a> HeadWriter<'a> {
         head
     }
 
-    /// Starts a request. `target` is the request target in parts; it must be visible ASCII and is
-    /// not percent-encoded.
+    /// Starts a request. `target` is the request target in parts; it must be visible ASCII, because
+    /// the writer does not percent-encode it.
     pub fn request(out: &'a mut Vec<u8>, method: &str, target: &[&str]) -> Self {
         let mut head = Self::new(out);
         head.is_valid = is_token(method.as_bytes()) && target.iter().any(|part| !part.is_empty());
@@ -101,8 +101,9 @@ impl<'a> HeadWriter<'a> {
     /// Ends the head with an empty line.
     ///
     /// # Errors
-    /// If a part contains an invalid byte such as CR, LF or NUL. The head is then removed from the
-    /// buffer.
+    /// Fails if a part contains an invalid byte such as CR, LF or NUL, if the method, the target or
+    /// a field name is empty, or if the status is not from 100 to 999. The head is then removed
+    /// from the buffer.
     pub fn end(mut self) -> Result<(), InvalidHead> {
         if !self.is_valid {
             return Err(InvalidHead);

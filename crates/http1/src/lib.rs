@@ -35,14 +35,14 @@
 //! - For any input, [`HeadWriter`] writes either exactly one head or nothing.
 //!
 //! # Cost
-//! Parsing a head takes one pass of `httparse` and one over the line ends, and allocates nothing.
-//! Each iteration over [`Fields`] parses the lines again. Each call parses an incomplete head from
-//! its start; the limit of 16 KiB bounds the CPU time that a peer can cause by sending single
-//! bytes.
+//! Parsing a head takes one pass of `httparse` and one pass over the line ends, and allocates
+//! nothing. Each iteration over [`Fields`] parses the lines again. Each call parses an incomplete
+//! head from its start; the limit of 16 KiB bounds the CPU time that a peer can cause by sending
+//! single bytes.
 //!
 //! # What it is not
-//! It is no client or server, and supports neither HTTP/2 nor TLS. It validates trailers and
-//! discards them. It does not decode targets; the caller must handle `..` in paths.
+//! The crate is neither a client nor a server, and supports neither HTTP/2 nor TLS. It validates
+//! trailers and discards them. It does not decode targets; the caller must handle `..` in paths.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[RFC9112\] for message syntax, \[RFC9110\] for semantics,

@@ -1,4 +1,4 @@
-//! Limits on the size of heads and chunked framing.
+//! Defines limits on the size of heads and of chunked framing.
 
 /// The hard limit on the number of fields of a head: the parser uses an array of this length.
 pub const FIELDS_MAX: usize = 100;

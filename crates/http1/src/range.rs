@@ -1,4 +1,4 @@
-//! Byte ranges (RFC 9110, section 14). Performs no I/O.
+//! Parses the Range field and selects the requested bytes (RFC 9110, section 14). Performs no I/O.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ const RANGES_MAX: usize = 32;
 /// A byte range as requested, before the length of the representation is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteRange {
-    /// The bytes from a first position to a last one, inclusive, or to the end.
+    /// The bytes from a first to a last position, inclusive, or to the end.
     FromTo {
         /// The first position.
         first: u64,
@@ -26,7 +26,7 @@ pub enum ByteRange {
 
 impl ByteRange {
     /// Returns the positions of the range in a representation of `length` bytes; `None` if the
-    /// range contains none of its bytes.
+    /// range contains no byte of the representation.
     pub fn resolve(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
             Self::FromTo { first, last: None } => first..length,

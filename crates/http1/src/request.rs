@@ -17,8 +17,8 @@ pub struct Request<'a> {
     pub target: Target<'a>,
     /// The protocol version.
     pub version: Version,
-    /// The host, as `host` or `host:port`: the one in the target if it has one, otherwise the one
-    /// of the Host field. `None` only with HTTP/1.0.
+    /// The host, as `host` or `host:port`: from the target if the target contains a host, otherwise
+    /// from the Host field. `None` is possible only with HTTP/1.0.
     pub host: Option<&'a str>,
     /// The framing of the body.
     pub framing: Framing,
@@ -59,11 +59,11 @@ pub enum MethodKind {
 
 /// Parses the head of the request at the start of `bytes`; returns `None` if it is incomplete.
 ///
-/// If it returns `None`, call it again with all bytes when more have arrived. A rejected head stays
-/// rejected if bytes are appended.
+/// After `None`, call the function again with all bytes received, when more have arrived. A
+/// rejected head stays rejected if bytes are appended.
 ///
 /// # Errors
-/// If the head is not valid HTTP/1.0 or 1.1, is ambiguous, or exceeds a limit.
+/// Fails if the head is not valid HTTP/1.0 or 1.1, is ambiguous, or exceeds a limit.
 pub fn parse_request<'a>(
     bytes: &'a [u8],
     limits: &HeadLimits,
@@ -101,7 +101,7 @@ pub fn parse_request<'a>(
     }))
 }
 
-/// Returns an error if the received part of the method or target is longer than allowed.
+/// Returns an error if the part of the method or of the target received so far is too long.
 fn check_first_line(
     bytes: &[u8],
     parsed: &httparse::Request<'_, '_>,
@@ -118,7 +118,8 @@ fn check_first_line(
     Ok(())
 }
 
-/// Converts an error of `httparse`: an unsupported HTTP version gives 505, an invalid one 400.
+/// Converts an error of `httparse`: an unsupported HTTP version gives status 505, an invalid
+/// version status 400.
 fn parse_error(error: httparse::Error, bytes: &[u8]) -> HttpError {
     let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ').skip(2);

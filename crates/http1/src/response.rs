@@ -45,11 +45,11 @@ impl Response<'_> {
 
 /// Parses the head of the response at the start of `bytes`; returns `None` if it is incomplete.
 ///
-/// If it returns `None`, call it again with all bytes when more have arrived.
+/// After `None`, call the function again with all bytes received, when more have arrived.
 ///
 /// # Errors
-/// If the head is not valid HTTP/1.0 or 1.1, is ambiguous, or exceeds a limit. A gateway responds
-/// with 502 instead of the status of the error.
+/// Fails if the head is not valid HTTP/1.0 or 1.1, is ambiguous, or exceeds a limit. A gateway
+/// responds with 502 instead of the status of the error.
 pub fn parse_response<'a>(
     bytes: &'a [u8],
     limits: &HeadLimits,

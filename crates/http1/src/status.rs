@@ -1,6 +1,6 @@
-//! Reason phrases of status codes.
+//! Maps status codes to reason phrases.
 
-/// Returns the standard reason phrase of a status code; empty if it is not in this table.
+/// Returns the standard reason phrase of a status code; empty if the code is not in this table.
 pub const fn reason_phrase(status: u16) -> &'static str {
     match status {
         100 => "Continue",

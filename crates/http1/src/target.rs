@@ -1,4 +1,4 @@
-//! Request targets and authorities.
+//! Parses request targets and authorities (`host` or `host:port`).
 
 use crate::error::HttpError;
 
@@ -82,8 +82,8 @@ pub(crate) fn is_authority(authority: &[u8]) -> bool {
     !name.is_empty() && name.bytes().all(is_name_byte) && is_port(port)
 }
 
-/// Returns `true` for a byte of a host name. A comma is valid but rejected, because a list of two
-/// hosts could be read as one.
+/// Returns `true` for a byte of a host name. RFC 3986 allows a comma, but it is rejected, because a
+/// list of two hosts could be read as one host.
 const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'')

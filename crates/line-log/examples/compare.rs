@@ -1,10 +1,11 @@
 //! Compares a [`LineLog`] with the non-blocking writer of `tracing-appender`, in turn:
 //! `cargo run --release -p haul-line-log --example compare -- DIR [ROUNDS]`.
 //!
-//! Both append the same lines of 64 to 128 bytes from one thread, lose none, and write them into
-//! one file. A *burst* fits into the memory of both and measures the cost for the caller; the
-//! *flow* ends when every line is written to the kernel. `tracing-appender` is measured as its
-//! documentation shows it, with a plain file, and with a `BufWriter` of 1 MiB around the file.
+//! Both writers append the same lines of 64 to 128 bytes from one thread, lose no line, and write
+//! into one file. A *burst* fits into the buffers of both writers, so it measures the cost for the
+//! caller. A *flow* is longer, and ends when every line is written to the kernel.
+//! `tracing-appender` is measured with a plain file, as its documentation shows it, and with a
+//! `BufWriter` of 1 MiB around the file.
 #![expect(clippy::print_stdout, reason = "prints a report")]
 
 use std::fs::{self, File};
@@ -93,7 +94,7 @@ fn appender(dir: &Path, lines: &[Vec<u8>], count: usize, is_buffered: bool) -> R
     let began = Instant::now();
     each(lines, count, |line| writer.write_all(line))?;
     let accepted = began.elapsed();
-    // The guard waits for at most a second, which may be too short.
+    // Dropping the guard of `tracing-appender` waits for at most a second, which may be too short.
     while written.load(Ordering::Acquire) < bytes as u64 {
         std::thread::sleep(Duration::from_micros(50));
     }

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for request in 0..1000 {
         tracing::info!(request, "answered");
     }
-    // The subscriber is a static and never dropped.
+    // The subscriber is a static and never dropped, so the log must be closed explicitly.
     log.close()?;
     Ok(())
 }

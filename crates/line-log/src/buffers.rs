@@ -1,6 +1,6 @@
-//! The buffers of a log. Callers copy lines into the active buffer, holding a lock only for the
-//! copy. The background thread takes buffers that are full or whose lines have waited long enough,
-//! writes them, and returns them empty.
+//! Holds the lines of a log in memory until they are written. Callers copy lines into the active
+//! buffer, holding a lock only for the copy. The background thread takes buffers that are full or
+//! whose lines have waited long enough, writes them, and returns them empty.
 //!
 //! An append costs a lock and a copy. It makes a system call only in three cases: to wake the
 //! background thread for the first line in an empty buffer, to notify it of a full buffer, and to
@@ -63,8 +63,8 @@ pub(crate) struct State {
     pub(crate) written: u64,
     pub(crate) synced: u64,
     /// Positions in the same stream that waiting callers have requested: the bytes before
-    /// `write_target` must be written; a sync and a rotation must follow once the bytes before
-    /// their targets are written.
+    /// `write_target` must be written. Once the bytes before `sync_target` or `rotate_target` are
+    /// written, a sync or a rotation must follow.
     pub(crate) write_target: u64,
     pub(crate) sync_target: Option<u64>,
     pub(crate) rotate_target: Option<u64>,
@@ -92,7 +92,8 @@ pub(crate) struct State {
 impl Shared {
     pub(crate) fn new(options: &Options) -> Self {
         let buffer_bytes = options.buffer_bytes as usize;
-        // The buffers are written once, so that no append causes page faults.
+        // Each buffer is filled once, so that the kernel maps its pages now and no append causes
+        // page faults.
         let buffer = || {
             let mut buffer = Vec::with_capacity(buffer_bytes + NOTE_BYTES);
             buffer.resize(buffer_bytes, b'\n');
@@ -149,8 +150,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Wakes the background thread if it sleeps while the active buffer was empty. This happens at
-    /// most once for each buffer that is written.
+    /// Wakes the background thread if it fell asleep while the active buffer was empty. This
+    /// happens at most once for each buffer that is written.
     fn wake_if_idle(&self, mut state: MutexGuard<'_, State>) {
         if state.is_idle {
             state.is_idle = false;
@@ -206,7 +207,7 @@ impl Shared {
     }
 
     /// Appends a line longer than a buffer, without interleaving other lines, and waits for free
-    /// buffers. With [`WhenFull::DropNewest`] and while writes fail, it does not wait: it truncates
+    /// buffers. If [`WhenFull::DropNewest`] is set and writes fail, it does not wait: it truncates
     /// the line and counts the rest as dropped.
     fn append_long(&self, mut state: MutexGuard<'_, State>, lines: &[u8]) -> Result<()> {
         state.is_long_append_active = true;
@@ -321,7 +322,8 @@ impl State {
         if self.active.is_empty() {
             return None;
         }
-        // The background thread holds no other buffer and no buffer is full, so one is free.
+        // The background thread, which calls this function, holds no buffer, and no buffer is full.
+        // Thus at least one of the other buffers is free.
         let next = self.free.pop()?;
         Some(std::mem::replace(&mut self.active, next))
     }

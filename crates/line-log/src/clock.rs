@@ -1,4 +1,4 @@
-//! The source of time: the system clock, or a clock controlled by a test.
+//! Defines the source of wall-clock time: the system clock, or a clock controlled by a test.
 
 use std::fmt;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! Errors, each with the action it requires from the caller.
+//! Defines the errors of a log, each with the action that it requires from the caller.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub enum Error {
     },
     /// A sync failed: check the disk. A power cut may lose lines written before the sync. The
     /// failure is final for the file, which is closed with the suffix `.unsynced` and replaced by a
-    /// new one.
+    /// new file.
     #[error("sync failed, lines written before it may not be durable: {}", error_chain(&**source))]
     SyncFailed {
         /// The error of the sync.

@@ -1,5 +1,5 @@
-//! The files of a log: the current one and the closed ones. Only the background thread uses them
-//! after the log was opened.
+//! Writes, syncs, closes and removes the files of a log. After the log was opened, only the
+//! background thread uses this module.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::stats::Event;
 struct Current {
     file: Arc<dyn File>,
     end: FileEnd,
-    /// The time of the first write to the file, in microseconds since the Unix epoch. If an earlier
-    /// run wrote to the file, its modification time.
+    /// The time of the first write to the file, in microseconds since the Unix epoch. For a file of
+    /// an earlier run, the modification time of the file.
     first_write_us: u64,
     /// `true` if the file ends with an incomplete line of an earlier run: a newline must be written
     /// before the next line.
@@ -39,7 +39,7 @@ struct ClosedEntry {
     file: ClosedFile,
 }
 
-/// All files of a log, and the work on them that is pending.
+/// All files of a log, and the pending work on these files.
 #[derive(Debug)]
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
@@ -52,7 +52,7 @@ pub(crate) struct Files {
     is_dir_dirty: bool,
     /// `true` if a caller requested a rotation that has not taken place yet.
     is_rotation_requested: bool,
-    /// `true` if the last write failed. It is then retried in the same file: if each attempt
+    /// `true` if the last write failed. The write is then retried in the same file: if each attempt
     /// created a new file, retention would remove all old files.
     is_failing: bool,
     /// The events that were not yet passed to the listener.
@@ -229,7 +229,7 @@ impl Files {
     ///
     /// 1. Syncs the file. If the sync fails, the file gets the suffix `.unsynced` in step 2.
     /// 2. Renames the file and syncs the directory. Without this sync, a crash could preserve only
-    ///    step 3, so that an empty file would replace the file.
+    ///    step 3, so that the new, empty file would replace this file.
     /// 3. Creates the next file and syncs the directory.
     /// 4. Removes expired files, even if the next file cannot be created.
     pub(crate) fn rotate(&mut self) -> Result<()> {
@@ -263,8 +263,8 @@ impl Files {
         Ok(())
     }
 
-    /// Returns a stamp with which the name of the closed file is not in use, not even by a file of
-    /// another program.
+    /// Returns a stamp that results in an unused file name. Skips names that files of other
+    /// programs have.
     fn unused_stamp(&self, is_synced: bool) -> Result<Stamp> {
         let mut newest_us = self.newest_us;
         loop {

@@ -1,11 +1,11 @@
-//! A buffered writer of text lines into rotated log files.
+//! Writes text lines through buffers in memory into rotated log files.
 //!
 //! # What it is
 //! A log is a directory with the file `current`, to which lines are appended, and closed files,
 //! which are named by the time they were closed: `20261121T072314.500000Z.log`. Callers copy whole
-//! lines into a buffer in memory. A background thread writes a buffer with one large write when it
-//! is full or its lines have waited too long. The same thread syncs, closes, renames and removes
-//! files.
+//! lines into a buffer in memory. When a buffer is full or its lines have waited too long, a
+//! background thread writes the buffer with one large write. This thread also syncs, closes,
+//! renames and removes files.
 //!
 //! The crate also contains [`Stamper`], which prefixes lines with timestamps, and [`LineQueue`],
 //! which writes lines to a stream without blocking the threads that log them.
@@ -47,11 +47,12 @@
 //! - After a crash, opening the log continues the current file. If its last line is torn, a newline
 //!   is written before the next line.
 //!
-//! The following table states which lines survive:
+//! The following table states which lines survive. The latest lines are those appended within the
+//! last [`Options::write_delay_max`]:
 //!
 //! | after return of | crash of the process | power cut |
 //! |---|---|---|
-//! | [`LineLog::append`], `write`, `writeln!` | no: loses the last [`Options::write_delay_max`] | no |
+//! | [`LineLog::append`], `write`, `writeln!` | no: loses the latest lines | no |
 //! | [`LineLog::write_out`], `.flush()` | yes | no |
 //! | [`LineLog::sync`] | yes | yes |
 //! | [`LineLog::rotate`], [`LineLog::close`] | yes | yes, unless [`SyncMode::Never`] |

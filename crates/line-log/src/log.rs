@@ -1,4 +1,4 @@
-//! The public interface of the log: opening, appending, waiting and closing.
+//! Implements the public interface of the log: opening, appending, waiting and closing.
 
 use std::fmt;
 use std::path::Path;
@@ -20,8 +20,9 @@ use crate::writer::{EventListener, Writer};
 pub struct Environment {
     /// The clock for file names and rotation intervals. Default: the system clock.
     pub clock: Arc<dyn Clock>,
-    /// The function that the background thread calls for each event. It must not wait for the log,
-    /// because the background thread waits for it. Default: a function that ignores events.
+    /// The function that the background thread calls for each event. The function must not call a
+    /// method that waits for the log, because the background thread writes nothing until the
+    /// function returns. Default: a function that ignores events.
     pub on_event: EventListener,
 }
 
@@ -37,7 +38,7 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// A log of text lines in a directory of its own.
+/// A log of text lines in a separate directory.
 ///
 /// All methods may be called from several threads at once.
 #[derive(Debug)]
@@ -221,7 +222,7 @@ impl LineLog {
     }
 
     /// Rejects further appends, and waits until all appended lines are written and synced. Lines
-    /// that cannot be written now are lost. Dropping the log does the same and ignores errors. A
+    /// that cannot be written now are lost. Dropping the log closes it, too, and ignores errors. A
     /// log in a `static` is never dropped, so it must be closed.
     ///
     /// # Errors

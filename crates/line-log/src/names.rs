@@ -1,4 +1,4 @@
-//! Formatting and parsing of the file names of a log.
+//! Formats and parses the file names of a log.
 
 use crate::utc::Utc;
 

@@ -1,4 +1,4 @@
-//! Options of a log.
+//! Defines the options of a log.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub struct Options {
     pub when_full: WhenFull,
     /// Behaviour: the times at which written lines are synced.
     pub sync: SyncMode,
-    /// Behaviour: the limits on closed files, which are removed when they exceed them.
+    /// Behaviour: the limits on closed files. Files that exceed a limit are removed.
     pub keep: Retention,
     /// Behaviour: the length, in bytes, at which a file is closed at the next end of a line; `None`
     /// sets no limit. At least 4 KiB. Default: 16 MiB.
@@ -79,7 +79,7 @@ pub struct Options {
     /// 1 h. Default: 1 s.
     pub retry_pause: Duration,
     /// Behaviour: a description of this process, which other processes that try to open the
-    /// directory receive in [`Error::InUse`]. Default: its process id.
+    /// directory receive in [`Error::InUse`]. Default: the id of this process.
     pub holder: String,
     /// Performance: the length of a buffer in bytes, which is also the maximum length of a write. 4
     /// KiB to 64 MiB. Default: 1 MiB.

@@ -1,5 +1,5 @@
-//! Rotation and retention: decides where a file ends, by length or interval, and which closed files
-//! have expired. Performs no I/O.
+//! Decides where a file ends, by length or interval (rotation), and which closed files have expired
+//! (retention). Performs no I/O.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) struct FileEnd {
 }
 
 /// Returns the number of `bytes` to be written to this file before it is closed: all of them, or
-/// those up to the end of a line.
+/// the bytes up to the end of a line.
 ///
 /// A line is kept in one file as long as the file stays below twice its maximum length. A longer
 /// line is split; the concatenated files contain it unchanged.
@@ -82,7 +82,7 @@ pub(crate) struct ClosedFile {
 }
 
 /// Returns the number of closed files, given from the oldest to the newest, that have expired.
-/// `current_bytes` is the maximum length of the current file, or 0 if it has none.
+/// `current_bytes` is the maximum length of the current file, or 0 if there is no maximum.
 pub(crate) fn expired_count(
     closed: impl DoubleEndedIterator<Item = ClosedFile> + ExactSizeIterator,
     keep: &Retention,

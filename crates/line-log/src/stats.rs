@@ -1,4 +1,4 @@
-//! The counters and the events of a log.
+//! Defines the counters and the events of a log.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! The implementation of [`std::io::Write`] for the log, which `tracing` and other libraries
-//! require.
+//! Implements [`std::io::Write`] for the log, because `tracing` and other libraries require it.
 
 use std::cell::Cell;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The background thread. It writes buffers that are full or whose lines have waited long enough,
-//! each with one large write, and syncs, rotates and removes files.
+//! Runs the background thread of a log. The thread writes buffers that are full or whose lines have
+//! waited long enough, each with one large write, and syncs, rotates and removes files.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,8 +59,8 @@ impl Writer {
         Self { shared, files, options, on_event, write_due: None, sync_due: None }
     }
 
-    /// Runs the background thread until the log is closed and all lines are written, or writing
-    /// them has failed after the log was closed.
+    /// Runs the background thread until the log is closed and all lines are written, or until a
+    /// write fails after the log was closed.
     pub(crate) fn run(mut self) {
         let _guard = TerminationGuard(Arc::clone(&self.shared));
         self.publish_events();
@@ -191,8 +191,8 @@ impl Writer {
                 None => self.requested_work(&mut state),
             };
             if let Some(work) = work {
-                // The deadline applied to the lines taken now; a new one is set for the next
-                // buffer.
+                // The deadline applied to the lines of this buffer. A new deadline is set for the
+                // next buffer.
                 self.write_due = None;
                 return work;
             }

@@ -1,4 +1,5 @@
-//! boto3, the most common S3 client. The assertions are in `boto3_session.py`.
+//! Runs a session of boto3, the most common S3 client, against the server. The assertions are in
+//! `boto3_session.py`.
 
 use std::ffi::OsString;
 use std::path::Path;

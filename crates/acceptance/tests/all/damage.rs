@@ -1,5 +1,5 @@
-//! Corrupted bytes on the disk: reads of the affected object fail with file and offset, and no other
-//! object is affected.
+//! Tests that corrupted bytes on the disk make reads of the affected object fail with file and
+//! offset, and affect no other object.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -14,14 +14,14 @@ use crate::server::{SMALL_VOLUMES, Server};
 
 const OBJECTS: usize = 50;
 
-/// The object that is stored in its own file.
+/// The number of the object that is stored in its own file.
 const BIG: usize = 20;
 
-/// An object in a sealed volume, and one in the volume being written.
+/// The numbers of an object in a sealed volume and of an object in the volume being written.
 const SEALED: usize = 7;
 const CURRENT: usize = OBJECTS - 2;
 
-/// Returns the content of an object; all of them fill one volume and a part of the next.
+/// Returns the content of an object. All objects together fill one volume and a part of the next.
 fn content(number: usize) -> Vec<u8> {
     let bytes = if number == BIG { 5 << 20 } else { 200_000 + 500 * number };
     noise(number as u64, bytes)
@@ -43,7 +43,7 @@ fn create_store(data: &Path) {
     server.stop();
 }
 
-/// Returns the file that contains these bytes, and their offset.
+/// Returns the file that contains `bytes`, and the offset of `bytes` in the file.
 fn find(data: &Path, bytes: &[u8]) -> (PathBuf, u64) {
     let found = files_below(data).into_iter().find_map(|file| {
         let content = std::fs::read(&file).unwrap();

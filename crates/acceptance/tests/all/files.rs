@@ -1,5 +1,5 @@
-//! `haul files` with common clients, directly and through `haul relay`: complete files, ranges and
-//! resumed downloads.
+//! Tests `haul files` with common clients, directly and through `haul relay`: complete files,
+//! ranges and resumed downloads.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
@@ -67,7 +67,8 @@ impl FileServer {
         program::assert_success(&command.output().unwrap());
     }
 
-    /// Returns a command run in the directory; `{url}` is replaced by the server's URL.
+    /// Returns a command that runs in the directory of the server. In the arguments, `{url}` is
+    /// replaced by the URL of the server.
     fn command(&self, client: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(client);
         command.current_dir(self.dir.path()).env_remove("http_proxy").env("no_proxy", "*");
@@ -290,7 +291,7 @@ fn chromium_fetches_and_resumes() {
 /// Opens the page and waits for the request that reports the result.
 fn page_report(serving: &FileServer, reports: &TcpListener) -> String {
     let profile = format!("--user-data-dir={}", serving.path("profile").display());
-    // The sandbox requires privileges that root in a container does not have.
+    // The sandbox of Chromium requires privileges that root in a container does not have.
     let mut chromium = serving.command("timeout", &["120", "chromium", "--no-sandbox", &profile]);
     chromium.args(["--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"]);
     chromium.arg(format!("{}/page.html", serving.url));
@@ -299,7 +300,7 @@ fn page_report(serving: &FileServer, reports: &TcpListener) -> String {
     thread::scope(|scope| {
         let exit = scope.spawn(move || {
             child.wait().unwrap();
-            // If the browser exits without a report, this ends the wait.
+            // If the browser exits without a report, this connection ends the call of `accept`.
             TcpStream::connect(reports.local_addr().unwrap()).ok();
         });
         let mut report = String::new();

@@ -1,4 +1,5 @@
-//! On a full disk writes fail with a clear error, no object is lost, and deletion frees space.
+//! Tests that on a full disk writes fail with a clear error, no object is lost, and deletion frees
+//! space.
 
 use haul_testing::{LoopImage, noise};
 
@@ -9,7 +10,7 @@ use crate::server::{SMALL_VOLUMES, Server};
 
 const DISK_BYTES: u64 = 64 << 20;
 
-/// Small enough for a volume, large enough to fill the disk quickly.
+/// The length of an object: small enough for a volume, large enough to fill the disk quickly.
 const OBJECT_BYTES: usize = 256 << 10;
 
 fn content(number: usize) -> Vec<u8> {
@@ -53,7 +54,7 @@ fn full_disk_rejects_writes_and_recovers_after_deletion() {
     assert!(count * OBJECT_BYTES > 16 << 20, "most of the disk is still free");
     assert_intact(&mut client, 0..count);
 
-    // Also after a restart with the disk still full.
+    // The objects are also intact after a restart, with the disk still full.
     server.kill();
     let server = Server::start_with(&data, SMALL_VOLUMES);
     let mut client = server.client();

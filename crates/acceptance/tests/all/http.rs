@@ -1,11 +1,11 @@
-//! A client of the server: one connection, one request at a time, no retries.
+//! Implements an HTTP client for tests: one connection, one request at a time, no retries.
 
 use std::io::Result;
 
 pub(crate) use haul_testing::http::Message as Response;
 use haul_testing::http::Peer;
 
-/// An open connection.
+/// A client with an open connection.
 pub(crate) struct Client {
     host: String,
     peer: Peer,

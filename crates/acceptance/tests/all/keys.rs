@@ -1,4 +1,4 @@
-//! Keys in URLs and listings.
+//! Encodes keys for URLs, and reads keys from listings.
 
 use crate::http::Client;
 

@@ -1,5 +1,6 @@
-//! The server is killed repeatedly while sixteen clients upload to the same data directory.
-//! Acknowledged objects must be intact; unacknowledged ones must be complete or absent.
+//! Kills the server repeatedly while sixteen clients upload to the same data directory. After each
+//! kill, acknowledged objects must be intact, and unacknowledged objects must be complete or
+//! absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Sender, channel};
@@ -43,7 +44,8 @@ struct Uploader {
     random: Random,
     /// The last acknowledged content of each key.
     acknowledged: BTreeMap<String, Content>,
-    /// The request without a response: the content, or `None` for a deletion.
+    /// The key and the content of the request that received no response. The content is `None` for
+    /// a deletion.
     pending: Option<(String, Option<Content>)>,
 }
 
@@ -68,8 +70,8 @@ impl Uploader {
         }
     }
 
-    /// Chooses a new key or, in half of the cases, an existing one, of which a quarter are deleted and
-    /// the others overwritten.
+    /// Chooses in half of the cases a new key, otherwise an existing key. A quarter of these
+    /// existing keys are deleted; the others are overwritten.
     fn choose(&mut self) -> (String, Option<Content>) {
         let content = Some(Content::random(&mut self.random));
         let existing = self.acknowledged.len();

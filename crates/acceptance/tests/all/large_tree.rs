@@ -1,4 +1,5 @@
-//! A large directory tree of the system: imported, listed, read back and compared.
+//! Tests that a large directory tree of the system is unchanged after it was imported, listed and
+//! read back.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::server::Server;
 /// The minimum number of files of a large tree.
 const FILES_MIN: usize = 20_000;
 
-/// The number of concurrent connections that read back.
+/// The number of concurrent connections that read the objects back.
 const READERS: usize = 4;
 
 /// Returns the first large tree of this machine: shared data, libraries, or the sources in cargo's

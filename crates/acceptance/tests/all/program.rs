@@ -1,4 +1,4 @@
-//! The program under test.
+//! Runs the `haul` program under test.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 pub(crate) use haul_testing::{files_below, root};
 
-/// Returns the path of `haul`: the one `HAUL_PROGRAM` names, else the one beside this test.
+/// Returns the path of `haul`: the path in `HAUL_PROGRAM`, else that of the program built beside
+/// this test.
 pub(crate) fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| match std::env::var_os("HAUL_PROGRAM") {

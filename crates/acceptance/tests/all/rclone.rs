@@ -1,4 +1,4 @@
-//! rclone: a directory tree synced to a server and back.
+//! Tests that rclone syncs a directory tree to a server and back.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The example session of the README, executed in a shell.
+//! Executes the example session of the README in a shell.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -40,7 +40,8 @@ const EXPECTED: [&str; 21] = [
     "  127.0.0.1:9080 is up: 1 connection, 0 failed, 0 active\n",
 ];
 
-/// Stops at the first failing line, reports it, and kills all servers.
+/// Shell commands that precede the session. They make the shell stop at the first failing line,
+/// report this line, and kill all servers.
 const PROLOGUE: &str = r#"
 set -e
 trap 'echo "this line failed: $BASH_COMMAND" >&2' ERR
@@ -93,7 +94,7 @@ fn session_of_readme_and_tour_works_as_written() {
     let mut shell = Command::new("timeout");
     shell.args(["120", "bash", "-c"]).arg([PROLOGUE, &lines.join("\n")].concat());
     shell.env("PATH", search_path()).env_remove("HAUL_ACCESS_KEY").env_remove("HAUL_SECRET_KEY");
-    // Makes curl fail on HTTP errors.
+    // Make curl fail on HTTP errors.
     std::fs::write(dir.path().join(".curlrc"), "fail\n").unwrap();
     shell.env("CURL_HOME", dir.path());
     let output = shell.current_dir(dir.path()).output().unwrap();

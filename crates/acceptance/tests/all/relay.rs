@@ -1,4 +1,4 @@
-//! `haul relay` between unmodified programs.
+//! Tests `haul relay` between unmodified programs.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};

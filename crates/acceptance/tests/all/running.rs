@@ -1,4 +1,4 @@
-//! Running instances of `haul files` and `haul relay`.
+//! Starts and stops `haul files` and `haul relay`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -11,7 +11,7 @@ use crate::program;
 pub(crate) struct Running {
     child: Child,
     stderr: File,
-    /// The line it printed when it was ready.
+    /// The line that the server printed when it was ready.
     pub(crate) line: String,
 }
 
@@ -37,7 +37,7 @@ impl Running {
         Self::start(program::command().args(arguments).args(more))
     }
 
-    /// Returns the first address it listens on.
+    /// Returns the first address that the server listens on.
     pub(crate) fn address(&self) -> &str {
         let rest = self.line.trim_start_matches("haul is ready: ").trim_start_matches("files on ");
         let word = rest.split_whitespace().next().unwrap();

@@ -1,4 +1,4 @@
-//! A running instance of `haul serve`.
+//! Starts and stops `haul serve`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -11,7 +11,7 @@ use crate::program;
 /// The key pair of servers that require signatures.
 pub(crate) const KEYS: (&str, &str) = ("AcceptanceKey", "acceptance/secret+0123456789");
 
-/// A server on its own ports, killed when dropped; the test fails if it panicked.
+/// A server on its own ports, killed when dropped. The test fails if the server panicked.
 pub(crate) struct Server {
     child: Child,
     stderr: File,
@@ -30,7 +30,7 @@ impl Server {
         Self::start_with(data, &[])
     }
 
-    /// Starts such a server with additional options.
+    /// Starts a server without authentication, with additional options.
     pub(crate) fn start_with(data: &Path, options: &[&str]) -> Self {
         let mut command = program::command();
         command.arg("serve").args(options);
@@ -84,7 +84,7 @@ impl Server {
         assert!(status.success(), "{status}:\n{}", self.log());
     }
 
-    /// Returns its stderr so far.
+    /// Returns the stderr of the server so far.
     pub(crate) fn log(&mut self) -> String {
         let mut log = Vec::new();
         self.stderr.rewind().unwrap();

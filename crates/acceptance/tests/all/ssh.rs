@@ -1,4 +1,4 @@
-//! `haul relay` between ssh and sshd: interactive keystrokes during bulk transfers.
+//! Tests that bulk transfers through `haul relay` do not delay the keystrokes of an ssh session.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,14 +15,15 @@ use crate::program;
 use crate::running::Running;
 use crate::sshd::{self, Keys};
 
-/// The size of each transfer: one in each direction over ssh, and one over plain TCP.
+/// The size of each of the four transfers, in bytes: one in each direction over ssh, and one in
+/// each direction over plain TCP.
 const BYTES: usize = 30_000_000;
 /// The pause between keystrokes, so that they do not occupy the CPU.
 const PAUSE: Duration = Duration::from_millis(3);
 /// The minimum number of keystrokes; typing continues until all transfers end.
 const KEYS_MIN: usize = 400;
-/// The minimum number of keystrokes echoed during each kind of transfer. If bulk data delayed them
-/// it would be one or two.
+/// The minimum number of keystrokes echoed during each kind of transfer. If bulk data delayed the
+/// keystrokes, there would be only one or two.
 const KEYS_DURING_BULK_MIN: usize = 10;
 
 /// The numbers of running transfers.
@@ -31,7 +32,7 @@ struct Transfers {
     plain: AtomicUsize,
 }
 
-/// A running transfer, counted until this is dropped.
+/// A guard that counts a transfer as running until it is dropped.
 struct TransferGuard<'a>(&'a AtomicUsize);
 
 impl Drop for TransferGuard<'_> {
@@ -122,7 +123,7 @@ fn keystrokes_are_echoed_during_bulk_transfers() {
     let target = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = target.local_addr().unwrap().to_string();
     let relay = Running::relay("127.0.0.1:0", &to, &["--threads", "1"]);
-    // The first connection is for plain bulk transfers; later ones go to sshd.
+    // The first connection is for plain bulk transfers; later connections go to sshd.
     let near = TcpStream::connect(relay.address()).unwrap();
     let far = target.accept().unwrap().0;
     keys.serve(target);

@@ -1,4 +1,4 @@
-//! An sshd with its own keys and configuration, and clients that use only these.
+//! Starts an sshd with keys and a configuration made for the test, and clients that use only these.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;

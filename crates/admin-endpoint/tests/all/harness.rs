@@ -1,4 +1,4 @@
-//! An endpoint with a fixed status source, and clients of it.
+//! Starts an endpoint with a fixed status source, and connects clients to it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -42,14 +42,14 @@ pub(crate) fn send(client: &mut impl Write, text: &str) {
     client.write_all(text.as_bytes()).unwrap();
 }
 
-/// Reads until the server closes.
+/// Reads until the server closes the connection.
 pub(crate) fn read_to_end(client: &mut impl Read) -> String {
     let mut response = String::new();
     client.read_to_string(&mut response).unwrap();
     response
 }
 
-/// Reads up to and including `end`.
+/// Reads until the bytes read end with `end`.
 pub(crate) fn read_until(client: &mut impl Read, end: &[u8]) -> String {
     let (mut response, mut byte) = (Vec::new(), [0]);
     while !response.ends_with(end) {

@@ -1,4 +1,4 @@
-//! Responses, and keep-alive and close of connections after them.
+//! Tests responses, and whether the connection stays open after a response.
 
 use std::os::unix::net::UnixStream;
 
@@ -50,7 +50,8 @@ fn invalid_request_or_body_closes_the_connection() {
         let mut client = connect(address);
         send(&mut client, head);
         if head.contains("100000") {
-            // Unread input does not discard the response.
+            // Send input that the server does not read. The client must receive the response
+            // anyway.
             send(&mut client, &"x".repeat(40_000));
         }
         let response = read_to_end(&mut client);
@@ -64,7 +65,7 @@ fn unix_socket_is_served_and_stale_one_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("admin");
     let address = format!("unix:{}", path.display()).parse().unwrap();
-    // The second bind replaces the stale socket of the first.
+    // The second bind replaces the stale socket file of the first endpoint.
     for _ in 0..2 {
         let admin = Admin::bind(&address, Fixed::default()).unwrap();
         assert_eq!(*admin.address(), address);

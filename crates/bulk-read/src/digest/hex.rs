@@ -1,4 +1,4 @@
-//! Hexadecimal encoding, as in checksum files.
+//! Encodes and decodes hexadecimal digits, as in checksum files.
 
 /// Encodes bytes as lower-case hexadecimal digits.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The hash functions and their digests.
+//! Defines the hash functions, their incremental hashers and their digests.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Common hash functions behind one type.
+//! Offers common hash functions through one type, [`HashKind`].
 
 mod hex;
 mod kind;

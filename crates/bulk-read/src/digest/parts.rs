@@ -1,8 +1,8 @@
-//! Hashing of one file in parts, by several threads.
+//! Hashes one file in parts, so that several threads can share the work.
 //!
 //! BLAKE3 is a tree over chunks of 1 KiB, so parts whose length is a power of two can be hashed
-//! independently and joined \[Blake3\]. The other functions are sequential: with them a file has a
-//! single part.
+//! independently and joined \[Blake3\]. The other hash functions are sequential, so a file hashed
+//! with them has a single part.
 
 use std::ops::Range;
 
@@ -81,8 +81,8 @@ impl Parts {
     }
 }
 
-/// Splits the parts into two subtrees. The left one is the largest full tree that leaves at least
-/// one part for the right one.
+/// Splits the parts into two subtrees. As BLAKE3 requires, the number of parts on the left is the
+/// largest power of two that leaves at least one part for the right.
 fn halves(sums: &[PartSum]) -> (&[PartSum], &[PartSum]) {
     sums.split_at(sums.len().div_ceil(2).next_power_of_two())
 }
@@ -108,7 +108,7 @@ enum Inner {
     Part(Box<Blake3>),
 }
 
-/// The result of one part. It is useful only together with the results of all other parts.
+/// The result of hashing one part. [`Parts::join`] combines the results of all parts into a digest.
 #[derive(Debug, Clone, Copy)]
 pub struct PartSum(Sum);
 
@@ -127,7 +127,8 @@ impl PartHasher {
         }
     }
 
-    /// Returns the result; returns `None` if the hasher of a part of several received no bytes.
+    /// Returns the result. Returns `None` if the file has several parts and this part received no
+    /// bytes.
     #[must_use]
     pub fn finish(self) -> Option<PartSum> {
         match self.0 {

@@ -1,4 +1,4 @@
-//! The buffers of reads in flight: limited in total length and reused.
+//! Allocates and reuses the buffers of reads in flight, and limits their total length.
 
 use haul_disk::{AlignedBuf, PAGE_BYTES};
 
@@ -35,8 +35,8 @@ impl Buffers {
         Some(buffer)
     }
 
-    /// Takes a buffer even beyond the limit. The caller uses it when no read is in flight, because
-    /// then no buffer would ever be released.
+    /// Takes a buffer even beyond the limit. The caller does this only when no read is in flight,
+    /// because then no completion would release a buffer.
     pub(super) fn take_unlimited(&mut self, bytes: usize) -> AlignedBuf {
         self.take(bytes).unwrap_or_else(|| {
             let buffer = AlignedBuf::zeroed(PAGE_BYTES << size_class(bytes));
@@ -53,7 +53,8 @@ impl Buffers {
                 self.bytes -= other.len();
             }
         }
-        // If no buffer is in use, grant one beyond the limit, so that there is progress.
+        // If no buffer is in use, grant a buffer beyond the limit, so that a worker can always
+        // read.
         if self.bytes + bytes > self.bytes_max && self.in_use > 0 {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The asynchronous reads of a worker, for uncached data.
+//! Reads uncached data asynchronously, on the thread of a worker.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -137,8 +137,8 @@ impl<C: Consumer> Worker<'_, C> {
     ) -> Option<Completion> {
         match Errno::from_io_error(error).filter(|_| may_retry) {
             Some(Errno::INVAL) if stream.is_direct() => {
-                // The device has larger blocks than ours, or the file system supports no direct
-                // reads: fall back to the page cache.
+                // The blocks of the device are larger than a page, or the file system supports no
+                // direct reads: fall back to the page cache.
                 fcntl_setfl(&*read.file, OFlags::empty()).ok();
             }
             Some(Errno::OPNOTSUPP) if read.uncached => {

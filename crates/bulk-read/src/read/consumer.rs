@@ -1,4 +1,4 @@
-//! The receiver of the bytes of a run.
+//! Defines the trait that receives the bytes of a run.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! Deferred reads of a possibly rotational device: all threads read cached files immediately;
-//! uncached files are deferred and read later in physical order.
+//! Defers the uncached files of a possibly rotational device. All threads read cached files
+//! immediately; the deferred files are read later, in physical order.
 
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;

@@ -1,5 +1,5 @@
-//! Asynchronous reads: through io_uring if available, else `posix_fadvise` followed by sequential
-//! reads.
+//! Executes asynchronous reads through io_uring. Without io_uring, requests readahead
+//! (`posix_fadvise`) and then reads one range after the other.
 
 use std::collections::VecDeque;
 use std::io;
@@ -57,8 +57,8 @@ impl Engine {
         }
     }
 
-    /// Submits a read; returns it as an error if the queue is full. Without a ring, `read_ahead`
-    /// advises the kernel to read the range ahead, which fills the page cache.
+    /// Submits a read; returns it as an error if the queue is full. If there is no ring and
+    /// `read_ahead` is `true`, asks the kernel to read the range into the page cache.
     pub(super) fn push(
         &mut self,
         request: RingRequest,
@@ -82,7 +82,8 @@ impl Engine {
     /// Waits for a completion; returns `None` if no read is in flight.
     ///
     /// # Errors
-    /// After an error the ring is unusable, and it keeps the buffers of the reads in flight.
+    /// After an error the ring is unusable. It keeps the buffers of the reads in flight, because
+    /// the kernel may still write to them.
     pub(super) fn wait(&mut self) -> Result<Option<Completion>, haul_disk::Error> {
         match self {
             Self::Ring(ring) => ring.wait(),

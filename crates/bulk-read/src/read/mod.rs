@@ -1,5 +1,5 @@
-//! Bulk reads. Requests are grouped by device and sorted in the order that suits the device; a few
-//! threads read them and pass the bytes to the consumer.
+//! Reads many files or ranges of files in one run. Requests are grouped by device and sorted in the
+//! order that suits the device. A few threads read them and pass the bytes to the consumer.
 
 mod buffers;
 mod cold;

@@ -31,21 +31,21 @@ impl OpenFile {
         Self { fd: Rc::new(fd), status, is_random: Rc::default() }
     }
 
-    /// Records the readahead advice of the file; returns `true` if it differs from the advice
-    /// before.
+    /// Records the readahead advice of the file. Returns `true` if it differs from the previous
+    /// advice.
     pub(super) fn set_random(&self, is_random: bool) -> bool {
         self.is_random.replace(is_random) != is_random
     }
 }
 
-/// Opens files relative to their directories and keeps recently used directories open.
+/// An opener of files relative to their directories, which keeps recently used directories open.
 #[derive(Debug)]
 pub(super) struct Opener<'a> {
     tree: &'a Tree,
     dirs: [Option<(DirId, OwnedFd)>; DIRS],
     path: Vec<u8>,
-    /// The last directory in which `O_NOATIME` was rejected: the kernel allows it only to the owner
-    /// of the file.
+    /// The last directory with a file for which `O_NOATIME` was rejected, because the kernel allows
+    /// it only to the owner of the file. Other files of this directory are opened without it.
     noatime_refused: Option<DirId>,
 }
 

@@ -1,4 +1,4 @@
-//! Options of a run.
+//! Defines the options of a run, that is, of one call of `read`.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,8 +16,8 @@ pub enum CacheMode {
     Preserve,
 }
 
-/// Options of a run. By default the order, the number of threads and the depth depend on the
-/// device.
+/// Options of a run (one call of `read`). By default the order, the number of threads and the depth
+/// depend on the device.
 #[derive(Clone)]
 pub struct ReadOptions<'a> {
     /// The read order.

@@ -1,4 +1,5 @@
-//! The passes over the requests of each device, and their threads.
+//! Reads the requests of each device with several threads, in one pass or two. A device that may be
+//! rotational needs two: the first pass reads the cached files, the second pass the others.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

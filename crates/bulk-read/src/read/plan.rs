@@ -1,4 +1,4 @@
-//! The order of the requests of a device, and their division into batches. No I/O.
+//! Sorts the requests of a device and divides them into batches. No I/O.
 
 use std::cmp::Ordering;
 use std::ops::Range;

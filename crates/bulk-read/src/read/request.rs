@@ -1,4 +1,4 @@
-//! Requests and their results.
+//! Defines read requests and their results.
 
 use crate::tree::FileId;
 

@@ -1,4 +1,4 @@
-//! The state of a run and of its passes, shared by the threads.
+//! Holds the state of a run and of its passes, which the threads share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! The state of a request being read: the ranges submitted, completed and delivered. No I/O.
+//! Tracks a request being read: the ranges submitted, completed and delivered. No I/O.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use super::open::OpenFile;
 use super::request::{FileStatus, ReadRequest, ReadSummary};
 use crate::tree::FileId;
 
-/// The maximum distance in bytes between the delivered and the submitted part of a request.
+/// The number of submitted but undelivered bytes at which a request submits no further reads.
 const WINDOW_BYTES: u64 = 4 << 20;
 
 /// A request being read.
@@ -141,8 +141,8 @@ impl<S> Stream<S> {
         self.is_direct
     }
 
-    /// Records the readahead advice of the file; returns `true` if it differs from the advice
-    /// before.
+    /// Records the readahead advice of the file. Returns `true` if it differs from the previous
+    /// advice.
     pub(super) fn set_random(&self, is_random: bool) -> bool {
         self.file.set_random(is_random)
     }
@@ -166,15 +166,15 @@ impl<S> Stream<S> {
         self.position >= self.end
     }
 
-    /// `true` if the request extends to the end of the file. Such a request reads one extra byte to
-    /// detect that the file grew.
+    /// `true` if the request extends to the end of the file. Such a request reads one extra byte
+    /// after the end, to detect that the file grew.
     fn ends_at_eof(&self) -> bool {
         self.end == self.file.status.bytes
     }
 
-    /// Returns the length of the next read at `from`: the remaining bytes and the extra byte, at
-    /// most `bytes_max`. If only the extra byte would be left for the following read, this read is
-    /// shortened.
+    /// Returns the length in bytes of the next read at `from`: the remaining bytes plus the extra
+    /// byte, at most `bytes_max`. If only the extra byte would remain for the next read, this read
+    /// is shortened.
     pub(super) fn read_len(&self, from: u64, bytes_max: usize) -> usize {
         let left = (self.end - from).saturating_add(u64::from(self.ends_at_eof()));
         match usize::try_from(left).unwrap_or(usize::MAX) {

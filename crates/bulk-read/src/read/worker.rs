@@ -1,4 +1,4 @@
-//! A reader thread. It reads cached data synchronously and other data asynchronously.
+//! Runs a reader thread, which reads cached data synchronously and other data asynchronously.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -121,8 +121,8 @@ impl<'a, C: Consumer> Worker<'a, C> {
         !is_full && !self.is_draining && self.submittable.is_empty() && in_order
     }
 
-    /// Starts a request. Completes it if its bytes are cached; otherwise defers it or continues
-    /// with asynchronous reads.
+    /// Starts a request. Completes the request if its bytes are cached; otherwise defers it or
+    /// continues with asynchronous reads.
     fn start(&mut self, item: Item) {
         let request = item.request as usize;
         let range = self.run.requests[request];
@@ -199,7 +199,8 @@ impl<'a, C: Consumer> Worker<'a, C> {
     fn read_cached(&mut self, stream: &mut Stream<C::State>) -> SyncRead {
         while !stream.is_done() {
             let room = &mut self.buffer[..stream.read_len(stream.position(), PIECE_BYTES)];
-            // Files in memory, and files without a reported length, are read with plain calls.
+            // Files of in-memory file systems, and files without a reported length, are read with
+            // plain calls.
             let is_plain = self.pass.in_memory || self.pass.no_length;
             let flags = match self.no_wait {
                 _ if is_plain => ReadWriteFlags::empty(),

@@ -1,4 +1,4 @@
-//! The classification of the entries of a directory by the options of the walk.
+//! Decides by the options of the walk whether a directory entry is included, skipped or excluded.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -25,7 +25,7 @@ pub(super) enum EntryClass {
     Excluded,
 }
 
-/// Classifies the entries of one directory.
+/// A classifier of the entries of one directory.
 pub(super) struct Classifier<'a> {
     pub(super) options: &'a WalkOptions<'a>,
     pub(super) dir: &'a OwnedFd,
@@ -47,8 +47,8 @@ impl Classifier<'_> {
         let (options, dir) = (self.options, self.dir);
         match kind {
             FileType::RegularFile => self.file(path, name),
-            // The device number is compared even if nothing is mounted yet: an automount point
-            // counts as another file system, too.
+            // An automount point counts as another file system even before a file system is mounted
+            // on it. `status_at` does not trigger the mount.
             FileType::Directory
                 if options.one_file_system
                     && status_at(dir, name, false)?.meta.device != self.device =>
@@ -101,7 +101,7 @@ impl Classifier<'_> {
 
     fn directory(&self, path: &[u8], link: bool) -> EntryClass {
         let options = self.options;
-        // The entries of a subdirectory are two levels below the directory being listed.
+        // The files in this subdirectory are two levels below the directory being listed.
         let too_deep = options.depth_max.is_some_and(|depth_max| self.depth + 2 > depth_max);
         let ignored = self.rules.is_some_and(|rules| rules.excludes(path, true));
         let accepted = options.accept_dir.is_none_or(|accept| accept(as_path(path)));

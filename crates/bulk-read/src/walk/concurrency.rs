@@ -1,4 +1,4 @@
-//! Adapts the number of walk threads: additional threads help while the running ones mostly wait
+//! Adapts the number of walk threads: additional threads help while the running threads mostly wait
 //! for the disk.
 
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// The minimum wall-clock time covered by one measurement.
 const WINDOW: Duration = Duration::from_millis(4);
 
-/// Measures the share of wall-clock time that one thread spends on the CPU.
+/// A meter of the share of wall-clock time that one thread spends on the CPU.
 #[derive(Debug)]
 pub(super) struct UtilizationMeter {
     cpu_before: Duration,
@@ -35,8 +35,8 @@ impl UtilizationMeter {
     }
 }
 
-/// Returns 1 for a thread that waits more than half of the time, -1 for one that waits less than a
-/// fifth of it, else 0.
+/// Returns 1 if the thread waited for more than half of the time, -1 if it waited for less than a
+/// fifth of the time, else 0.
 fn advice(cpu: Duration, wall: Duration) -> isize {
     if cpu * 2 < wall {
         1

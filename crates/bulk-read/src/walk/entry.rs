@@ -1,4 +1,4 @@
-//! The entries of one directory.
+//! Reads the entries of a directory and sorts them by inode number.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;

@@ -1,10 +1,10 @@
-//! Events of a walk.
+//! Defines the events that a walk reports to its caller.
 
 use std::path::Path;
 
 use crate::error::Error;
 
-/// The reason an entry was skipped, apart from the options of the walk.
+/// The reason why an entry was skipped, apart from the options of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkipReason {

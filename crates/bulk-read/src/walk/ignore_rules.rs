@@ -1,8 +1,10 @@
-//! Rules of `.gitignore`, `.fdignore` and `.ignore` files.
+//! Decides by the rules of `.gitignore`, `.fdignore` and `.ignore` files which entries a walk
+//! excludes.
 //!
 //! The `ignore` crate matches the patterns of one directory; this module selects the ignore files
-//! that apply: first those in the entry's own directory, then those of each parent up to the root
-//! of the walk. The innermost match decides, as in git. Ignore files above the root do not apply.
+//! that apply: first the files in the directory of the entry, then the files in each parent
+//! directory up to the root of the walk. The first match decides, as in git. Ignore files above the
+//! root do not apply.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! The unit of work of a walk: a directory to list.
+//! Defines the jobs that the threads of a walk share: directories to list.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::ignore_rules::IgnoreRules;
 use crate::tree::DirId;
 
-/// The maximum number of directories that are kept open so that their subdirectories can be opened
-/// relative to them. When the limit is reached, further subdirectories are opened by full path.
+/// The maximum number of directories that are kept open, so that subdirectories can be opened
+/// relative to their parents. When the limit is reached, further subdirectories are opened by full
+/// path.
 const OPEN_DIRS_MAX: usize = 128;
 
-/// A directory to list.
+/// A directory to list, and the properties that it inherits from its root and its parent.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) dir: DirId,

@@ -1,4 +1,5 @@
-//! A thread of a walk: it lists a directory, examines the entries and queues the subdirectories.
+//! Runs a thread of a walk, which lists directories, examines their entries and queues the
+//! subdirectories.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;

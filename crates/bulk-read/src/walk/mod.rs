@@ -1,5 +1,5 @@
-//! The directory walk. Several threads share the directories as jobs; a thread lists a whole
-//! directory first and then examines its entries in inode order.
+//! Lists the files below the roots of a walk. Several threads share the directories as jobs. A
+//! thread first lists a whole directory and then examines the entries in inode order.
 
 mod classify;
 mod concurrency;

@@ -1,4 +1,4 @@
-//! Options of a walk.
+//! Defines the options of a walk.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,16 +12,17 @@ pub struct WalkOptions<'a> {
     /// The maximum depth of a file below its root: 1 for a file directly in the root, 0 for a root
     /// that is a file itself.
     pub depth_max: Option<usize>,
-    /// Includes files and directories whose names begin with a dot. Roots are always included.
+    /// `true` to include files and directories whose names begin with a dot. Roots are always
+    /// included.
     pub hidden: bool,
-    /// Follows symbolic links, to directories and to files.
+    /// `true` to follow symbolic links, to directories and to files.
     pub follow_links: bool,
-    /// Lists symbolic links to files, but does not follow links to directories; metadata and
-    /// content are those of the target.
+    /// `true` to list symbolic links to files, with the metadata and content of their targets, but
+    /// not to follow links to directories.
     pub report_links: bool,
-    /// Skips directories that are on another file system than their root.
+    /// `true` to skip directories that are on another file system than their root.
     pub one_file_system: bool,
-    /// Applies `.gitignore`, `.fdignore` and `.ignore` files in the directories walked.
+    /// `true` to apply the `.gitignore`, `.fdignore` and `.ignore` files in the directories walked.
     pub ignore_files: bool,
     /// The minimum file length, in bytes.
     pub bytes_min: u64,
@@ -34,7 +35,7 @@ pub struct WalkOptions<'a> {
     /// The number of threads. By default one thread per CPU walks, and up to
     /// [`THREADS_WAITING_MAX`] threads while they mostly wait for the disk.
     pub threads: Option<usize>,
-    /// Sorts the files by root, then by path, bytewise per component.
+    /// `true` to sort the files by root, then by path, bytewise per component.
     pub sort: bool,
     /// A flag that cancels the walk; the returned tree then contains the files found so far.
     pub stop: Option<&'a AtomicBool>,

@@ -1,9 +1,9 @@
-//! A work-sharing pool of jobs with an adjustable number of active threads.
+//! Shares jobs among threads, of which an adjustable number is active.
 
 use parking_lot::{Condvar, Mutex};
 
-/// Jobs shared by threads. A job may add jobs, so the pool is finished only when no jobs are left
-/// and no thread is active.
+/// A pool of jobs shared by threads. A job may add jobs, so the pool is finished only when no jobs
+/// are left and no thread is active.
 pub(super) struct Pool<J> {
     state: Mutex<State<J>>,
     wake: Condvar,
@@ -115,7 +115,7 @@ impl<J> Worker<'_, J> {
     }
 }
 
-/// Stops the other threads when its owner panics.
+/// A guard that stops all threads of the pool if the thread that owns it panics.
 struct PanicGuard<'a, J>(&'a Pool<J>);
 
 impl<J> Drop for PanicGuard<'_, J> {

@@ -1,4 +1,4 @@
-//! The roots of a walk.
+//! Adds the roots of a walk to the tree, and creates the first jobs.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! The state shared by the threads of a walk.
+//! Holds the state that the threads of a walk share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

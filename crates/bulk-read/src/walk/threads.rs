@@ -1,4 +1,4 @@
-//! The threads of a walk.
+//! Starts the threads of a walk.
 
 use std::path::PathBuf;
 use std::thread;
@@ -13,9 +13,9 @@ use crate::tree::Tree;
 /// Finds the files below `roots`. A root may be a directory or a file.
 ///
 /// A root that is a symbolic link is followed. Each directory is walked once, even if several paths
-/// lead to it, and duplicate roots count once; a file below several roots belongs to the innermost.
-/// Errors are reported to `events`, and the walk continues. The walk opens only directories and,
-/// with [`WalkOptions::ignore_files`], ignore files.
+/// lead to it, and duplicate roots count once; a file below several roots belongs to the innermost
+/// root. Errors are reported to `events`, and the walk continues. The walk opens only directories
+/// and, with [`WalkOptions::ignore_files`], ignore files.
 pub fn walk(roots: &[PathBuf], options: &WalkOptions<'_>, events: &dyn WalkEvents) -> Tree {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (threads_min, threads_max) = match options.threads {

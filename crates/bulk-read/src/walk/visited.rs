@@ -1,4 +1,4 @@
-//! The directories and roots visited by a walk.
+//! Records which directories and roots a walk has visited.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -10,14 +10,15 @@ pub(super) type Identity = (u64, u64);
 #[derive(Debug, Default)]
 pub(super) struct Visited {
     dirs: HashSet<Identity>,
-    /// The roots that are files: the identity of the directory, and the name in it.
+    /// The roots that are files: the identity of the file's directory, and the name of the file in
+    /// it.
     root_files: HashSet<(Identity, CString)>,
     has_root_files: bool,
 }
 
 impl Visited {
     /// Inserts a directory; returns `true` if it is new. A directory without an inode number (0)
-    /// always counts as new.
+    /// cannot be recognized and always counts as new.
     pub(super) fn insert_dir(&mut self, dir: Identity) -> bool {
         dir.1 == 0 || self.dirs.insert(dir)
     }

@@ -1,4 +1,4 @@
-//! Files modified by another process while they are read.
+//! Tests the results for files that are modified while they are read.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use haul_bulk_read::{
 
 use crate::{Collected, disk_dir, noise, walk_ok};
 
-/// Changes the length of the file once it is open.
+/// A consumer that changes the length of the file after it was opened.
 struct Resizer {
     path: PathBuf,
     bytes: u64,
@@ -34,7 +34,7 @@ impl Consumer for Resizer {
     }
 }
 
-/// Reads a file of `before` bytes that is resized to `after` once it is open.
+/// Reads a file of `before` bytes that is resized to `after` bytes after it was opened.
 fn read_resized(before: usize, after: u64, is_cold: bool) -> Collected {
     let dir = disk_dir();
     let path = dir.path().join("file");

@@ -27,7 +27,7 @@ fn write_all(dir: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// The events of a walk.
+/// The recorded events of a walk.
 #[derive(Debug, Default)]
 struct RecordedEvents {
     failed: Mutex<Vec<Error>>,
@@ -82,7 +82,7 @@ fn paths(tree: &Tree, dir: &Path) -> Vec<String> {
 /// The bytes of a request and its result.
 type RequestOutcome = (Vec<u8>, Result<ReadSummary, Error>);
 
-/// Collects everything that is read.
+/// A consumer that collects the bytes and the result of each request.
 #[derive(Debug, Default)]
 struct Collected {
     requests: Mutex<BTreeMap<usize, RequestOutcome>>,

@@ -1,4 +1,4 @@
-//! The bytes and results of reads.
+//! Tests which bytes and results a consumer receives.
 
 use haul_bulk_read::{Error, FileId, ReadOptions, ReadRequest, ReadSummary, WalkOptions, read};
 

@@ -1,4 +1,4 @@
-//! Unusual files.
+//! Tests reads of special, unreadable, linked and sparse files.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -50,7 +50,7 @@ fn permission_errors_are_reported_and_the_rest_is_read() {
     mode("open/b", 0o644);
     mode("open", 0o755);
     mode("", 0o755);
-    // Changes the UID of this thread and its children only.
+    // `set_thread_uid` changes the UID of the new thread only, not of the whole process.
     let result = std::thread::scope(|scope| {
         let unprivileged = || {
             if is_root {
@@ -77,7 +77,7 @@ fn permission_errors_are_reported_and_the_rest_is_read() {
     let error = collected.outcome(0).unwrap_err().to_string();
     let expected = format!("cannot open {}: ", dir.path().join("open/a").display());
     assert!(error.starts_with(&expected), "{error}");
-    // Owned by another user, so it is opened without `O_NOATIME`.
+    // The other file is readable but owned by another user, so it is opened without `O_NOATIME`.
     assert_eq!((collected.bytes(1).as_slice(), stats.failed), (&b"2"[..], 1));
 }
 
@@ -115,7 +115,7 @@ fn listed_links_are_followed_on_read() {
     let tree = walk_ok(&[dir.path().to_path_buf()], &options);
     let (collected, _) = read_whole(&tree, &ReadOptions::default());
     assert_eq!((collected.bytes(0), collected.bytes(1)), (b"bytes".to_vec(), b"bytes".to_vec()));
-    // A root is followed, too.
+    // A root that is a symbolic link is followed, too.
     let tree = walk_ok(&[dir.path().join("link")], &WalkOptions::default());
     assert!(tree.is_link(FileId(0)));
     assert_eq!(read_whole(&tree, &ReadOptions::default()).0.bytes(0), b"bytes");

@@ -1,4 +1,4 @@
-//! Reads of uncached files in every mode, and the page cache afterwards.
+//! Tests reads of uncached files in every mode, and the state of the page cache afterwards.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ const SIZES: [usize; 9] = [0, 1, 4096, 5000, 70_000, 524_287, 524_288, 524_289, 
 
 const FILES: usize = 22;
 
-/// Writes files of all sizes, several of each.
+/// Writes several files of each of the `SIZES`.
 fn make(dir: &Path) -> Tree {
     for (number, bytes) in (0..).zip(SIZES.iter().cycle().take(FILES)) {
         let path = dir.join(format!("{number:02}"));
@@ -107,7 +107,7 @@ fn total_bytes() -> u64 {
     SIZES.iter().cycle().take(FILES).sum::<usize>() as u64
 }
 
-/// Records the order in which requests are started.
+/// A consumer that records the order in which requests are started.
 #[derive(Default)]
 struct StartOrder(Mutex<Vec<usize>>);
 
@@ -127,7 +127,8 @@ impl Consumer for StartOrder {
 #[test]
 fn rotational_disk_reads_cached_files_first_then_one_sweep() {
     let Some(image) = LoopImage::new("ext4", 256 << 20) else { return };
-    // Inodes in one order, blocks in another.
+    // Create the files in one order and write them in another, so that inode order and block order
+    // differ.
     for number in 0..300 {
         File::create(image.mount().join(format!("{number:03}"))).unwrap();
     }
@@ -166,7 +167,7 @@ fn rotational_disk_reads_cached_files_first_then_one_sweep() {
         (DeviceKind::Rotational, KindSource::Configured, 1)
     );
     assert_eq!((read.cold, read.name.as_str()), (270, image.device()));
-    // No block is read twice, and none outside the files.
+    // No block is read twice, and no block outside the files is read.
     assert_eq!(device_reads.read_bytes, 270 * 20_480);
     assert!(device_reads.reads <= 270, "{}", device_reads.reads);
 }
@@ -193,7 +194,7 @@ fn device_flagged_rotational_is_measured_if_files_are_far_apart() {
     let collected = Collected::default();
     let one = [ReadRequest::whole(tree.ids().next().unwrap())];
     let stats = read(&tree, &one, &ReadOptions::default(), &collected);
-    // One file is smaller than a drive's cache.
+    // One file is too small for a measurement: a drive might answer all reads from its cache.
     assert_eq!(result(stats), (DeviceKind::Rotational, KindSource::Unmeasured, 1, 1));
 
     evict_all(&tree);
@@ -276,7 +277,7 @@ fn as_given_order_is_kept() {
     assert!(started.0.into_inner().unwrap().is_sorted());
 }
 
-/// Stops each request after its first piece.
+/// A consumer that stops each request after the first piece.
 #[derive(Default)]
 struct FirstPiece(Collected);
 
@@ -362,7 +363,7 @@ fn adjacent_files_on_a_rotational_disk_are_merged() {
     image.settle();
     let device_reads = DeviceCounters::of(&device).unwrap().since(&before);
     assert_eq!((stats.requests, stats.devices[0].cold), (400, 400));
-    // Without io_uring each file is a request of its own.
+    // Without io_uring, the device receives one request per file.
     let has_ring = haul_disk::ReadRing::<OwnedFd>::new(1).is_ok();
     assert!(!has_ring || device_reads.reads < 100, "{} requests for 400 files", device_reads.reads);
 }

@@ -1,4 +1,4 @@
-//! The files a walk finds.
+//! Tests which files a walk finds.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -115,7 +115,7 @@ fn links_are_followed_on_request_and_loops_terminate() {
     let followed = WalkOptions { follow_links: true, sort: true, threads: Some(1), ..plain };
     let tree = walk(&roots, &followed, &events);
     let found = paths(&tree, dir.path());
-    // The directory is walked once, under either name.
+    // The directory is walked once, by its own name or by the name of the link.
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.contains(&"file-link".to_owned()), "{found:?}");
     let skipped = events.skipped();

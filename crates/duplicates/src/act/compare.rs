@@ -1,4 +1,4 @@
-//! Byte-by-byte comparison of two files.
+//! Compares two open files byte by byte.
 
 use std::fs::File;
 use std::io;

@@ -47,7 +47,7 @@ fn status(member: &Member) -> Result<FileInfo, SkipReason> {
     let mut found = stat(AtFlags::SYMLINK_NOFOLLOW)?;
     let is_link = kind(&found) == FileType::Symlink;
     if is_link {
-        // The report has the identity of the link's target.
+        // A report contains the identity of the link's target.
         found = stat(AtFlags::empty())?;
     }
     if kind(&found) != FileType::RegularFile {

@@ -1,4 +1,5 @@
-//! Actions on duplicates that never remove the last copy of a content.
+//! Removes, links, moves or deduplicates (reflinks) duplicates, and never removes the last copy of
+//! a content.
 //!
 //! Immediately before a file is removed or replaced, it is compared byte by byte with a kept file,
 //! while both files are open and monitored for writers. See [`Executor::process`].
@@ -55,8 +56,8 @@ pub struct Options {
     pub lock: bool,
     /// `true` to report the actions without executing them.
     pub dry_run: bool,
-    /// A command whose outputs for the two files are compared instead of their contents; it must be
-    /// the command of the search.
+    /// If set, the outputs of this command for the two files are compared instead of the contents.
+    /// It must be the command of the search.
     pub transform: Option<Transform>,
 }
 
@@ -69,7 +70,7 @@ pub trait Events {
     fn skipped(&mut self, path: &Path, reason: &SkipReason);
 }
 
-/// Executes an action on groups of duplicates.
+/// An executor of one action on groups of duplicates.
 #[derive(Debug)]
 pub struct Executor {
     options: Options,
@@ -86,15 +87,16 @@ impl Executor {
     }
 
     /// Processes a group. [`choose`] selects the files to keep; the action is executed on each
-    /// other file, provided that it still equals a kept file. All other files are skipped and
-    /// reported to `events`.
+    /// other file that still equals a kept file. A file that no longer does is skipped and reported
+    /// to `events`.
     ///
     /// Guarantees at the moment of the action: the name of the file referred to a file with the
     /// same content as the kept file, and the kept file still had its own name. From the comparison
     /// to the end of the action no process could modify either file: a lease makes the kernel block
     /// writers. If a writer is waiting or already had a file open, the file is skipped. The kernel
-    /// grants no lease for files of other users or on file systems such as NFS. Then the timestamps
-    /// of both files are checked instead, which does not detect writes through a mapping.
+    /// grants no lease for files of other users or on file systems such as NFS. Then the length and
+    /// the `mtime` of both files are checked instead, which may not detect writes through a
+    /// mapping.
     pub fn process(&mut self, group: &Group, events: &mut dyn Events) {
         let rules = &self.options.rules;
         let skipped = &mut |path: &Path, reason| events.skipped(path, &reason);
@@ -108,7 +110,8 @@ impl Executor {
         let Choice { keep, drop } = choose(&files, rules);
         for drop in drop {
             let drop = &files[drop];
-            // If the first kept file no longer equals `drop`, another kept file may.
+            // If the first file to keep differs from `drop` or is on another file system, the next
+            // is tried.
             let mut outcome = Err(SkipReason::NoFileToKeep);
             for keep in keep.iter().map(|keep| &files[*keep]).filter(|keep| !keep.is_link) {
                 outcome = self.process_pair(keep, drop).map(|()| keep);
@@ -142,7 +145,7 @@ impl Executor {
         if is_link && matches!(self.options.action, Action::HardLink | Action::Dedupe) {
             return Err(SkipReason::AlreadyLinked(keep.path));
         }
-        // For two names of one file, the two locks would conflict with each other.
+        // If both are names of one file, the two locks would conflict with each other.
         if self.options.lock && !is_link {
             keep.lock(FlockOperation::NonBlockingLockShared)?;
             drop.lock(FlockOperation::NonBlockingLockExclusive)?;
@@ -188,8 +191,8 @@ impl Executor {
     }
 
     /// Makes the kept file durable before another copy is removed, so that a power failure cannot
-    /// lose a content that is only in the page cache. Syncs each file system once; after that, only
-    /// kept files that changed later are synced individually.
+    /// lose a content that is only in the page cache. Syncs each file system once (`syncfs`). After
+    /// that, a kept file is synced only if it changed later.
     fn make_durable(&mut self, keep: &OpenFile, now: i64) -> Result<(), SkipReason> {
         let device = keep.identity.device;
         let fail = |source| SkipReason::from(Error::new(Op::Sync, &keep.path, source));
@@ -206,7 +209,7 @@ impl Executor {
     }
 }
 
-/// Shares the blocks of the two files; the kernel locks both while it compares them.
+/// Lets `drop` share the blocks of `keep`. The kernel locks both files while it compares them.
 fn dedupe(keep: &OpenFile, drop: &OpenFile) -> Result<(), SkipReason> {
     if keep.identity.device != drop.identity.device {
         return Err(SkipReason::OtherFileSystem(keep.path.clone()));

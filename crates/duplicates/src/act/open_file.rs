@@ -1,4 +1,4 @@
-//! An open file of verified identity, and the detection of concurrent writers.
+//! Opens a file of a group, verifies its identity, and detects concurrent writers.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,8 +17,8 @@ use crate::report::Identity;
 /// the timestamps. It is required if the kernel grants no lease.
 pub(super) const TICK_NS: i64 = 2_000_000_000;
 
-/// An open file and its open directory. All later operations use these descriptors instead of
-/// paths, so they are not affected if another process renames or replaces directories.
+/// A file and its directory, both open. All later operations use these descriptors instead of
+/// paths, so renaming or replacing a directory does not redirect them to another file.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) path: PathBuf,
@@ -90,7 +90,8 @@ impl OpenFile {
         self.inode() == other.inode()
     }
 
-    /// `true` if both are the same directory entry, in which case removing one removes the other.
+    /// `true` if both were opened through the same directory entry. Removing one would then remove
+    /// the other, too.
     pub(super) fn is_same_entry(&self, other: &Self) -> bool {
         self.dir_identity == other.dir_identity && self.name == other.name
     }
@@ -99,7 +100,8 @@ impl OpenFile {
     pub(super) fn lock(&self, operation: FlockOperation) -> Result<(), SkipReason> {
         match flock(&self.file, operation) {
             Err(Errno::WOULDBLOCK) => Err(SkipReason::Locked(self.path.clone())),
-            // On a file system without locks, no other process can hold one.
+            // Other errors mean that the file system has no locks: then no other process can hold a
+            // lock.
             _ => Ok(()),
         }
     }
@@ -135,7 +137,7 @@ impl OpenFile {
     }
 }
 
-/// A detector of writes by other processes to a file.
+/// A detector of writes by other processes to a file. It uses a lease if the kernel grants one.
 #[derive(Debug)]
 pub(super) struct WriteMonitor<'a> {
     file: &'a OpenFile,

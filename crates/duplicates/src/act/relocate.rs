@@ -15,7 +15,8 @@ use super::open_file::OpenFile;
 use super::replace::{self, Conditions, temp_name};
 use super::skip_reason::SkipReason;
 
-/// The number of bytes copied before writeback of the dirty pages is paced again.
+/// The number of bytes copied per step. After each step, the pacer starts writeback of the copied
+/// pages.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Returns the destination of a file: its full path below `target`.
@@ -111,8 +112,8 @@ fn write_copy(from: &File, to: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies within the kernel if possible, in steps with paced writeback, so that the dirty pages of
-/// a large file do not stall other writers.
+/// Copies within the kernel if possible. Starts writeback after each step: if all dirty pages of a
+/// large file were written at once, other writers would stall.
 fn copy_paced(from: &File, to: &File) -> io::Result<()> {
     let descriptor = to.as_fd();
     let (mut at, mut pacer) = (0, Pacer::of(&descriptor, Pace::default()));

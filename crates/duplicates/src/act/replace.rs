@@ -1,5 +1,5 @@
-//! Removal or replacement of a directory entry. At every step, and after a crash at any step, the
-//! content has a name. If another process puts a file in its place meanwhile, that file is
+//! Removes a redundant file, or replaces it by a link. At every step, and after a crash at any
+//! step, the content has a name. If another process replaces the file meanwhile, the new file is
 //! preserved.
 
 use std::ffi::{OsStr, OsString};
@@ -16,14 +16,15 @@ use super::skip_reason::SkipReason;
 /// Returns a random temporary name.
 pub(super) fn temp_name() -> OsString {
     let mut random = [0_u8; 12];
-    // If the call fails, the name consists of zeros; if that name exists, the calls that create it
-    // fail.
+    // If `getrandom` fails, the name consists of zeros. No caller replaces an existing file of that
+    // name: their calls fail if it exists.
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).ok();
     let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     format!(".haul-{digits}").into()
 }
 
-/// The conditions that must hold until the action is complete.
+/// The conditions that must hold until the action is complete: the kept file has its name, and no
+/// process writes to one of the two files.
 pub(super) struct Conditions<'a> {
     pub(super) keep: &'a OpenFile,
     pub(super) monitors: &'a [WriteMonitor<'a>],
@@ -54,7 +55,7 @@ pub(super) fn remove(drop: &OpenFile, conditions: &Conditions<'_>) -> Result<(),
     unlinkat(&drop.dir, &temp, AtFlags::empty()).map_err(|errno| drop.error(Op::Remove, errno))
 }
 
-/// The replacement of a directory entry.
+/// The link that replaces a redundant file.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Replacement<'a> {
     /// A hard link to the kept file.
@@ -74,8 +75,8 @@ pub(super) fn replace(
     create(drop, replacement, &temp, conditions.keep)?;
     let swapped = exchange(drop, &temp, conditions);
     if !matches!(swapped, Err(SkipReason::Displaced(_))) {
-        // The temporary name now refers to the replaced file, or after a failure to the unused
-        // link.
+        // The temporary name now refers to the replaced file. After a failure, it refers to the
+        // unused link.
         let removed = unlinkat(&drop.dir, &temp, AtFlags::empty());
         swapped?;
         return removed.map_err(|errno| drop.error(Op::Remove, errno));
@@ -123,8 +124,8 @@ fn exchange(drop: &OpenFile, temp: &OsStr, conditions: &Conditions<'_>) -> Resul
     verified
 }
 
-/// Replaces the entry without `RENAME_EXCHANGE`: renames the file to a temporary name, then the
-/// link to the name of the file. Between the two steps the name does not exist.
+/// Replaces the entry without `RENAME_EXCHANGE`: renames the file to a temporary name, then renames
+/// the link to the name of the file. Between the two steps the name does not exist.
 fn replace_in_two_steps(
     drop: &OpenFile,
     link: &OsStr,
@@ -154,8 +155,8 @@ fn verify(drop: &OpenFile, temp: &OsStr, conditions: &Conditions<'_>) -> Result<
 fn rename(file: &OpenFile, from: &OsStr, to: &OsStr, flags: RenameFlags) -> Result<(), SkipReason> {
     renameat_with(&file.dir, from, &file.dir, to, flags)
         .or_else(|errno| match errno {
-            // The file system does not support the flag: use `link`, which never replaces an
-            // existing name.
+            // The file system does not support `RENAME_NOREPLACE`: use `link`, which never replaces
+            // an existing name, and `unlink`.
             Errno::INVAL if flags == RenameFlags::NOREPLACE => {
                 linkat(&file.dir, from, &file.dir, to, AtFlags::empty())?;
                 unlinkat(&file.dir, from, AtFlags::empty())

@@ -1,4 +1,4 @@
-//! Shell commands equivalent to an action, for dry runs.
+//! Formats an action as shell commands, which a dry run prints.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -7,8 +7,8 @@ use super::Action;
 use super::relocate::destination;
 use crate::shell::quote;
 
-/// Returns the shell commands for `action`. They do not contain the checks of an
-/// [`Executor`](super::Executor).
+/// Returns the shell commands for `action`. Unlike an [`Executor`](super::Executor), these commands
+/// check nothing before they act.
 #[must_use]
 pub fn script(action: &Action, keep: &Path, drop: &Path, bytes: u64) -> Vec<String> {
     let quoted = |path: &Path| quote(path.as_os_str().as_bytes());

@@ -1,10 +1,10 @@
-//! Reasons to skip a file.
+//! Defines the reasons to skip a file.
 
 use std::path::PathBuf;
 
 use haul_disk::Error;
 
-/// The reason a file or a whole group was skipped.
+/// The reason why a file or a whole group was skipped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkipReason {
@@ -27,7 +27,8 @@ pub enum SkipReason {
     /// Another process holds a lock on the file or on the file to keep.
     #[error("{path} is locked by another process", path = .0.display())]
     Locked(PathBuf),
-    /// The file changed so recently that another change might not alter its timestamps.
+    /// The kernel grants no lease, and the file changed so recently that another change might not
+    /// alter its timestamps.
     #[error("{path} changed less than 2 s ago: try again", path = .0.display())]
     RecentlyChanged(PathBuf),
     /// The path does not refer to a regular file.
@@ -48,8 +49,8 @@ pub enum SkipReason {
     /// The destination of a move exists.
     #[error("{path} already exists", path = .0.display())]
     DestinationExists(PathBuf),
-    /// Another process replaced the file during the action, and one of the two files now has the
-    /// temporary name given.
+    /// Another process replaced the file during the action. One of the two files could not be
+    /// renamed back and remains at this temporary path.
     #[error(
         "replaced by another process during the action; the other file is now {path}",
         path = .0.display()

@@ -9,7 +9,8 @@ pub use plan::{Choice, choose};
 use crate::pattern::Pattern;
 use crate::report::{Identity, Timestamp};
 
-/// The order in which redundant files are dropped. The names are those of fclones.
+/// The order in which redundant files are dropped. The names of the priorities are those of
+/// fclones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
     /// Drops files listed first in the report.
@@ -52,20 +53,21 @@ pub struct Selection {
 pub struct Rules {
     /// The number of replicas to keep, at least 1.
     pub keep_count: usize,
-    /// The order in which files are dropped; a later priority decides among files that are equal by
-    /// all earlier ones.
+    /// The order in which files are dropped; a later priority decides among files that all earlier
+    /// priorities treat as equal.
     pub priorities: Vec<Priority>,
     /// The files that are always kept.
     pub keep: Selection,
     /// The directories below which all files are kept.
     pub keep_roots: Vec<PathBuf>,
-    /// The files that may be dropped; if it has no patterns, any file may be dropped.
+    /// The files that may be dropped. Without patterns, any file may be dropped.
     pub drop: Selection,
-    /// Directories, all of whose files count as one replica: they are kept or dropped together.
+    /// Directories. All files below one of them count as one replica: they are kept or dropped
+    /// together.
     pub isolate: Vec<PathBuf>,
     /// `true` to count each hard link as a replica; `false` to count all links to a file as one.
     pub match_links: bool,
-    /// Skips a group if any of its files was modified later than this time.
+    /// If set, a group is skipped if any of its files was modified after this time.
     pub modified_before: Option<Timestamp>,
     /// `true` to skip a group if the length of any of its files differs from the report.
     pub check_bytes: bool,

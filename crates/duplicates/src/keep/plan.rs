@@ -1,4 +1,4 @@
-//! The selection of files to keep, computed from their properties. No I/O.
+//! Computes which files of a group to keep and which to drop. No I/O.
 
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
@@ -11,14 +11,15 @@ use crate::replicas::replicas;
 /// The files of a group to keep and to drop, by index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// The indexes of the files to keep; links refer to the first of them. Not empty if any file is
-    /// dropped.
+    /// The indexes of the files to keep, symbolic links last. Links that replace dropped files
+    /// refer to the first of these files that still has the same content. Not empty unless `drop`
+    /// is empty.
     pub keep: Vec<usize>,
     /// The indexes of the files to drop, in this order.
     pub drop: Vec<usize>,
 }
 
-/// The key of a replica: all files with the same key form one replica.
+/// The key of a replica. Files with equal keys form one replica.
 #[derive(PartialEq, Eq, Hash)]
 enum Replica {
     Below(usize),
@@ -51,7 +52,7 @@ pub fn choose(files: &[FileInfo], rules: &Rules) -> Choice {
         replica.iter().any(|index| must_stay(&files[*index]))
     };
     let (mut keep, drop): (Vec<_>, Vec<_>) = replicas.into_iter().partition(must_stay);
-    // A symbolic link contains no copy of the data, so it does not count.
+    // A symbolic link contains no copy of the data, so a replica of symbolic links does not count.
     let is_copy = |replica: &Vec<usize>| replica.iter().any(|index| !files[*index].is_link);
     let copies = keep.iter().filter(|replica| is_copy(replica)).count();
     let missing = rules.keep_count.max(1).saturating_sub(copies).min(drop.len());
@@ -62,7 +63,8 @@ pub fn choose(files: &[FileInfo], rules: &Rules) -> Choice {
     Choice { keep, drop: drop.flatten().collect() }
 }
 
-/// Sorts the replicas so that those to drop first are at the end. The sort is stable.
+/// Sorts the replicas by `priority`; the last ones are dropped. The sort is stable, so an earlier
+/// sort decides among equal replicas.
 fn sort(replicas: &mut [Vec<usize>], files: &[FileInfo], priority: Priority) {
     let latest = |time: fn(&FileInfo) -> i64| {
         move |replica: &Vec<usize>| {

@@ -1,4 +1,4 @@
-//! Selection of files and directories by patterns.
+//! Selects files and directories by patterns.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::Pattern;
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Patterns of file names: a file is included only if one of them matches. Without patterns,
-    /// any name does.
+    /// files of any name are included.
     pub names: Vec<Pattern>,
     /// Patterns of file paths: a file is included only if one of them matches. Without patterns,
-    /// any path does.
+    /// files at any path are included.
     pub paths: Vec<Pattern>,
     /// Patterns of paths: a file or directory is excluded if one of them matches.
     pub excluded: Vec<Pattern>,

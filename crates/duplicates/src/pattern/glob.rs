@@ -18,8 +18,9 @@ pub(super) struct GlobRegexes {
     pub(super) negative: Vec<String>,
 }
 
-/// Translates a glob. The positive expression has `*` in place of each `!(…)`. For each `!(…)`, a
-/// negative expression has the alternatives in its place, and excludes the names that match it.
+/// Translates a glob. The positive expression replaces each `!(…)` by `*`. For each `!(…)` there is
+/// one negative expression: it replaces this `!(…)` by its alternatives, and each other `!(…)` by
+/// `*`. Names that match a negative expression are excluded.
 ///
 /// # Errors
 /// Fails with a description of the syntax error.
@@ -136,8 +137,7 @@ impl Translation {
     }
 }
 
-/// Translates a bracket expression; returns the rest of the glob. A bracket that is not closed is
-/// taken literally.
+/// Translates a bracket expression; returns the rest of the glob. An unclosed `[` matches itself.
 fn class<'a>(regex: &mut String, text: &'a str) -> &'a str {
     let is_negated = text.starts_with(['!', '^']);
     let inside = &text[usize::from(is_negated)..];

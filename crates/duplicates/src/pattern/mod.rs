@@ -1,4 +1,4 @@
-//! Name and path patterns: globs as in fclones, or regular expressions.
+//! Matches names and paths against globs (with the syntax of fclones) or regular expressions.
 
 mod filter;
 mod glob;
@@ -29,7 +29,7 @@ pub struct Syntax {
 #[derive(Debug, Clone)]
 pub struct Pattern {
     kind: Kind,
-    /// `true` if every extension of a matching name by a suffix without a slash matches, too.
+    /// `true` if a matching name still matches after any text without a slash is appended to it.
     is_prefix: bool,
 }
 
@@ -100,14 +100,14 @@ impl Pattern {
 }
 
 impl Kind {
-    /// `true` if the pattern was translated to a single expression, without negative ones.
+    /// `true` if the pattern consists of a single expression, without negative expressions.
     fn is_single(&self) -> bool {
         matches!(self, Self::Automaton { negative, .. } if negative.is_empty())
     }
 }
 
-/// `true` if every alternative of the pattern ends with a wildcard, as far as can be seen from its
-/// text.
+/// `true` if the text of the pattern ends with a wildcard. `false` for every regular expression
+/// with `|`, because the end of the text is only the end of one alternative.
 fn ends_with_wildcard(text: &str, syntax: Syntax) -> bool {
     let (end, has_alternatives) =
         if syntax.regex { (".*", text.contains('|')) } else { ("*", false) };
@@ -148,7 +148,8 @@ fn literal(chunk: std::str::Utf8Chunk<'_>) -> String {
     regex::escape(chunk.valid()) + &invalid.collect::<String>()
 }
 
-/// Converts a path to text. Each byte of invalid UTF-8 becomes a private-use character.
+/// Converts a path to text for the backtracking engine, which matches only text. Each byte of
+/// invalid UTF-8 becomes a private-use character.
 fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);

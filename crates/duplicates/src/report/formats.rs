@@ -1,4 +1,4 @@
-//! Incremental writing of reports, in the five report formats.
+//! Writes reports group by group, in five formats.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! The content of a report: a header, and groups of files.
+//! Defines the content of a report: a header, and groups of files.
 
 use std::path::PathBuf;
 
@@ -24,8 +24,8 @@ pub struct Identity {
 pub struct Member {
     /// The path.
     pub path: PathBuf,
-    /// The identity and state at the time of the search; `None` in a report that does not contain
-    /// it: only JSON reports of haul do.
+    /// The identity and state at the time of the search; `None` if the report does not contain it.
+    /// Only JSON reports written by haul do.
     pub identity: Option<Identity>,
 }
 

@@ -1,4 +1,4 @@
-//! The header of a report.
+//! Defines the header of a report, and parses and formats its timestamp.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -66,11 +66,11 @@ pub struct Stats {
     pub files: u64,
     /// The total length of the files in the groups, in bytes.
     pub bytes: u64,
-    /// The number of files above the allowed number of replicas.
+    /// The number of files in excess of the allowed number of replicas.
     pub redundant_files: u64,
     /// The total length of the redundant files, in bytes.
     pub redundant_bytes: u64,
-    /// The number of replicas missing to the required number.
+    /// The number of replicas that would have to be added to reach the required number.
     pub missing_files: u64,
     /// The total length of the missing replicas, in bytes.
     pub missing_bytes: u64,
@@ -85,7 +85,8 @@ pub struct Stats {
 pub struct Header {
     /// The program and its version, such as `haul 0.1.0`.
     pub program: String,
-    /// The start of the search. A file changed later may differ from the one that was compared.
+    /// The start of the search. A file that changed later may no longer have the content that was
+    /// compared.
     pub timestamp: Timestamp,
     /// The command that created the report, as words.
     pub command: Vec<OsString>,

@@ -1,4 +1,4 @@
-//! The JSON format: that of fclones, extended by the identities of files.
+//! Writes and reads JSON reports: the format of fclones, extended by the identities of files.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};

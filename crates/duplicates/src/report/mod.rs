@@ -1,4 +1,4 @@
-//! Reports of groups. All formats can be written, and two of them can be read.
+//! Writes the groups of a search as a report in one of five formats, and reads two of the formats.
 
 mod formats;
 mod group;

@@ -1,4 +1,4 @@
-//! The command line of a search, split into options and paths. No I/O.
+//! Splits the command line of a search, as recorded in a report, into options and paths. No I/O.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,4 +1,4 @@
-//! Reading of reports.
+//! Reads reports, and detects their format.
 
 use std::io::BufRead;
 

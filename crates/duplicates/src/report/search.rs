@@ -1,4 +1,5 @@
-//! The search that wrote a report, with the options that actions on the report need.
+//! Parses the search command in the header of a report, because actions on the report need some of
+//! its options.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -13,13 +14,14 @@ use crate::transform::TransformOptions;
 /// The names of the search command: `dups` of haul, and `group` of fclones.
 const COMMANDS: [&str; 2] = ["dups", "group"];
 
-/// Subcommands. If one of these words follows the name, the command is not a search.
+/// Subcommands. If one of these words follows the name of the search command, the command is not a
+/// search.
 const SUBCOMMANDS: [&str; 6] = ["remove", "link", "symlink", "dedupe", "move", "help"];
 
 /// The search that wrote a report. Options without effect on actions are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// The number of replicas for which contents were reported.
+    /// The numbers of replicas for which contents were reported.
     pub replication: Replication,
     /// `true` if all files below one of the paths count as one replica.
     pub isolate: bool,
@@ -124,8 +126,9 @@ fn hash(name: &OsStr) -> Option<HashKind> {
     })
 }
 
-/// Returns `path` resolved against `base`. Only a path with `..` is resolved on disk: if the
-/// directory before `..` is a symbolic link, `..` refers to the parent of the link's target.
+/// Returns `path` resolved against `base`. Symbolic links are resolved only if the path contains
+/// `..`: if the directory before `..` is a symbolic link, `..` refers to the parent of the link's
+/// target.
 #[must_use]
 pub fn absolute_path(base: &Path, path: &Path) -> PathBuf {
     let joined = base.join(path);

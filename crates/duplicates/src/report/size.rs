@@ -1,4 +1,4 @@
-//! Sizes in reports of the default format.
+//! Formats sizes for reports of the default format.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The default format, which is that of fclones.
+//! Writes and reads reports in the default format, which is that of fclones.
 
 use std::io::{self, BufRead, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,10 +1,10 @@
-//! Files that may have duplicates, grouped by length, with hard links adjacent.
+//! Selects the files that may have duplicates, grouped by length, with hard links adjacent.
 
 use haul_bulk_read::{FileId, Tree};
 
 use super::replication::ReplicaPolicy;
 
-/// A file with its sort keys.
+/// A file (one name of an inode) with its sort keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) bytes: u64,
@@ -13,7 +13,7 @@ pub(super) struct Entry {
     pub(super) file: FileId,
 }
 
-/// An inode with one or more names, which are adjacent entries.
+/// An inode: the range of adjacent entries that are its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
     first: u32,
@@ -84,7 +84,7 @@ fn is_same(a: &Entry, b: &Entry) -> bool {
     (a.bytes, a.device, a.inode) == (b.bytes, b.device, b.inode)
 }
 
-/// `true` if the files of one length would be reported in case some of them are equal.
+/// `true` if the files of one length would be reported if all of them were equal.
 fn may_report(run: &[Entry], tree: &Tree, policy: &ReplicaPolicy) -> bool {
     if policy.reports_few() {
         return true;

@@ -1,4 +1,4 @@
-//! A consumer that hashes the bytes read and stores the digests.
+//! Hashes the bytes read in a round of a search, and stores the digests.
 
 use std::ops::ControlFlow;
 
@@ -16,17 +16,17 @@ pub(super) struct HashConsumer<'a> {
     pub(super) requests: &'a [ReadRequest],
     /// For each request, the slot of its digest.
     pub(super) slots: &'a [usize],
-    /// For each request, the hasher that it continues and puts back; empty if the requests of the
-    /// round continue no hasher.
+    /// For each request, the hasher that was fed the earlier parts of the file. The request feeds
+    /// it the next part and puts it back. Empty if the round reads whole files or samples.
     pub(super) hashers: &'a [Mutex<Option<Hasher>>],
     pub(super) digests: &'a DigestTable,
     pub(super) hash: HashKind,
     pub(super) events: &'a dyn Events,
 }
 
-/// The state of a request.
+/// The progress of a request.
 pub(super) enum State {
-    /// No bytes were received yet; the number of bytes expected.
+    /// No bytes were received yet. Contains the number of bytes expected.
     Empty(u64),
     Hashing(Hasher),
     /// All bytes were received in one piece.

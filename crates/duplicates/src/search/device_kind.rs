@@ -1,4 +1,5 @@
-//! Detection of the kind of device, before the reads are planned.
+//! Detects by a few reads whether the files are on rotational or solid-state devices. The read plan
+//! of the search depends on the result.
 
 use std::ops::ControlFlow;
 
@@ -9,8 +10,8 @@ use haul_bulk_read::{
 
 use super::candidates::Candidates;
 
-/// The minimum number of contents for which detection is worthwhile; for fewer, the plan makes
-/// little difference.
+/// The minimum number of contents for which detection is worthwhile. For fewer, the choice of the
+/// read plan makes little difference.
 const CONTENTS_MIN: u32 = 256;
 /// The number of files probed, and the number of bytes read from each.
 const PROBES: u32 = 32;

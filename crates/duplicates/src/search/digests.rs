@@ -1,4 +1,4 @@
-//! A table of digests of the pieces read, which several threads fill concurrently.
+//! Stores the digests of pieces of files in a table, which several threads fill concurrently.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ const WORD: usize = 8;
 /// The length of the longest digest, in words.
 const WORDS_MAX: usize = 8;
 
-/// A fixed number of slots for digests of the same length.
+/// A table with a fixed number of slots for digests of equal length.
 #[derive(Debug)]
 pub(super) struct DigestTable {
     words: Vec<AtomicU64>,
@@ -31,7 +31,7 @@ impl DigestTable {
         }
     }
 
-    /// Sets a slot. Each slot is written at most once, by one thread, before it is read.
+    /// Sets a slot. The caller sets each slot at most once, and before any thread reads it.
     pub(super) fn set(&self, slot: usize, digest: &Digest) {
         self.set_key(slot, &key_of(digest.as_bytes()));
     }

@@ -1,4 +1,4 @@
-//! Events of a search.
+//! Defines the events that a search reports to its caller.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub enum Phase {
     Walking,
     /// Reading small files completely, and the first samples of larger files.
     Sampling,
-    /// Reading more of the files that are equal to another one in all pieces read so far.
+    /// Reading further pieces of the files that equal another file in all pieces read so far.
     Reading,
     /// Running the transform command on each file.
     Transforming,
@@ -25,8 +25,8 @@ pub trait Events: Sync {
     /// continues.
     fn failed(&self, error: Error);
 
-    /// Reports that a phase starts, with its number of items and of bytes; 0 if the number is
-    /// unknown.
+    /// Reports that a phase starts, with its number of items (files or reads) and of bytes. A
+    /// number is 0 if it is unknown.
     fn phase(&self, _phase: Phase, _items: u64, _bytes: u64) {}
 
     /// Reports the number of items and bytes of the current phase done so far.

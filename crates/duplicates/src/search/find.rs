@@ -1,4 +1,5 @@
-//! A search: the walk, then the comparison of contents or of the output of a command.
+//! Runs a search: walks the roots, then compares the contents of the files or the outputs of a
+//! command.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use super::result::SearchResult;
 use super::rounds::Rounds;
 use super::{device_kind, transformed};
 
-/// A receiver that forwards the events of the walk to those of the search.
+/// A receiver of the events of the walk, which forwards them to the receiver of the search.
 struct WalkForwarder<'a>(&'a dyn Events);
 
 impl WalkEvents for WalkForwarder<'_> {

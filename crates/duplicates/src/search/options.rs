@@ -1,4 +1,4 @@
-//! Options of a search.
+//! Defines the options of a search.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use crate::transform::Transform;
 /// Options of a search. [`WalkOptions`](haul_bulk_read::WalkOptions) selects the files to search.
 #[derive(Clone)]
 pub struct Options<'a> {
-    /// The number of replicas for which a content is reported.
+    /// The numbers of replicas for which a content is reported.
     pub replication: Replication,
-    /// `true` to count all files below one root as one replica.
+    /// `true` to count all equal files below one root as one replica.
     pub isolate: bool,
     /// `true` to count each hard link as a replica; `false` to count all links to a file as one.
     pub match_links: bool,
@@ -31,8 +31,8 @@ pub struct Options<'a> {
     pub cache: Option<PathBuf>,
     /// Options for reading files.
     pub read: ReadOptions<'a>,
-    /// `true` to preserve the page cache in all rounds of reads after the first: pages that were
-    /// not cached before such a read are not cached after it.
+    /// `true` to preserve the page cache in all rounds of reads after the first, which reads small
+    /// files and samples: pages that were not cached before a read are not cached after it.
     pub preserve_cache_for_large: bool,
 }
 

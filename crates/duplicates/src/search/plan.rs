@@ -1,9 +1,11 @@
-//! The pieces to read in each round, for files of one length. No I/O.
+//! Plans which pieces of a file each round of a search reads. Files of equal length have equal
+//! plans. No I/O.
 //!
 //! Small files are read completely in one round. Of larger files, the head, the tail and samples
-//! between them are read first: they detect a difference that covers a sixteenth of the file or
-//! more. Files that are still equal are read from the start in parts that grow eightfold. A file
-//! that differs from all others is not read further.
+//! between them are read first. On a solid-state device these detect every differing range of 1
+//! MiB, and in a file above 16 MiB every differing range of a sixteenth of the file. Files whose
+//! samples are equal are read from the start in parts that grow eightfold. A file that differs from
+//! all others is not read further.
 
 /// The length of a sample in bytes, and the default length of head and tail.
 const SAMPLE_BYTES: u64 = 4096;
@@ -18,7 +20,7 @@ pub(crate) enum Step {
     Whole,
     /// Samples: (offset, bytes).
     Samples(Vec<(u64, u64)>),
-    /// The next sequential part: (offset, bytes), and `true` for the last part.
+    /// The next sequential part: its offset, its length in bytes, and `true` for the last part.
     Part(u64, u64, bool),
 }
 
@@ -32,8 +34,8 @@ pub(crate) struct Plan {
     /// The approximate distance between two samples, in bytes.
     pub(crate) bytes_per_sample: u64,
     pub(crate) samples_max: u64,
-    /// `true` to read the head in a round of its own: seeks are expensive, and most files differ in
-    /// their heads.
+    /// `true` to read only the head in the first round. On a rotational disk this saves seeks to
+    /// the other samples, because most files already differ in their heads.
     pub(crate) head_first: bool,
     /// `true` to treat files with equal samples as equal.
     pub(crate) skip_content: bool,
@@ -65,8 +67,8 @@ impl Plan {
         }
     }
 
-    /// Returns the reads of `round`, counted from 0; returns `None` if the rounds before read all
-    /// that the plan requires.
+    /// Returns the reads of `round`, counted from 0, for a file of `bytes` bytes. Returns `None` if
+    /// earlier rounds have read everything.
     pub(crate) fn step(&self, bytes: u64, round: u32) -> Option<Step> {
         let ends = self.head_bytes.saturating_add(self.tail_bytes);
         if bytes <= self.whole_bytes_max.max(ends) {
@@ -76,8 +78,8 @@ impl Plan {
         match round {
             0 if self.head_first => Some(Step::Samples(vec![(0, self.head_bytes)])),
             0 => Some(Step::Samples(self.all_samples(bytes))),
-            // The head is read again, from the cache, so that the digest of this round covers all
-            // samples.
+            // The head is read again, from the page cache, so that the digest of this round covers
+            // all samples.
             1 if self.head_first => Some(Step::Samples(self.all_samples(bytes))),
             _ if self.skip_content => None,
             _ => part(bytes, round - before_parts),
@@ -91,7 +93,7 @@ impl Plan {
         is_samples(round) && !is_samples(round + 1)
     }
 
-    /// Returns a value that is equal for plans with equal samples.
+    /// Returns a hash (FNV-1a) of the parameters that determine the samples.
     pub(crate) fn fingerprint(&self) -> u32 {
         let Self { whole_bytes_max, head_bytes, tail_bytes, bytes_per_sample, samples_max, .. } =
             *self;
@@ -102,7 +104,7 @@ impl Plan {
             .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
 
-    /// Returns the head, evenly spaced samples, and the tail.
+    /// Returns the head, evenly spaced samples, and the tail, each as (offset, bytes).
     fn all_samples(&self, bytes: u64) -> Vec<(u64, u64)> {
         let (from, to) = (self.head_bytes, bytes - self.tail_bytes);
         let count = (bytes / self.bytes_per_sample).min(self.samples_max);

@@ -1,4 +1,5 @@
-//! Detection of files that share all their blocks: they are equal, so only one of them is read.
+//! Detects files that share all their blocks on disk (reflinked copies). Such files are equal, so
+//! only one of them is read. A content is an inode, given by its index among the candidates.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,7 +10,7 @@ use haul_disk::{DelayedAllocation, ExtentMap, extents, first_extent, same_blocks
 
 use super::candidates::Candidates;
 
-/// For a content that is read, the contents that share its blocks and are not read.
+/// A map from each content that is read to the contents that share its blocks and are not read.
 #[derive(Debug, Default)]
 pub(super) struct Reflinks(HashMap<u32, Vec<u32>>);
 
@@ -20,9 +21,11 @@ impl Reflinks {
     }
 
     /// Compares the extent maps of contents of one length. Of each set of contents with the same
-    /// blocks, one is moved to the front of `contents`. Returns the number of sets.
+    /// blocks, one is moved to the front of `contents`. Returns the number of sets. If neither of
+    /// the first two contents begins with a shared block, all are assumed to be unshared, to save
+    /// calls.
     ///
-    /// Reads no data, but writes back dirty pages: until then a modified file is still mapped to
+    /// Reads no data, but writes back dirty pages: until then the extent map of a modified file has
     /// its old blocks.
     pub(super) fn deduplicate(
         &mut self,

@@ -1,4 +1,4 @@
-//! The number of replicas of a content, and the limits for reporting it.
+//! Counts the replicas of a content, and decides by their number whether it is reported.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ pub enum Replication {
     Under(usize),
 }
 
-/// The contents to report and the definition of a replica.
+/// The contents to report, and which files count as one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReplicaPolicy {
     pub(super) replication: Replication,
@@ -25,7 +25,8 @@ impl ReplicaPolicy {
         matches!(self.replication, Replication::Under(_))
     }
 
-    /// `true` if a set of `count` replicas that may be equal, or a subset of it, can be reported.
+    /// `true` if files with `count` replicas, which later reads may split into several groups, can
+    /// still result in a reported group.
     pub(super) fn may_report(&self, count: usize) -> bool {
         match self.replication {
             Replication::Over(over) => count > over,

@@ -1,4 +1,5 @@
-//! The result of a search in compact form. Paths are built on demand.
+//! Holds the groups found by a search as ranges of file numbers. Paths are built only when a group
+//! is requested.
 
 use haul_bulk_read::digest::to_hex;
 use haul_bulk_read::{FileId, Tree};
@@ -7,7 +8,7 @@ use super::replication::{ReplicaPolicy, Replication};
 use crate::replicas::replicas;
 use crate::report::{Group, Identity, Member, Stats};
 
-/// The groups found so far.
+/// The groups found so far; the members and digests of all groups are in two shared vectors.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     members: Vec<FileId>,
@@ -53,7 +54,7 @@ impl Groups {
     }
 }
 
-/// The groups of a search.
+/// The groups found by a search, and the tree that it searched.
 #[derive(Debug)]
 pub struct SearchResult {
     tree: Tree,

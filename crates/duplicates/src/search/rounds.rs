@@ -1,5 +1,6 @@
-//! Partition refinement. Each round reads another piece of the files that may still be equal, and
-//! splits their classes by the digests of that piece.
+//! Finds equal files by partition refinement. A class is a set of files that are equal in all
+//! pieces read so far. Each round reads another piece of these files, and splits the classes by the
+//! digests of that piece.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,8 +23,8 @@ use super::result::Groups;
 /// The approximate number of contents read in one batch, which bounds the memory for digests.
 const BATCH: usize = 1 << 18;
 
-/// A running search. A content is identified by its index among the candidates. A class is a range
-/// of `order`, and its contents are equal in all pieces read so far.
+/// A running search. A content (an inode) is identified by its index among the candidates. A class
+/// is a range of `order`.
 pub(super) struct Rounds<'a> {
     tree: &'a Tree,
     candidates: &'a Candidates,
@@ -32,12 +33,12 @@ pub(super) struct Rounds<'a> {
     events: &'a dyn Events,
     order: Vec<u32>,
     reflinks: Reflinks,
-    /// The hashers of contents of which only the first parts were read.
+    /// The hashers of the contents that are read in parts and not yet read to the end.
     hashers: HashMap<u32, Hasher>,
     groups: Groups,
 }
 
-/// A class and the pieces to read of it in this round.
+/// A class, and the pieces to read of each of its contents in this round.
 struct Class {
     range: Range<usize>,
     step: Step,
@@ -103,8 +104,8 @@ impl<'a> Rounds<'a> {
         self.groups
     }
 
-    /// Returns the initial classes, one per length. Empty files need no reads, nor do files of a
-    /// unique length.
+    /// Returns the initial classes, one per length. Empty files and files of a unique length are
+    /// reported without reading them.
     fn classes_of_one_length(&mut self) -> Vec<Range<usize>> {
         let (mut live, mut start) = (Vec::new(), 0);
         while start < self.order.len() {
@@ -133,7 +134,7 @@ impl<'a> Rounds<'a> {
         None
     }
 
-    /// Determines the pieces to read of a class in this round.
+    /// Determines the pieces to read of each content of a class in this round.
     fn class(
         &mut self,
         range: Range<usize>,
@@ -154,8 +155,8 @@ impl<'a> Rounds<'a> {
             }
             let is_cached = |content: &u32| self.full(cache, *content).is_some();
             if self.order[range.clone()].iter().any(is_cached) {
-                // Only digests of whole files are cached, so that the uncached files have to be
-                // read to the end for a comparison.
+                // The cache has digests of whole files, not of parts. To be compared with them, the
+                // other files must be read to the end.
                 (step, is_last) = (Step::Part(from, bytes - from, true), true);
             }
         }
@@ -170,8 +171,9 @@ impl<'a> Rounds<'a> {
         cache?.sample(&self.tree.meta(self.candidates.file(content)))
     }
 
-    /// `true` if the class skips this round because a cached sample digest exists: only the digest
-    /// of the last round of samples is cached.
+    /// `true` if the class skips this round of samples because the cache has a digest of the
+    /// samples of a content. The cache has such digests only for the last round of samples, so the
+    /// class waits for that round.
     fn skips_round(
         &self,
         range: &Range<usize>,
@@ -198,8 +200,8 @@ impl<'a> Rounds<'a> {
             class.slot = count;
             count += class.range.len() * class.pieces();
         }
-        // Samples only separate files, so a fast hash suffices. Digests in reports use the chosen
-        // hash.
+        // Equal samples do not make files equal, so a fast hash suffices for them. Digests in
+        // reports use the hash function chosen by the caller.
         let (sampled, whole): (Vec<_>, Vec<_>) = classes.into_iter().partition(Class::is_sampled);
         let mut next = Vec::new();
         for (classes, hash) in [(sampled, HashKind::Xxh3), (whole, self.options.hash)] {
@@ -214,8 +216,8 @@ impl<'a> Rounds<'a> {
         next
     }
 
-    /// Fills the table with the digests of whole files from the cache, and with those of all other
-    /// pieces by reading them.
+    /// Fills the table: takes the digests of whole files from the cache if possible, and reads and
+    /// hashes all other pieces.
     fn fill(
         &mut self,
         classes: &[Class],
@@ -291,8 +293,8 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Splits a class by digest. Reports complete groups, and adds classes that need further rounds
-    /// to `next`.
+    /// Splits a class by digest. Reports the new classes if this was the last round; otherwise adds
+    /// those that need further rounds to `next`.
     fn split(
         &mut self,
         class: &Class,

@@ -1,4 +1,4 @@
-//! The search for files with equal output of a transform command.
+//! Searches for files with equal output of a transform command.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! Actions on duplicates, and the conditions for skipping a file.
+//! Tests actions on duplicates, and the reasons to skip a file.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -157,7 +157,7 @@ fn dry_run_changes_nothing() {
     assert!(b.exists() && names(dir.path()).len() == 2);
 }
 
-/// Changes the pair, then asserts that every action skips it with this reason.
+/// Creates a pair and changes it by `change`, then asserts that every action skips it for `reason`.
 fn assert_skipped(reason: &str, change: impl FnOnce(&Path, &Path) -> Option<File>) {
     let (dir, a, b) = pair();
     let group = found(dir.path(), &haul_duplicates::Options::default()).remove(0);

@@ -1,4 +1,4 @@
-//! Another thread changes the files during an action: no content is lost.
+//! Tests that no content is lost if another thread changes the files during an action.
 
 use std::fs::{self, File};
 use std::hint::spin_loop;
@@ -18,16 +18,16 @@ use crate::disk_dir;
 const OLD: &[u8] = b"initial content of both files!!";
 const NEW: &[u8] = b"content written by the thread!!";
 
-/// A change by the adversary to the file to keep or to the one to drop.
+/// A change that the adversary, a second thread, makes to the file to keep or to the file to drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// Opens it and writes other bytes of the same length.
+    /// Opens the file and writes other bytes of the same length.
     Write,
-    /// Replaces it by another file.
+    /// Replaces the file by another file.
     Replace,
-    /// Removes it.
+    /// Removes the file.
     Remove,
-    /// Renames it.
+    /// Renames the file.
     Rename,
 }
 
@@ -36,9 +36,9 @@ const CHANGES: [Change; 4] = [Change::Write, Change::Replace, Change::Remove, Ch
 /// The contents that must exist at the end, according to the adversary.
 #[derive(Debug, Default)]
 struct Expected {
-    /// The new content must have a name.
+    /// `true` if a file with the new content must exist.
     new: bool,
-    /// The old content must have a name.
+    /// `true` if a file with the old content must exist.
     old: bool,
 }
 
@@ -64,8 +64,8 @@ impl Trial<'_> {
                 let Ok(mut file) = File::options().write(true).open(path) else {
                     return Expected { new: false, old: true };
                 };
-                // While it is open for writing, neither it nor its duplicate is removed. What was
-                // removed before was removed legitimately.
+                // While the file is open for writing, neither this file nor its duplicate may be
+                // removed. One that was removed before the open was removed legitimately.
                 let is_named = file.metadata().unwrap().nlink() > 0;
                 let old = Self::holds_old(other) && !is_same(path, other);
                 file.write_all(NEW).unwrap();
@@ -103,7 +103,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Creates a directory on a tmpfs, where syncs are free, if possible.
+/// Creates a directory, if possible on a tmpfs, where syncs take no time.
 fn memory_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| disk_dir())
 }

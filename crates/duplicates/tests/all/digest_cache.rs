@@ -1,4 +1,4 @@
-//! The digest cache.
+//! Tests that the digest cache saves reads and never returns an outdated digest.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -16,7 +16,7 @@ use crate::{RecordedEvents, disk_dir, paths, run_search};
 use haul_duplicates::Replication;
 use haul_testing::Random;
 
-/// Waits until a change now would get a later timestamp than the last one.
+/// Waits until a change would get a later timestamp than the last change of every file.
 fn wait_for_clock(dir: &Path) {
     let changed = |path| {
         let meta = fs::metadata(path).unwrap();
@@ -43,7 +43,7 @@ impl Fixture {
         Options { cache: Some(self.caches.path().join("new/digests")), ..Options::default() }
     }
 
-    /// Searches and returns groups, bytes read and errors.
+    /// Searches, checks the groups, and returns them, the bytes read and the errors.
     fn search(&self, options: &Options<'_>) -> (crate::Groups, u64, Vec<String>) {
         let events = RecordedEvents::default();
         let groups = paths(&run_search(&[self.dir.path()], options, &events));
@@ -90,7 +90,7 @@ fn cached_duplicates_are_not_read_again() {
     wait_for_clock(fixture.dir.path());
     assert!(fixture.search(&fixture.options()).1 > 9 << 20);
     assert_eq!(fixture.search(&fixture.options()).1, 0);
-    // A new duplicate of cached files.
+    // Add a new duplicate of cached files: only the new file has to be read.
     fs::copy(fixture.dir.path().join("3-0"), fixture.dir.path().join("new")).unwrap();
     let bytes = fixture.search(&fixture.options()).1;
     assert!((3 << 20..4 << 20).contains(&bytes), "{bytes}");

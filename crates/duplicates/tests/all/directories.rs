@@ -1,4 +1,4 @@
-//! Directories with equal content.
+//! Tests which directories count as equal.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,10 +28,10 @@ fn directories_are_equal_by_names_and_contents() {
             ("b/x/1", b"one"),
             ("b/x/2", b"two"),
             ("b/y/e", b""),
-            // Equal to a subdirectory of the others.
+            // `c` equals `a/x` and `b/x`.
             ("c/1", b"one"),
             ("c/2", b"two"),
-            // Another name, another content, an additional file.
+            // `d` has another file name, `e` another content, and `f` an additional file.
             ("d/1", b"one"),
             ("d/3", b"two"),
             ("e/1", b"one"),
@@ -62,7 +62,7 @@ fn directory_with_an_unsearched_entry_equals_no_other() {
 #[test]
 fn nested_directories_are_equal_below_differing_names() {
     let dir = disk_dir();
-    // Each level has a file and the next level.
+    // Each level has a file and a directory, the next level.
     let nested = |root: &str, letters: &str| {
         let mut path = root.to_owned();
         for letter in letters.chars() {
@@ -73,7 +73,7 @@ fn nested_directories_are_equal_below_differing_names() {
     };
     nested("deep", "abcd");
     nested("deep", "efgh");
-    // Above the last level the names of subdirectories differ.
+    // Only the last levels are equal. Above them, the names of the subdirectories differ.
     assert_eq!(duplicates(dir.path()), [["deep/a/b/c/d", "deep/e/f/g/h"]]);
     nested("deep", "xyzabc");
     nested("deep", "uvwabc");

@@ -1,4 +1,4 @@
-//! Hard links: counting as replicas, and selection of names to keep.
+//! Tests how hard links count as replicas, and which names of a file are kept.
 
 use std::fs;
 use std::path::Path;
@@ -75,6 +75,6 @@ fn hard_links_are_not_counted_as_redundant() {
         (stats.files, stats.redundant_bytes)
     };
     assert_eq!(stats(dir.path()), (4, 3), "four names of two files");
-    // Names outside the root keep the blocks allocated.
+    // Both names refer to one inode, so removing one of them frees no space.
     assert_eq!(stats(&dir.path().join("sub")), (0, 0));
 }

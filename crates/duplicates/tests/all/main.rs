@@ -70,7 +70,7 @@ impl Events for RecordedEvents<'_> {
     }
 }
 
-/// Includes hidden files.
+/// Returns options that include hidden files.
 fn everything() -> WalkOptions<'static> {
     WalkOptions { hidden: true, bytes_min: 1, ..WalkOptions::default() }
 }

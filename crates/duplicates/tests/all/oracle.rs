@@ -1,4 +1,4 @@
-//! Random trees, and the expected groups by SHA-256 and inode of every file.
+//! Creates random trees, and computes the expected groups from the SHA-256 and inode of every file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use haul_testing::Random;
 
 use crate::Groups;
 
-/// Lengths at the boundaries of read plans.
+/// Lengths, in bytes, at which read plans change.
 const LENGTHS: [usize; 12] = [
     1,
     2,
@@ -67,7 +67,7 @@ pub(crate) fn plant(dir: &Path, random: &mut Random, files: usize) {
     }
 }
 
-/// The definition of a replica.
+/// The files that count as one replica: names of an inode, single names, or all files of a root.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Count {
     Files,

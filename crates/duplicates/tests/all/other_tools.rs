@@ -1,4 +1,4 @@
-//! Comparison with the results of other programs.
+//! Tests that other duplicate finders find the same groups.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,8 @@ fn rdfind_finds_the_same_groups() {
     let text = std::fs::read_to_string(results).unwrap();
     let mut theirs: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        // duptype id depth size device inode priority name; the id of a copy is negative.
+        // The columns are: duptype id depth size device inode priority name. The id of a copy is
+        // negative.
         let words: Vec<_> = line.splitn(8, ' ').collect();
         let id = words[1].parse::<i64>().unwrap().unsigned_abs();
         theirs.entry(id).or_default().push(words[7].into());

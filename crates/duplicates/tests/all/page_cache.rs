@@ -1,4 +1,4 @@
-//! The page cache after a search.
+//! Tests which pages a search leaves in the page cache.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;

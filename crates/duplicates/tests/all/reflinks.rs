@@ -1,4 +1,4 @@
-//! Copies that share their blocks.
+//! Tests with reflinked copies, which share their blocks.
 
 use std::fs::{self, File};
 
@@ -45,7 +45,7 @@ fn reflinked_copy_with_dirty_pages_is_not_a_duplicate() {
             ioctl_ficlone(&copy, &original).unwrap();
             copy.sync_all().unwrap();
         }
-        // Between the samples, and not synced.
+        // Change a byte between the samples, and do not sync it.
         let file = File::options().write(true).open(dir.join("b")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &[bytes[300_000] ^ 1], 300_000).unwrap();
         let groups = run_search(&[&dir], &Options::default(), &RecordedEvents::default());

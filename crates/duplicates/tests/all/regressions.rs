@@ -1,4 +1,4 @@
-//! Bugs known from other duplicate finders.
+//! Tests for bugs that other duplicate finders had.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn long_head_is_read_completely_with_skip_content() {
     let dir = disk_dir();
     let mut bytes = vec![1; 6_000_000];
     fs::write(dir.path().join("a"), &bytes).unwrap();
-    // After the default head, before the first sample.
+    // This byte is after the default head and before the first sample.
     bytes[300_000] = 2;
     fs::write(dir.path().join("b"), &bytes).unwrap();
     let skip = Options { skip_content: true, ..Options::default() };

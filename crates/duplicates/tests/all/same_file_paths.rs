@@ -1,4 +1,4 @@
-//! A file reachable by several paths is not a duplicate of itself.
+//! Tests that a file reachable by several paths is not a duplicate of itself.
 
 use std::fs;
 use std::os::unix::fs::symlink;

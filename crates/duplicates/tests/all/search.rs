@@ -1,4 +1,4 @@
-//! The groups found, and the bytes read.
+//! Tests which groups a search finds, and how many bytes it reads.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};
@@ -23,7 +23,7 @@ fn groups_equal_those_of_sha256_on_random_trees() {
         fs::create_dir(&other).unwrap();
         plant(&one, &mut random, 30);
         plant(&other, &mut random, 10);
-        // Copies across the roots.
+        // Copy files of the first root to the second root.
         for (number, path) in crate::oracle::files(&one).iter().take(8).enumerate() {
             fs::copy(path, other.join(format!("copy {number}"))).unwrap();
         }
@@ -118,7 +118,7 @@ fn reads_stop_after_a_difference() {
     let dir = disk_dir();
     let mut bytes = Random::from_environment().bytes(40 << 20);
     for (name, at) in [("a", 0), ("b", 700_000), ("c", 5_000_000)] {
-        // One byte between the samples.
+        // Change one byte between the samples.
         bytes[at + 5000] ^= 1;
         fs::write(dir.path().join(name), &bytes).unwrap();
         bytes[at + 5000] ^= 1;

@@ -1,4 +1,4 @@
-//! Detection of the smallest differences by every hash function.
+//! Tests that searches with every hash function detect the smallest differences.
 
 use std::ffi::OsString;
 use std::fs;
@@ -34,7 +34,7 @@ fn single_byte_difference_is_detected_at_any_offset() {
         let mut bytes = vec![b'0'; 128];
         bytes[at] = b'1';
         fs::write(dir.path().join(format!("{at:03}")), &bytes).unwrap();
-        // Each has one duplicate; all others differ in two bytes.
+        // Each file has one duplicate, and differs from all other files in two bytes.
         fs::write(dir.path().join(format!("{at:03} again")), &bytes).unwrap();
     }
     for options in all_modes() {
@@ -85,7 +85,7 @@ fn difference_between_samples_is_detected_by_every_hash() {
     for options in all_modes() {
         assert!(found(dir.path(), &options).is_empty(), "{:?}", options.hash);
     }
-    // By samples alone they are equal.
+    // The samples of the two files are equal.
     let sampled = Options { skip_content: true, ..Options::default() };
     assert_eq!(found(dir.path(), &sampled)[0].members.len(), 2);
 }
@@ -106,7 +106,7 @@ fn nested(dir: &std::path::Path, levels: usize) -> (PathBuf, OwnedFd) {
 
 #[test]
 fn files_at_long_paths_are_processed_or_skipped_with_an_error() {
-    // Below and above `PATH_MAX`.
+    // Paths shorter and longer than `PATH_MAX`.
     for levels in [4, 20] {
         let dir = disk_dir();
         let (path, at) = nested(dir.path(), levels);

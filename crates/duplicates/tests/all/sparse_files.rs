@@ -1,4 +1,4 @@
-//! Files with holes, and copies that share some of their blocks.
+//! Tests with sparse files, and with copies that share some of their blocks.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -12,13 +12,15 @@ use rustix::fs::{copy_file_range, ioctl_ficlone};
 use crate::{RecordedEvents, disk_dir, found, paths, run_search};
 
 const BLOCK: usize = 4096;
-/// Sampled at both ends only, then compared by extents.
+/// A length in blocks at which a file is sampled only at its head and tail, then compared by
+/// extents.
 const BLOCKS: usize = 128;
 const BYTES: u64 = (BLOCKS * BLOCK) as u64;
-/// The bytes read of a file before its extents are compared.
+/// The number of bytes read from each file before its extents are compared.
 const SAMPLES: u64 = 2 * BLOCK as u64;
 
-/// A part of a file: first block, number of blocks, block in the other file.
+/// A range of blocks to share: the first block in the source, the number of blocks, and the first
+/// block in the new file.
 type Part = (usize, usize, usize);
 
 /// Writes a file as separate extents.
@@ -38,7 +40,8 @@ fn clone(from: &Path, to: &Path) -> File {
     file
 }
 
-/// Creates a sparse file of the same length that shares `parts` of the blocks of another.
+/// Creates a sparse file at `to`, of the length of `from`, that shares `parts` of the blocks of
+/// `from`.
 fn share_parts(from: &Path, to: &Path, parts: &[Part]) {
     let (from, file) = (File::open(from).unwrap(), File::create_new(to).unwrap());
     file.set_len(BYTES).unwrap();
@@ -57,8 +60,9 @@ fn share_parts(from: &Path, to: &Path, parts: &[Part]) {
     file.sync_all().unwrap();
 }
 
-/// Creates a file of `parts` of another, its clone, and a variant by `change`; asserts that only
-/// the first two are found equal, on each file system with reflinks.
+/// Creates a file that shares `parts` of a source file, a clone of it, and a third file by
+/// `change`. Asserts that a search finds only the first two equal, on each file system with
+/// reflinks.
 fn assert_distinguished(extents: usize, parts: &[Part], change: impl Fn(&Path, &Path, &Path)) {
     let bytes = Random::from_environment().bytes(BLOCKS * BLOCK);
     for kind in ["xfs", "btrfs"] {
@@ -84,7 +88,7 @@ fn assert_distinguished(extents: usize, parts: &[Part], change: impl Fn(&Path, &
 
 const ALL: &[Part] = &[(0, BLOCKS, 0)];
 
-/// Creates a file that shares all blocks but one.
+/// Returns a function that creates a file which shares all blocks of `a` but one.
 fn change_block(block: usize) -> impl Fn(&Path, &Path, &Path) {
     move |_, a, other| {
         let file = clone(a, other);
@@ -110,7 +114,7 @@ fn same_blocks_at_other_offsets_are_another_file() {
     assert_distinguished(2, &parts, |source, _, other| {
         share_parts(source, other, &[(63, 1, 0), (0, 62, 2), (64, 64, 64)]);
     });
-    // The same physical start and the same logical end.
+    // The first physical block and the end of the file are the same.
     assert_distinguished(2, &parts, |source, _, other| {
         share_parts(source, other, &[(63, 1, 0), (0, 61, 2), (64, 64, 64)]);
     });
@@ -160,7 +164,7 @@ fn clones_with_holes_are_read_once() {
 fn holes_equal_zeros() {
     let dir = disk_dir();
     let data = Random::from_environment().bytes(20 * BLOCK);
-    // One length read completely, one in parts.
+    // Files of the first length are read in one round, files of the second length in parts.
     for blocks in [16, 256] {
         for (number, at) in [0, blocks / 2, blocks - 3].into_iter().enumerate() {
             let path = |name: &str| dir.path().join(format!("{blocks}-{number}-{name}"));
@@ -172,7 +176,7 @@ fn holes_equal_zeros() {
             sparse.set_len(bytes.len() as u64).unwrap();
             sparse.write_all_at(piece, (at * BLOCK) as u64).unwrap();
         }
-        // A single hole.
+        // Create a file of zeros and a file that is a single hole.
         fs::write(dir.path().join(format!("{blocks}-zeros")), vec![0; blocks * BLOCK]).unwrap();
         let sparse = File::create(dir.path().join(format!("{blocks}-holes"))).unwrap();
         sparse.set_len((blocks * BLOCK) as u64).unwrap();
@@ -194,7 +198,7 @@ fn files_over_4_gib_are_distinguished_by_their_last_byte() {
         File::create(path).unwrap().set_len(5 << 30).unwrap();
     }
     File::options().write(true).open(&a).unwrap().write_all_at(b"x", (5 << 30) - 1).unwrap();
-    // Avoids reading gigabytes.
+    // Comparing samples only avoids reading gigabytes.
     let options = Options { skip_content: true, ..Options::default() };
     let groups = found(dir.path(), &options);
     assert_eq!(paths(&groups), [[b, c].into()].into());

@@ -1,4 +1,4 @@
-//! Entity tags and lists of entity tags (RFC 9110, section 8.8.3).
+//! Parses and compares entity tags and lists of entity tags (RFC 9110, section 8.8.3).
 
 use memchr::memchr;
 
@@ -11,7 +11,7 @@ pub struct EntityTag<'a> {
 }
 
 impl<'a> EntityTag<'a> {
-    /// Returns the strong tag with this opaque tag, which includes its quotes.
+    /// Returns a strong entity tag. `quoted` is the opaque tag with its quotes.
     pub const fn strong(quoted: &'a [u8]) -> Self {
         Self { quoted, is_weak: false }
     }
@@ -66,8 +66,7 @@ impl<'a> FromIterator<&'a [u8]> for TagList<'a> {
     }
 }
 
-/// Returns the tags of a line. They are delimited by their quotes, because a tag may contain
-/// commas.
+/// Returns the tags of a line. The quotes delimit the tags, because a tag may contain commas.
 fn tags(line: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
     let mut rest = line;
     std::iter::from_fn(move || {

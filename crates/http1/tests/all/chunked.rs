@@ -1,4 +1,4 @@
-//! Chunked bodies.
+//! Tests decoding and writing of chunked bodies.
 
 use haul_http1::{Chunk, ChunkLimits, ChunkedDecoder, HttpError, LAST_CHUNK, write_chunk_size};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::corpus::HOSTILE_BODIES;
 /// The data of a chunked body and the bytes after it; `None` if the body is incomplete.
 type Decoded<'a> = Result<Option<(Vec<u8>, &'a [u8])>, HttpError>;
 
-/// Decodes a body received in pieces of `piece_bytes`.
+/// Decodes a body received in pieces of `piece_bytes` bytes.
 fn decode(body: &[u8], piece_bytes: usize) -> Decoded<'_> {
     decode_within(body, piece_bytes, ChunkLimits::default())
 }

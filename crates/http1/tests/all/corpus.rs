@@ -1,9 +1,9 @@
-//! Ambiguous and invalid messages.
+//! Lists ambiguous and invalid messages, which a parser must reject.
 //!
-//! The cases follow the tests and lists of other projects; the bytes are our own. Tests of other
-//! crates include this file.
+//! The cases follow the tests and lists of other projects, but their bytes are not copied. Tests of
+//! other crates include this file.
 
-/// (description, fields of a POST to host `a`): rejected with 400.
+/// Invalid fields of a POST to host `a`, rejected with 400: (description, fields).
 pub(crate) const HOSTILE_FIELDS: &[(&str, &[u8])] = &[
     // Conflicting lengths.
     (
@@ -39,7 +39,7 @@ pub(crate) const HOSTILE_FIELDS: &[(&str, &[u8])] = &[
     ("a length of 2^63", b"Content-Length: 9223372036854775808\r\n"),
     ("a length of 2^64", b"Content-Length: 18446744073709551616\r\n"),
     ("a length of 2^64 + 6", b"Content-Length: 18446744073709551622\r\n"),
-    // Codings.
+    // Invalid transfer codings.
     ("an empty coding", b"Transfer-Encoding:\r\n"),
     ("chunked twice", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
     ("chunked twice in a list", b"Transfer-Encoding: chunked, chunked\r\n"),
@@ -65,7 +65,7 @@ pub(crate) const HOSTILE_FIELDS: &[(&str, &[u8])] = &[
     ("a vertical tab before", b"Transfer-Encoding: \x0bchunked\r\n"),
     ("a form feed after", b"Transfer-Encoding: chunked\x0c\r\n"),
     ("a Kelvin sign for k", "Transfer-Encoding: chun\u{212a}ed\r\n".as_bytes()),
-    // Names.
+    // Invalid field names.
     ("a space after the name", b"Transfer-Encoding : chunked\r\n"),
     ("a tab after the name", b"Transfer-Encoding\t: chunked\r\n"),
     ("a space after the name of the length", b"Content-Length : 6\r\n"),
@@ -86,7 +86,7 @@ pub(crate) const HOSTILE_FIELDS: &[(&str, &[u8])] = &[
     ("nothing but a colon", b":\r\n"),
     ("no colon", b"Content-Length 6\r\n"),
     ("no colon, and a name in two lines", b"Transfer-\r\nEncoding: chunked\r\n"),
-    // Lines.
+    // Invalid lines.
     ("a folded value", b"X: 1\r\n 2\r\n"),
     ("a folded length", b"X: 1\r\n Content-Length: 6\r\n"),
     ("a length folded away from its name", b"Content-Length:\r\n 6\r\n"),
@@ -108,15 +108,15 @@ pub(crate) const HOSTILE_FIELDS: &[(&str, &[u8])] = &[
     ("a NUL at the end of a value", b"X: a\0\r\n"),
     ("a BEL in a value", b"X: \x07\r\n"),
     ("a DEL in a value", b"X: \x7f\r\n"),
-    // Hosts.
+    // More than one host.
     ("a second host", b"Host: b\r\n"),
     ("the same host again", b"Host: a\r\n"),
-    // Connection.
+    // Invalid options in the Connection field.
     ("an option that is not a token", b"Connection: a b\r\n"),
     ("an option with a colon", b"Connection: close:\r\n"),
 ];
 
-/// (description, value of Host): rejected with 400.
+/// Invalid values of the Host field, rejected with 400: (description, value).
 pub(crate) const HOSTILE_HOSTS: &[(&str, &[u8])] = &[
     ("none", b""),
     ("two", b"a, b"),
@@ -141,7 +141,7 @@ pub(crate) const HOSTILE_HOSTS: &[(&str, &[u8])] = &[
     ("angle brackets", b"a<b>"),
 ];
 
-/// (description, request line with CRLF, status).
+/// Invalid request lines: (description, line with CRLF, status of the error).
 pub(crate) const HOSTILE_LINES: &[(&str, &[u8], u16)] = &[
     ("no version", b"GET /\r\n", 400),
     ("a space for a version", b"GET / \r\n", 400),
@@ -200,7 +200,7 @@ pub(crate) const HOSTILE_LINES: &[(&str, &[u8], u16)] = &[
     ("a CR before", b"\rGET / HTTP/1.1\r\n", 400),
 ];
 
-/// (description, chunked body): rejected with 400.
+/// Invalid chunked bodies, rejected with 400: (description, body).
 pub(crate) const HOSTILE_BODIES: &[(&str, &[u8])] = &[
     ("no size", b"\r\n\r\n"),
     ("an empty line before the size", b"\r\n5\r\nhello\r\n0\r\n\r\n"),

@@ -1,4 +1,4 @@
-//! Written heads: exactly one head for any input.
+//! Tests that a `HeadWriter` writes either exactly one head or nothing for any input.
 
 use haul_http1::{
     Date, HeadLimits, HeadWriter, InvalidHead, MethodKind, Target, parse_request, parse_response,
@@ -91,7 +91,7 @@ fn rewrite(received: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Formats all parsed properties except positions.
+/// Formats all properties of a parsed head except byte positions.
 fn describe(head: &[u8]) -> String {
     let request = parse_request(head, &HeadLimits::default()).unwrap().unwrap();
     let fields: Vec<_> = request.fields.into_iter().map(|one| (one.name, one.value)).collect();

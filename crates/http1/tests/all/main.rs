@@ -1,4 +1,4 @@
-//! Valid and hostile HTTP/1.1 messages.
+//! Tests parsing and writing of valid and hostile HTTP/1.1 messages.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod chunked;

@@ -1,4 +1,4 @@
-//! Heads of requests: valid, hostile, too large and split.
+//! Tests parsing of request heads that are valid, hostile, too large or split.
 
 use haul_http1::{FIELDS_MAX, Framing, HeadLimits, MethodKind, Target, Version, parse_request};
 

@@ -1,4 +1,4 @@
-//! Heads of responses: valid ones, and ones that a gateway must not forward.
+//! Tests parsing of response heads: valid heads, and heads that a gateway must not forward.
 
 use haul_http1::{Framing, HeadLimits, HttpError, MethodKind, Response, Version, parse_response};
 

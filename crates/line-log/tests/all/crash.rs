@@ -1,4 +1,5 @@
-//! Crashes at every step of a workload, and at steps of the next run.
+//! Tests that synced lines survive a crash at every step of a workload, and at steps of the next
+//! run.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +7,11 @@ use haul_disk_sim::{Crash, Crashes, Device, Medium, MemoryDisk, Survival, crash_
 
 use crate::{all, line, numbers, open_on, small};
 
-/// The smallest number of a line appended by a run after a crash.
+/// The numbers of lines that runs after a crash append start at this number.
 const RECOVERY_LINES: u64 = 90_000_000;
 
-/// The synced lines: the first `lines` of the workload, and those of later runs.
+/// The synced lines: the first `lines` lines of the workload, and the numbers of lines of later
+/// runs.
 #[derive(Debug, Clone, Default)]
 struct Synced {
     lines: u64,
@@ -43,7 +45,7 @@ fn workload(disk: &MemoryDisk) -> u64 {
 /// The number of the line appended by a run after a crash.
 struct Appended(u64);
 
-/// Asserts that all synced lines are present, once, and that the next run appends after them.
+/// Asserts that each synced line is present once, and that the next run appends after these lines.
 fn recover(end: u64, crash: &Crash) {
     let mut synced = crash.notes::<Synced>().last().cloned().unwrap_or_default();
     let new = crash.notes().last().map_or(RECOVERY_LINES, |Appended(last)| last + 1);
@@ -86,7 +88,8 @@ fn next_run_syncs_name_of_file_created_by_killed_process() {
 
 #[test]
 fn synced_lines_survive_crash_at_any_step() {
-    // Lines do not identify their file, so exposing stale blocks of other files is left out.
+    // Crashes that expose stale blocks of another file are left out: the test could not distinguish
+    // the lines in such blocks from lines of the file.
     let crashes = Crashes { worst: Device::LengthsFirst, ..Crashes::default() };
     let states = crash_everywhere(&crashes, workload, |end, crash| recover(*end, crash));
     assert!(states > 1000, "{states}");

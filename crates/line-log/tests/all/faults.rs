@@ -1,4 +1,5 @@
-//! Fault injection: the n-th call of each kind fails, for every n.
+//! Tests that no line is lost if one call of the disk fails: the n-th call of each kind, for every
+//! n.
 
 use std::sync::Arc;
 
@@ -20,12 +21,13 @@ struct Run {
     was_injected: bool,
 }
 
-/// Appends lines and waits after every tenth; a failed wait is repeated once.
+/// Appends lines and waits after every tenth line. A failed wait is repeated once.
 fn run(op: Op, n: u64, errno: Errno) -> Run {
     within_a_minute(&format!("{op:?} {n} failing with {errno}"), move || {
         let (disk, events) = (MemoryDisk::default(), EventLog::default());
         let log = LineLog::open_on(Arc::new(disk.clone()), small(), events.environment()).unwrap();
-        // The bytes of a failed sync survive; otherwise lines would rightly be missing.
+        // The simulated disk keeps the bytes of a failed sync. Otherwise it would be correct for
+        // lines to be missing.
         disk.after_a_failed_sync(Survival::Everything);
         disk.fail(op, n, 1, errno);
         let before = disk.calls(op);
@@ -97,7 +99,7 @@ fn failed_sync_is_reported_once_and_final_for_its_file() {
         assert_eq!(run.events.count(|event| matches!(event, Event::SyncFailed(_))), 1);
         assert!(matches!(&run.errors[..], [Error::SyncFailed { .. }]), "{:?}", run.errors);
         let unsynced = closed(&run.disk).into_iter().filter(|name| name.ends_with(".unsynced"));
-        // After the last sync, that of closing, the file is not renamed.
+        // The file is not renamed if the last sync fails, which `close` requests.
         assert!(unsynced.count() <= 1);
     });
     assert!(syncs >= 15, "{syncs}");

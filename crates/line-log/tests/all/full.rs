@@ -1,4 +1,4 @@
-//! A full disk: no line is lost, and no retained file is removed.
+//! Tests that on a full disk no line is lost and no retained file is removed.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ fn is_full(error: &Error) -> bool {
     matches!(error, Error::WriteFailed { source, .. } if source.is_full())
 }
 
-/// Appends lines of 100 bytes until the disk is full. Returns the number of the first unwritten one.
+/// Appends lines of 100 bytes until the disk is full. Returns the number of the first unwritten
+/// line.
 fn fill(log: &LineLog) -> u64 {
     for number in 0.. {
         log.append(&line(number, 100)).unwrap();
@@ -85,7 +86,7 @@ fn rotation_on_full_disk_removes_expired_file() {
         .unwrap();
     (0..390).for_each(|number| log.append(&line(number, 100)).unwrap());
     log.write_out().unwrap();
-    // No space for another file until one is removed.
+    // Simulate that there is no space for another file until a closed file is removed.
     disk.fail(Op::Create, 1, 1, Errno::NOSPC);
     let before = closed(&disk);
     log.append(&line(390, 100)).unwrap();
@@ -118,7 +119,7 @@ fn full_ext4_loses_no_line() {
         let log = Arc::clone(&log);
         move || (0..count).for_each(|number| log.append(&line(number, 128)).unwrap())
     });
-    // Waits until all buffers are full and an append waits.
+    // Wait until all buffers are full and an append is waiting.
     eventually("the disk is full", || {
         let stats = log.stats();
         stats.is_failing && stats.waits > 0

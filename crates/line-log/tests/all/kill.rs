@@ -1,4 +1,4 @@
-//! A logging process is killed (`SIGKILL`) repeatedly.
+//! Tests that written lines survive if a logging process is killed repeatedly (`SIGKILL`).
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ fn written_out_lines_survive_sigkill() {
         let until = 1 + random.below(60);
         let (mut seen, mut output) = (0, String::new());
         while lines.read_line(&mut output).unwrap() > 0 {
-            // Ignores a line truncated by the kill.
+            // Ignore a line truncated by the kill.
             if let Some(rest) = output.strip_prefix("written ").filter(|l| l.ends_with('\n')) {
                 let last: u64 = rest.trim().parse().unwrap();
                 // All earlier lines of the same thread are written, too.

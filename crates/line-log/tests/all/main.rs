@@ -22,7 +22,7 @@ use haul_disk::{Disk, File, Open, read_full};
 use haul_line_log::{CURRENT, Clock, Environment, Error, Event, LineLog, Options, Retention};
 use haul_testing::{disk_dir, within_a_minute};
 
-/// Returns options with small buffers and files and without removal.
+/// Returns options with small buffers and files, and without removal of closed files.
 fn small() -> Options {
     Options {
         buffer_bytes: 4 << 10,

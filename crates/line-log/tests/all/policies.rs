@@ -1,4 +1,4 @@
-//! All buffers are full because the disk is slow.
+//! Tests appends while all buffers are full because the disk is slow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

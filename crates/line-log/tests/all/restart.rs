@@ -1,4 +1,4 @@
-//! Reopening a log.
+//! Tests that a reopened log continues its files.
 
 use haul_disk::{Disk, Open, OsDisk, write_full};
 use haul_disk_sim::MemoryDisk;
@@ -13,7 +13,7 @@ fn reopened_log_appends_to_current() {
     for number in 0..5 {
         let log = open(dir.path(), small());
         log.append(&line(number, 100)).unwrap();
-        // The others are closed by dropping.
+        // The other logs are closed by dropping them.
         if number < 3 {
             log.close().unwrap();
         }

@@ -1,4 +1,4 @@
-//! Retention of closed files.
+//! Tests which closed files are removed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Rotation by size, interval and request, and the names of closed files.
+//! Tests rotation by size, interval and request, and the names of closed files.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -86,7 +86,7 @@ fn hour_without_lines_creates_no_file() {
     append(&log, 1);
     for hour in 11..14 {
         clock.set_seconds(hour * HOUR);
-        // Makes the background thread check the clock.
+        // Make the background thread check the clock.
         log.sync().unwrap();
         assert_eq!(closed(&disk), ["19700101T110000.000000Z.log"]);
     }
@@ -151,7 +151,7 @@ fn incomplete_line_delays_rotation() {
 #[test]
 fn clock_set_back_overwrites_no_file_and_names_sort() {
     let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
-    // A file of another program with a name the log would choose.
+    // Another program has created a file with the name that the log would choose.
     disk.create("19700101T000100.000002Z.log", Open::default()).unwrap();
     let mut expected = Vec::new();
     for (number, seconds) in [100, 60, 60, 10, 0, 59].into_iter().enumerate() {

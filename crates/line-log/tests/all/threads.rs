@@ -1,4 +1,4 @@
-//! Concurrent appends: every line once, whole, and in order per thread.
+//! Tests that concurrent appends write every line once, complete, and in order per thread.
 
 use std::thread;
 
@@ -90,7 +90,7 @@ fn drop_newest_drops_no_line_with_enough_memory() {
 
 #[test]
 fn lines_shorter_than_a_file_are_not_split() {
-    // Longer than any of the lines.
+    // The maximum length of a file is greater than the length of every line.
     let options = Options { file_bytes_max: Some(12_000), ..small() };
     let files = run(Options { buffer_bytes: 64 << 10, ..options }, 2000);
     assert!(files.len() > 30, "{}", files.len());

@@ -1,4 +1,4 @@
-//! The log as an [`std::io::Write`].
+//! Tests the log as an implementation of [`std::io::Write`].
 
 use std::io::Write;
 use std::sync::Arc;
@@ -80,7 +80,8 @@ fn many_lines_take_few_writes_and_no_sync() {
         accepted += line.len();
     }
     log.write_out().unwrap();
-    // One per full buffer, the last one, and some for the maximum delay on a slow machine.
+    // One write per full buffer, one for the last buffer, and a few because lines reach the maximum
+    // delay on a slow machine.
     let full = accepted.div_ceil((64 << 10) - 100) as u64;
     assert!(disk.calls(Op::Write) <= full + 8, "{} writes", disk.calls(Op::Write));
     assert_eq!(disk.calls(Op::Sync), 0);

@@ -1,4 +1,4 @@
-//! The requests, grouped by device.
+//! Groups the requests of a run by device.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The kind of a device, which determines the read order. No I/O.
+//! Decides whether a device is rotational, which determines the read order. No I/O.
 //!
 //! The kernel's `rotational` flag is trusted if it is 0. If the flag is 1, the device may be a
 //! virtual disk that reports it wrongly; then a few timed reads decide.
@@ -88,12 +88,12 @@ pub(super) const SPAN_BYTES_MIN: u64 = 16 << 20;
 /// A lower bound of seek plus rotational latency, in microseconds.
 const SEEK_US: u64 = 1000;
 
-/// The minimum speedup by concurrency of a solid-state device. The speedup of a rotational disk is
-/// below 2.
+/// The minimum speedup of concurrent over single reads at which a device counts as solid-state. The
+/// speedup of a rotational disk is below 2.
 const CONCURRENCY_GAIN: u64 = 4;
 
-/// The minimum speedup of a repeated read that indicates a rotational disk, which answers the
-/// repetition from its cache. A network disk needs its round-trip time again.
+/// The minimum speedup of a repeated read at which a device counts as rotational. A rotational disk
+/// answers the repetition from its cache; a network disk needs its round-trip time again.
 const REPEAT_GAIN: u64 = 8;
 
 /// The latencies measured so far.

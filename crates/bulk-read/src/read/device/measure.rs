@@ -1,4 +1,4 @@
-//! Timed `O_DIRECT` reads that determine the kind of a device.
+//! Measures by timed `O_DIRECT` reads whether a device is rotational.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -17,8 +17,8 @@ struct Sample {
     offset: u64,
 }
 
-/// Measures with reads at these places. Returns `None` if the places are too few or too close to
-/// each other, or if the file system does not support direct reads.
+/// Measures the kind of a device with reads at the places `at`. Returns `None` if the places are
+/// too few or too close to each other, or if the file system does not support direct reads.
 pub(in crate::read) fn measure(
     tree: &Tree,
     at: &[(FileId, u64)],

@@ -1,4 +1,4 @@
-//! The devices of a run: the requests of each device, and its kind.
+//! Groups the requests of a run by device, and determines the kind of each device.
 
 mod group;
 mod kind;

@@ -1,4 +1,4 @@
-//! The format of the digest cache file.
+//! Encodes and decodes the digest cache file.
 //!
 //! ```text
 //! file     header, records by ascending (device, inode), checksum
@@ -21,7 +21,7 @@ const FIXED_BYTES: usize = 72;
 const MAGIC: &[u8; 8] = b"HAULDUPS";
 const VERSION: u32 = 1;
 
-/// The flags of a record.
+/// The flags of a record: which of its two digests are present.
 const HAS_SAMPLE: u32 = 1;
 const HAS_FULL: u32 = 2;
 
@@ -35,7 +35,7 @@ fn number(hash: HashKind) -> u32 {
         HashKind::Md5 => 5,
         HashKind::Sha3_256 => 6,
         HashKind::Sha3_512 => 7,
-        // A hash function without a number of its own.
+        // `HashKind` is non-exhaustive: a hash function added later has no number yet.
         _ => 0,
     }
 }

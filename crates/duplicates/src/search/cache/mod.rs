@@ -1,9 +1,9 @@
-//! A cache of digests of unchanged files.
+//! Stores the digests of a search in a file, and reuses them in later searches for unchanged files.
 //!
 //! A file is identified by device, inode, length, `mtime` and `ctime`; no program can set the
-//! `ctime`. A file is not cached if it changed so shortly before the search that another change
-//! could have the same timestamps. After a file was read, its status is checked again before its
-//! digest is cached.
+//! `ctime`. A digest is not stored if the file changed so shortly before the search that another
+//! change could have the same timestamps. Before a digest is stored, the status of the file is
+//! checked again, because the file may have changed while it was read.
 
 mod format;
 
@@ -25,9 +25,10 @@ use crate::error::{Error, Result};
 use format::{Record, SAMPLE_BYTES};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// The minimum time between two changes that guarantees different timestamps, in nanoseconds: for
-/// timestamps with a sub-second part, and for those without. The kernel updates its file clock at
-/// least every 10 ms.
+/// The minimum time between two changes that guarantees different timestamps, in nanoseconds.
+/// `TICK_NS` is for timestamps with a sub-second part: the kernel updates its clock for them at
+/// least every 10 ms. `COARSE_TICK_NS` is for timestamps in whole seconds, or, as on FAT, in steps
+/// of 2 s.
 const TICK_NS: i64 = 100_000_000;
 const COARSE_TICK_NS: i64 = 2 * SECOND_NS;
 /// The maximum age of a record, in days.
@@ -143,7 +144,8 @@ impl Cache {
         published
     }
 
-    /// Returns new records for the files that are unchanged and whose last change is old enough.
+    /// Returns records with the new digests of the files that are unchanged since the walk and
+    /// whose last change is old enough.
     fn new_records(
         &self,
         tree: &Tree,
@@ -156,8 +158,8 @@ impl Cache {
             let meta = tree.meta(file);
             let key = (meta.device, meta.inode);
             if !records.contains_key(&key) {
-                // One more call per cached file: without it, a write after the open would go
-                // unnoticed, and the stale digest would remain valid.
+                // This `stat` detects a write after the file was opened. The digest may then cover
+                // both old and new bytes, and is not stored.
                 tree.path_into(file, &mut path);
                 let unchanged = stat(&path[..]).is_ok_and(|stat| is_unchanged(&meta, &stat));
                 if !unchanged || !self.is_old_enough(&meta) {
@@ -175,7 +177,7 @@ impl Cache {
         records
     }
 
-    /// `true` if a later change is certain to result in another timestamp.
+    /// `true` if a change after the start of the search is certain to result in another timestamp.
     fn is_old_enough(&self, meta: &Meta) -> bool {
         let changed = meta.modified_ns.max(meta.changed_ns);
         let is_coarse = [meta.modified_ns, meta.changed_ns].iter().all(|ns| ns % SECOND_NS == 0);
