@@ -28,7 +28,7 @@ fn empty_source_end_of_file_and_full_target_are_distinguished() {
     assert_eq!(lease.drain(&to, ALL, false).unwrap(), DrainOutcome::Bytes(0));
 }
 
-/// Each message takes a slot, whatever its length, so a pipe can be full with few bytes.
+/// Each message takes a slot regardless of its length, so a pipe can be full with few bytes.
 #[test]
 fn a_pipe_is_full_when_its_slots_are() {
     let (mut peer, from) = pair();

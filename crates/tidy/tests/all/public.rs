@@ -11,7 +11,7 @@ const UNUSED: &[(&str, usize)] = &[
     ("bench", 2),
     ("bulk-read", 3),
     ("disk", 3),
-    ("disk-sim", 3),
+    ("disk-sim", 2),
     ("duplicates", 1),
     ("file-store", 1),
     ("measure", 1),
