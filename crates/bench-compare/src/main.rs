@@ -37,10 +37,10 @@ struct Cli {
     /// List the logs compiled into this program
     #[arg(long)]
     list: bool,
-    /// The log to measure, by a name of --list
+    /// Log to measure, by its name in the output of --list
     #[arg(long, required_unless_present_any = ["list", "relay"])]
     log: Option<String>,
-    /// An empty directory for the log
+    /// Empty directory for the files of the log
     #[arg(long, required_unless_present_any = ["list", "relay"])]
     dir: Option<PathBuf>,
     /// Number of appending threads
@@ -49,25 +49,25 @@ struct Cli {
     /// Size of a record, in bytes
     #[arg(long, default_value_t = 4096)]
     record_bytes: usize,
-    /// Number of pages, for logs named pages/...
+    /// Number of pages to overwrite, for logs named pages/...
     #[arg(long, default_value_t = 65_536)]
     pages: u64,
-    /// Milliseconds of writing before the measurement
+    /// Duration of writing before the measurement begins, in milliseconds
     #[arg(long, default_value_t = 250)]
     settle_ms: u64,
-    /// Milliseconds of the measurement
+    /// Duration of the measurement, in milliseconds
     #[arg(long, default_value_t = 1000)]
     measure_ms: u64,
     /// Relay connections with this library until killed: tokio
     #[arg(long, value_parser = ["tokio"], requires = "listen", requires = "to")]
     relay: Option<String>,
-    /// The address to accept connections at
+    /// With --relay: address to accept connections at
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// The address to relay connections to
+    /// With --relay: address to relay connections to
     #[arg(long, value_name = "ADDRESS")]
     to: Option<SocketAddr>,
-    /// Size of the buffer of each direction, in bytes; 8192 is tokio's default
+    /// With --relay: buffer size per direction, in bytes; 8192 is tokio's default
     #[arg(long, default_value_t = 8192)]
     buffer_bytes: usize,
 }

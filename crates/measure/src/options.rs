@@ -21,7 +21,7 @@ pub struct Options {
     pub bytes: u64,
     /// The number of rounds; each round measures every method and every depth once.
     pub rounds: usize,
-    /// The measuring time of one method or one depth in a round.
+    /// The measuring time of each method and of each depth in a round.
     pub time: Duration,
     /// The queue depths of random reads.
     pub depths: Vec<usize>,

@@ -15,9 +15,9 @@ use crate::readahead::Reader;
 /// The options of [`Warmed::run`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WarmOptions {
-    /// `true` to read as suits rotating disks (one thread, in physical order), `false` to read as
-    /// suits other disks (several threads, in the order of inodes); `None` to decide by the report
-    /// of each device.
+    /// `true` to read with one thread in physical order, which suits rotational disks; `false` to
+    /// read with several threads in inode order, which suits other disks; `None` to decide by the
+    /// kernel's report for each device.
     pub rotates: Option<bool>,
     /// The maximum number of bytes to load; `None` for the available memory (`MemAvailable`).
     pub bytes_max: Option<u64>,

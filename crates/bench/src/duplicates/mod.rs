@@ -53,24 +53,25 @@ pub struct Options {
     /// Files to search: small, middle, somewhere, big, reflinks, spinning, spinning-fresh,
     /// spinning-medium, paths
     ///
-    /// small: files of up to 16 KiB. middle, somewhere: big files of one length that differ in a
-    /// sixteenth in the middle, or in one page. big: big files, each twice. reflinks: a big file and
-    /// its reflinks on btrfs. spinning: small files on a simulated spinning disk, in an aged tree;
-    /// spinning-fresh: in a fresh one; spinning-medium: files of 64 KiB to 1 MiB in an aged tree.
-    /// paths: a million short files, for the memory use. The last five take long or need root.
+    /// small: files of up to 16 KiB. middle: big files of one length that differ in a sixteenth in
+    /// the middle. somewhere: big files of one length that differ in one page. big: big files, each
+    /// twice. reflinks: a big file and its reflinks on btrfs. spinning: small files on a simulated
+    /// spinning disk, in a directory tree aged by replacing files. spinning-fresh: the same number
+    /// of files in a fresh tree. spinning-medium: files of 64 KiB to 1 MiB in an aged tree. paths:
+    /// a million short files, to measure memory use. The last five take long or need root.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "small,middle,somewhere,big")]
     pub corpus: Vec<Corpus>,
-    /// Number of small files
+    /// Number of files in "small"
     #[arg(long, value_name = "N", default_value = "60000", value_parser = count(2..=10_000_000))]
     pub files: usize,
-    /// Number of small files on the spinning disk; a tenth of it for medium ones
+    /// Number of files in "spinning" and "spinning-fresh"; "spinning-medium": a tenth
     #[arg(long, value_name = "N", default_value = "6000", value_parser = count(2..=100_000))]
     pub spinning_files: usize,
-    /// Number of files of "paths"
+    /// Number of files in "paths"
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = count(2..=10_000_000))]
     pub paths: usize,
-    /// Size of all big files
+    /// Total size of the big files in a set
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_bytes)]
     pub big: u64,
     /// Number of interleaved rounds

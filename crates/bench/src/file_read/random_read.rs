@@ -28,13 +28,13 @@ pub struct Options {
     /// Directory for the test file
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Length of a read, a multiple of 4KiB
+    /// Length of a read, a multiple of 4KiB, at most 64MiB
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = pages)]
     pub size: u64,
-    /// Length of the file
+    /// Length of the test file
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = file_size)]
     pub file_size: u64,
-    /// Numbers of readers
+    /// Numbers of concurrent readers; each number is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "1,2,4,8,16,32,64,128,256", value_parser = count(1..=4096))]
     pub readers: Vec<usize>,

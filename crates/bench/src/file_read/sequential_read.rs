@@ -29,22 +29,22 @@ pub struct Options {
     /// Directory for the test file
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Length of the file
+    /// Length of the test file
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = file_size)]
     pub file_size: u64,
-    /// Lengths of a read, multiples of 4KiB
+    /// Lengths of a read, multiples of 4KiB, at most 64MiB
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64KiB,1MiB")]
     #[arg(value_parser = pages)]
     pub sizes: Vec<u64>,
-    /// Windows to prefetch with madvise and fadvise
+    /// Lengths of the part ahead of the reader to prefetch with madvise or fadvise
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1MiB,8MiB")]
     #[arg(value_parser = pages)]
     pub windows: Vec<u64>,
-    /// Advice for each descriptor: normal, sequential, random
+    /// Readahead advice (posix_fadvise) for the file: normal, sequential, random
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "normal,sequential,random")]
     pub advice: Vec<Advice>,
-    /// Readahead of the device in place of advice, in KiB, such as 0,128,4096
+    /// Readahead of the device, in KiB, instead of --advice; such as 0,128,4096
     ///
     /// Needs root. The setting affects all programs that use the device during the benchmark. It
     /// is restored at the end, also after Ctrl-C and when the program is killed.

@@ -18,13 +18,13 @@ pub struct Options {
     /// Parts to measure: hot, warm, cold, latency
     ///
     /// hot: requests per second of CPU time for small files in memory. warm, cold: CPU time per GB
-    /// for big files that are in memory or not, and the part of them that is in the page cache
-    /// afterwards. latency: latency of hot files at a fixed rate during downloads of cold ones,
-    /// with little memory; needs root and the memory cgroup.
+    /// for big files that are in memory (warm) or not (cold), and the part of them that is in the
+    /// page cache afterwards. latency: latency of hot files at a fixed rate during downloads of
+    /// cold files, with the memory of --memory; needs root and the memory cgroup.
     #[arg(long = "only", value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "hot,warm,cold,latency")]
     pub parts: Vec<Part>,
-    /// Sizes of hot files
+    /// Sizes of hot files, 1 B to 16MiB; each size is measured separately
     #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "1KiB,4KiB,16KiB", value_parser = hot_size)]
     pub hot_bytes: Vec<u64>,
@@ -32,10 +32,10 @@ pub struct Options {
     #[arg(long = "files", value_name = "N", default_value = "1000")]
     #[arg(value_parser = count(1..=20_000))]
     pub hot_files: usize,
-    /// Size of a big file
+    /// Size of each big file, 1MiB to 1TiB
     #[arg(long = "big", value_name = "SIZE", default_value = "256MiB", value_parser = big_size)]
     pub big_bytes: u64,
-    /// Number of big files; warm and cold use the first four
+    /// Number of big files; the parts warm and cold use four of them
     #[arg(long, value_name = "N", default_value = "16", value_parser = count(1..=10_000))]
     pub big_files: usize,
     /// Memory of a server during the part latency, including the page cache
@@ -53,11 +53,11 @@ pub struct Options {
     pub time: Duration,
     /// TCP congestion control during the benchmark, such as cubic; needs root
     ///
-    /// This is a setting of the machine: it applies to all connections made in the meantime. The
-    /// previous one is restored however the benchmark ends.
+    /// This is a setting of the machine: it applies to all connections that any program opens
+    /// during the benchmark. The previous setting is restored however the benchmark ends.
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Program to measure as haul, such as another build; default: the installed one
+    /// Path of the program haul to measure [default: beside haul-bench or in PATH]
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<PathBuf>,
     /// The directories to search for nginx, in the format of `PATH`.

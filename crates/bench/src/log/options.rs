@@ -14,11 +14,11 @@ pub struct Options {
     /// Directory for the test files, which needs some GiB
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Numbers of threads that append
+    /// Numbers of threads that append; each number is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,16")]
     #[arg(value_parser = count(1..=1024))]
     pub writers: Vec<usize>,
-    /// Lengths of a record
+    /// Record lengths, 1 B to 1MiB; each length is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4KiB")]
     #[arg(value_parser = record_size)]
     pub sizes: Vec<usize>,
@@ -28,19 +28,19 @@ pub struct Options {
     /// Duration of one measurement, such as 500ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub seconds: Duration,
-    /// The program that drives the rivals, haul-bench-compare
+    /// Path of haul-bench-compare, the program that drives the rivals
     ///
-    /// By default the one beside this program, or in a directory of PATH; without it the rivals are
+    /// By default it is searched for beside haul-bench and in PATH; without it the rivals are
     /// listed as missing. See docs/log-bench.md for how to build it.
     #[arg(long, value_name = "PROGRAM")]
     pub rivals: Option<PathBuf>,
-    /// Measure all configurations of the rivals, not only the fastest one of each
+    /// Measure all configurations of each rival, not only its fastest configuration
     #[arg(long)]
     pub all_forms: bool,
-    /// Number of segment changes to time; 0 for none
+    /// Number of changes to a new log segment that are timed; 0 skips this part
     #[arg(long, value_name = "N", default_value = "200", value_parser = count(0..=1_000_000))]
     pub rotations: usize,
-    /// Size of the log whose recovery is timed; 0 for none
+    /// Size of the log whose recovery is timed; 0 skips this part
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = parse_bytes)]
     pub recovery: u64,
 }

@@ -43,26 +43,29 @@ pub struct Options {
     /// Directory for the test files and the images of virtual disks
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// File systems to create in image files and measure instead: ext4, ext4-nojournal, xfs, btrfs
+    /// Measure new file systems in image files: ext4, ext4-nojournal, xfs, btrfs
     ///
-    /// Needs root. With a journal, a small sync may wait for the bulk data. Each request also passes
-    /// the file system of DIR, so times are comparable only with each other.
+    /// The images are in DIR, whose file system is then not measured. Needs root. With a journal, a
+    /// small sync may wait for the bulk data. Each request also passes the file system of DIR, so
+    /// times on virtual disks are comparable only with each other.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub virtual_disk: Vec<VirtualDisk>,
-    /// Bulk data of one measurement
+    /// Amount of bulk data written in one measurement
     ///
-    /// From about half of the kernel's dirty limit on, writers that never sync are throttled too.
-    /// The limit is a fifth of the available memory, or --dirty-limit.
+    /// If it exceeds about half of the kernel's dirty limit, writers that never sync are throttled
+    /// too. The limit is a fifth of the available memory, or --dirty-limit.
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bulk_size)]
     pub bulk: u64,
-    /// Windows of the pacer, 256KiB to 64MiB; ratios are of the first one
+    /// Dirty bytes at which the pacer starts writeback (a window), 256KiB to 64MiB
+    ///
+    /// Each window is measured separately. The ratios use the first one.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4MiB")]
     #[arg(value_parser = window_size)]
     pub windows: Vec<u64>,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-    /// Duration of the measurement without bulk data
+    /// Duration of the measurement of the small writes without bulk data
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
     pub alone: Duration,
     /// Dirty limit of the kernel during the benchmark; its background limit is half of it

@@ -30,7 +30,7 @@ pub struct Options {
     /// Directory for the test file
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Memory for both caches and the readers
+    /// Memory for the page cache, the application's cache and the readers together
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory_size)]
     pub memory: u64,
     /// Size of the hot data, in percent of the memory
@@ -44,9 +44,9 @@ pub struct Options {
     /// Number of threads that read hot pages
     #[arg(long, value_name = "N", default_value = "8", value_parser = count(1..=4096))]
     pub readers: usize,
-    /// Most hot reads per second, of all readers; 0 is unlimited
+    /// Maximum number of hot reads per second, of all readers together; 0: unlimited
     ///
-    /// Pages read all the time stay in any cache: at a low rate the caches differ.
+    /// At a high rate hot pages stay in any cache. The methods differ at a low rate only.
     #[arg(long, value_name = "N", default_value = "10000")]
     pub reads_per_second: u64,
     /// Number of interleaved rounds

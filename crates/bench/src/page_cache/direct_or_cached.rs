@@ -29,7 +29,7 @@ pub struct Options {
     /// Directory for the test file
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Memory for the page cache and the readers
+    /// Memory for the page cache and the readers together
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory_size)]
     pub memory: u64,
     /// Sizes of the data, in percent of the memory

@@ -33,64 +33,72 @@ impl FromStr for DriveOrNone {
 /// Options of `haul bench random-write`.
 #[derive(Debug, Clone, clap::Parser)]
 pub struct Options {
-    /// Directory on a disk to measure too; needs some GiB
+    /// Directory on a real disk to measure too; some GiB must be free
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Simulated drives, or none
+    /// Models of the simulated drives to measure, or "none"
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "deskstar-7k1000.c")]
     pub drive: Vec<DriveOrNone>,
     /// Methods: random, random-direct, sorted, sorted-direct, sorted-merged
+    ///
+    /// random writes in arrival order, sorted in offset order, both with pwrite; -direct adds
+    /// O_DIRECT. sorted-merged uses Haul's sorted writer, which also merges adjacent records.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "random,random-direct,sorted,sorted-direct,sorted-merged")]
     pub ways: Vec<Method>,
-    /// Most records to write
+    /// Maximum number of records to write in one measurement
     #[arg(long, value_name = "N", default_value = "20000", value_parser = count(1..=100_000_000))]
     pub records: usize,
-    /// Records between syncs; more than all records is one sync at the end
+    /// Numbers of records between two syncs; if above --records, one sync at the end
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,1000,1000000")]
     #[arg(value_parser = count(1..=100_000_000))]
     pub batches: Vec<usize>,
-    /// Most batches to write; all short batches cost the same
+    /// Maximum number of batches to write in one measurement
+    ///
+    /// A batch is the records between two syncs. Short batches all cost the same, so that a limited
+    /// number of them is sufficient.
     #[arg(long, value_name = "N", default_value = "1000", value_parser = count(1..=100_000_000))]
     pub batches_max: usize,
-    /// Length of the file the records go to; zeros take no memory
+    /// Length of the file that records are written to; zeros take no memory
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = file_size)]
     pub file_size: u64,
-    /// Length of the index, which has an entry of 64 B for each record; 0 for none
+    /// Length of the index, which gets an entry of 64 B per record; 0: no index
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_bytes)]
     pub index_size: u64,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
     pub rounds: usize,
-    /// Seconds by the clock for each second of the drive; 0 does not wait
+    /// Real seconds per simulated second of the drive: 1 is real time, 0 no waiting
     #[arg(long, value_name = "FACTOR", default_value = "0", value_parser = time_scale)]
     pub time_scale: f64,
-    /// I/O scheduler of the simulated disk
+    /// Kernel I/O scheduler of the simulated disk
     #[arg(long, value_name = "NAME", default_value = "none")]
     pub scheduler: String,
-    /// Seed of the offsets
+    /// Seed of the random offsets of records
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-    /// Numbers of threads that write pages
+    /// Numbers of threads that write pages; each number is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16")]
     #[arg(value_parser = count(1..=1024))]
     pub writers: Vec<usize>,
-    /// Length of the file of pages
+    /// Length of the file of pages; simulated drives: at most --file-size / 8
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = file_size)]
     pub pages_size: u64,
-    /// Duration of page writes in a round, such as 3s
+    /// Duration of one measurement of page writes, such as 3s
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_time)]
     pub seconds: Duration,
-    /// Largest log of the page file
+    /// Maximum length of the page file's log; at half of it, a checkpoint starts
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes)]
     pub log_size: u64,
-    /// Memory of each of the two generations of the page file
+    /// Memory of each of the two write buffers of the page file
+    ///
+    /// One buffer is filled while a checkpoint writes the other one into the file.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
     pub memory: u64,
-    /// The program that drives databases, haul-bench-compare
+    /// Path of haul-bench-compare, the program that drives databases
     ///
-    /// By default the one beside this program, or in a directory of PATH. See docs/log-bench.md
-    /// for how to build it.
+    /// By default it is searched for beside haul-bench and in PATH. See docs/log-bench.md for how
+    /// to build it.
     #[arg(long, value_name = "PROGRAM")]
     pub rivals: Option<PathBuf>,
 }

@@ -19,39 +19,41 @@ named! {
 /// Options of `haul bench read-order`.
 #[derive(Debug, Clone, clap::Parser)]
 pub struct Options {
-    /// Simulated drives
+    /// Models of the simulated drives; each is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "travelstar-7k320,deskstar-7k1000.c")]
     pub drive: Vec<Drive>,
     /// File system of the tree: ext4, xfs
     #[arg(long, value_name = "FS", default_value = "ext4")]
     pub fs: FileSystem,
-    /// Size of the disk; its written part is in memory
+    /// Size of the simulated disk, 1GiB or more; only written blocks take memory
     #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = disk_size)]
     pub disk_size: u64,
     /// Number of files in the tree
     #[arg(long, value_name = "N", default_value = "2000", value_parser = count(10..=1_000_000))]
     pub files: usize,
-    /// Number of directories
+    /// Number of directories in the tree
     #[arg(long, value_name = "N", default_value = "40", value_parser = count(1..=1000))]
     pub dirs: usize,
-    /// Number of times half of the files are replaced; 0 is a fresh tree
+    /// Number of times that half of the files are replaced, which ages the tree
+    ///
+    /// With 0, the tree is fresh: no file is replaced.
     #[arg(long, value_name = "N", default_value = "6", value_parser = count(0..=100))]
     pub replacements: usize,
-    /// Numbers of threads that read
+    /// Numbers of threads that read; each number is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,4")]
     #[arg(value_parser = count(1..=1024))]
     pub threads: Vec<usize>,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
     pub rounds: usize,
-    /// Seconds by the clock for each second of the drive: 1 is real time, 0 does not wait
+    /// Real seconds per simulated second of the drive: 1 is real time, 0 no waiting
     #[arg(long, value_name = "FACTOR", default_value = "0.1", value_parser = time_scale)]
     pub time_scale: f64,
-    /// I/O scheduler of the disk
+    /// Kernel I/O scheduler of the simulated disk
     #[arg(long, value_name = "NAME", default_value = "none")]
     pub scheduler: String,
-    /// Seed of the tree
+    /// Seed of the random numbers that determine the tree
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
 }

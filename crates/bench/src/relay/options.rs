@@ -16,30 +16,32 @@ use crate::options::{count, rounds, size};
 /// Options of `haul bench relay`.
 #[derive(Debug, Clone, clap::Parser)]
 pub struct Options {
-    /// Directory for configurations and logs of relays, which are removed
+    /// Directory for configurations and logs of the relays, removed at the end
     #[arg(long, value_name = "DIR", default_value = "/tmp")]
     pub dir: PathBuf,
     /// Parts to measure: bulk, messages, connections, pipes
     ///
     /// bulk: CPU time per GB in one direction. messages: CPU time, rate and latency of messages in
     /// both directions, of a chat with many connections, and of one file per connection.
-    /// connections: short ones, without a byte and with 1 KiB. pipes: pipes created per connection,
-    /// counted by strace, and descriptors of an idle connection.
+    /// connections: short connections that transfer nothing or 1 KiB. pipes: pipes created per
+    /// connection, counted by strace, and descriptors of an idle connection.
     #[arg(long = "only", value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "bulk,messages,connections,pipes")]
     pub parts: Vec<Part>,
-    /// Rivals: haproxy, nginx, go, socat, tokio; default: all that are installed
+    /// Rivals to measure: haproxy, nginx, go, socat, tokio [default: all installed]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(value_parser = PossibleValuesParser::new(RIVALS), hide_possible_values = true)]
     pub rivals: Option<Vec<String>>,
-    /// Program with tokio's relay; default: haul-bench-compare beside this program or in PATH
+    /// Path of haul-bench-compare, the program that contains the relay with tokio
+    ///
+    /// By default it is searched for beside haul-bench and in PATH.
     #[arg(long, value_name = "PROGRAM")]
     pub compare: Option<PathBuf>,
-    /// Numbers of flows in bulk
+    /// Numbers of connections in the part bulk; each is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,16")]
     #[arg(value_parser = count(1..=FLOWS_MAX))]
     pub flows: Vec<usize>,
-    /// Sizes of messages
+    /// Message lengths in the part messages, 8 B to 1GiB
     #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "64,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB", value_parser = message_size)]
     pub message_bytes: Vec<u64>,
@@ -52,11 +54,11 @@ pub struct Options {
     pub time: Duration,
     /// TCP congestion control during the benchmark, such as cubic; needs root
     ///
-    /// This is a setting of the machine: it applies to all connections made in the meantime. The
-    /// previous one is restored however the benchmark ends.
+    /// This is a setting of the machine: it applies to all connections that any program opens
+    /// during the benchmark. The previous setting is restored however the benchmark ends.
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Program to measure as haul, such as another build; default: the installed one
+    /// Path of the program haul to measure [default: beside haul-bench or in PATH]
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<PathBuf>,
     /// The directories to search for rivals, in the format of `PATH`.

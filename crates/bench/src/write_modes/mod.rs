@@ -44,27 +44,31 @@ pub struct Options {
     /// Directory for the test files and the images of virtual disks
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// File systems to create in image files and measure instead: ext4, ext4-nojournal, xfs, btrfs
+    /// Measure new file systems in image files: ext4, ext4-nojournal, xfs, btrfs
     ///
-    /// Needs root. No other program uses such a disk, so its counts are exact; but each request also
-    /// passes the file system of DIR, so times are comparable only with each other.
+    /// The images are in DIR, whose file system is then not measured. Needs root. No other program
+    /// uses these virtual disks, so counts are exact. Each request also passes the file system of
+    /// DIR, so times on virtual disks are comparable only with each other.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub virtual_disk: Vec<VirtualDisk>,
-    /// Only these preparations, syncs, or both, such as append,recycled+fdatasync
+    /// Measure only these preparations, syncs or combinations [default: all]
+    ///
+    /// Such as append,recycled+fdatasync: all syncs of the preparation append, and the preparation
+    /// recycled with the sync fdatasync.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub modes: Vec<Modes>,
-    /// Lengths of a record
+    /// Record lengths, 1 B to 16MiB; each length is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "512,4KiB,64KiB")]
     #[arg(value_parser = record_size)]
     pub sizes: Vec<u64>,
-    /// Most records of a pass over a file
+    /// Maximum number of records written in one pass over a file
     #[arg(long, value_name = "N", default_value = "64")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub records: u64,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-    /// Longest duration of all rounds of a row, such as 500ms; slow disks write fewer records
+    /// Maximum duration of all rounds of a row; slow disks write fewer records
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
     pub seconds_per_row: Duration,
 }

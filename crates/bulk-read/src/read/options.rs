@@ -20,7 +20,7 @@ pub enum CacheMode {
 /// depend on the device.
 #[derive(Clone)]
 pub struct ReadOptions<'a> {
-    /// The read order.
+    /// The order in which files are read.
     pub order: Order,
     /// The kind of every device that is not listed in [`ReadOptions::kinds`]; `None` to detect it.
     pub kind: Option<DeviceKind>,
@@ -34,7 +34,7 @@ pub struct ReadOptions<'a> {
     /// The maximum memory of all buffers, in bytes. Each thread receives at least 1 MiB even if the
     /// total then exceeds the maximum.
     pub memory_bytes_max: usize,
-    /// The effect on the page cache.
+    /// The effect of the run on the page cache.
     pub cache: CacheMode,
     /// `true` to use io_uring if available, `false` for plain system calls.
     pub ring: bool,

@@ -28,9 +28,11 @@ pub struct WalkOptions<'a> {
     pub bytes_min: u64,
     /// The maximum file length, in bytes.
     pub bytes_max: u64,
-    /// A filter that receives the full path of a file, before any system call for that file.
+    /// A filter that receives the full path of a file, before any system call for that file; the
+    /// walk lists the files for which it returns `true`. `None` lists all files.
     pub accept: Option<PathFilter<'a>>,
-    /// A filter that receives the full path of a directory below a root, before it is opened.
+    /// A filter that receives the full path of a directory below a root, before it is opened; the
+    /// walk enters the directories for which it returns `true`. `None` enters all directories.
     pub accept_dir: Option<PathFilter<'a>>,
     /// The number of threads. By default one thread per CPU walks, and up to
     /// [`THREADS_WAITING_MAX`] threads while they mostly wait for the disk.

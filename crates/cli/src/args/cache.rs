@@ -27,7 +27,8 @@ pub(crate) enum CacheCommand {
     /// Load files into the page cache, in the order of their blocks on disk
     ///
     /// Returns when all files are read, and prints how much of them is in the page cache then.
-    /// Files that exceed --max-bytes, counted in the order in which they are found, are skipped.
+    /// Files are selected in the order in which they are found until --max-bytes is reached: the
+    /// file that exceeds the rest is read in part, and all later files are skipped.
     #[command(after_long_help = examples::CACHE_WARM)]
     Warm(WarmArgs),
     /// Evict files from the page cache
@@ -58,7 +59,9 @@ pub(crate) struct FilesArgs {
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) files: FilesArgs,
-    /// Number of files to show, most cached first; files named on the command line are always shown
+    /// Number of files to show, those with the most cached bytes first
+    ///
+    /// Files named on the command line are always shown, and are not counted.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
     /// Show all files, sorted by name
@@ -70,10 +73,10 @@ pub(crate) struct StatusArgs {
 pub(crate) struct WarmArgs {
     #[command(flatten)]
     pub(crate) files: FilesArgs,
-    /// Maximum number of bytes to read [default: the available memory]
+    /// Maximum number of bytes to load [default: the available memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) max_bytes: Option<u64>,
-    /// Kind of disk [default: as reported by the kernel]
+    /// Kind of the disk that the files are on [default: as reported by the kernel]
     #[arg(long, value_name = "KIND")]
     pub(crate) disk_kind: Option<DiskKind>,
 }

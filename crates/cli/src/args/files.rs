@@ -58,13 +58,15 @@ struct ContentArgs {
     /// List directories without index.html, as HTML or JSON
     #[arg(long)]
     listing: bool,
-    /// Serve names that begin with a dot, not only /.well-known
+    /// Serve hidden files and directories too, whose names begin with a dot
+    ///
+    /// Without this option, /.well-known is the only such name that is served.
     #[arg(long)]
     dotfiles: bool,
     /// Serve NAME.br, NAME.zst and NAME.gz only under their own names, not as encodings of NAME
     #[arg(long)]
     no_precompressed: bool,
-    /// Value of the Cache-Control header, such as "public, max-age=3600"
+    /// Value of the Cache-Control header of responses, such as "public, max-age=3600"
     #[arg(long, value_name = "VALUE")]
     cache_control: Option<String>,
 }
@@ -79,7 +81,7 @@ struct TierArgs {
     /// Largest file stored in the memory cache
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_bytes)]
     cache_object_max: u64,
-    /// Number of other files kept open
+    /// Maximum number of files kept open that are not in the memory cache
     #[arg(long, value_name = "N", default_value_t = 1024, hide_short_help = true)]
     open_files: usize,
     /// Time for which a file's metadata is cached; 0s checks it at each request
@@ -89,7 +91,10 @@ struct TierArgs {
     /// Read uncached files of at least SIZE with direct I/O
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_bytes)]
     direct_min: u64,
-    /// Read a file through the page cache after N recent requests
+    /// Read a part of a large file through the page cache after N recent requests
+    ///
+    /// Concerns files of at least --direct-min, of which each part of 2 MiB is counted separately.
+    /// Before the Nth request for a part, it is read with direct I/O and not cached.
     #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
     promote_after: u32,
     /// Largest file to which --promote-after applies [default: an eighth of the memory]
@@ -98,15 +103,18 @@ struct TierArgs {
     /// Number of threads that read from disk
     #[arg(long, value_name = "N", default_value_t = 4, hide_short_help = true)]
     disk_threads: usize,
-    /// Number of lookups and small reads that may wait for these threads; more are answered with
-    /// 503
+    /// Maximum number of lookups and small reads that wait for --disk-threads
+    ///
+    /// A request that would exceed the limit is answered with 503.
     #[arg(long, value_name = "N", default_value_t = 4096, hide_short_help = true)]
     disk_queue: usize,
-    /// Method of sending uncached files
+    /// Method of sending files that are read with direct I/O
     #[arg(long, value_name = "METHOD", default_value = "copy", hide_short_help = true)]
     cold: ColdArg,
-    /// Maximum number of 2 MiB buffers, or 1 MiB pipes, per serving thread; a download from disk
-    /// uses one or two
+    /// Maximum number of buffers for direct I/O per serving thread
+    ///
+    /// A download from disk uses one or two. A buffer has 2 MiB; with --cold splice, it is a pipe
+    /// of 1 MiB.
     #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
     carriers: usize,
 }
@@ -133,25 +141,25 @@ impl From<ColdArg> for Cold {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// Maximum number of connections; more wait
+    /// Maximum number of open connections; further clients wait until one is closed
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     connections: usize,
-    /// Maximum number of requests per connection
+    /// Number of requests after which a connection is closed
     #[arg(long, value_name = "N", default_value_t = 100_000, hide_short_help = true)]
     requests: u32,
-    /// Time to receive the head of a request
+    /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     head_time: Duration,
-    /// Idle time allowed between requests
+    /// Idle time between requests after which a connection is closed
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     idle_time: Duration,
-    /// Interval at which a client's receive rate is checked
+    /// Interval at which a client's receive rate is compared with --send-rate-min
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     send_time: Duration,
-    /// Minimum receive rate of a client, in bytes per second
+    /// Minimum bytes per second a client must receive, or its connection is closed
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_bytes)]
     #[arg(hide_short_help = true)]
     send_rate_min: u64,
@@ -161,21 +169,22 @@ struct LimitArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access log")]
 pub(crate) struct AccessLogArgs {
-    /// Log requests to rotated files in DIR, as "haul log" does, or with - to stdout
+    /// Log requests to rotated files in DIR, as "haul log" does; "-" logs to stdout
     ///
     /// The last field names the source of the bytes: memory, resident (page cache), read (disk,
-    /// through the page cache), direct (disk, direct I/O) or uncached. If the disk is too slow or
-    /// full, lines are dropped and counted in the log; requests are not delayed.
+    /// through the page cache), direct (disk, direct I/O) or uncached (disk, then dropped from the
+    /// page cache, because direct I/O was not possible). If the disk is too slow or full, lines are
+    /// dropped and counted in the log; requests are not delayed.
     #[arg(long, value_name = "DIR")]
     pub(crate) access_log: Option<PathBuf>,
-    /// Format of a line
+    /// Format of a line of the access log
     #[arg(long, value_name = "FORMAT", default_value = "common")]
     pub(crate) log_format: FormatArg,
-    /// Size at which the log is rotated
+    /// Size of a file of the access log at which a new file is begun
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_bytes)]
     #[arg(hide_short_help = true)]
     pub(crate) log_size: u64,
-    /// Number of closed log files to keep
+    /// Number of closed files of the access log to keep; older ones are removed
     #[arg(long, value_name = "N", default_value_t = 10, hide_short_help = true)]
     pub(crate) log_keep: u32,
 }

@@ -22,17 +22,21 @@ pub(crate) struct LogArgs {
     #[arg(long, value_name = "SIZE", default_value = "16MiB", help_heading = "Rotation")]
     #[arg(value_parser = parse_max_size)]
     pub(crate) max_size: MaxSize,
-    /// Rotate at multiples of this time in UTC, such as 1h or 1d
+    /// Rotate at multiples of TIME in UTC, such as 1h or 1d [default: never]
+    ///
+    /// 1h rotates on the hour, 1d at midnight.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Rotation")]
     pub(crate) rotate_every: Option<Duration>,
-    /// Number of closed files to keep, or "all"
+    /// Number of closed files to keep, or "all"; the oldest are removed
     #[arg(long, value_name = "N", default_value = "10", help_heading = "Rotation")]
     #[arg(value_parser = parse_keep)]
     pub(crate) keep: KeepFiles,
-    /// Total size of all files to keep, the current one counted as --max-size
+    /// Maximum total size of all files; the oldest closed files are removed
+    ///
+    /// The current file counts as --max-size.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Rotation")]
     pub(crate) keep_bytes: Option<u64>,
-    /// Remove files closed longer ago than this, such as 30d
+    /// Remove files that were closed longer ago than TIME, such as 30d
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Rotation")]
     pub(crate) keep_time: Option<Duration>,
     /// Prefix each line with the time at which its first byte was read
@@ -42,18 +46,17 @@ pub(crate) struct LogArgs {
     /// Copy the input to stdout, too
     #[arg(long, help_heading = "Lines")]
     pub(crate) tee: bool,
-    /// Sync policy: "never", "close" (when a file is closed and at exit), or an interval such as
-    /// 1s
+    /// Time of syncs: "never", "close", or an interval such as 1s
     ///
-    /// A power failure may lose lines that are not synced; if the process is killed, only input of
-    /// the last 0.2 s is lost.
+    /// "close" syncs each file when it is closed, also at exit. A power failure may lose lines that
+    /// are not synced; if the process is killed, only input of the last 0.2 s is lost.
     #[arg(long, value_name = "WHEN", default_value = "close", help_heading = "Disk")]
     #[arg(value_parser = parse_sync)]
     pub(crate) sync: SyncPolicy,
-    /// Policy for a disk that is too slow or full once --memory is used up
+    /// Action if --memory is used up because the disk is too slow or full
     #[arg(long, value_name = "POLICY", default_value = "wait", help_heading = "Disk")]
     pub(crate) when_full: WhenFullPolicy,
-    /// Memory for lines not yet written, 2MiB to 1GiB
+    /// Memory for lines not yet written to the log, 2MiB to 1GiB
     #[arg(long, value_name = "SIZE", default_value = "8MiB", help_heading = "Disk")]
     #[arg(hide_short_help = true, value_parser = parse_memory)]
     pub(crate) memory: u64,

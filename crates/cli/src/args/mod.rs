@@ -95,10 +95,11 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Write stdin to rotated log files: service | haul log DIR
     ///
-    /// Lines are written to DIR/current, which is closed when it reaches --max-size or its time has
-    /// passed. Closed files are named by the time of closing, such as 20261121T072314.500000Z.log;
-    /// the newest are kept. Input is written unchanged, and reaches the kernel within 0.2 s if the
-    /// disk keeps up. On a full disk the service blocks; no line is lost or removed.
+    /// Lines are written to DIR/current, which is closed when it reaches --max-size, and at the
+    /// times of --rotate-every. Closed files are named by the time of closing, such as
+    /// 20261121T072314.500000Z.log; the newest are kept. Input is written unchanged, and reaches
+    /// the kernel within 0.2 s if the disk keeps up. On a full disk the service blocks; no line is
+    /// lost or removed.
     ///
     /// Ends at the end of the input. SIGTERM writes the bytes still in the pipe and ends. Ctrl-C,
     /// which the service receives too, continues to the end of the input; a second one ends
@@ -145,27 +146,27 @@ pub(crate) enum Command {
     ///
     /// Files are read in an order that suits the disk, hashed on all cores and printed in the order
     /// of their paths. Reads and writes the lists of b3sum, sha256sum, sha512sum, md5sum and
-    /// xxhsum. A file that cannot be read is reported on stderr; the others are still processed.
+    /// xxhsum. A file that cannot be read is reported on stderr; all other files are processed.
     #[command(after_long_help = examples::SUM)]
     Sum(SumArgs),
     /// Relay TCP and unix-socket connections to one or more targets
     ///
-    /// A closed side is forwarded as a close, a reset as a reset. Small bursts are copied, large
-    /// ones spliced through pipes without copying. Prints one line to stdout once clients can
-    /// connect, and statistics at exit; SIGUSR1 prints them to stderr. SIGTERM or Ctrl-C stops
+    /// The end of a stream is forwarded as an end, a reset as a reset. Small bursts are copied,
+    /// large bursts spliced through pipes without copying. Prints one line to stdout once clients
+    /// can connect, and statistics at exit; SIGUSR1 prints them to stderr. SIGTERM or Ctrl-C stops
     /// accepting, waits for open connections and exits with 0; a second one exits immediately.
     #[command(after_long_help = examples::RELAY)]
     Relay(Box<RelayArgs>),
     /// Print a shell completion script
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {
-        /// The shell
+        /// Shell to print the script for
         shell: Shell,
     },
     /// Print the manual page, or write all pages to a directory
     #[command(after_long_help = examples::MAN)]
     Man {
-        /// Existing directory for the pages of all commands
+        /// Existing directory to write the pages of all commands to
         dir: Option<PathBuf>,
     },
 }

@@ -13,7 +13,7 @@ pub(crate) struct PatchArgs {
     pub(crate) target: PathBuf,
     /// Read records from files: LIST has lines "offset path"; "-" is stdin
     ///
-    /// The whole file is written at the offset, in bytes. Paths are relative to the current
+    /// Each file is written whole, at its offset in bytes. Paths are relative to the current
     /// directory. Empty lines and lines that begin with # are skipped.
     #[arg(long, value_name = "LIST", help_heading = "Records")]
     pub(crate) list: Option<PathBuf>,
@@ -33,13 +33,14 @@ pub(crate) struct PatchArgs {
     /// Read and check all records and print what would be written; write nothing
     #[arg(long, conflicts_with = "atomic", help_heading = "Safety")]
     pub(crate) dry_run: bool,
-    /// Memory for records, 1MiB to 64GiB
+    /// Memory for buffered records, 1MiB to 64GiB
     ///
-    /// One half fills while the other is written. More memory means shorter seeks between records.
+    /// One half is filled from the input while the other half is written to the file. More memory
+    /// means shorter seeks between records.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", help_heading = "Speed")]
     #[arg(value_parser = parse_memory)]
     pub(crate) memory: u64,
-    /// Number of requests in flight, 1 to 64
+    /// Maximum number of disk requests in flight, 1 to 64
     ///
     /// By default 4 on a rotational disk and 8 on others, as reported by the kernel.
     #[arg(long, value_name = "N", help_heading = "Speed", hide_short_help = true)]

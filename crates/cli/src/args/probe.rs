@@ -8,7 +8,7 @@ use crate::units::parse_bytes;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// File or directory on the disk
+    /// File or directory on the disk to examine
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
     /// Measure sync latency, random reads at increasing queue depths, and sequential rates
@@ -19,7 +19,8 @@ pub(crate) struct ProbeArgs {
     pub(crate) measure: bool,
     /// Size of the scratch file, 16MiB to 64GiB
     ///
-    /// Disks and hypervisors may serve files not much larger than their own caches from memory.
+    /// Disks and hypervisors may serve a file from memory if it is not much larger than their
+    /// caches.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     #[arg(requires = "measure")]
     pub(crate) size: u64,

@@ -49,7 +49,7 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct ClientArgs {
-    /// Maximum number of connections, on each of the two addresses
+    /// Maximum number of connections to each of --listen and --admin
     ///
     /// Beyond the limit, a new connection replaces the oldest idle connection of the client with
     /// the most connections; requests in flight are never aborted.
@@ -63,11 +63,11 @@ pub(crate) struct ClientArgs {
     /// connection replaces an idle one of the same client, or is answered with 503.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections_per_client: Option<u32>,
-    /// Time to receive the head of a request
+    /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     head_time: Duration,
-    /// Idle time allowed between requests
+    /// Idle time between requests after which a connection is closed
     #[arg(long, value_name = "TIME", default_value = "75s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     idle_time: Duration,

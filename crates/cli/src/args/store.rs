@@ -16,14 +16,15 @@ pub(crate) struct OpenArgs {
     /// Directory of the store
     #[arg(long, global = true, value_name = "DIR", default_value = "./haul-data")]
     pub(crate) data: PathBuf,
-    /// Store objects of at least SIZE in files of their own
+    /// Store each object of at least SIZE in a separate file
     ///
-    /// 64KiB to 16MiB. Smaller objects are stored in volumes and read back with one read; each is
-    /// held in memory as a whole while it is written or read. Affects new objects only.
+    /// 64KiB to 16MiB. Smaller objects are merged into volumes and read back with one disk read;
+    /// each of them is held in memory as a whole while it is written or read. Affects new objects
+    /// only.
     #[arg(long, global = true, hide_short_help = true)]
     #[arg(value_name = "SIZE", default_value = "4MiB", value_parser = parse_bytes)]
     pub(crate) big_object: u64,
-    /// Size of a volume
+    /// Size of a volume, that is, a file that contains many small objects
     ///
     /// 4MiB to 2GiB, and at least four times --big-object. Affects new volumes only.
     #[arg(long, global = true, hide_short_help = true)]
@@ -78,7 +79,7 @@ pub(crate) enum StoreCommand {
     /// Create a bucket
     #[command(after_long_help = examples::MB)]
     Mb {
-        /// Name: 3 to 63 of a-z, 0-9, "-" and "."
+        /// Name of the bucket: 3 to 63 characters of a-z, 0-9, "-" and "."
         bucket: String,
     },
     /// Remove an empty bucket
@@ -96,18 +97,18 @@ pub(crate) enum StoreCommand {
     Verify(VerifyArgs),
     /// Return the space of deleted objects to the file system
     ///
-    /// Rewrites volumes in which at least a tenth of the space is dead, except the one being
-    /// written and damaged ones. Big objects have files of their own, which are removed on
-    /// deletion.
+    /// Rewrites volumes in which deleted and replaced objects take at least a tenth of the space,
+    /// except the volume being written and damaged volumes. Big objects are in separate files,
+    /// which are removed on deletion.
     #[command(after_long_help = examples::COMPACT)]
     Compact,
     /// Accept the loss of unknown objects in damaged regions
     ///
     /// While the objects of a damaged region are unknown, the store fails requests for every key
-    /// whose latest version may have been there, and listings. Restore the file from a backup if
-    /// possible. Otherwise, this command records that the loss is accepted: from then on the store
-    /// answers with the versions it has, so that affected objects revert to their previous version
-    /// or disappear.
+    /// whose latest version may have been in this region, and listings. Restore the file from a
+    /// backup if possible. Otherwise, this command records that the loss is accepted: from then on
+    /// the store answers with the versions it has, so that affected objects revert to their
+    /// previous version or disappear.
     #[command(after_long_help = examples::ACCEPT_DAMAGE)]
     AcceptDamage,
 }
@@ -169,7 +170,7 @@ pub(crate) struct GetArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Bucket, and a prefix of the keys to list; lists buckets if missing
+    /// Bucket, and a prefix of the keys to list [default: list the buckets]
     #[arg(value_name = "BUCKET[/PREFIX]")]
     pub(crate) place: Option<Location>,
     /// Print sizes in bytes and modification times, too
@@ -208,7 +209,7 @@ pub(crate) struct RmArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Print one JSON object per line: each damage, then a summary
+    /// Print one JSON object per line: one for each damage found, then a summary
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -16,14 +16,15 @@ pub(crate) struct SumArgs {
     pub(crate) paths: Vec<PathBuf>,
     /// Hash function [default: blake3; with --check, that of the list]
     ///
-    /// With --check, applies to lines that do not name their hash function. By default it is taken
-    /// from the name of the list (SHA256SUMS, files.md5, b3sums); otherwise those with digests of
-    /// that length are tried on the first files of the list.
+    /// With --check, applies to lines that do not name their hash function. By default the hash
+    /// function is taken from the name of the list (SHA256SUMS, files.md5, b3sums). If the name
+    /// does not contain one, all hash functions with digests of the length in the list are tried on
+    /// the first files of the list.
     #[arg(long, value_name = "NAME")]
     pub(crate) hash: Option<Hash>,
     /// Verify files against this list of checksums; "-" is stdin
     ///
-    /// Reads lists of b3sum, sha256sum and similar tools, in both formats.
+    /// Reads lists of b3sum, sha256sum and similar tools, also with lines as printed by --tag.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) check: Option<PathBuf>,
     /// Read paths from this file, one per line; "-" is stdin
@@ -38,7 +39,7 @@ pub(crate) struct SumArgs {
     /// End each line with NUL, and do not escape names
     #[arg(short, long, conflicts_with = "check", help_heading = "Output")]
     pub(crate) zero: bool,
-    /// Print one JSON object per line and file
+    /// Print one JSON object for each file, one per line
     #[arg(long, conflicts_with_all = ["tag", "zero"], help_heading = "Output")]
     pub(crate) json: bool,
     /// Do not print OK for verified files
@@ -47,7 +48,7 @@ pub(crate) struct SumArgs {
     /// Print nothing; report the result as exit code only
     #[arg(long, requires = "check", help_heading = "Output")]
     pub(crate) status: bool,
-    /// Ignore files of the list that are missing
+    /// Ignore files that are in the list but do not exist
     #[arg(long, requires = "check", help_heading = "Checking")]
     pub(crate) ignore_missing: bool,
     /// Fail if a line of the list is malformed

@@ -14,33 +14,37 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Debug, Parser)]
 #[command(name = "spinning-disk", version)]
 struct Args {
-    /// The drive: travelstar-7k320 (2.5", 12 ms) or deskstar-7k1000.c (3.5", 8.5 ms)
+    /// Drive model: travelstar-7k320 (2.5", 12 ms) or deskstar-7k1000.c (3.5", 8.5 ms)
+    ///
+    /// The times are the published average seek times of reads.
     #[arg(long, default_value = "travelstar-7k320", value_parser = drive)]
     drive: Parameters,
-    /// Size, such as 500M or 16G; less than the drive's means fewer tracks with the same seek times
-    /// [default: the drive's]
+    /// Size of the disk, such as 500M or 16G [default: that of the drive model]
+    ///
+    /// A smaller disk has fewer tracks, but the same full-stroke seek time.
     #[arg(long, value_parser = bytes)]
     size: Option<u64>,
-    /// Directory of the sparse backing file
+    /// Directory of the sparse file that stores the content of the disk
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     backing: PathBuf,
-    /// Keep the content in memory instead
+    /// Store the content of the disk in memory instead of a file
     #[arg(long, conflicts_with = "backing")]
     memory: bool,
-    /// Real seconds per second of the drive: 0.1 is ten times faster, 0 does not wait
+    /// Real seconds per simulated second: 0.1 is ten times faster, 0 does not wait
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
-    /// Do not hide the overhead of FUSE and the loop device: by default it is measured at start,
-    /// and replies are sent earlier by it
+    /// Add the overhead of FUSE and the loop device to the latency of requests
+    ///
+    /// By default this overhead is measured at start, and replies are sent earlier by it.
     #[arg(long)]
     with_transport: bool,
-    /// Disable the volatile write cache
+    /// Disable the volatile write cache of the drive
     #[arg(long)]
     no_write_cache: bool,
-    /// Kernel I/O scheduler of the device; with none, only the drive reorders requests
+    /// Kernel I/O scheduler; with "none", only the drive reorders requests
     #[arg(long, default_value = "none")]
     scheduler: String,
-    /// Create a file system: ext4, xfs, btrfs
+    /// Create a file system on the disk: ext4, xfs, btrfs
     #[arg(long)]
     fs: Option<String>,
     /// Mount the file system on this directory

@@ -11,17 +11,19 @@ use crate::transform::Transform;
 /// Options of a search. [`WalkOptions`](haul_bulk_read::WalkOptions) selects the files to search.
 #[derive(Clone)]
 pub struct Options<'a> {
-    /// The numbers of replicas for which a content is reported.
+    /// Contents are reported if their number of replicas is in this range. Default: more than 1.
     pub replication: Replication,
-    /// `true` to count all equal files below one root as one replica.
+    /// `true` to count all equal files below one root of the search as one replica.
     pub isolate: bool,
     /// `true` to count each hard link as a replica; `false` to count all links to a file as one.
     pub match_links: bool,
-    /// The hash function for whole contents. Its digests appear in reports.
+    /// The hash function for whole contents, whose digests appear in reports. Default: XXH3.
     pub hash: HashKind,
-    /// The length of the head sample in bytes; by default 4 KiB, on rotational disks 16 KiB.
+    /// The length in bytes of the sample at the beginning of a file. `None`: 16 KiB on rotational
+    /// disks, 4 KiB on others.
     pub head_bytes: Option<u64>,
-    /// The length of the tail sample in bytes, with the same defaults as the head sample.
+    /// The length in bytes of the sample at the end of a file. `None`: as for
+    /// [`Options::head_bytes`].
     pub tail_bytes: Option<u64>,
     /// `true` to treat files as equal if their head, tail and intermediate samples are equal.
     pub skip_content: bool,

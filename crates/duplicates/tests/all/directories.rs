@@ -73,7 +73,8 @@ fn nested_directories_are_equal_below_differing_names() {
     };
     nested("deep", "abcd");
     nested("deep", "efgh");
-    // Only the last levels are equal. Above them, the names of the subdirectories differ.
+    // Directories `d` and `h` have equal contents. Their parents do not: the subdirectory of `c` is
+    // named `d`, that of `g` is named `h`.
     assert_eq!(duplicates(dir.path()), [["deep/a/b/c/d", "deep/e/f/g/h"]]);
     nested("deep", "xyzabc");
     nested("deep", "uvwabc");

@@ -41,20 +41,21 @@ pub(crate) struct ActionOptions {
     pub(crate) output: Option<PathBuf>,
     /// Skip groups with a file modified after TIME [default: the start of the search]
     ///
-    /// Such as 2026-11-21, "2026-11-21 15:42" or 2026-11-21T16:42:04+01:00; UTC by default.
+    /// Such as 2026-11-21, "2026-11-21 15:42" or 2026-11-21T16:42:04+01:00; without an offset, in
+    /// UTC.
     #[arg(short, long, value_name = "TIME", help_heading = "Actions")]
     pub(crate) modified_before: Option<String>,
     /// Do not check for locks held by other programs
     #[arg(long, help_heading = "Actions")]
     pub(crate) no_lock: bool,
-    /// Accept files whose length differs from the report; they are compared anyway
+    /// Process files whose length differs from the report; contents are still compared
     #[arg(long, help_heading = "Actions")]
     pub(crate) no_check_size: bool,
 
-    /// Number of replicas to keep [default: that of the search]
+    /// Number of replicas to keep in each group [default: --rf-over of the search]
     #[arg(short = 'n', long, value_name = "N", help_heading = "Selection")]
     pub(crate) rf_over: Option<usize>,
-    /// Order in which files are removed; repeatable, the first takes precedence
+    /// Order in which files are removed; if repeated, later ones break ties
     ///
     /// By default, files are removed from the end of each group, so that those below the first path
     /// of the search are kept.
@@ -79,7 +80,7 @@ pub(crate) struct ActionOptions {
     /// [default: the paths of the search, if it used --isolate]
     #[arg(long, value_name = "DIR", help_heading = "Selection")]
     pub(crate) isolate: Vec<PathBuf>,
-    /// Count each hard link as a replica
+    /// Count each hard link as a replica, not all links of a file as one
     #[arg(short = 'H', long, help_heading = "Selection")]
     pub(crate) match_links: bool,
 }

@@ -68,10 +68,10 @@ pub(crate) struct SearchArgs {
     /// Read paths from stdin, one per line
     #[arg(long, conflicts_with = "paths", help_heading = "Search")]
     pub(crate) stdin: bool,
-    /// Paths on stdin, and in --format fdupes, end with NUL
+    /// Paths on stdin, and in --format fdupes, end with NUL instead of newline
     #[arg(short = '0', long, help_heading = "Search")]
     pub(crate) null: bool,
-    /// Maximum depth: 0 for files named, 1 for the files in directories named
+    /// Maximum depth: 0 for a PATH that is a file, 1 for files directly in a PATH
     #[arg(short, long, value_name = "N", help_heading = "Search")]
     pub(crate) depth: Option<usize>,
     /// Include hidden files and directories
@@ -89,7 +89,7 @@ pub(crate) struct SearchArgs {
     /// Do not cross file system boundaries
     #[arg(short = '1', long, help_heading = "Search")]
     pub(crate) one_fs: bool,
-    /// Base directory of relative paths and patterns
+    /// Base directory of relative paths and patterns [default: current directory]
     #[arg(long, value_name = "DIR", help_heading = "Search")]
     pub(crate) base_dir: Option<PathBuf>,
 
@@ -130,7 +130,7 @@ pub(crate) struct SearchArgs {
     /// Report files without duplicates, as --rf-under 2
     #[arg(long, conflicts_with = "rf_under", help_heading = "Groups")]
     pub(crate) unique: bool,
-    /// Count all files below one path as one replica
+    /// Count all equal files below one PATH argument as one replica
     #[arg(short = 'I', long, conflicts_with = "follow_links")]
     #[arg(help_heading = "Groups")]
     pub(crate) isolate: bool,
@@ -147,7 +147,7 @@ pub(crate) struct SearchArgs {
         "rf_under", "unique", "isolate", "match_links", "transform", "skip_content_hash",
     ])]
     pub(crate) dirs: bool,
-    /// Compare the output of this command instead of the content
+    /// Compare the outputs of this command for the files instead of their contents
     ///
     /// The command reads the file from stdin and writes the result to stdout. In its arguments, $IN
     /// is replaced with the path of a copy of the file, and $OUT with that of a pipe for the
@@ -155,7 +155,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "COMMAND", help_heading = "Groups")]
     #[arg(conflicts_with_all = ["skip_content_hash", "cache"])]
     pub(crate) transform: Option<String>,
-    /// Use $IN as the result, modified by the command
+    /// Compare the copy at $IN, which COMMAND modifies, instead of its output
     #[arg(long, requires = "transform", help_heading = "Groups")]
     pub(crate) in_place: bool,
     /// Pass the original file as $IN, not a copy; the command must not modify it
@@ -176,15 +176,15 @@ pub(crate) struct SearchArgs {
 
     /// Cache digests in a file, and do not read unchanged files again
     ///
-    /// The file is DIGESTS, or haul/digests-HASH below $XDG_CACHE_HOME or ~/.cache. A file is
-    /// unchanged if its device, inode, length, mtime and ctime are.
+    /// The cache is the file DIGESTS, or haul/digests-HASH below $XDG_CACHE_HOME or ~/.cache. A
+    /// file is unchanged if its device, inode, length, mtime and ctime are.
     #[arg(long, value_name = "DIGESTS", num_args = 0..=1, require_equals = true)]
     #[arg(help_heading = "Reading")]
     pub(crate) cache: Option<Option<PathBuf>>,
     /// Hash function for comparison and in the report
     #[arg(long, value_name = "HASH", default_value = "xxh3", help_heading = "Reading")]
     pub(crate) hash_fn: Hash,
-    /// Compare only heads, tails and samples of files
+    /// Treat files as equal if heads, tails and samples are; do not read the rest
     #[arg(long, help_heading = "Reading")]
     pub(crate) skip_content_hash: bool,
     /// Bytes read from the head of a file first [default: 4KiB; 16KiB on rotational disks]
@@ -198,12 +198,12 @@ pub(crate) struct SearchArgs {
     /// Kind of disk [default: as reported by the kernel; measured if reported as rotational]
     #[arg(long, value_name = "KIND", help_heading = "Reading")]
     pub(crate) disk_kind: Option<DiskKind>,
-    /// Number of threads that list directories and read, per device
+    /// Number of threads per device that list directories and read files
     #[arg(short, long, value_name = "N", help_heading = "Reading")]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Restore the page cache: evict pages that were not cached before
     ///
-    /// By default, small files stay in the page cache for the next run, and big ones do not.
+    /// By default, small files that were read stay in the page cache, and big files do not.
     #[arg(long, action = ArgAction::SetTrue, help_heading = "Reading")]
     pub(crate) spare_cache: bool,
     /// Leave big files in the page cache, too
@@ -219,7 +219,7 @@ pub(crate) enum ReportFormat {
     Default,
     /// Paths only, with a blank line after each group
     Fdupes,
-    /// size,hash,count,files
+    /// One line per group: size,hash,count,files
     Csv,
     /// One JSON object; read by the subcommands, which check file identities
     Json,

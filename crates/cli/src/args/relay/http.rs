@@ -11,7 +11,7 @@ use crate::units::{parse_bytes, parse_time};
 pub(crate) struct HttpArgs {
     /// Relay HTTP/1.1 requests instead of raw connections
     ///
-    /// Message heads are parsed strictly and written again; ambiguous ones are rejected. Targets
+    /// Message heads are parsed strictly and written again; ambiguous heads are rejected. Targets
     /// receive the client's address in Forwarded and X-Forwarded-For.
     #[arg(long, help_heading = "HTTP")]
     pub(crate) http: bool,
@@ -27,7 +27,7 @@ pub(crate) struct HttpArgs {
     /// Reject upgrades to WebSocket
     #[arg(long, help_heading = "HTTP", requires = "http")]
     pub(crate) no_websockets: bool,
-    /// Maximum size of a request body [default: unlimited]
+    /// Maximum size of a request body; above it, 413 is returned [default: unlimited]
     #[arg(long, value_name = "SIZE", help_heading = "HTTP", requires = "http")]
     #[arg(value_parser = parse_bytes)]
     pub(crate) max_body: Option<u64>,
@@ -35,26 +35,26 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "SIZE", default_value = "16KiB", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_bytes)]
     pub(crate) max_head: u64,
-    /// Time to receive the head of a request
+    /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "15s", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
     pub(crate) head_time: Duration,
-    /// Idle time allowed between requests
+    /// Idle time between requests after which a client connection is closed
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
     pub(crate) keep_alive_time: Duration,
     /// Maximum number of idle upstream connections per thread and target; 0 disables reuse
     ///
-    /// Only idempotent requests are sent over reused connections. A client connection keeps its
-    /// upstream connection until it was idle for a second.
+    /// Only idempotent requests are sent over reused connections. A client keeps its upstream
+    /// connection until the client was idle for a second.
     #[arg(long, value_name = "COUNT", default_value = "32", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http")]
     pub(crate) spare_connections: usize,
-    /// Time for a target to respond
+    /// Maximum time until a target begins its response; after it, 504 is returned
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
     #[arg(requires = "http", value_parser = parse_time)]
     pub(crate) response_time: Duration,
-    /// Time a body may stall
+    /// Maximum time without progress of a body; after it, the exchange is aborted
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
     pub(crate) body_time: Duration,

@@ -23,10 +23,10 @@ pub(crate) struct RelayArgs {
     /// Forward connections to this target; repeatable
     #[arg(long, value_name = "ADDRESS", required = true, help_heading = "Relay")]
     pub(crate) to: Vec<Address>,
-    /// Listen on this address for metrics and health check
+    /// Listen on this address for /metrics and /health [default: none]
     #[arg(long, value_name = "ADDRESS", help_heading = "Relay")]
     pub(crate) admin: Option<Address>,
-    /// Number of threads [default: one per core]
+    /// Number of relaying threads [default: one per core]
     #[arg(long, value_name = "N", help_heading = "Relay")]
     pub(crate) threads: Option<usize>,
     /// Print the statistics at exit as one JSON object
@@ -48,7 +48,9 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Targets")]
     #[arg(hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) fall: u32,
-    /// Number of consecutive failed connections before a target is ejected
+    /// Number of consecutive failed connections after which a target is ejected
+    ///
+    /// While a target is ejected, clients are connected to it only if no target that is up accepts.
     #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Targets")]
     #[arg(hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) eject_after: u32,
@@ -71,7 +73,7 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', requires = "proxy_in")]
     #[arg(help_heading = "PROXY protocol")]
     pub(crate) proxy_from: Vec<Network>,
-    /// Time to receive a PROXY header
+    /// Maximum time to receive the PROXY header of a connection
     #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "PROXY protocol")]
     #[arg(hide_short_help = true, value_parser = parse_time)]
     pub(crate) proxy_time: Duration,
@@ -79,7 +81,7 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "VERSION", help_heading = "PROXY protocol")]
     pub(crate) proxy_out: Option<VersionArg>,
 
-    /// Maximum number of connections; more wait
+    /// Maximum number of open connections; further clients wait until one is closed
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     pub(crate) max_connections: usize,
     /// Time to connect to a target before the next one is tried
@@ -90,7 +92,7 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "TIME", default_value = "1h", help_heading = "Limits")]
     #[arg(value_parser = parse_time_limit)]
     pub(crate) idle_time: TimeLimit,
-    /// Idle time of a half-closed connection, or "never"
+    /// Idle time after which a half-closed connection is closed, or "never"
     #[arg(long, value_name = "TIME", default_value = "10min", help_heading = "Limits")]
     #[arg(value_parser = parse_time_limit)]
     pub(crate) half_closed_time: TimeLimit,
@@ -98,16 +100,18 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Limits")]
     #[arg(value_parser = parse_time)]
     pub(crate) drain_time: Duration,
-    /// Idle time before TCP keepalive probes, or "never"
+    /// Idle time after which TCP keepalive probes are sent, or "never"
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "Limits")]
     #[arg(hide_short_help = true, value_parser = parse_time_limit)]
     pub(crate) keepalive: TimeLimit,
-    /// Time sent data may stay unacknowledged (TCP_USER_TIMEOUT) [default: the kernel's]
+    /// Abort a connection if sent data is not acknowledged for TIME
+    ///
+    /// Sets TCP_USER_TIMEOUT. By default the limit of the kernel applies, about fifteen minutes.
     #[arg(long, value_name = "TIME", help_heading = "Limits", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     pub(crate) unacknowledged_time: Option<Duration>,
 
-    /// Method of forwarding
+    /// Method of moving bytes from one socket to the other
     #[arg(
         long = "move",
         value_name = "METHOD",
@@ -115,7 +119,7 @@ pub(crate) struct RelayArgs {
         help_heading = "Forwarding"
     )]
     pub(crate) moving: MoveArg,
-    /// Size of a pipe, 64KiB to 1GiB
+    /// Size of each pipe for splicing, 64KiB to 1GiB
     #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Forwarding")]
     #[arg(hide_short_help = true, value_parser = parse_bytes)]
     pub(crate) pipe_size: u64,
@@ -137,17 +141,17 @@ pub(crate) struct TimeLimit(pub(crate) Option<Duration>);
 pub(crate) enum BalanceArg {
     /// Each target in turn
     RoundRobin,
-    /// The target with the fewest connections
+    /// The target with the fewest open connections
     LeastConnections,
-    /// The same target for the same client, while it is up
+    /// One target for each client address, as long as this target is up
     Source,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum VersionArg {
-    /// Text
+    /// Version 1, as text
     V1,
-    /// Binary
+    /// Version 2, binary
     V2,
 }
 

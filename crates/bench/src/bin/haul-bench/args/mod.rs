@@ -14,7 +14,7 @@ use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
 use haul_bench::{duplicates, files, log, pacing, random_write, read_order, relay, write_modes};
 
-/// Measure methods of one job side by side on this machine, with rivals
+/// Compare methods for the same task, and rival programs, on this machine
 ///
 /// Each benchmark prints a table with the median of interleaved rounds and the ratios that follow
 /// from it, and names the machine, kernel, file system and device. Rivals that are not installed
@@ -34,99 +34,106 @@ pub(crate) enum BenchCommand {
     /// Every preparation of a file (append, fallocate, zero-range, write-zeroes, filled, recycled)
     /// with every sync of a record (none, fdatasync, fsync, direct-dsync, msync), each file written
     /// twice. Rows have latencies and the requests per record: from the device's counters, and as
-    /// root from the block trace, which separates journal writes from other ones. By default it
-    /// takes about a minute per file system on a solid-state disk, and removes all its files.
+    /// root from the block trace, which separates journal writes from other writes. By default the
+    /// benchmark takes about a minute per file system on a solid-state disk. It removes all its
+    /// files.
     #[command(after_long_help = examples::WRITE_MODES)]
     WriteModes(Measured<write_modes::Options>),
     /// The append log compared with the raw disk, a growing file and other logs
     ///
     /// The same loop drives each log, every record durable when its call returns, in interleaved
-    /// rounds. The floor is measured in every round: rounds in which it moved by more than a fifth
-    /// are dropped. A separate program drives the rivals. By default it takes some three minutes.
+    /// rounds. Each round also measures the floor, which is the rate of durable writes to a plain
+    /// file; a round is dropped if its floor is more than a fifth off the median. A separate
+    /// program drives the rivals. By default the benchmark takes some three minutes.
     #[command(after_long_help = examples::LOG)]
     Log(Measured<log::Options>),
     /// The search for duplicates compared with other tools
     ///
     /// Runs haul dups and those of fclones, yadf, jdupes, rdfind and czkawka_cli that are in the
     /// directories of PATH over the same files in interleaved rounds, each in all settings that may
-    /// be its best, with a warm page cache and, as root, with a cold one. Results are compared.
+    /// be its fastest, with a warm page cache and, as root, with a cold one. The groups that the
+    /// tools find are compared.
     #[command(after_long_help = examples::DUPLICATES)]
     Duplicates(Measured<duplicates::Options>),
     /// Latencies of small writes during bulk writes, paced and unpaced
     ///
-    /// One thread appends and syncs a record every 5 ms, one overwrites cached pages, and meanwhile
-    /// bulk data is written: unpaced, paced by windows, paced and dropped from the page cache, and
-    /// with O_DIRECT. Rows have percentiles of both threads, and the rate of the bulk data including
-    /// its final sync.
+    /// One thread appends and syncs a record every 5 ms, another overwrites cached pages, and
+    /// meanwhile bulk data is written: unpaced, paced by windows, paced and dropped from the page
+    /// cache, and with O_DIRECT. Rows have percentiles of both threads, and the rate of the bulk
+    /// data including its final sync.
     #[command(after_long_help = examples::PACING)]
     Pacing(Measured<pacing::Options>),
-    /// Random reads of one file by more and more readers
+    /// Random reads of one file by increasing numbers of readers
     ///
-    /// pread on one descriptor, on descriptors of their own, seek and read under a lock, and one
-    /// thread with io_uring; with O_DIRECT (cold), and with the whole file in the page cache (warm).
-    /// Rows have rates, latencies and requests of the device. By default it takes 90 seconds.
+    /// pread on one shared descriptor, pread on one descriptor per reader, seek and read under a
+    /// lock, and one thread with io_uring; with O_DIRECT (cold), and with the whole file in the
+    /// page cache (warm). Rows have rates, latencies and requests of the device. By default it
+    /// takes 90 seconds.
     #[command(after_long_help = examples::RANDOM_READ)]
     RandomRead(Measured<random_read::Options>),
     /// Sequential reads of one file: read, mmap, readahead, direct, uncached
     ///
-    /// The file is not in the page cache at the start; rows have the cached part at the end. The
-    /// readahead of the kernel is set by advice for each descriptor, or for the device.
+    /// "direct" bypasses the page cache (O_DIRECT); "uncached" reads through it and drops the pages
+    /// afterwards (RWF_DONTCACHE). The file is not in the page cache at the start; rows have the
+    /// part of it that is cached at the end. The readahead of the kernel is set by advice for each
+    /// descriptor, or for the device.
     #[command(after_long_help = examples::SEQUENTIAL_READ)]
     SequentialRead(Measured<sequential_read::Options>),
     /// Many small files in several orders, on a simulated spinning disk
     ///
-    /// An aged tree is read in directory order, by inode, and by physical position. Seeks, travel of
-    /// the arm and busy time are those of the simulator: docs/spinning-disk.md. Needs root and
-    /// /dev/fuse.
+    /// A directory tree, aged by replacing files, is read in directory order, by inode, and by
+    /// physical position. Seeks, travel of the arm and busy time are those of the simulator:
+    /// docs/spinning-disk.md. Needs root and /dev/fuse.
     #[command(after_long_help = examples::READ_ORDER)]
     ReadOrder(Measured<read_order::Options>),
-    /// The size of the data from which on direct reads are faster than the page cache
+    /// The data size above which direct reads are faster than the page cache
     ///
     /// Many threads read random pages of data from a part to a multiple of the memory: through the
     /// page cache, with RWF_DONTCACHE, and with O_DIRECT. A cgroup limits the memory of this
     /// process, page cache included, so this needs root.
     #[command(after_long_help = examples::DIRECT_OR_CACHED)]
     DirectOrCached(Measured<direct_or_cached::Options>),
-    /// Hot pages during a scan of cold data
+    /// Reads of hot pages during a scan of cold data
     ///
-    /// The page cache alone, an application's cache in front of it, and scans that bypass the page
-    /// cache. Memory is limited as for direct-or-cached.
+    /// Compares the page cache alone, an application's cache in front of the page cache, and scans
+    /// that bypass the page cache. Memory is limited as for direct-or-cached.
     #[command(after_long_help = examples::APP_CACHE)]
     AppCache(Measured<app_cache::Options>),
     /// Random writes: in arrival order, sorted, merged, and durable page by page
     ///
-    /// Records go to random offsets of a big file in durable batches, with and without entries of an
-    /// index: on a simulated spinning disk with its own clock (docs/spinning-disk.md; needs root and
-    /// /dev/fuse), and, with --dir, on the disk of a directory. A page file is compared with pwrite and
-    /// fdatasync, and with databases if haul-bench-compare is installed. It takes some minutes.
+    /// Records go to random offsets of a big file in durable batches, with and without entries of
+    /// an index: on a simulated spinning disk with its own clock (docs/spinning-disk.md; needs root
+    /// and /dev/fuse), and, with --dir, on the disk of a directory. A page file is compared with
+    /// pwrite and fdatasync, and with databases if haul-bench-compare is installed. Takes some
+    /// minutes.
     #[command(after_long_help = examples::RANDOM_WRITE)]
     RandomWrite(Measured<random_write::Options>),
     /// Files over HTTP, compared with nginx
     ///
-    /// Measures haul files and nginx with several settings, each on one core, with the load on
-    /// another: small files in memory, big ones that are in memory or not, and the latency of hot
-    /// files during downloads of cold ones. Responses are verified. Takes about eight minutes by
-    /// default.
+    /// Measures haul files and nginx with several settings, each on one core, with the load
+    /// generator on another core: small files in memory, big files in memory and not in memory, and
+    /// the latency of hot files during downloads of cold files. Responses are verified. Takes about
+    /// eight minutes by default.
     #[command(after_long_help = examples::FILES)]
     Files(Measured<files::Options>),
     /// TCP relays, compared with haproxy, nginx, Go, socat and tokio
     ///
     /// Measures haul relay with each --move mode and the installed rivals, each on one core, with
-    /// clients and backend on another: bulk data, messages of many sizes, short connections, and
-    /// the pipes and descriptors per connection. Received bytes are verified. Takes about eight
+    /// clients and backend on another core: bulk data, messages of many sizes, short connections,
+    /// and the pipes and descriptors per connection. Received bytes are verified. Takes about eight
     /// minutes by default.
     #[command(after_long_help = examples::RELAY)]
     Relay(Measured<relay::Options>),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {
-        /// The shell
+        /// Shell to print the completions for
         shell: Shell,
     },
     /// Print the manual page, or write the pages of all benchmarks into a directory
     #[command(after_long_help = examples::MAN)]
     Man {
-        /// An existing directory for the pages
+        /// Existing directory to write the pages to
         dir: Option<PathBuf>,
     },
 }
@@ -144,10 +151,10 @@ pub(crate) struct Measured<T: Args> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub(crate) struct ReportArgs {
-    /// Write the report into a file too, as one JSON object: bench, host, rows, ratios, notes
+    /// Also write the report to FILE as JSON: bench, host, rows, ratios, notes
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write the report into a file too, as Markdown with all columns
+    /// Also write the report to FILE as Markdown, with all columns
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
 }
