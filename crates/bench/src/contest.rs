@@ -24,8 +24,8 @@ pub(crate) struct Field<S, R> {
 enum Source<S, R> {
     Label(fn(&S) -> Value),
     Median(Figure<R>),
-    /// The median of the rounds, followed by two columns of this rank: the smallest and the largest
-    /// value of a round.
+    /// The median of the rounds, followed by two columns of this [`Column::rank`]: the smallest and
+    /// the largest value of a round.
     Spread(Figure<R>, u8),
     Percentile(f64, fn(&R) -> &Latencies),
     Total(Total<R>),
@@ -48,8 +48,8 @@ impl<S, R> Field<S, R> {
         Self { column, source: Source::Median(of) }
     }
 
-    /// Returns a field with the median of the rounds, followed by two columns of `rank`: the
-    /// smallest and the largest value of a round.
+    /// Returns a field with the median of the rounds, followed by two columns of the
+    /// [`Column::rank`] `rank`: the smallest and the largest value of a round.
     pub(crate) const fn spread(column: Column, rank: u8, of: Figure<R>) -> Self {
         Self { column, source: Source::Spread(of, rank) }
     }
@@ -173,7 +173,8 @@ impl<'a> Stage<'a> {
         Self { name: "", number: 0, of: 1, rounds, watcher }
     }
 
-    /// Reports to the watcher that the measurement of `strategy` in the turn `turn` begins.
+    /// Reports to the watcher that a measurement of `strategy` begins. `turn` is the place of this
+    /// measurement in the order of all measurements.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] once the watcher cancels.

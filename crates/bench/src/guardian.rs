@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use haul_measure::{Error, Result};
 
 /// A shell script that waits for EOF on stdin, which the end of this process causes, and then
-/// removes the files and the directory. The directory may still be in use, so the script retries
-/// for five seconds.
+/// removes the files and the directory. `rmdir` fails while the directory is in use, so the script
+/// retries for five seconds.
 const SCRIPT: &str = r#"
 cat > /dev/null
 dir=$1

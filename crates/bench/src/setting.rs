@@ -24,9 +24,9 @@ impl Setting {
         (before != value).then(|| Self::exchange(path, value, path, &before)).transpose()
     }
 
-    /// Writes `value` to `path`. On drop, `before` is written to `back`. The two paths differ for
-    /// files that exclude each other, as `dirty_bytes` and `dirty_ratio` do: `back` is then the
-    /// file that was in force before.
+    /// Writes `value` to `path`. On drop, `before` is written to `back`. The two paths differ if
+    /// the kernel applies only one of two files and clears the other, as with `dirty_bytes` and
+    /// `dirty_ratio`: `back` is then the file that the kernel applied before this call.
     pub(crate) fn exchange(path: &Path, value: &str, back: &Path, before: &str) -> Result<Self> {
         let guardian = Guardian::writing(back, before)?;
         fs::write(path, value).map_err(Error::other(format!("set {}", path.display())))?;

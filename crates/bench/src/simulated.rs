@@ -102,8 +102,8 @@ impl<'a> SimulatedDisk<'a> {
         self.disk.counters()
     }
 
-    /// Converts wall-clock time to seconds of the simulated drive; returns `None` if the time scale
-    /// is 0, at which requests take no time.
+    /// Converts wall-clock time to the virtual time of the simulated drive, in seconds. Returns
+    /// `None` if the time scale (wall-clock time per virtual time) is 0: requests then take none.
     pub(crate) fn drive_seconds(&self, elapsed: Duration) -> Option<f64> {
         (self.time_scale > 0.0).then(|| elapsed.as_secs_f64() / self.time_scale)
     }

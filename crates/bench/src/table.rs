@@ -82,7 +82,7 @@ fn used(report: &Report, table: &str) -> Vec<bool> {
 }
 
 /// Returns, for each column, `true` if the column is shown. Columns are dropped, the highest rank
-/// first, until the others and a bar of the minimum length fit into `width` characters.
+/// first, until the remaining columns and a bar of the minimum length fit into `width` characters.
 fn shown(columns: &[Column], used: &[bool], widths: &[usize], width: usize) -> Vec<bool> {
     let mut shown = used.to_vec();
     loop {

@@ -61,7 +61,7 @@ impl TestFile {
         Ok(self.disk.open(NAME, Open { read_only: true, ..flags })?)
     }
 
-    /// Opens the file with a separate file offset, for `lseek` and `read`.
+    /// Opens the file for `lseek` and `read`, which use the file offset of the returned descriptor.
     pub(crate) fn open_seekable(&self, direct: bool) -> Result<StdFile> {
         use std::os::unix::fs::OpenOptionsExt;
         let flags = if direct { rustix::fs::OFlags::DIRECT } else { rustix::fs::OFlags::empty() };

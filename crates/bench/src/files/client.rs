@@ -118,7 +118,8 @@ impl<'a> Client<'a> {
                 self.request(at, page, true)?;
             }
             // Polls without sleeping: a late wake-up would delay the next request and count as
-            // latency of the server. Sorted, so that short responses are received before downloads.
+            // latency of the server. Sorts by index, because connections of downloads have the
+            // highest indexes: short responses are thus received before downloads.
             let mut ready = self.ready(Duration::ZERO)?;
             ready.sort_unstable();
             for at in ready {

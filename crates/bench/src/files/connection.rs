@@ -48,8 +48,8 @@ impl Connection {
         self.left == Some(0)
     }
 
-    /// Requests a page. If `length`, the length of the response in bytes, is known from an earlier
-    /// response, this response is counted and discarded, head included.
+    /// Requests a page. `length` is the length in bytes of the whole response, if known. The kernel
+    /// then discards the response, head included, unless `compare` is `true`.
     pub(super) fn request(
         &mut self,
         site: &Site,

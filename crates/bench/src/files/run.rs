@@ -105,8 +105,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Measures hot, warm or cold files. Before the first round, each server sends every page once,
-    /// and all bytes are compared.
+    /// Measures hot, warm or cold files. Before the first round, each server sends every page (a
+    /// served file) once, and all bytes are compared.
     fn measure_throughput(&mut self, load: Load) -> Result<()> {
         let Self { comparison, tools, .. } = self;
         comparison.for_each(|one| match one.server() {

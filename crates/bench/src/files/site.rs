@@ -73,7 +73,7 @@ impl Site {
         Ok(pages)
     }
 
-    /// Evicts the files of pages from the page cache.
+    /// Evicts the files with the indexes `pages` from the page cache.
     ///
     /// # Errors
     /// Returns an error if bytes stay in memory after all attempts, because the kernel still reads
@@ -102,7 +102,8 @@ impl Site {
         Ok(())
     }
 
-    /// Reads the files of pages into the page cache, unless all of their bytes are already cached.
+    /// Reads the files with the indexes `pages` into the page cache, unless all of their bytes are
+    /// already cached.
     pub(super) fn load(&self, pages: &Pages) -> Result<()> {
         let total: u64 = self.pages[pages.clone()].iter().map(|page| page.bytes).sum();
         if self.resident_bytes(pages)? < total {
@@ -115,7 +116,8 @@ impl Site {
         Ok(())
     }
 
-    /// Returns the number of bytes of the pages' files that are in the page cache.
+    /// Returns the number of bytes in the page cache that belong to the files with the indexes
+    /// `pages`.
     pub(super) fn resident_bytes(&self, pages: &Pages) -> Result<u64> {
         let disk = OsDisk::open(&self.root)?;
         let mut bytes = 0;

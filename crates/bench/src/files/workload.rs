@@ -103,7 +103,7 @@ pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
 /// Returns the figures of `haul` divided by those of each rival, such as
 /// `cold_cpu_per_gb_vs_nginx_directio`. For hot files, the divisor is the figure of nginx's best
 /// setting (`hot_4k_requests_vs_nginx`). `…_splice_vs_copy` compares the two settings of `haul`,
-/// `…_noise` the two series of the first server.
+/// `…_noise` the two series of the first server, which is measured twice in each round.
 pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, f64> {
     let mut ratios = BTreeMap::new();
     let mut add = |key: String, ratio: Option<f64>| ratios.extend(ratio.map(|ratio| (key, ratio)));

@@ -26,8 +26,8 @@ pub trait Contender: Sync {
         Ok(())
     }
 
-    /// Performs maintenance, such as removing segments after a checkpoint. A separate thread calls
-    /// this up to 200 times per second.
+    /// Performs maintenance, such as removing segments (files of the log) after a checkpoint. A
+    /// separate thread calls this up to 200 times per second.
     ///
     /// # Errors
     /// Any error of the log.

@@ -17,7 +17,7 @@ const HOUSEKEEPING_EVERY: Duration = Duration::from_millis(5);
 /// The load on a contender.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// The number of threads; each appends its next record as soon as its last record is durable.
+    /// The number of threads; each appends a record as soon as its previous record is durable.
     pub writers: usize,
     /// The length of each record in bytes.
     pub record_bytes: usize,
@@ -134,7 +134,8 @@ impl Meters {
 }
 
 /// Returns the sample of the time from `before` to `after`. `deferred` was read after the deferred
-/// work; its time is shifted as if that work had begun at `after`.
+/// work of [`Contender::finish`]. The difference of the times `deferred.at` and `after.at` is the
+/// duration of that work.
 fn sample(before: &Meters, after: &Meters, deferred: &Meters, times: &Latencies) -> Sample {
     let device = after.device.zip(before.device).map(|(after, before)| after.since(&before));
     let finishing = deferred.device.zip(after.device).map(|(end, after)| end.since(&after));

@@ -10,10 +10,10 @@ use crate::contest::{Contest, Entry};
 /// rounds that deviate more are dropped.
 const DEVIATION_MAX: f64 = 0.2;
 
-/// The name and family of the append log.
+/// The name and family of the append log. A family is the part of a competitor's name before `/`.
 pub(crate) const OURS: &str = "haul";
 /// The family of durable overwrites of a plain file. In each round, the rate of its faster mode is
-/// the floor. A family is the part of a competitor's name before `/`.
+/// the floor.
 pub(crate) const RAW: &str = "raw";
 /// The family of buffered, synced appends to a plain file that grows.
 pub(crate) const GROWING: &str = "growing-file";

@@ -8,8 +8,8 @@ use haul_disk::OsDisk;
 
 use super::contender::{Contender, Counts, Failure};
 
-/// The number of segments to retain, including the current segment. Older segments are removed, as
-/// a database does after a checkpoint.
+/// The number of segments (files of the log) to retain, including the current segment. Older
+/// segments are removed, as a database does after a checkpoint.
 const RETAINED: usize = 2;
 /// The number of segments that the warm-up writes, so that later segments reuse files that were
 /// written before.

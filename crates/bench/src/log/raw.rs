@@ -21,7 +21,7 @@ pub(crate) enum RawMode {
     /// A direct overwrite of blocks that were written before, then `fdatasync`.
     DirectFdatasync,
     /// A direct overwrite of blocks that were written before, to a file opened with `O_DSYNC`,
-    /// which needs no second call.
+    /// which makes each write durable without a separate sync.
     DirectDsync,
     /// A buffered append, then `fdatasync`.
     Growing,

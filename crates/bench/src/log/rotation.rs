@@ -79,9 +79,10 @@ fn append_until(ours: &Ours, changes: usize, watcher: &dyn Watcher) -> Result<Ji
 struct Sorter {
     jitter: Jitter,
     segment: Option<u32>,
-    /// The latencies of the last [`AROUND`] appends, which count as around a change if one follows.
+    /// The latencies of the last [`AROUND`] appends. They count as around a segment change if the
+    /// next append causes one.
     last: VecDeque<Duration>,
-    /// The number of appends still to come that count as around the last change.
+    /// The number of future appends that count as around the most recent change.
     behind: usize,
 }
 

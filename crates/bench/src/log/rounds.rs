@@ -18,8 +18,8 @@ use super::scratch::Scratch;
 use crate::contest::{Contest, Outcome};
 use crate::report::Report;
 
-/// The length in bytes of a segment. raft-engine and okaywal's form `long-files` use the same
-/// length, for equal conditions.
+/// The length in bytes of a segment (file of the log). raft-engine and okaywal's form `long-files`
+/// use the same length, for equal conditions.
 const SEGMENT_BYTES: u32 = 64 << 20;
 /// Before the measurement, the writers run for the measured time divided by this number.
 const SETTLE: u32 = 4;
@@ -126,7 +126,7 @@ impl<'a> Plan<'a> {
             competitor(GROWING, Kind::Raw(RawMode::Growing)),
         ];
         let forms = self.rivals.iter().flat_map(|rivals| &rivals.forms);
-        // The rivals' forms that write pages belong to the benchmark `random-write`.
+        // Forms (configurations of rivals) that write pages belong to the benchmark `random-write`.
         let is_log = |form: &&String| !form.starts_with("pages/");
         let is_wanted =
             |form: &&String| is_log(form) && (self.options.all_forms || !form.contains('/'));
@@ -191,7 +191,8 @@ fn drop_rounds(contest: &mut Contest<Competitor, Round>, kept: &[usize]) {
 /// The record length in bytes for which ratios are reported.
 const RECORD_BYTES: usize = 4096;
 
-/// The name of each ratio, the family that `haul` is divided by, and the number of writers.
+/// The name of each ratio, the family whose rate is the divisor (the dividend is the rate of the
+/// append log), and the number of writers.
 const RATIOS: &[(&str, &str, usize)] = &[
     ("log_vs_raw_1w", RAW, 1),
     ("log_vs_growing_file_1w", GROWING, 1),

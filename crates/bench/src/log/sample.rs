@@ -33,7 +33,8 @@ pub struct Sample {
     pub commits: Option<f64>,
     /// Bytes written for the batches, padding included.
     pub padded_bytes: Option<f64>,
-    /// The time in seconds of the deferred work after the writers have stopped.
+    /// The time in seconds of the deferred work, such as a checkpoint, after the writers have
+    /// stopped.
     pub finish_seconds: Option<f64>,
     /// The CPU time of the deferred work in seconds.
     pub finish_cpu_seconds: Option<f64>,

@@ -12,8 +12,8 @@ use crate::trace::{Journalling, Trace, Tracing, Traffic, Watched};
 use haul_disk::error_chain as chain;
 use haul_measure::{Error, Result, Spread};
 
-/// The length of a segment in bytes, short enough that the events of several segments fit into the
-/// trace buffer.
+/// The length in bytes of a segment (file of the log), short enough that the events of several
+/// segments fit into the trace buffer.
 const SEGMENT_BYTES: u32 = 16 << 20;
 /// The number of segments written in one measurement. The measurement includes a segment change for
 /// each, so the cost of changes is part of the counts.

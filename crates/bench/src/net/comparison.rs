@@ -1,5 +1,5 @@
-//! Compares servers under several workloads in interleaved rounds; a rival that fails is not
-//! measured further.
+//! Compares servers under several workloads in interleaved rounds. A rival, a server other than
+//! `haul`, that fails once is not measured again.
 
 use std::fmt::{self, Display, Formatter};
 

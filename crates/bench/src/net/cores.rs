@@ -33,8 +33,9 @@ impl Cores {
         }
     }
 
-    /// Sends a packet from each core, which makes the kernel release the packets that wait on this
-    /// core to be freed. Until then, packets of `sendfile` keep pages of files referenced.
+    /// Sends a packet from each core, which makes the kernel release the packets that wait on that
+    /// core to be freed. Until then, packets of `sendfile` reference pages of files, so that these
+    /// pages cannot be evicted from the page cache.
     pub(crate) fn release_packets(self) -> Result<()> {
         let send = || -> io::Result<()> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;

@@ -116,8 +116,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The kernel does not reuse the process id before the wait below, so the guardian cannot
-        // kill another group.
+        // The guardian kills the group by its id, which is the process id of the child. The kernel
+        // does not reuse this id before `wait` below, so no unrelated group is killed.
         drop(self.guardian.take());
         self.child.kill().ok();
         self.child.wait().ok();

@@ -24,7 +24,7 @@ pub(super) const FLOWS_MAX: u64 = 64;
 const RING_BYTES: u64 = 16 << 20;
 const FLOW_BYTES: u64 = RING_BYTES / FLOWS_MAX;
 const CONTENT: Content = Content(1);
-/// The maximum number of bytes sent or received at a time.
+/// The maximum length in bytes of a piece, the bytes that one call sends or receives.
 const PIECE_BYTES: usize = 512 << 10;
 /// One received piece in this many is compared byte by byte.
 const COMPARE_EVERY: u64 = 64;

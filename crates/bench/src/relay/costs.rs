@@ -38,8 +38,8 @@ pub(super) struct Costs {
     pub(super) descriptors: f64,
 }
 
-/// Counts pipes and descriptors per connection, after connections have filled the relay's pool of
-/// pipes.
+/// Counts pipes and descriptors per connection, after earlier connections, which are not counted,
+/// have filled the relay's pool of pipes.
 pub(super) fn costs(ends: Ends<'_>, server: &Server, path: &OsStr, dir: &Path) -> Result<Costs> {
     let answer_bytes = LONG_BYTES;
     let long = Exchange { connections: 4, request_bytes: 64, answer_bytes, persistent: false };
@@ -153,7 +153,8 @@ impl Drop for Trace {
 }
 
 /// Returns `None` until the log of strace has a line about each of `processes` processes, and then
-/// `Some(true)` if strace has attached to at least one. The others may have ended before.
+/// `Some(true)` if strace has attached to at least one process. Processes that ended too early
+/// cannot be attached to.
 fn attached(log: &str, processes: usize) -> Option<bool> {
     let about = |line: &&str| line.contains(" attached") || line.contains("attach:");
     let lines: Vec<_> = log.lines().filter(about).collect();

@@ -43,8 +43,8 @@ pub(super) fn index(token: u64) -> usize {
 struct Client {
     peer: Peer,
     began: Instant,
-    /// `true` if the answer to the last request is complete. A connection that is not persistent
-    /// then waits for its close.
+    /// `true` if the answer to the most recent request is complete. A connection that is not
+    /// persistent then waits until the relay closes it.
     answered: bool,
 }
 
@@ -187,7 +187,8 @@ fn put<T>(slots: &mut Vec<Option<T>>, at: usize, value: T) {
     }
 }
 
-/// Sends the rest of a message. If the socket is full, the poller waits until it is writable.
+/// Sends the unsent bytes of a message. If they do not fit into the socket, `poller` then reports
+/// when the socket is writable.
 fn send(peer: &mut Peer, buffer: &mut [u8], poller: &Poller<'_>, token: u64) -> Result<Progress> {
     let progress = peer.send(buffer)?;
     let ready = if progress == Progress::Blocked { WRITE } else { READ };

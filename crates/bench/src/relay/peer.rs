@@ -86,7 +86,7 @@ impl Peer {
     }
 
     /// Begins the next exchange. A client decides whether its messages are compared; the backend
-    /// reads this from the header of the request.
+    /// reads the decision from the header of the request.
     pub(super) fn begin(&mut self) {
         let count = if self.exchange.persistent { self.turn } else { self.number() };
         self.compared = self.role == Role::Client && count.is_multiple_of(COMPARE_EVERY);
@@ -136,7 +136,7 @@ impl Peer {
         }
     }
 
-    /// Sends the rest of the message until the socket is full.
+    /// Sends the unsent bytes of the message until all are sent or the socket is full.
     pub(super) fn send(&mut self, buffer: &mut [u8]) -> Result<Progress> {
         let (length, _) = self.lengths();
         while self.sent < length {
@@ -184,8 +184,8 @@ impl Peer {
         Ok(Progress::Done)
     }
 
-    /// Returns `true` if a backend must read the header of the current message to learn whether the
-    /// message is compared.
+    /// Returns `true` if a backend reads the header of the current message, which says whether the
+    /// message is compared: of each short message, and of each long message that may be compared.
     fn reads_header(&self) -> bool {
         let (_, length) = self.lengths();
         let may_be_compared = !self.exchange.persistent || self.turn.is_multiple_of(COMPARE_EVERY);

@@ -143,7 +143,8 @@ pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
 
 /// Returns the figures of `haul` divided by those of each rival's best setting, such as
 /// `bulk_1_cpu_per_gb_vs_haproxy_splice`. `adaptive_…_vs_best_own` compares `--move auto` with the
-/// better of `copy` and `splice`, `…_noise` the two series of the first relay.
+/// better of `copy` and `splice`, `…_noise` the two series of the first relay, which is measured
+/// twice in each round.
 pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, f64> {
     let mut ratios = BTreeMap::new();
     let mut add = |key: String, ratio: Option<f64>| ratios.extend(ratio.map(|ratio| (key, ratio)));

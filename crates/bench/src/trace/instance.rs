@@ -25,8 +25,8 @@ static INSTANCES: AtomicU32 = AtomicU32::new(0);
 /// A tracing instance of this process, which is removed even if the process is killed.
 #[derive(Debug)]
 pub(crate) struct Tracing {
-    // Dropped first, which removes the instance. The guardian reaches the instance through its
-    // working directory, which keeps the mount in use even after this process was killed.
+    // Dropped before `mount`: the drop of the guardian removes the instance from the mount. The
+    // guardian's working directory keeps the mount in use even after this process was killed.
     _guardian: Guardian,
     mount: OwnedFd,
     name: String,

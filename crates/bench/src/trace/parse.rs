@@ -10,8 +10,8 @@ pub(crate) struct Trace {
     pub(crate) events: Vec<Event>,
     /// The number of events the kernel dropped because its buffer was full.
     pub(crate) lost: u64,
-    /// The identifier, as used in the trace, of the task that wrote the marker. This task is the
-    /// measuring thread.
+    /// The identifier, as used in the trace, of the measuring thread, which wrote the marker: a
+    /// known text that appears in the trace with its writer. `None` if the trace has no marker.
     pub(crate) marked_by: Option<u32>,
 }
 

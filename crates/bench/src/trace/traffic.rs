@@ -80,7 +80,7 @@ impl Traffic {
     /// Sums up the requests of `trace`; `own` is the identifier of the measured thread.
     ///
     /// A kernel worker often sends a request on behalf of a task, so a request is attributed to the
-    /// last task that queued its first sector.
+    /// task that most recently queued its first sector.
     pub(crate) fn of(trace: &Trace, own: u32, journalling: Journalling) -> Self {
         let mut traffic = Self::default();
         let mut queued: BTreeMap<u64, &Event> = BTreeMap::new();

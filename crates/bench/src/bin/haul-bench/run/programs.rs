@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use haul_bench::log::RIVALS_PROGRAM;
 use haul_cli_common::report::{Failure, OrFail, Result};
 
-/// Returns the program that drives the rivals, if it is installed.
+/// Returns the path of `haul-bench-compare`, which runs the rival logs, databases and relays, if it
+/// is installed.
 pub(super) fn rivals_program() -> Option<PathBuf> {
     installed(RIVALS_PROGRAM)
 }
