@@ -149,7 +149,7 @@ impl<S, R> Entry<S, R> {
         all.percentile_us(percent)
     }
 
-    /// Returns `true` if a round was skipped.
+    /// Returns `true` if the strategy could not be measured in a round.
     pub(crate) fn is_skipped(&self) -> bool {
         self.skipped.is_some()
     }
@@ -157,7 +157,8 @@ impl<S, R> Entry<S, R> {
 
 /// A stage of a benchmark, with the numbers from which its progress is computed.
 pub(crate) struct Stage<'a> {
-    /// The name of the stage in messages, such as the file system; may be empty.
+    /// The name of the stage in messages, such as the name of the measured file system; may be
+    /// empty.
     pub(crate) name: &'a str,
     /// The number of the stage, from 0.
     pub(crate) number: usize,

@@ -85,7 +85,7 @@ impl Host {
 }
 
 impl StorageFacts {
-    /// Returns the facts about `storage`.
+    /// Returns the facts about `storage`, whose rows have the heading `name`.
     #[must_use]
     pub fn of(name: &str, storage: &Storage) -> Self {
         Self {

@@ -67,7 +67,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Reads with one thread per reader until the time is over.
+    /// Reads with one thread per reader until the duration `time` has passed.
     pub(crate) fn run<R>(&self, readers: Vec<R>) -> Result<Reads>
     where
         R: Fn(&mut [u8], u64) -> Result<()> + Send,

@@ -11,7 +11,8 @@ use haul_measure::{Error, Result};
 /// The maximum length in bytes of a response head.
 const HEAD_MAX: usize = 16 << 10;
 /// The maximum number of bytes received at a time until the head is complete, if the body is not
-/// compared. The kernel then discards most of the body without copying it.
+/// compared. The number is small, because body bytes received with the head are copied, while the
+/// kernel discards all later body bytes without a copy.
 const HEAD_BUFFER_BYTES: usize = 4 << 10;
 
 /// A connection and the response it receives.

@@ -18,8 +18,8 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// The time after which a wait without events returns, so that the watcher can cancel.
 pub(crate) const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// The kinds of readiness to wait for: readable, and writable. The kernel reports the failure of a
-/// socket in either case.
+/// The kinds of readiness to wait for: readable, and writable. The kernel also reports the
+/// failure of a socket, whichever of the two is selected.
 pub(crate) const READ: EventFlags = EventFlags::IN;
 pub(crate) const WRITE: EventFlags = EventFlags::OUT;
 /// No readiness to wait for: the socket reports at most one more event, its failure or close.
@@ -76,7 +76,7 @@ impl<'a> Poller<'a> {
     }
 }
 
-/// Returns the error that reports a server as silent.
+/// Returns the error for a server that sent nothing for [`SILENCE_MAX`].
 pub(crate) fn silence() -> Error {
     let why = format!("the server sent nothing for {SILENCE_MAX:?}");
     Error::other("receive a response")(IoError::new(ErrorKind::TimedOut, why))

@@ -11,7 +11,7 @@ use haul_cli_common::{generate, report};
 use crate::args::{BenchCommand, Cli};
 
 fn main() -> ExitCode {
-    // A wrong command line ends here, with a message and exit code 2.
+    // If the command line is wrong, `parse` prints a message and exits with code 2.
     let cli = Cli::parse();
     report::exit_code(match &cli.command {
         BenchCommand::Completions { shell } => generate::completions(&mut Cli::command(), *shell),

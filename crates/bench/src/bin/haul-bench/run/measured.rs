@@ -22,7 +22,8 @@ pub(super) fn measured(
     let measured = measure(&console);
     let asked = console.finish();
     match (measured, asked) {
-        // Reports the stop, not the error: a child process may have failed by the same Ctrl-C.
+        // Reports that Ctrl-C stopped the benchmark, not the error, which may be a consequence: the
+        // same Ctrl-C also stops child processes.
         (Err(_), Some(exit)) => {
             Err(Failure::new(format!("haul bench {name} was stopped")).exit(exit))
         }
