@@ -68,9 +68,10 @@ named! {
         MmapAdvised = "mmap + madvise",
         /// `pread` with `POSIX_FADV_WILLNEED` for the window ahead of the reader.
         ReadAhead = "read + fadvise ahead",
-        /// `pread` with `O_DIRECT`.
+        /// `pread` with `O_DIRECT`, which bypasses the page cache.
         Direct = "direct",
-        /// `preadv2` with `RWF_DONTCACHE`.
+        /// `preadv2` with `RWF_DONTCACHE`: through the page cache, but the kernel drops the pages
+        /// after the read.
         Uncached = "uncached",
     }
 }

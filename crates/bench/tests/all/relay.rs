@@ -52,7 +52,7 @@ fn check(rival: &str, settings: usize) {
     let options = options(&dir, &[rival]);
     let Some(report) = measured(&options, &dir) else { return };
     let of = |table: &'static str| report.rows.iter().filter(move |row| row.table == table);
-    // The first setting has two rows per workload.
+    // Each workload has a row for each setting, and a second row ("again") for the first setting.
     assert_eq!(of("bulk").count(), 2 * (settings + 1));
     assert_eq!(of("messages").count(), 4 * (settings + 1));
     assert_eq!(of("connections").count(), 2 * (settings + 1));
