@@ -1,5 +1,6 @@
 //! Overwrites random pages with LMDB; the key of a page is its number. A write is one transaction,
-//! synced at commit (no `NOSYNC`, no `NOMETASYNC`). LMDB admits one writer at a time.
+//! synced at commit: the flags `NOSYNC` and `NOMETASYNC`, which skip syncs, are not set. LMDB
+//! admits one writer at a time.
 
 use haul_bench::log::{Contender, Failure};
 use haul_bench::random_write::Places;

@@ -129,8 +129,8 @@ impl Options {
         }
     }
 
-    /// Returns all methods for each readahead. Direct reads have no readahead, so they appear only
-    /// with the first one.
+    /// Returns all methods for each readahead. Direct reads have no readahead, so they are returned
+    /// only with the first readahead.
     fn strategies(&self) -> Vec<Strategy> {
         let mut strategies = Vec::new();
         for (number, readahead) in self.readaheads().into_iter().enumerate() {

@@ -259,7 +259,7 @@ fn measure(
 }
 
 /// Adds the 99.9th percentiles of both writers and the rate of the bulk data, relative to unpaced
-/// bulk data. If there are several windows, only the first one counts.
+/// bulk data. If several window lengths were measured, the ratios use the first.
 fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, report: &mut Report) {
     let strategy = |foreground, name| {
         let strategies = contest.entries.iter().map(|entry| entry.strategy);

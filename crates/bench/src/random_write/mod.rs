@@ -42,7 +42,7 @@ pub use options::{DriveOrNone, Options};
 pub use pages::Places;
 
 /// Runs the benchmark. Simulated disks and files are removed when this returns. If the process is
-/// killed, only files of page writers on a real disk remain.
+/// killed, they are also removed, except for the files of page writers on a real disk.
 ///
 /// # Errors
 /// Returns [`Error::Missing`] without root or FUSE for a simulated drive, [`Error::Cancelled`] if
