@@ -23,7 +23,8 @@ fn options(dir: &TempDir, rivals: &[&str]) -> Options {
     }
 }
 
-/// Returns the report of a short run, or `None` if it is not possible or a rival is missing.
+/// Returns the report of a short run, or `None` if this machine cannot run the benchmark or a rival
+/// is missing.
 fn measured(options: &Options, dir: &TempDir) -> Option<Report> {
     let report = match run(options, &Silent) {
         Err(Error::Missing(why)) => {

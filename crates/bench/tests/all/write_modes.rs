@@ -149,7 +149,7 @@ fn btrfs_writes_metadata_for_overwrites_too() {
     }
 }
 
-/// Cancels after a number of checks.
+/// A watcher that cancels once it was asked as many times as its number states.
 struct StopAfter(AtomicUsize);
 
 impl Watcher for StopAfter {
