@@ -149,7 +149,7 @@ fn btrfs_writes_metadata_for_overwrites_too() {
     }
 }
 
-/// A watcher that cancels once it was asked as many times as its number states.
+/// A watcher that passes as many checks as its number states, and then cancels.
 struct StopAfter(AtomicUsize);
 
 impl Watcher for StopAfter {
