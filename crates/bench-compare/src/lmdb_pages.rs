@@ -1,5 +1,6 @@
 //! Overwrites random pages with LMDB; the key of a page is its number. A write is one transaction,
-//! synced at commit (no `NOSYNC`, no `NOMETASYNC`). LMDB admits one writer at a time.
+//! synced at commit: the flags `NOSYNC` and `NOMETASYNC`, which skip syncs, are not set. LMDB
+//! admits one writer at a time.
 
 use haul_bench::log::{Contender, Failure};
 use haul_bench::random_write::Places;
@@ -29,8 +30,8 @@ impl Pages {
     #[expect(unsafe_code, reason = "no other process opens the mapped file")]
     pub(crate) fn open(load: Workload<'_>, map: Map) -> Result<Self, Failure> {
         let mut options = EnvOpenOptions::new();
-        // Each value takes two pages because of its header; the rest of the space is for the old
-        // versions of values until they are freed.
+        // A value of 4 KiB and its header take two pages. The map has space for four pages per
+        // value, because old versions of values take space until LMDB frees them.
         options.map_size(usize::try_from((load.pages + 4096) * 4096 * 4)?);
         if map == Map::Writable {
             // SAFETY: only the writes of LMDB's transactions modify the map.

@@ -1,7 +1,7 @@
-//! Runs one rival of the append log under one workload, with the same loop that measures Haul's
-//! log, and prints one line of JSON. `haul bench log` starts this program; `docs/log-bench.md`
-//! explains how to build it. With `--relay`, as `haul bench relay` starts it, the program relays
-//! connections with tokio until it is killed.
+//! Runs one rival of Haul's append log (another library that writes durable records) under one
+//! workload, with the same loop that measures Haul's log, and prints one line of JSON. `haul bench
+//! log` starts this program; `docs/log-bench.md` explains how to build it. With `--relay`, as `haul
+//! bench relay` starts it, the program relays connections with tokio until it is killed.
 
 mod lmdb_pages;
 mod okaywal;

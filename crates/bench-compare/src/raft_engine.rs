@@ -1,5 +1,5 @@
-//! Appends records with raft-engine: one engine, one raft group per writer, and one batch with
-//! `sync = true` per record.
+//! Appends records with raft-engine: one engine, one raft group (a sequence of entries) per writer,
+//! and one batch with `sync = true` per record.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

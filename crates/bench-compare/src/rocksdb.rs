@@ -1,6 +1,7 @@
 //! Appends records with RocksDB; each record is a put with `sync = true` under a new key.
 //!
-//! The figures of RocksDB include its memtable, which a database needs and a log does not.
+//! The figures of RocksDB include the cost of its memtable (the sorted keys and values in memory),
+//! which a database needs and a log does not.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

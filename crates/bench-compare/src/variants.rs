@@ -1,4 +1,4 @@
-//! Lists the rivals, each with the settings that are worth measuring.
+//! Lists the rivals of Haul's append log and page file, each with the settings worth measuring.
 
 use haul_bench::log::{Contender, Failure};
 

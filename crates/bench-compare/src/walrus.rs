@@ -9,7 +9,8 @@ use walrus_rust::{FsyncSchedule, ReadConsistency, Walrus};
 /// The assignment of writers to topics.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Topics {
-    /// One topic for all writers: a log with a single order, like the other logs.
+    /// One topic (a named log) for all writers: their records have a single order, as in the logs
+    /// of other rivals.
     One,
     /// One topic per writer, so that writers do not wait for the topic's lock.
     Each,

@@ -1,4 +1,5 @@
-//! Defines the workload for which a rival is opened, and the choice of the rival's settings.
+//! Defines the workload for which a rival (a library that is compared with Haul) is opened, and the
+//! choice of the rival's settings.
 
 use std::path::Path;
 

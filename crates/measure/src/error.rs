@@ -1,4 +1,4 @@
-//! Errors of measurements.
+//! Defines the errors that end a measurement without a result.
 
 use std::io;
 
@@ -24,7 +24,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The machine lacks something the measurement needs.
+    /// The machine lacks something that the measurement needs, such as free space.
     #[error("{0}")]
     Missing(String),
 }

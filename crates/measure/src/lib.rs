@@ -1,12 +1,12 @@
 //! Measures the write latency, read rates and write rates of a storage device in a few seconds.
 //!
 //! # What it is
-//! - [`measure`] times durable writes of a block by each [`Method`], random reads at each queue
-//!   depth, and sequential reads and writes.
-//! - [`write_rate`] measures only the sequential write rate, and judges whether the disk rotates:
-//!   enough to predict how long writers are throttled.
-//! - [`Latencies`] and [`Spread`] summarise samples; [`turns`] interleaves the rounds of several
-//!   candidates, so that a drift of the machine affects all of them alike.
+//! - [`measure`] times durable writes of a 4 KiB block by each [`Method`], random reads at each
+//!   queue depth, and sequential reads and writes.
+//! - [`write_rate`] measures the sequential write rate without latencies, and judges whether the
+//!   disk rotates: enough to predict how long the kernel throttles writers.
+//! - [`Latencies`] and [`Spread`] summarise samples; [`turns`] measures several candidates in turn,
+//!   round by round, so that a device that slows down affects all of them alike.
 //! - [`Watcher`] receives progress and can cancel a measurement.
 //!
 //! # Example

@@ -26,8 +26,8 @@ pub struct DepthRead {
     pub sample: Sample,
 }
 
-/// Measures random reads at all depths, in interleaved rounds. `from` is the number of steps
-/// completed before.
+/// Measures random reads at all depths, in rounds that measure each depth once. `from` is the
+/// number of progress steps that the measurement completed before these reads.
 pub(crate) fn measure(
     scratch: &Scratch,
     options: &Options,

@@ -1,4 +1,5 @@
-//! Determines the order in which several candidates are measured: in interleaved rounds.
+//! Determines the order in which several candidates are measured: in interleaved rounds, each of
+//! which measures every candidate once.
 
 /// One measurement of one candidate, and its place in the order of all measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -46,8 +46,8 @@ impl Scratch {
         let is_direct = file
             .descriptor()
             .is_some_and(|fd| fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT)));
-        // Reserving keeps the blocks contiguous on file systems that support it. An error is
-        // ignored, because the measurement also works without reserved blocks.
+        // Reserving keeps the blocks contiguous on file systems that can reserve blocks. An error
+        // is ignored, because the measurement also works without reserved blocks.
         drop(file.allocate(Allocation::Reserve, 0, bytes));
         Ok(Self { disk, file, bytes, is_direct })
     }

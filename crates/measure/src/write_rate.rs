@@ -22,7 +22,8 @@ const FREE_PART: u64 = 8;
 const BYTES_MIN: u64 = 16 << 20;
 /// The number of bytes written between two checks of the clock and of cancellation.
 const CHECK_BYTES: u64 = BYTES_MIN;
-/// The time for random reads with one in flight, and again with `READ_DEPTH` in flight.
+/// The time for random reads with one read in flight; reads with `READ_DEPTH` in flight then take
+/// the same time.
 const READ_TIME: Duration = Duration::from_millis(100);
 const READ_DEPTH: usize = 16;
 

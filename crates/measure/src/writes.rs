@@ -24,7 +24,7 @@ pub struct MethodWrite {
     pub why_not: Option<String>,
 }
 
-/// Measures all methods, in interleaved rounds.
+/// Measures all methods, in rounds that measure each method once.
 pub(crate) fn measure(
     scratch: &Scratch,
     options: &Options,

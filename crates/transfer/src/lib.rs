@@ -1,4 +1,4 @@
-//! Import of directory trees into an object store, and export of objects as files.
+//! Imports directory trees into an object store, and exports objects as files.
 //!
 //! # What it is
 //! - [`Source`] is a directory or file to import. [`ImportPlan::new`] walks it and plans the keys

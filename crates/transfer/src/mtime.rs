@@ -9,7 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_file_store::Attributes;
 
-/// The name of the attribute. S3 clients see the attribute as the user metadata `mtime`.
+/// The name of the attribute that holds the modification time. S3 clients see the attribute as the
+/// user metadata `mtime`.
 pub const MTIME_ATTRIBUTE: &str = "x-amz-meta-mtime";
 
 const NANOS: i128 = 1_000_000_000;

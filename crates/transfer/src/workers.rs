@@ -1,11 +1,11 @@
-//! Worker threads that process a queue of numbered tasks.
+//! Runs worker threads that process a queue of numbered tasks.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{panic, thread};
 
 use crate::error::Error;
 
-/// A queue of the numbers from 0 up to, but excluding, `count`.
+/// A queue of the task numbers from 0 up to, but excluding, `count`.
 pub(crate) struct Queue<'a> {
     next: AtomicUsize,
     count: usize,
@@ -48,8 +48,8 @@ pub(crate) fn run(
         for _ in 0..jobs.min(queue.count) {
             match thread::Builder::new().spawn_scoped(scope, guarded) {
                 Ok(thread) => started.push(thread),
-                // The error is returned if not even one thread was started; otherwise fewer threads
-                // do the work.
+                // The error is returned if not even one thread was started; otherwise the threads
+                // that were started do the work.
                 Err(error) => {
                     if started.is_empty() {
                         result = Err(Error::Thread(error));

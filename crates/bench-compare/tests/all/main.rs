@@ -1,4 +1,4 @@
-//! Runs the program as `haul bench log` does.
+//! Runs the program as `haul bench log` and `haul bench relay` do.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Parses the results of each tool. Performs no I/O.
+//! Parses the output of each tool into sets of identical files. Performs no I/O.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -37,7 +37,8 @@ pub(super) fn from_rdfind(text: &[u8]) -> Groups {
     groups(sets.into_values())
 }
 
-/// Parses the JSON of czkawka: groups of objects with a `path`, by length.
+/// Parses the JSON of czkawka: an object that maps each file length to a list of groups. A group is
+/// a list of objects with a `path`.
 pub(super) fn from_czkawka(text: &[u8]) -> Groups {
     let Ok(json) = serde_json::from_slice::<serde_json::Value>(text) else { return Groups::new() };
     let by_length = json.as_object().into_iter().flatten();

@@ -1,10 +1,10 @@
 //! Compares `haul dups` with other programs that find duplicates.
 //!
 //! Every tool runs as a process over the same files, in interleaved rounds and with all settings
-//! that may be its fastest. Its results are compared with those of `haul dups`. The page cache is
-//! warm or cold. By default, fclones uses one thread on a rotational disk. Virtual disks often
-//! report themselves as rotational wrongly, so fclones also runs with the kernel's setting
-//! `rotational` changed to 0.
+//! that may be its fastest. Its results are compared with those of `haul dups`. It runs with the
+//! files in the page cache (warm) and without (cold). By default, fclones uses one thread on a
+//! rotational disk. Virtual disks often report themselves as rotational wrongly, so fclones also
+//! runs with the kernel's setting `rotational` changed to 0.
 //!
 //! # Sources
 //! \[fclones\], \[yadf, jdupes, rdfind, czkawka\].

@@ -1,4 +1,4 @@
-//! Runs a tool once, and measures its cost.
+//! Runs a tool once, and measures its elapsed time, CPU time and peak memory.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,7 +13,7 @@ use wait4::Wait4;
 use super::groups::Groups;
 use super::tools::Competitor;
 
-/// The cost of one run.
+/// The cost of one run of a tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cost {
     pub(super) wall: Duration,

@@ -78,7 +78,8 @@ fn time(entry: &Entry<Competitor, Run>) -> Option<f64> {
 /// A ratio such as `small_warm_vs_fclones` is the time of the rival in its fastest setting divided
 /// by the time of `haul`. On a spinning disk, `…_vs_unsorted` compares the fastest rival that does
 /// not sort its reads. `big_cold_cache_vs_fclones` is the number of bytes that `haul` leaves in the
-/// page cache divided by that of the rival. `paths_memory_mib` is the peak memory of `haul`.
+/// page cache divided by the number that the rival leaves. `paths_memory_mib` is the peak memory of
+/// `haul`.
 pub(super) fn add_ratios(
     contest: &Contest<Competitor, Run>,
     corpus: Corpus,

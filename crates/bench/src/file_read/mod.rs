@@ -1,4 +1,4 @@
-//! Benchmarks that read one file.
+//! Contains the benchmarks that read one file: at random offsets, or from its beginning to its end.
 
 pub mod random_read;
 mod ring;

@@ -68,9 +68,10 @@ named! {
         MmapAdvised = "mmap + madvise",
         /// `pread` with `POSIX_FADV_WILLNEED` for the window ahead of the reader.
         ReadAhead = "read + fadvise ahead",
-        /// `pread` with `O_DIRECT`.
+        /// `pread` with `O_DIRECT`, which bypasses the page cache.
         Direct = "direct",
-        /// `preadv2` with `RWF_DONTCACHE`.
+        /// `preadv2` with `RWF_DONTCACHE`: through the page cache, but the kernel drops the pages
+        /// after the read.
         Uncached = "uncached",
     }
 }
@@ -128,8 +129,8 @@ impl Options {
         }
     }
 
-    /// Returns all methods for each readahead. Direct reads have no readahead, so they appear only
-    /// with the first one.
+    /// Returns all methods for each readahead. Direct reads have no readahead, so they are returned
+    /// only with the first readahead.
     fn strategies(&self) -> Vec<Strategy> {
         let mut strategies = Vec::new();
         for (number, readahead) in self.readaheads().into_iter().enumerate() {

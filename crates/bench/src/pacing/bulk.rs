@@ -12,8 +12,8 @@ use crate::write_modes::target_fs::TargetFs;
 /// The name of the file with the bulk data.
 pub(super) const BULK: &str = "bulk";
 
-/// The length in bytes of a direct write. Long writes keep the device busy, because it is idle
-/// between two direct writes.
+/// The length in bytes of a direct write. The device is idle from the end of one direct write to
+/// the start of the next, so longer writes keep it busier.
 pub(super) const DIRECT_BYTES: usize = 4 << 20;
 
 /// The maximum length in bytes of a write that is not direct.
@@ -29,9 +29,10 @@ pub(super) enum Mode {
     Alone,
     /// `write`, as a program that copies files does.
     Unpaced,
-    /// `write` with a [`Pacer`] whose windows have this length in bytes.
+    /// `write` with a [`Pacer`], which starts writeback each time it has seen this many bytes (a
+    /// window).
     Paced { window_bytes: u64 },
-    /// As [`Mode::Paced`], and pages behind the window are dropped from the page cache.
+    /// As [`Mode::Paced`], and each window is dropped from the page cache once it is written back.
     Dropping { window_bytes: u64 },
     /// Direct writes (`O_DIRECT`).
     Direct,
@@ -146,7 +147,8 @@ fn write_all(
             pacer.wrote(offset, block.len() as u64)?;
         }
     }
-    // Without this call the last windows would stay in the page cache.
+    // The pacer drops a window when a later one is full. Without this call, the last windows would
+    // stay in the page cache.
     pacer.filter(|_| drop_behind).map_or(Ok(()), |mut pacer| pacer.finish())?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Reads the amount of dirty memory, and sets the kernel's limits on it.
+//! Reads the amount of dirty memory (cached pages not yet written to the disk), and sets the
+//! kernel's limits on it.
 
 use std::fs::read_to_string;
 use std::path::Path;
@@ -21,7 +22,8 @@ pub(super) struct DirtyLimits {
 }
 
 impl DirtyLimits {
-    /// Sets the dirty limit to `bytes`, and the background limit to half of it.
+    /// Sets the dirty limit, which the kernel keeps by making writers wait, to `bytes`. Sets the
+    /// background limit, above which the kernel starts writeback, to half of `bytes`.
     pub(super) fn set(bytes: u64) -> Result<Self> {
         Self::set_in(Path::new(SETTINGS), bytes)
     }
@@ -86,7 +88,8 @@ mod tests {
             let set = DirtyLimits::set_in(dir.path(), 64 << 20).unwrap();
             assert_eq!(read(&at("dirty_bytes")).unwrap(), "67108864");
             assert_eq!(read(&at("dirty_background_bytes")).unwrap(), "33554432");
-            // The kernel would set the other file to 0; this test does so instead.
+            // When `dirty_bytes` is written, the kernel sets `dirty_ratio` to 0. These are plain
+            // files, so the test sets it.
             fs::write(at("dirty_ratio"), "0").unwrap();
             drop(set);
             let (name, before) = match ratio_before {

@@ -3,11 +3,12 @@
 //! A backup or a copy writes gigabytes, and the kernel lets it fill memory with dirty pages. Then
 //! writeback saturates the device, and other writers stall. This benchmark measures two foreground
 //! writers, one that syncs each record and one that overwrites pages in the page cache, while a
-//! third writer writes bulk data: unpaced, paced by [`haul_disk::Pacer`], and with `O_DIRECT`. The
-//! rate of the bulk data includes its final sync.
+//! third writer writes bulk data: unpaced, paced by [`haul_disk::Pacer`] (which starts writeback
+//! every few MiB), and with `O_DIRECT`. The rate of the bulk data includes its final sync.
 //!
 //! # Sources
-//! \[Morton06\] on pacing; \[HdrHistogram\] on correcting for coordinated omission.
+//! \[Morton06\] on pacing; \[HdrHistogram\] on correcting for coordinated omission (the writes
+//! that a stalled writer could not start).
 
 mod bulk;
 mod dirty;
@@ -258,7 +259,7 @@ fn measure(
 }
 
 /// Adds the 99.9th percentiles of both writers and the rate of the bulk data, relative to unpaced
-/// bulk data. If there are several windows, only the first one counts.
+/// bulk data. If several window lengths were measured, the ratios use the first.
 fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, report: &mut Report) {
     let strategy = |foreground, name| {
         let strategies = contest.entries.iter().map(|entry| entry.strategy);
@@ -286,7 +287,8 @@ mod tests {
 
     const WINDOW: Mode = Mode::Paced { window_bytes: 1 << 19 };
 
-    /// Records a round of both writers, with times in microseconds and milliseconds.
+    /// Records a round of both writers: `us` has the latency of each writer's writes, and `bulk_ms`
+    /// the time of the bulk writes.
     fn record(
         contest: &mut Contest<Strategy, Round>,
         which: usize,

@@ -79,7 +79,8 @@ impl Options {
 }
 
 named! {
-    /// The cache that holds the hot pages, and the kind of scan.
+    /// The cache that holds the hot pages, and the kind of scan: "uncached" uses `RWF_DONTCACHE`,
+    /// "direct" uses `O_DIRECT`.
     pub(super) enum Strategy {
         NoScan = "page cache, no scan",
         PageCache = "page cache",

@@ -1,8 +1,9 @@
 //! Finds the ratio of data to memory above which direct reads are faster than reads through the
 //! page cache: measures random reads of increasing amounts of data with the same memory.
 //!
-//! Threads read random pages with three methods: through the page cache, through the page cache
-//! with `RWF_DONTCACHE`, and with `O_DIRECT`.
+//! Threads read random pages with three methods: through the page cache; "uncached", through the
+//! page cache with `RWF_DONTCACHE`, which drops the pages after the read; and with `O_DIRECT`,
+//! which bypasses the page cache.
 
 use std::collections::BTreeMap;
 use std::fmt;

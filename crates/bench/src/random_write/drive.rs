@@ -1,4 +1,5 @@
-//! Measures the methods of random writes on a simulated disk, by the disk's own clock and counters.
+//! Measures the methods of random writes on a simulated disk, by the clock and the counters of the
+//! simulation.
 
 use std::time::Instant;
 

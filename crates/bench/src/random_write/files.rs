@@ -34,7 +34,8 @@ named! {
         Sorted = "sorted",
         /// The batch is sorted as with [`Method::Sorted`], then written as with [`Method::Direct`].
         SortedDirect = "sorted-direct",
-        /// `haul_sorted_write::SortedWriter` sorts and writes the batch, which ends with a barrier.
+        /// `haul_sorted_write::SortedWriter` sorts and writes the batch. The batch ends with a
+        /// barrier, a call that makes all earlier writes durable.
         Merged = "sorted-merged",
     }
 }
@@ -149,8 +150,8 @@ impl Files {
                 Method::Sorted | Method::SortedDirect => sorted(batch),
                 _ => as_given(batch),
             };
-            // Index entries are written in the order of the records, so that the newest entry of a
-            // slot is written last.
+            // Index entries are written in the order in which the records arrived. Several records
+            // may have the same place in the index, which must contain the newest entry.
             let mut entries = batch.iter().filter(|_| with_index);
             for piece in pieces {
                 let (number, from) = (piece.number as usize, piece.from as usize);
@@ -236,7 +237,8 @@ fn sorted(batch: &[Record]) -> Vec<Piece> {
     plan(&mut entries, &rules).pieces
 }
 
-/// Returns options with enough memory for any batch, so that only barriers start writing.
+/// Returns options with enough memory for any batch, so that writing starts only at the barrier
+/// that ends a batch.
 fn sorted_options() -> SortedOptions {
     SortedOptions {
         generation_bytes: usize::MAX,

@@ -5,8 +5,9 @@
 //! million. Each batch is durable before the next one begins. The writes are measured without an
 //! index, and with an entry for each record in a small index file. Times on a simulated drive are
 //! by the drive's own clock; times on a real disk are by the wall clock. Then many threads write
-//! random pages, each durable when its call returns: with a page file, with plain files that sync
-//! each write, and with databases.
+//! random pages, each durable when its call returns: with a page file
+//! (`haul_sorted_write::PageFile`, which writes to a log first), with plain files that sync each
+//! write, and with databases.
 //!
 //! # Sources
 //! \[Coffman72\] on sweeps; `docs/random-writes.md` has the results.
@@ -41,7 +42,7 @@ pub use options::{DriveOrNone, Options};
 pub use pages::Places;
 
 /// Runs the benchmark. Simulated disks and files are removed when this returns. If the process is
-/// killed, only files of page writers on a real disk remain.
+/// killed, they are also removed, except for the files of page writers on a real disk.
 ///
 /// # Errors
 /// Returns [`Error::Missing`] without root or FUSE for a simulated drive, [`Error::Cancelled`] if
@@ -122,7 +123,8 @@ fn measure_drive(
     contest.entries.extend(bounds.entries);
     add_ratios_of_methods(prefix, &contest, report);
     for writers in &options.writers {
-        // The floor is left out: it is a limit only for disks without rotational latency.
+        // The writer `floor`, which writes contiguous pages, is left out: it is a bound only for
+        // disks without rotational latency.
         let all = Writer::ALL.into_iter().filter(|writer| *writer != Writer::Floor);
         let names = all.map(|writer| Strategy::pages(writer.name()));
         let mut contest = Contest::new(FIELDS, names);
@@ -172,7 +174,8 @@ fn failed(failure: Failure) -> Error {
     Error::other("measure page writes")(std::io::Error::other(failure))
 }
 
-/// The prefix of the names of variants that write pages, in the program that drives databases.
+/// The prefix of the names that haul-bench-compare, which drives the databases, gives to variants
+/// that write pages.
 const PAGES: &str = "pages/";
 
 /// Measures durable page writes with the page file, plain files and the installed databases.
@@ -219,7 +222,8 @@ fn write_pages(
     if writer != Writer::Floor {
         return drive_load(&*contender, &options.load(writers), device.as_ref());
     }
-    // One call of the floor writes a page for each writer, so one thread makes all calls.
+    // Each call of the writer `floor` writes as many pages as there are `writers`, so one thread
+    // makes all calls.
     let sample = drive_load(&*contender, &options.load(1), device.as_ref())?;
     Ok(Sample { appends: sample.appends * writers as f64, ..sample })
 }

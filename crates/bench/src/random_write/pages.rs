@@ -18,7 +18,8 @@ const LOG: &str = "pages.log";
 named! {
     /// The method by which pages are written.
     pub(super) enum Writer {
-        /// The page file of Haul.
+        /// `haul_sorted_write::PageFile`: a write is durable in a log that all threads share, and
+        /// reaches its place in the file in a later checkpoint.
         PageFile = "page-file",
         /// Each thread writes with `pwrite` through the page cache and syncs with `fdatasync`.
         Buffered = "pwrite-fdatasync",
@@ -116,7 +117,8 @@ impl Contender for Paged {
         Ok(())
     }
 
-    /// Writes as many bytes as the log may contain, so that all its segments were used before.
+    /// Writes as many bytes as the log may contain. The measurement then reuses files of the log
+    /// instead of creating new ones.
     fn warm_up(&self) -> Result<(), Failure> {
         let mut last = None;
         let (record, pages) = ([0x5a; PAGE_BYTES], self.file.bytes() / PAGE_BYTES as u64);

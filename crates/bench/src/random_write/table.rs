@@ -135,7 +135,7 @@ impl Round {
     }
 
     /// Returns a round of page writes. Its rate, elapsed time, CPU time and write requests include
-    /// the final checkpoint.
+    /// the final checkpoint, in which a page file writes logged pages to their places.
     pub(super) fn of_sample(writers: usize, sample: &Sample) -> Self {
         let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other.unwrap_or(0.0));
         let cpu_s = sum(sample.cpu_seconds, sample.finish_cpu_seconds);

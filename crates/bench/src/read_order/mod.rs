@@ -139,8 +139,9 @@ fn note(options: &Options) -> String {
     )
 }
 
-/// Adds the service time of each other order divided by that of physical order. The names of ratios
-/// have no suffix for the first drive and the first number of threads.
+/// Adds the service time of each order except the physical one, divided by the service time of
+/// physical order. The names of ratios have no suffix for the first drive and the first number of
+/// threads.
 fn add_ratios(contest: &Contest<Strategy, Pass>, drive: Option<&str>, report: &mut Report) {
     let strategies = || contest.entries.iter().map(|entry| entry.strategy);
     let first = strategies().next().map(|first| first.threads);

@@ -97,7 +97,7 @@ impl Tree {
     }
 }
 
-/// Executes the steps of a layout; returns the checksum of the remaining files.
+/// Executes the steps of a layout; returns the checksum of the files that exist at the end.
 fn age(layout: &Layout, root: &Path, watcher: &dyn Watcher) -> Result<Checksum> {
     let (steps, live) = layout.steps();
     for dir in 0..layout.dirs {

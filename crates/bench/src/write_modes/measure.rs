@@ -19,7 +19,7 @@ pub(super) struct Pass {
     pub(super) latencies: Latencies,
     pub(super) counters: Option<DeviceCounters>,
     pub(super) traffic: Option<Traffic>,
-    /// The number of events the trace lost; if it is not 0, `traffic` is `None`.
+    /// The number of events that the kernel's trace lost; if it is not 0, `traffic` is `None`.
     pub(super) lost_events: u64,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! A log, a queue and a database write a record, sync it, and write the next one. The cost depends
 //! on the preparation of the file ([`Preparation`]) and on the sync ([`Sync`]). This benchmark
-//! measures every combination on a real file system. It times each record and counts the requests
-//! to the device per record, in two ways: with the counters of the device, and with the kernel's
-//! block trace, which separates the program's writes from those of the journal and of other
-//! programs.
+//! measures every combination (a mode) on a real file system. It times each record and counts the
+//! requests to the device per record, in two ways: with the counters of the device, and with the
+//! kernel's block trace, which separates the program's writes from those of the journal and of
+//! other programs.
 //!
 //! Each file is written twice; the second pass overwrites blocks that the first pass has written.
 //!

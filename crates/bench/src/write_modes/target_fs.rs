@@ -82,8 +82,9 @@ impl TargetFs {
         Ok(Self { name, disk, storage, facts, journalling, _files: None, root, _image: image })
     }
 
-    /// Syncs writes that are not part of the measurement: on a virtual disk the whole file system;
-    /// on a shared file system only the directory, and earlier changes in the same journal.
+    /// Syncs writes that are not part of the measurement. On a virtual disk this is a sync of the
+    /// whole file system. On a file system that other programs use, it is a sync of the directory,
+    /// which also commits earlier changes in the journal.
     pub(crate) fn settle(&self) -> Result<()> {
         match &self.root {
             Some(root) => {

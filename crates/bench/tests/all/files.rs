@@ -27,7 +27,7 @@ fn options(dir: &TempDir, parts: &[Part]) -> Options {
     }
 }
 
-/// Returns the report of a short run, or `None` if it is not possible on this machine.
+/// Returns the report of a short run, or `None` if this machine cannot run the benchmark.
 fn measured(options: &Options, dir: &TempDir) -> Option<Report> {
     let report = match run(options, &Silent) {
         Err(Error::Missing(why)) => {

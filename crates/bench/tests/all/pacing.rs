@@ -73,7 +73,7 @@ fn virtual_disk_has_a_journal() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
 }
 
-/// Cancels after a number of checks.
+/// A watcher that passes as many checks as its number states, and then cancels.
 struct StopAfter(AtomicUsize);
 
 impl Watcher for StopAfter {

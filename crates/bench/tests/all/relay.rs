@@ -23,7 +23,8 @@ fn options(dir: &TempDir, rivals: &[&str]) -> Options {
     }
 }
 
-/// Returns the report of a short run, or `None` if it is not possible or a rival is missing.
+/// Returns the report of a short run, or `None` if this machine cannot run the benchmark or a rival
+/// is missing.
 fn measured(options: &Options, dir: &TempDir) -> Option<Report> {
     let report = match run(options, &Silent) {
         Err(Error::Missing(why)) => {
@@ -52,7 +53,7 @@ fn check(rival: &str, settings: usize) {
     let options = options(&dir, &[rival]);
     let Some(report) = measured(&options, &dir) else { return };
     let of = |table: &'static str| report.rows.iter().filter(move |row| row.table == table);
-    // The first setting has two rows per workload.
+    // Each workload has a row for each setting, and a second row ("again") for the first setting.
     assert_eq!(of("bulk").count(), 2 * (settings + 1));
     assert_eq!(of("messages").count(), 4 * (settings + 1));
     assert_eq!(of("connections").count(), 2 * (settings + 1));

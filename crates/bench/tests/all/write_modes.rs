@@ -149,7 +149,7 @@ fn btrfs_writes_metadata_for_overwrites_too() {
     }
 }
 
-/// Cancels after a number of checks.
+/// A watcher that passes as many checks as its number states, and then cancels.
 struct StopAfter(AtomicUsize);
 
 impl Watcher for StopAfter {

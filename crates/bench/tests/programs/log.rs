@@ -20,7 +20,7 @@ fn log_is_measured_with_its_floor() {
     let dir = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     let json = outside.path().join("log.json");
-    // The program `true` lists no rivals.
+    // The program `true` prints an empty list of rivals, so none are measured.
     let output = bench(dir.path(), &["--rivals", "true", "--json", json.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");

@@ -32,7 +32,8 @@ fn haul_files_is_measured_with_correct_responses() {
     let words = [&["files", "--only", "hot,warm,cold"][..], &sizes].concat();
     let Some(report) = report(&words) else { return };
     let ours: Vec<_> = of(&report, "haul", "server").collect();
-    // Each of the four workloads has two rows; the cold one has a third, `--cold splice`.
+    // Each of the four workloads has two rows, because `haul` is measured twice. The cold workload
+    // has a third row, for `--cold splice`.
     assert_eq!(ours.len(), 2 * 4 + 1, "{ours:?}");
     for row in ours {
         assert_eq!(row["state"], "measured", "{row}");

@@ -100,8 +100,8 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
     // Pages in the application cache stay, even if the kernel reclaims page cache.
     assert!(rows[2]["kept_percent"].as_f64().is_some_and(|kept| kept > 95.0), "{}", rows[2]);
     assert!(rows[1]["scan_mb_per_s"].as_f64() > rows[0]["scan_mb_per_s"].as_f64());
-    // Running benchmarks of other tests have cgroups, too, and the process that removes a cgroup
-    // outlives its benchmark for a moment.
+    // Running benchmarks of other tests have cgroups, too; these are not counted. The cgroup of a
+    // benchmark may remain for a moment after it ended, because another process removes it.
     let is_left = |name: &String| {
         let process = name.trim_start_matches("haul-bench-");
         !before.contains(name) && !Path::new("/proc").join(process).exists()

@@ -41,7 +41,7 @@ fn all_methods_and_depths_are_measured_and_nothing_left() {
     assert!(write_bytes_per_s.is_some_and(|rate| rate > 0.0));
 }
 
-/// Cancels at the n-th check.
+/// Cancels the measurement when it checks for cancellation for the n-th time; holds n.
 struct StopAt(AtomicUsize);
 
 impl Watcher for StopAt {

@@ -76,7 +76,8 @@ impl Export<'_> {
         let is_stopped = || events.is_stopped();
         let (counter, failed) = (Counter::new(&progress), AtomicU64::new(0));
         let queue = Queue::new(self.plan.files.len(), &is_stopped);
-        // The number is random, so that no key can be the name of another object's temporary file.
+        // The name of each temporary file contains this random number, so that no key can equal the
+        // name of another object's temporary file.
         let nonce = RandomState::new().hash_one(());
         workers::run(self.jobs, &queue, || {
             while let Some(index) = queue.take() {
@@ -123,7 +124,8 @@ impl Export<'_> {
 }
 
 fn fill(file: &dyn File, object: &Object, part: &mut Part<'_>) -> Result<(), ExportError> {
-    // Writeback is paced, so that a big object does not stall other writers.
+    // The pacer writes dirty pages to the disk every few MiB. Otherwise the kernel would write a
+    // big object in one burst, and other writers would stall.
     let (mut at, mut pacer) = (0, Pacer::of(file, Pace::default()));
     for piece in pieces(object, 0..object.info.bytes) {
         let bytes = piece?;

@@ -35,7 +35,8 @@ pub struct ExportPlan {
 
 impl ExportPlan {
     /// Plans the paths of `objects`, whose keys begin with `prefix`. The path is the key without
-    /// the part of the prefix up to its last slash, so that file names stay complete.
+    /// the part of the prefix up to its last slash, so that file names stay complete: with the
+    /// prefix `a/b`, the path of the key `a/bc` is `bc`, not `c`.
     #[must_use]
     pub fn new(objects: Vec<ObjectInfo>, prefix: &str) -> Self {
         let cut_bytes = prefix.rfind('/').map_or(0, |slash| slash + 1);
@@ -49,8 +50,8 @@ impl ExportPlan {
         for file in &plan.files {
             let path = file.path();
             for parent in path.match_indices('/').rev().map(|(slash, _)| &path[..slash]) {
-                // If the directory is already in the set, its parents are, too. Most files share a
-                // directory with the file before.
+                // If the directory is already in the set, its parents are, too. This ends the loop
+                // at once for most files, which are in the directory of the preceding file.
                 if !plan.directories.insert(parent.to_owned()) {
                     break;
                 }

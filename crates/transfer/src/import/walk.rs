@@ -44,7 +44,8 @@ pub(super) fn walk(source: &Source, store: &Path) -> Walked {
         });
     for entry in entries {
         match entry {
-            // The root is not an entry. It may be a symbolic link to a directory.
+            // The directory to import, at depth 0, is not an entry of itself. It may be a symbolic
+            // link to a directory, so its type does not identify it.
             Ok(entry) if entry.file_type().is_dir() || entry.depth() == 0 => {}
             Ok(entry) => {
                 let status = entry.metadata().map_err(|error| reason(&error));
@@ -91,7 +92,7 @@ fn add(walked: &mut Walked, name: PathBuf, status: &Result<fs::Metadata, String>
     });
 }
 
-/// Formats the reason without the path, because the message already contains the path.
+/// Formats the reason without the path, because [`Walked::refused`] has the path beside the reason.
 fn reason(error: &walkdir::Error) -> String {
     match (error.io_error(), error.loop_ancestor()) {
         (Some(error), _) => haul_disk::error_chain(error),

@@ -1,4 +1,4 @@
-//! Writes many small files in a fresh tree.
+//! Writes many small files in a fresh tree, in which no file was ever replaced.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
