@@ -1,5 +1,5 @@
-//! Determines which segments belong to the log, and where segments without a seal end. Performs no
-//! I/O.
+//! Determines which segments belong to the log, and where segments without a seal, the record that
+//! ends a segment, end. Performs no I/O.
 //!
 //! The header of a segment may declare, in its field `follows`, the LSN at which the log before
 //! this segment ends. Records from that LSN up to the declaring segment are no longer part of the

@@ -9,7 +9,8 @@ use crate::payload::{ids, payload};
 use crate::recovery::{bytes_of, start, without_end_page};
 use crate::{open_on, put, small, started};
 
-/// A log with batches of 1, 1, 1, 1, 1, 2, 1, 3 and optionally 1 records.
+/// A log of eight batches and an optional ninth. The sixth batch has two records, the eighth has
+/// three, and each of the others has one.
 pub(crate) struct Batches {
     pub(crate) medium: Medium,
     pub(crate) positions: Vec<Position>,
