@@ -83,7 +83,8 @@ pub struct Damage {
 /// The result of the recovery that opening a log executes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// The number of data records delivered from segments that were read.
+    /// The number of data records delivered from segments that were read. Segments known to the
+    /// caller ([`Replay::is_known`]) are not read or counted.
     pub records: u64,
     /// The number of bytes truncated at the end of the log. They were written before a crash and
     /// never acknowledged.

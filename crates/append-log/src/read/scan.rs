@@ -29,9 +29,9 @@ pub(crate) enum SegmentState {
 pub(crate) enum EndState {
     /// The last record is a seal.
     Sealed,
-    /// The last record is a close record.
+    /// The last record is a close record, written when the log was closed.
     Closed,
-    /// The last record is a watermark.
+    /// The last record is a watermark, written when the log was idle.
     Watermark,
     /// The last record is a data record, or the segment has no records.
     Open,

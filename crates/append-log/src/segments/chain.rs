@@ -23,8 +23,8 @@ pub(crate) struct Chain {
 /// ascending order.
 pub(crate) fn chain(links: &[(u32, Lsn)]) -> Chain {
     let mut chain = Chain::default();
-    // The newest header is evaluated first, because the header of a detached segment must be
-    // ignored.
+    // The newest header is evaluated first, because the header of a detached segment, one that is
+    // no longer part of the log, must be ignored.
     let mut detached_from = u32::MAX;
     for (number, follows) in links.iter().rev() {
         if *number > detached_from {

@@ -110,7 +110,7 @@ fn first_batch_without_its_first_page_is_never_delivered() {
     };
     crash_everywhere(&crashes, workload, |(), crash| {
         let mut history = History::recover(crash, small());
-        // If the batch was lost, the next records get the positions that its records had.
+        // If the crash lost the batch, the next records get the positions of the lost records.
         for _ in 0..3 {
             history.put(&[PAGES], Room::Ordinary).unwrap();
             history.reopen();

@@ -100,7 +100,7 @@ fn tail_torn_at_any_byte_is_truncated() {
 fn records_after_a_torn_record_never_reappear() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
-    // The records fill whole pages, so appending a record overwrites no later one. Only recovery
+    // The records fill whole pages, so appending a record overwrites no later record. Only recovery
     // can overwrite the records after the torn one.
     const BYTES: usize = 8192 - 32;
     let append = |id| log.append(&[&payload(id, BYTES)], Room::Ordinary).unwrap();
