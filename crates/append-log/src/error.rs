@@ -61,7 +61,7 @@ pub enum Error {
     /// [`crate::Log::open_read_only`] again.
     #[error("{} was removed by the writer of the log while it was read", file.display())]
     SegmentRemoved {
-        /// The file that was removed or recycled.
+        /// The file of the segment, which was removed or reused for another segment.
         file: PathBuf,
     },
     /// The payload is longer than a segment or an append buffer can hold: split it, or increase

@@ -8,8 +8,9 @@ use crate::lsn::Position;
 pub trait Replay {
     /// Returns `true` if the caller knows all records of this segment from another source, such as
     /// an index, so that the segment need not be read. Return `true` only for a segment that was
-    /// sealed when its records were indexed, and whose nonce is unchanged. This method is called
-    /// for all segments before the first record is delivered, so it must not apply any records.
+    /// sealed (complete) when its records were indexed, and whose nonce is unchanged. This method
+    /// is called for all segments before the first record is delivered, so it must not apply any
+    /// records.
     fn is_known(&mut self, segment: SegmentInfo) -> bool {
         let _ = segment;
         false
@@ -82,12 +83,14 @@ pub struct Damage {
 /// The result of the recovery that opening a log executes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// The number of data records delivered from segments that were read.
+    /// The number of data records delivered from segments that were read. Segments known to the
+    /// caller ([`Replay::is_known`]) are not read or counted.
     pub records: u64,
     /// The number of bytes truncated at the end of the log. They were written before a crash and
     /// never acknowledged.
     pub torn_bytes: u64,
-    /// `true` if the log ends with a close record and no torn tail follows, or if the log is new.
+    /// `true` if the log ends with the record that closing a log writes and no torn tail follows,
+    /// or if the log is new.
     pub closed: bool,
     /// The damage found. Always empty with [`crate::OnDamage::Refuse`], which makes opening fail
     /// instead.

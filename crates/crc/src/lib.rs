@@ -7,9 +7,9 @@
 //! ```
 //!
 //! # Cost
-//! 4 KiB take 69 ns and 512 B 18 ns with carry-less multiplication in AVX-512 registers. The former
-//! implementation, which interleaved three chains of the CRC instruction of SSE 4.2, took 258 and
-//! 37 ns in the same run.
+//! The checksum of 4 KiB takes 69 ns, and that of 512 bytes 18 ns, with carry-less multiplication
+//! in AVX-512 registers. The former implementation, which interleaved three chains of the CRC
+//! instruction of SSE 4.2, took 258 ns for 4 KiB and 37 ns for 512 bytes in the same run.
 //!
 //! # Sources
 //! \[RFC3720\], appendix B.4, for the polynomial and test vectors.
@@ -23,8 +23,8 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// Returns the CRC-32C of some bytes followed by `bytes`, where `crc` is the CRC-32C of the
-/// preceding bytes; the CRC-32C of no bytes is 0.
+/// Returns the CRC-32C of a sequence that ends with `bytes`. `crc` is the CRC-32C of the bytes
+/// before them, or 0 if there are none.
 #[must_use]
 #[inline]
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {

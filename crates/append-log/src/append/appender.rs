@@ -24,7 +24,8 @@ struct Draft<'a> {
 
 /// The reason why a record cannot be appended yet.
 enum Blocked {
-    /// The filling batch is full or ends with a seal, or a truncation is in progress.
+    /// The filling batch is full or ends with a seal (the record that ends a segment), or a
+    /// truncation is in progress.
     Room,
     /// The next segment is not ready.
     NextSegment,
@@ -138,15 +139,16 @@ impl Appender {
                 return Ok((!fits).then_some(Blocked::Room));
             }
             match &state.next {
-                // The segment is sealed even if the next segment belongs to the reserve and this
-                // record may not use it. Otherwise no further segment would be created until
-                // another record uses the reserve.
+                // The segment is sealed even if the next segment belongs to the reserve (segments
+                // kept for deletions and compaction on a full disk) and this record may not use it.
+                // Otherwise no further segment would be created until another record uses the
+                // reserve.
                 Next::Ready(_) => {
                     state.filling.push(Kind::Seal, &[], 0);
                 }
                 Next::Missing => return Ok(Some(Blocked::NextSegment)),
-                // The creation failed for records that may use less space than this record, so it
-                // is tried again.
+                // The failed creation was for records that may use less of the disk than this
+                // record, so the creation is tried again.
                 Next::Failed(_, tried) if *tried < draft.room => state.next = Next::Missing,
                 Next::Failed(..) => {
                     if let Next::Failed(error, _) =

@@ -32,7 +32,7 @@ pub(crate) struct Batch {
     used: usize,
     /// The number of data records in the batch.
     pub(crate) records: u32,
-    /// `true` if the last record is the seal of the segment.
+    /// `true` if the last record is a seal, which ends the segment.
     pub(crate) sealed: bool,
 }
 
@@ -121,8 +121,8 @@ impl Batch {
     pub(crate) fn write_and_sync(&mut self, counters: &Counters) -> haul_disk::Result<Duration> {
         let bytes = align_up(self.used as u64, PAGE_BYTES as u64);
         let whole_pages = usize::try_from(bytes).expect("a buffer fits in memory");
-        // After the records, the buffer still holds bytes of an earlier batch. Recovery would take
-        // them for a torn tail.
+        // After the records, the buffer holds bytes of an earlier batch. Recovery would take these
+        // bytes for a torn tail, the remains of an interrupted write.
         self.buffer[self.used..whole_pages].fill(0);
         let pages = &self.buffer[..whole_pages];
         let took = self.tail.writer.write_and_sync(pages, u64::from(self.start))?;
@@ -130,7 +130,7 @@ impl Batch {
         Ok(took)
     }
 
-    /// Returns the buffer and the tail of a batch that was written or is empty.
+    /// Returns the buffer and the [`Tail`] of a batch that was written or is empty.
     pub(crate) fn into_parts(self) -> (AlignedBuf, Tail) {
         (self.buffer, self.tail)
     }

@@ -40,7 +40,8 @@ pub(crate) struct Shared {
     /// The segments with records and the segment being written.
     pub(crate) segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
     pub(crate) counters: Counters,
-    /// The time without appends after which a watermark is written; `None` if none is written.
+    /// The time without appends after which the log writes a watermark, a record that proves that
+    /// the last batch was synced; `None` if it writes none.
     pub(super) idle_after: Option<Duration>,
 }
 
@@ -165,8 +166,8 @@ impl Shared {
         }
     }
 
-    /// Notifies another thread, which can commit meanwhile, and then makes the deferred calls.
-    /// Returns `true` if it made any.
+    /// Makes the deferred calls of wakers, if there are any. First notifies another thread, which
+    /// can commit meanwhile. Returns `true` if it made a call.
     fn deliver_first(&self, state: &mut Locked<'_>) -> bool {
         if state.wakers.has_deferred() {
             self.notify_committer(state);
@@ -188,8 +189,8 @@ impl Shared {
         self.notify_committed(state);
     }
 
-    /// Repeatedly unlocks the state until the expected number of records was appended or the time
-    /// for waiting has passed.
+    /// Repeatedly unlocks the state, so that other threads can append, until the expected number of
+    /// records was appended or the time for waiting has passed.
     fn gather(&self, state: &mut Locked<'_>) {
         let (mut now, from) = (now(), state.filling.records);
         let Some(wait) = state.gather.wait_for(now, from) else { return };

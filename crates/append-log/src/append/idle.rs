@@ -18,8 +18,8 @@ use crate::sync::now;
 impl Shared {
     /// Records that a batch with `records` data records was synced at `now`.
     pub(super) fn restart_idle_time(&self, state: &mut State, records: u32, now: Instant) {
-        // A batch without data records contains a seal, a close record or a watermark, each of
-        // which proves that the previous batch was synced.
+        // A batch without data records contains a seal (the end of a segment), a close record or a
+        // watermark, each of which proves that the previous batch was synced.
         let before = std::mem::replace(&mut state.unproven_since, (records > 0).then_some(now));
         if self.idle_after.is_some() && before.is_none() && records > 0 {
             // The commit thread waits without a deadline while no watermark is needed, so it must
@@ -47,10 +47,10 @@ impl Shared {
     /// synced. Any thread may commit the batch. It delays only the appends that arrive during its
     /// sync.
     ///
-    /// In a full segment, a seal is appended instead, which proves the same. A seal needs the next
-    /// segment. If the next segment is not ready, the function returns `false` and is called again
-    /// after another idle period. In a segment of a format version without watermarks, nothing is
-    /// appended.
+    /// In a full segment, a seal (the record that ends a segment) is appended instead, which proves
+    /// the same. A seal needs the next segment. If the next segment is not ready, the function
+    /// returns `false` and is called again after another idle period. In a segment of a format
+    /// version without watermarks, nothing is appended.
     fn begin_watermark(&self, state: &mut State) -> bool {
         if !is_quiet(state) {
             return false;

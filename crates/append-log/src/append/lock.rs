@@ -45,7 +45,7 @@ impl StateLock {
 
     /// Locks the state. This thread makes the deferred calls when it unlocks the state. Such a call
     /// may take long and may wait for any operation of the log, so no other thread may wait for
-    /// this one.
+    /// this thread.
     pub(crate) fn lock(&self) -> Locked<'_> {
         self.lock_with(Delivery::Unlocker)
     }

@@ -25,8 +25,9 @@ impl Shared {
     /// Notifies one thread that can commit the first unsynced batch: a thread that waits for that
     /// batch, or else the commit thread.
     ///
-    /// The return value of `notify_one` shows whether a thread still waits. A counter in the state
-    /// would include threads that were already notified but have not run since.
+    /// The return value of `notify_one` shows whether a thread still waits. A counter of waiting
+    /// threads in the state would include threads that were already notified but have not run
+    /// since.
     pub(super) fn notify_committer(&self, state: &State) {
         let was_notified = self.done(state.committed).notify_one();
         if !was_notified && (state.is_wanted || state.taken.is_some()) {
@@ -57,9 +58,9 @@ impl Shared {
         }
         self.state.notify_commit_thread();
         self.prepare.notify_all();
-        // The marker makes the next opening continue in another segment, because the log must not
-        // write to a file whose sync failed. If the marker cannot be created, the next opening
-        // still truncates the records that were never acknowledged.
+        // The marker file makes the next opening continue in another segment, because the log must
+        // not write to a file whose sync failed. If the marker file cannot be created, the next
+        // opening nevertheless delivers only durable records, because it bypasses the page cache.
         state.unlocked(|| {
             if self.disk.create(names::LATCHED, haul_disk::Open::default()).is_ok() {
                 drop(self.disk.sync_dir(""));

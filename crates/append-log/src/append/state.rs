@@ -46,8 +46,8 @@ pub(crate) struct State {
     /// thread then commits it, unless another thread does.
     pub(super) is_wanted: bool,
     pub(super) gather: Gather,
-    /// The time at which the last batch was synced; `None` if no watermark must prove this to
-    /// recovery.
+    /// The time at which the last batch was synced; `None` if that batch needs no watermark, the
+    /// record that proves this sync to recovery.
     pub(super) unproven_since: Option<Instant>,
     pub(crate) next: Next,
     /// The number of threads that wait for the next segment: in total, and by the [`Room`] of their
@@ -56,7 +56,8 @@ pub(crate) struct State {
     pub(crate) waiting_by_room: [usize; 3],
     /// The greatest [`Room`] of the records with which futures wait for the next segment.
     pub(crate) requested_next: Option<Room>,
-    /// The offset in the current segment at which an append must notify the preparing thread.
+    /// The offset in the current segment at which an append must notify the preparing thread, which
+    /// creates the next segment.
     pub(crate) prepare_at: u32,
     /// `true` while a truncation is in progress, during which appends wait.
     pub(crate) is_paused: bool,

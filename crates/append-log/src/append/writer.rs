@@ -45,14 +45,15 @@ impl Writer {
     }
 }
 
-/// The number of measurements of each method, and the total time after which no further round of
-/// measurements starts.
+/// The number of measurements of each method, and the total time after which no further round
+/// starts. A round measures each method once.
 const TRIES: usize = 12;
 const TRYING_MAX: Duration = Duration::from_millis(200);
 
-/// Sets the sync method in `strategy`: `wanted` if it is set, otherwise the best of the candidates.
-/// Measures the candidates by writing zeros to the last page of `segment` that is for records. If
-/// records may lie in that page (`from` is the offset at which the log ends), nothing is measured.
+/// Sets the sync method in `strategy`: `wanted` if it is set, otherwise the best of
+/// `strategy.candidates()`. Measures these methods by writing zeros to the last page of `segment`
+/// that is for records. If records may lie in that page (`from` is the offset at which the log
+/// ends), nothing is measured.
 pub(crate) fn choose(
     disk: &dyn Disk,
     segment: &Segment,

@@ -24,7 +24,7 @@ pub(crate) struct RecordHeader {
     /// The LSN of the record. A record found at another position is invalid.
     pub(crate) lsn: Lsn,
     /// The LSN before which all records were durable when this record was written. Invalid bytes
-    /// before it are therefore damage, not a torn tail.
+    /// before that LSN are therefore damage, not a torn tail, the remains of an interrupted write.
     pub(crate) synced: Lsn,
     pub(crate) payload_checksum: u32,
 }

@@ -12,7 +12,7 @@ const MAGIC: [u8; 8] = *b"HAUL-LOG";
 /// different sectors of 512 bytes, so the loss of one sector destroys only one copy.
 const HEADER_COPY_AT: usize = 2048;
 
-/// The length of one copy of the header, in the current version and in version 1.
+/// The lengths of one copy of the header in bytes: in the current version and in version 1.
 const HEADER_COPY_BYTES: usize = 48;
 const HEADER_COPY_BYTES_V1: usize = 40;
 
@@ -28,14 +28,15 @@ pub(crate) struct SegmentHeader {
     pub(crate) salt: Salt,
     /// The length of the file in bytes.
     pub(crate) bytes: u64,
-    /// `true` if the segment was taken from the reserve. While the reserve is incomplete, the
-    /// segment accepts only deletions and copies made by compaction.
+    /// `true` if the segment was taken from the reserve, the segments kept for deletions and
+    /// compaction on a full disk. While the reserve is incomplete, the segment accepts only
+    /// deletions and copies made by compaction.
     pub(crate) is_reserve: bool,
     /// `true` if the file was used for a segment before, so that stale bytes instead of zeros
     /// follow the records.
     pub(crate) is_recycled: bool,
     /// The LSN at which the log before this segment ends, even if records lie after that LSN. 0 if
-    /// the previous segment ends with its own seal.
+    /// only the seal of the previous segment, its last record, marks that end.
     pub(crate) follows: Lsn,
 }
 
@@ -56,13 +57,14 @@ impl SegmentHeader {
         self.version > VERSION_WITHOUT_END_PAGE
     }
 
-    /// `true` if the segment's format version has watermarks.
+    /// `true` if the segment's format version has watermarks, records that prove that all records
+    /// before them were synced.
     pub(crate) fn has_watermarks(&self) -> bool {
         self.version > VERSION_WITHOUT_END_PAGE
     }
 
-    /// Returns the offset at which the space for records ends: at the last header page, or at the
-    /// end of the file.
+    /// Returns the offset at which the space for records ends: at the header page at the end of the
+    /// file or, in a version without that page, at the end of the file.
     pub(crate) fn limit(&self) -> u64 {
         let end_page = if self.has_end_page() { u64::from(HEADER_BYTES) } else { 0 };
         self.bytes.saturating_sub(end_page)

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::sync::thread;
 
 impl Log {
-    /// Waits until all records are durable, appends a close record, and ends the threads of the
-    /// log. Dropping the log does the same and ignores errors.
+    /// Waits until all records are durable, appends a close record (the proof that the log was
+    /// closed), and ends the threads of the log. Dropping the log does the same and ignores errors.
     ///
     /// # Errors
     /// Returns [`Error::Latched`] if a write or sync failed, and [`Error::Disk`] if a segment for
@@ -29,7 +29,8 @@ impl Log {
             drop(committer.join());
         }
         self.preparer.join();
-        // Locking and unlocking makes the deferred calls that the preparing thread has left.
+        // Locking and unlocking makes the deferred calls of wakers left by the preparing thread,
+        // which creates segments and has ended.
         drop(self.shared.state.lock());
         closed
     }

@@ -101,8 +101,8 @@ impl Log {
 
     /// Opens the log in the root of `disk` read-only and delivers its records to `replay`.
     /// Meanwhile another process may append records and remove or recycle segments. This function
-    /// does not write, sync, create, rename, remove or lock any file. It reports the damage and the
-    /// torn tail that [`Log::open`] would repair.
+    /// does not write, sync, create, rename, remove or lock any file. It reports damage, and the
+    /// torn tail (the remains of an interrupted write) that [`Log::open`] would truncate.
     ///
     /// Records are delivered in order and without a gap up to [`ReadOnlyReport::end`]. The last
     /// delivered records may not be synced yet by the writing process.

@@ -8,7 +8,8 @@ use crate::segments::reserve::Room;
 /// The free space of a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Space {
-    /// The free bytes in the segment being written; 0 if ordinary records may not use it.
+    /// The free bytes in the segment being written; 0 if [`crate::Room::Ordinary`] records may not
+    /// use them.
     pub tail_bytes: u64,
     /// The length of the next segment in bytes, if it is ready or being created; otherwise 0.
     pub next_bytes: u64,
@@ -58,7 +59,8 @@ impl Log {
         })
     }
 
-    /// Removes the spare files that are not reserved for compaction, and returns the bytes freed.
+    /// Removes the spare files (files kept for new segments) that are not reserved for compaction,
+    /// and returns the bytes freed.
     ///
     /// # Errors
     /// Returns [`crate::Error::Disk`] if a file cannot be removed.

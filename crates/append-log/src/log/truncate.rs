@@ -16,8 +16,9 @@ use crate::read::segment_reader::SegmentReader;
 const WINDOW_BYTES: usize = 64 << 10;
 
 impl Log {
-    /// Removes a sealed segment with all its records. Reads that began before the removal still
-    /// succeed. The log may keep the file as a spare file, to be recycled.
+    /// Removes a sealed segment (one that is no longer being written) with all its records. Reads
+    /// that began before the removal still succeed. The log may keep the file as a spare file, to
+    /// be recycled.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if `number` is the segment being written or does not exist, and
@@ -31,7 +32,7 @@ impl Log {
             return Err(Error::Invalid("the segment being written cannot be removed"));
         }
         // The segment is removed from the map first, so that no new read uses its file. After
-        // `retire` the file may be overwritten.
+        // `retire` the file may be reused and overwritten.
         let removed = segments.remove(&number);
         drop(segments);
         self.pool.retire(removed.ok_or(Error::Invalid("no segment has this number"))?)
@@ -55,8 +56,8 @@ impl Log {
     /// Never removes the segment being written.
     ///
     /// # Errors
-    /// Returns [`Error::Disk`] if a file cannot be removed. Earlier segments are then already
-    /// removed.
+    /// Returns [`Error::Disk`] if a file cannot be removed. The segments with lower numbers are
+    /// then already removed.
     ///
     /// # Durability
     /// When this returns `Ok`, the removal survives a power cut.
@@ -75,7 +76,7 @@ impl Log {
     ///    the log before that segment, and syncs the header. A crash before the header is durable
     ///    leaves the log unchanged. Once it is durable, the records are removed, and recovery
     ///    completes the following steps.
-    /// 3. Writes and syncs a seal at `lsn`.
+    /// 3. Writes and syncs a seal, the record that ends a segment, at `lsn`.
     /// 4. Removes the segments between the segment that contains `lsn` and the next segment.
     ///
     /// # Errors

@@ -174,7 +174,8 @@ impl ReadAhead {
     /// Replaces `window` by the window that contains the page at `start`. If `start` lies in the
     /// old window, replaces it by the next window, with the old bytes from `start` on prepended: a
     /// record may begin in the old window and end in the next one. Returns `false` if these bytes
-    /// are not all in the old window or are longer than the headroom, or if no window is left.
+    /// are not all in the old window or are longer than the headroom, or if the thread has read all
+    /// windows.
     pub(crate) fn advance(&mut self, window: &mut Window, start: u64) -> Result<bool> {
         while self.next < self.end {
             if start < self.next {
@@ -203,7 +204,8 @@ impl ReadAhead {
         Ok(false)
     }
 
-    /// Returns a window to the readahead thread, or to the pool.
+    /// Returns a window to the readahead thread or, if that thread has ended, to the pool of unused
+    /// windows.
     pub(crate) fn release(&self, window: Window) {
         // Sending fails after the last window, because the thread has ended.
         if let Err(SendError(window)) = self.used.send(window) {
@@ -244,8 +246,8 @@ mod tests {
             (ReadAhead::start(&file, 0, end, &Windows::default()).unwrap(), Window::default());
         for (start, has) in [
             (0, true),
-            // A record that extends over two windows: the part in the first window is longer, then
-            // shorter than the headroom.
+            // A record extends over two windows. In the first case, its part in the first window is
+            // longer than the headroom, in the second case shorter.
             (feed - 2 * HEADROOM_BYTES as u64, false),
             (feed - 4096, true),
             // A window is skipped, as after a long record that was read separately.

@@ -29,9 +29,9 @@ pub(crate) enum SegmentState {
 pub(crate) enum EndState {
     /// The last record is a seal.
     Sealed,
-    /// The last record is a close record.
+    /// The last record is a close record, written when the log was closed.
     Closed,
-    /// The last record is a watermark.
+    /// The last record is a watermark, written when the log was idle.
     Watermark,
     /// The last record is a data record, or the segment has no records.
     Open,
@@ -80,7 +80,7 @@ impl Scan {
             return;
         }
         let what = format!("the file ends here, its header declares {} bytes", segment.bytes);
-        // In this case the file ended after the last record, so no record is lost.
+        // If `true`, the missing part of the file lies after the last record, so no record is lost.
         let ended_before = matches!(state, SegmentState::Last { .. })
             && u64::from(self.end) + RECORD_HEADER_BYTES as u64 <= file_bytes
             && self.torn_bytes == 0;
@@ -140,12 +140,12 @@ pub(crate) fn scan(
         if state == SegmentState::SyncedTo(scan.end) {
             break;
         }
-        // The end of the durable bytes, if the caller knows it and no record proves that these
-        // bytes were durable.
+        // The caller's `durable_end`, if only the caller, and no later record, proves that the
+        // invalid bytes were durable.
         let mut known_end = None;
         if let SegmentState::Last { durable_end } = state {
             // One survey suffices: it starts at the first invalid bytes, so it covers all later
-            // ones.
+            // invalid bytes, too.
             let survey: &TailSurvey = match &mut survey {
                 Some(survey) => survey,
                 none => none.insert(reader.survey(scan.end)?),
@@ -172,8 +172,7 @@ pub(crate) fn scan(
             continue;
         }
         let Some(next) = next else {
-            // If this were the last segment of the log, the scan would have ended above with a torn
-            // tail, so these bytes are damage.
+            // A torn tail would have ended the scan above, so these bytes are damage.
             if !is_shortened {
                 let what = match state {
                     SegmentState::SyncedTo(end) => invalid_bytes(end - scan.end),

@@ -22,7 +22,7 @@ pub(crate) fn padded(header: &RecordHeader) -> u32 {
 
 /// A summary of the records and bytes after an offset at which no record begins.
 pub(crate) struct TailSurvey {
-    /// The greatest `synced` field of these records.
+    /// The greatest `synced` field of the records after that offset.
     pub(crate) synced_max: Lsn,
     /// The offset after the last non-zero byte or, in a recycled file, after the last record.
     pub(crate) written_end: u32,

@@ -6,7 +6,8 @@ use crate::replay::Damage;
 /// The result of opening a log read-only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOnlyReport {
-    /// The number of data records delivered from segments that were read.
+    /// The number of data records delivered from segments that were read. Segments for which
+    /// [`crate::Replay::is_known`] returned `true` are not read or counted.
     pub records: u64,
     /// The LSN at which the delivered records end. All records before it were delivered, except for
     /// those in `damage`.

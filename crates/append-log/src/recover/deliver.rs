@@ -16,8 +16,8 @@ use crate::replay::{Recovered, Replay};
 use crate::segments::Segment;
 use crate::strategy::WriteStrategy;
 
-/// The number of payload bytes in a chunk, and the number of chunks that a reading thread may be
-/// ahead of the delivering thread.
+/// The number of payload bytes in a chunk, the unit that reading threads pass to the delivering
+/// thread, and the number of chunks that a reading thread may be ahead of the delivering thread.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS_AHEAD: usize = 32;
 
@@ -162,7 +162,7 @@ pub(crate) fn deliver(
             Ok((segment, scan))
         };
         let taken = results.into_iter().map(take_all).collect();
-        // After an error, the reading threads need not read the remaining segments.
+        // After an error in one segment, the reading threads need not read the remaining segments.
         jobs.lock().clear();
         taken
     })

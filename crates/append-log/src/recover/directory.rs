@@ -68,9 +68,10 @@ pub(super) fn list(
     Ok(directory)
 }
 
-/// Syncs the segments with a `follows` field and reads their headers again, bypassing the page
-/// cache. Otherwise a power cut could lose such a header after the segments that it detaches were
-/// removed, and the log would then need these segments again.
+/// Syncs the segments with a `follows` field, the LSN at which the log before the segment ends, and
+/// reads their headers again, bypassing the page cache. Otherwise a power cut could lose such a
+/// header after the segments that it detaches were removed, and the log would then need these
+/// segments again.
 pub(super) fn reload_links(
     disk: &dyn Disk,
     strategy: &WriteStrategy,
@@ -83,8 +84,8 @@ pub(super) fn reload_links(
     Ok(())
 }
 
-/// Removes the segments that are no longer part of the log, and seals those whose end a later
-/// header declares.
+/// Removes the segments that are no longer part of the log, and appends a seal (the record that
+/// ends a segment) to each remaining segment whose end a later header declares.
 pub(super) fn remove_detached(
     disk: &dyn Disk,
     pool: &Pool,
@@ -108,8 +109,8 @@ pub(super) fn remove_detached(
     Ok(chain)
 }
 
-/// Removes the unused segments after the last segment with records from `segments`, and returns
-/// them.
+/// Moves the unused segments (prepared, but without records) that follow the last segment with
+/// records out of `segments`, and returns them.
 pub(super) fn split_off_unused(
     disk: &dyn Disk,
     segments: &mut Segments,

@@ -45,9 +45,10 @@ pub(crate) struct RecoveredLog {
 /// 3. Syncs the segments whose records `replay` does not know, and reads them bypassing the page
 ///    cache or after evicting their pages. Every record delivered is then durable, even if an
 ///    earlier sync failed and left its pages in the page cache.
-/// 4. Overwrites the torn tail with zeros and syncs it. A crash in between leaves a part of the
-///    torn tail, which contains no acknowledged record. If an earlier write or sync failed, the log
-///    continues in another segment instead, whose header declares the end of the log before it.
+/// 4. Overwrites the torn tail (the remains of an interrupted write) with zeros and syncs them. A
+///    crash during this step leaves a part of the torn tail, which contains no acknowledged record.
+///    If an earlier write or sync failed, the log continues in another segment instead, whose
+///    header declares the end of the log before it.
 /// 5. Gives the first unused segment a new nonce and keeps it as the next segment. Makes the other
 ///    unused segments spare files or removes them.
 pub(crate) fn recover(
@@ -69,8 +70,8 @@ pub(crate) fn recover(
     let mut context =
         ReplayContext { disk: &**disk, strategy, options, replay, recovered: &mut recovered };
     let mut tail = read_all(&mut context, &directory.segments, &chain)?;
-    // If a later header declares the end of a segment, the segment has ended even if its seal is
-    // not durable: truncated records may follow the declared end.
+    // If a later header declares the end of a segment, the segment has ended even if its seal (the
+    // record that ends a segment) is not durable: truncated records may follow the declared end.
     let has_ended = |segment: &Segment, scan: &Scan| {
         scan.end_state == EndState::Sealed || chain.ends.contains_key(&segment.number)
     };
@@ -145,7 +146,8 @@ fn check_damage(options: &Options, recovered: &Recovered) -> Result<()> {
     }
 }
 
-/// Turns prepared, unused segments of the reserve into spare files again.
+/// Turns unused segments that were taken from the reserve, the files kept for a full disk, into
+/// spare files again.
 fn retire_unused_reserve(pool: &Pool, unused: &mut Segments) -> Result<()> {
     let is_reserve =
         |_: &u32, segment: &mut Arc<Segment>| segment.is_reserve && segment.follows == Lsn(0);

@@ -47,7 +47,7 @@ impl Resume<'_> {
         Ok((segment, scan.end))
     }
 
-    /// Begins another segment: a prepared one, a new one, or one from the reserve.
+    /// Begins another segment: a prepared one, a new one or, on a full disk, one from the reserve.
     fn begin(&mut self, follows: Lsn) -> Result<(Arc<Segment>, u32)> {
         let segment = match self.unused.pop_first() {
             Some((_, ready)) => {
@@ -66,7 +66,7 @@ impl Resume<'_> {
     }
 }
 
-/// Overwrites the torn tail with zeros and syncs the segment.
+/// Overwrites the torn tail (the remains of an interrupted write) with zeros and syncs the segment.
 fn truncate_torn_tail(segment: &Segment, found: &Scan) -> Result<()> {
     if found.torn_bytes > 0 {
         // The zeros extend to the end of the page: the page cache may hold bytes of a batch whose

@@ -1,5 +1,5 @@
-//! Determines which segments belong to the log, and where segments without a seal end. Performs no
-//! I/O.
+//! Determines which segments belong to the log, and where segments without a seal, the record that
+//! ends a segment, end. Performs no I/O.
 //!
 //! The header of a segment may declare, in its field `follows`, the LSN at which the log before
 //! this segment ends. Records from that LSN up to the declaring segment are no longer part of the
@@ -23,8 +23,8 @@ pub(crate) struct Chain {
 /// ascending order.
 pub(crate) fn chain(links: &[(u32, Lsn)]) -> Chain {
     let mut chain = Chain::default();
-    // The newest header is evaluated first, because the header of a detached segment must be
-    // ignored.
+    // The newest header is evaluated first, because the header of a detached segment, one that is
+    // no longer part of the log, must be ignored.
     let mut detached_from = u32::MAX;
     for (number, follows) in links.iter().rev() {
         if *number > detached_from {

@@ -35,15 +35,16 @@ pub(crate) struct Segment {
     pub(crate) salt: Salt,
     /// The length of the file in bytes, as declared by the header.
     pub(crate) bytes: u32,
-    /// The offset at which the space for records ends: at the last header page, or at the end of
-    /// the file.
+    /// The offset at which the space for records ends: at the header page at the end of the file
+    /// or, in a version without that page, at the end of the file.
     pub(crate) limit: u32,
     pub(crate) is_reserve: bool,
     pub(crate) is_recycled: bool,
     pub(crate) follows: Lsn,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn File>,
-    /// `true` if the segment's format version has watermarks.
+    /// `true` if the segment's format version has watermarks, records that prove that all records
+    /// before them were synced.
     pub(crate) has_watermarks: bool,
     renewed_version: u32,
     /// The offset at which the records end, even if stale records follow; equal to `limit` until
@@ -166,7 +167,8 @@ impl Segment {
         Ok(disk.open(&names::segment(self.number), how)?)
     }
 
-    /// Returns the greatest offset at which records may end so that a seal still fits after them.
+    /// Returns the greatest offset at which records may end so that a seal, the record that ends a
+    /// segment, fits after them.
     pub(crate) fn records_end(&self) -> u32 {
         self.limit - u32::try_from(record_bytes(0)).expect("a seal is a few bytes")
     }

@@ -24,9 +24,9 @@ const PART_OF_CAPACITY: u64 = 3;
 
 /// Returns the number of whole segments to reserve, at most `max`.
 ///
-/// The number is at most that of the sealed segments, because only sealed segments can be
-/// compacted. It is also limited to a third of `capacity_bytes`, the space of the log including the
-/// free space of the disk (`None` if unlimited).
+/// The number is at most that of the sealed segments, the segments no longer being written, because
+/// only these can be compacted. It is also limited to a third of `capacity_bytes`, the space of the
+/// log including the free space of the disk (`None` if unlimited).
 pub(crate) fn reserved_count(
     max: u32,
     sealed: usize,

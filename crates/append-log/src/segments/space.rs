@@ -24,8 +24,8 @@ pub(crate) struct PoolSpace {
 }
 
 impl Pool {
-    /// Updates the number of segments to reserve, given the number of sealed segments and the total
-    /// length of all segments.
+    /// Updates the number of segments to reserve, given the number of sealed segments (those no
+    /// longer being written) and the total length of all segments.
     pub(crate) fn fit_reserve(&self, sealed: usize, segments_bytes: u64) -> Result<()> {
         let spares = self.spares() as u64 * u64::from(self.options.segment_bytes);
         let free = self.disk.free_bytes()?;

@@ -341,8 +341,8 @@ fn options_may_change_between_openings() {
     let log = open(dir.path()).log;
     put_long(&log, 0..40);
     log.close().unwrap();
-    // Now a record can be longer than the existing segments, and the reserve is as long as one of
-    // them.
+    // With these options a record can be longer than an existing segment, and the segment reserved
+    // for deletions on a full disk is as long as an existing one.
     let large = Options {
         segment_bytes: 8 << 20,
         buffer_bytes: 4 << 20,

@@ -102,7 +102,8 @@ fn rotation_into_recycled_segments_costs_writers_only_their_batches() {
     let mut id = 0;
     let mut rotate = |segments: u32| {
         let last = log.segments().last().unwrap().number;
-        // Appends up to the middle of a segment, where the next segment is prepared.
+        // Appends up to the middle of a segment. The log prepares the next segment in the
+        // background.
         while log.segments().last().unwrap().number < last + segments
             || log.synced().offset() < 1 << 19
         {
@@ -127,8 +128,8 @@ fn rotation_into_recycled_segments_costs_writers_only_their_batches() {
     println!("{batches} batches, {ROTATIONS} rotations, {device:?}");
     assert_eq!(device.reads, 0);
     let extra = device.writes - device.syncs - batches;
-    // For each rotation the preparing thread writes headers, and the file system writes journal
-    // entries for two renames.
+    // For each rotation, a switch to another segment, the preparing thread writes headers, and the
+    // file system writes journal entries for two renames.
     assert!(extra <= 10 * ROTATIONS, "{extra} writes beside the batches");
     let extra = device.syncs - batches;
     assert!(extra <= 4 * ROTATIONS, "{extra} syncs beside the batches");

@@ -82,7 +82,8 @@ fn stale_bytes_at_any_offset_are_never_delivered() {
             history.put(&[30_000], Room::Ordinary).unwrap();
         }
         assert_eq!(history.log().spare_segments(), 0);
-        // After each new record, other stale bytes follow the end of the log.
+        // Each new record ends at another offset, so other stale bytes of the recycled file follow
+        // the end of the log.
         for _ in 0..120 {
             let bytes = lengths[usize::try_from(random.below(7)).unwrap()];
             history.put(&[bytes], Room::Ordinary).unwrap();
@@ -109,7 +110,7 @@ fn first_batch_without_its_first_page_is_never_delivered() {
     };
     crash_everywhere(&crashes, workload, |(), crash| {
         let mut history = History::recover(crash, small());
-        // If the batch was lost, the next records get the positions that its records had.
+        // If the crash lost the batch, the next records get the positions of the lost records.
         for _ in 0..3 {
             history.put(&[PAGES], Room::Ordinary).unwrap();
             history.reopen();

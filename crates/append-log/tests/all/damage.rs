@@ -45,7 +45,7 @@ fn damage_in_last_batch_of_closed_log_is_no_torn_tail() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let first = put(&log, &payload(0, 100));
-    // This record is synced only when the log is closed.
+    // No caller waits for this record. It is synced when the log is closed, at the latest.
     drop(log.append(&[&payload(1, 100)], Room::Ordinary).unwrap());
     log.close().unwrap();
     let mut medium = disk.medium();

@@ -17,7 +17,7 @@ struct Run {
     outcome: Outcome,
     /// The result of closing.
     closed: haul_append_log::Result<()>,
-    /// The name of the thread whose call failed, if one did.
+    /// The name of the thread whose call failed; `None` if no call failed.
     met: Option<String>,
 }
 
@@ -129,7 +129,8 @@ fn full_disk_at_any_call_loses_no_record() {
     }
 }
 
-/// Creates a log whose last segment has a torn tail, with a prepared segment after it.
+/// Creates a log whose last segment has a torn tail (the remains of an interrupted write), with a
+/// prepared segment after it.
 fn torn() -> (Medium, Outcome) {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
@@ -158,7 +159,8 @@ fn fault_during_opening_is_reported_and_loses_no_record() {
                 opened.unwrap();
                 break;
             }
-            // The fault may have hit the close record, whose failure is ignored by drop.
+            // The fault may have hit the close record, which dropping the log writes. Dropping
+            // ignores errors.
             assert!(opened.as_ref().map_or_else(|e| matches!(e, Error::Disk(_)), |()| true));
             let left = disk.medium().cut(Survival::Half { seed: n });
             let again = open_on(Arc::new(MemoryDisk::on(&left)), small()).unwrap();

@@ -231,7 +231,7 @@ impl History {
     pub(crate) fn truncate_front(&mut self, left: usize) -> haul_append_log::Result<()> {
         if self.log().is_latched() {
             // The truncation would succeed, but it is unknown which unacknowledged records these
-            // segments contain.
+            // segments contain, and therefore which records it removes.
             return Ok(());
         }
         let numbers: Vec<u32> = self.log().segments().iter().map(|s| s.number).collect();

@@ -7,7 +7,7 @@ use std::thread;
 use haul_append_log::{Error, Log, Lsn, Position, Room};
 use haul_testing::Random;
 
-/// Returns the payload with this id and a length of `bytes` bytes, or 8 if that is more.
+/// Returns the payload with this id and a length of `bytes` bytes, but at least 8.
 pub(crate) fn payload(id: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random(id);
     // The pattern has no zero bytes, and neighbouring sectors differ, so a missing or misplaced

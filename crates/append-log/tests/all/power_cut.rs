@@ -40,7 +40,7 @@ fn report(line: &str) {
 
 /// Opens the log, truncates it sometimes, appends from several threads, and removes segments.
 fn work(dir: &Path, round: u64) -> haul_append_log::Result<()> {
-    // `None` measures and uses the fastest method.
+    // With `None`, opening the log measures the methods and selects one.
     let methods = [Some(SyncMethod::Buffered), Some(SyncMethod::Direct), None];
     let sync_method = methods[usize::try_from(round % 3).unwrap()];
     let options = Options { sync_method, spare_segments_max: 1, ..small() };
@@ -175,8 +175,8 @@ fn cut_repeatedly(fs: &str, bytes: u64, seed: u64) -> Option<u64> {
         let dir = mounted.path().join("log");
         if round == 0 {
             std::fs::create_dir(&dir).unwrap();
-            // The log syncs the names in its directory. The caller must sync the name of this
-            // directory.
+            // The log syncs the names in its directory. The caller must sync the name of the
+            // directory itself.
             File::open(mounted.path()).unwrap().sync_all().unwrap();
         // If this round does not open the log, the next writer recovers it, and the power may be
         // cut during recovery.

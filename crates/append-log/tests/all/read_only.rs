@@ -83,7 +83,8 @@ fn check_unchanged(medium: &Medium, options: Options) -> (Records, ReadOnlyRepor
 fn read_only_opening_changes_nothing_and_finds_the_same_records() {
     let (disk, positions) = three_segments();
     let mut media = vec![disk.medium(), MemoryDisk::default().medium()];
-    // A torn tail, and damage to a header page and a record.
+    // Adds a torn tail (the remains of an interrupted write), and damage to a header page and a
+    // record.
     let mut torn = disk.medium();
     let last = positions.last().unwrap().lsn;
     without_end_page(&mut torn.file(&segment_name(3)))[last.offset() as usize + 2000..].fill(0);

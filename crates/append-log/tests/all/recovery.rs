@@ -158,7 +158,8 @@ fn removed_segment_stays_removed_after_power_cut() {
     assert_eq!(put(&again.log, &payload(100, 100)).lsn.segment(), 3);
 }
 
-/// A receiver that knows all segments except one.
+/// A receiver that claims to know the records of all segments except one, so that only this one is
+/// read.
 struct KnowsAllExcept(u32, Vec<Position>);
 
 impl Replay for KnowsAllExcept {
@@ -171,7 +172,8 @@ impl Replay for KnowsAllExcept {
     }
 }
 
-/// A receiver that knows the second segment and notes the order of delivery.
+/// A receiver that claims to know the records of the second segment, and notes the order of
+/// delivery.
 #[derive(Default)]
 struct InOrder(Vec<u32>);
 
@@ -203,8 +205,8 @@ fn known_segments_are_applied_in_order_between_delivered_ones() {
 #[test]
 fn known_segments_are_not_read_and_prove_earlier_ones_sealed() {
     let (disk, positions) = three_segments();
-    // The seal of the second segment is damaged. A later segment is known, so the seal must have
-    // existed.
+    // The seal of the second segment, its last record, is damaged. The receiver knows a later
+    // segment, so the seal must have existed.
     let in_second = |p: &&Position| p.lsn.segment() == 2;
     let seal = bytes_of(*positions.iter().rev().find(in_second).unwrap()).end.next_multiple_of(8);
     let mut medium = disk.medium();

@@ -10,7 +10,7 @@ use crate::payload::{ids, payload};
 use crate::recovery::start;
 use crate::{open_on, put, put_long, small};
 
-/// The offset of the nonce in a segment header, and of the tag in a record header.
+/// The offset of the nonce in a segment header, and of the tag in a record header, in bytes.
 const NONCE_AT: usize = 24;
 const TAG_AT: usize = 25;
 

@@ -1,5 +1,5 @@
-//! Tests that spare files with arbitrary content, of any number and of older format versions are
-//! recycled or removed.
+//! Tests that spare files (files kept for new segments) with arbitrary content, of any number and
+//! of older format versions are recycled or removed.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

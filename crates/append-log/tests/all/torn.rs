@@ -9,7 +9,8 @@ use crate::payload::{ids, payload};
 use crate::recovery::{bytes_of, start, without_end_page};
 use crate::{open_on, put, small, started};
 
-/// A log with batches of 1, 1, 1, 1, 1, 2, 1, 3 and optionally 1 records.
+/// A log of eight batches and an optional ninth. The sixth batch has two records, the eighth has
+/// three, and each of the others has one.
 pub(crate) struct Batches {
     pub(crate) medium: Medium,
     pub(crate) positions: Vec<Position>,
@@ -99,7 +100,7 @@ fn tail_torn_at_any_byte_is_truncated() {
 fn records_after_a_torn_record_never_reappear() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
-    // The records fill whole pages, so appending a record overwrites no later one. Only recovery
+    // The records fill whole pages, so appending a record overwrites no later record. Only recovery
     // can overwrite the records after the torn one.
     const BYTES: usize = 8192 - 32;
     let append = |id| log.append(&[&payload(id, BYTES)], Room::Ordinary).unwrap();

@@ -54,7 +54,8 @@ fn log_continues_after_a_prepared_unused_reserve() {
         let mut history = History::begin(disk, options());
         disk.fail_always(Op::Create, Errno::NOSPC);
         while history.put(&[20_000], Room::Ordinary).is_ok() {}
-        // The header of the reserve segment is durable before the segment gets its first record.
+        // The header of the reserve segment, which is used on a full disk, is durable before the
+        // segment gets its first record.
         while history.log().segments().len() == 1 {
             history.put(&[3000], Room::Reserve).unwrap();
         }

@@ -163,9 +163,9 @@ fn full_segment_is_sealed_instead_of_a_watermark() {
 
 #[test]
 fn watermark_in_a_new_segment_proves_the_end_of_the_previous() {
-    // If the next segment is ready, the seal is written in the batch of the last record. The writer
-    // therefore waits until the next segment has its name. The log may use the segment only a
-    // moment later, so filling is repeated until the seal is in that batch.
+    // If the next segment is ready, the seal, which ends the segment, is written in the batch of
+    // the last record. The writer therefore waits until the next segment has its name. The log may
+    // use the segment only a moment later, so filling is repeated until the seal is in that batch.
     let (disk, log, last) = (0..100)
         .map(|_| {
             let (disk, log) = on_memory();

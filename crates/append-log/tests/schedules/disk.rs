@@ -1,8 +1,9 @@
 //! Simulates a small disk in memory. It records which bytes are durable, and can make the n-th sync
 //! fail.
 //!
-//! It uses the locks of the standard library instead of the model's. While such a lock is held, no
-//! call of the model is made, so no thread switch can happen.
+//! It uses the locks of the standard library instead of those of the model, which decides when
+//! threads switch. While such a lock is held, no call of the model is made, so no thread switch can
+//! happen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::BorrowedFd;

@@ -124,7 +124,7 @@ fn full_buffers_delay_futures_and_stop_none() {
                 assert!(log.put_async(&[byte; HALF_BUFFER]).await);
             });
         }
-        // A future dropped while pending delays no other.
+        // A future dropped while pending delays no other future.
         let dropped = log.log.clone();
         poll_once_and_orphan(async move {
             drop(dropped.append_async(&[&[4; HALF_BUFFER]], Room::Ordinary).await);

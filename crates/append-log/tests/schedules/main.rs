@@ -139,7 +139,7 @@ impl Fixture {
     }
 }
 
-/// Runs each body in a thread of the model, and joins the threads.
+/// Runs each body in a thread whose switches `shuttle` schedules, and joins the threads.
 fn in_threads(bodies: Vec<Box<dyn FnOnce() + Send>>) {
     let threads: Vec<_> = bodies.into_iter().map(shuttle::thread::spawn).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());

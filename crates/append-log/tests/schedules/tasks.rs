@@ -39,9 +39,9 @@ struct Ready {
     event: Condvar,
 }
 
-/// A future, and a flag that requests a poll of it. The model does not switch threads at operations
-/// on these two plain locks, so a notification cannot get lost between a check of the flag and the
-/// release of the future.
+/// A future, and a flag that requests a poll of it, each behind a plain lock of the standard
+/// library. The model does not switch threads at operations on plain locks, so a notification
+/// cannot get lost between a check of the flag and the release of the future.
 struct Task {
     future: PlainMutex<Option<BoxFuture>>,
     is_notified: PlainMutex<bool>,

@@ -46,7 +46,8 @@ fn records_of_dropped_tickets_become_durable() {
 #[test]
 fn record_of_a_dropped_ticket_does_not_depend_on_notified_threads() {
     explore("threads woken before", || {
-        // An idle log must not write a watermark, because that would also sync the record.
+        // An idle log must not write a watermark (a record that proves earlier syncs), because that
+        // would also sync the record of the dropped ticket.
         let log = Fixture::with_idle_watermark(0);
         let (a, b, c, d) = (log.clone(), log.clone(), log.clone(), log.clone());
         in_threads(vec![
