@@ -13,7 +13,8 @@ pub struct Evicted {
     pub before: PageCounts,
     /// The page counts after the eviction.
     pub after: PageCounts,
-    /// The pages that remained cached after the eviction, by reason.
+    /// The pages that remained cached after the eviction, by reason, without those counted in
+    /// `in_memory`.
     pub remaining: Remaining,
     /// The number of cached pages of files on tmpfs or ramfs, which cannot be evicted.
     pub in_memory: u64,

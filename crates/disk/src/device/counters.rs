@@ -78,7 +78,8 @@ impl DeviceCounters {
     }
 }
 
-/// Parses the counters in a device's `stat` file, complete since Linux 5.5.
+/// Parses the counters in a device's `stat` file; `None` if it has fewer than the 17 counters of
+/// Linux 5.5.
 fn parse(stat: &str) -> Option<DeviceCounters> {
     let numbers = stat.split_whitespace().map(|word| word.parse().ok());
     let numbers = numbers.collect::<Option<Vec<u64>>>()?;

@@ -77,7 +77,8 @@ impl KernelFiles {
         all
     }
 
-    /// Returns the device of a btrfs, whose files have an anonymous device number.
+    /// Returns the device of a btrfs by the source of its mount, because the device number of its
+    /// files is anonymous.
     fn named_at_mount(&self, file_system: &FileSystem, mount: &Mount) -> Option<Device> {
         if *file_system != FileSystem::Btrfs {
             return None;
