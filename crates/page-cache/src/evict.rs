@@ -27,7 +27,8 @@ pub struct Remaining {
     pub dirty: u64,
     /// The number of pages under writeback.
     pub writeback: u64,
-    /// The number of other cached pages: mapped, locked or being read.
+    /// The number of cached pages that are neither dirty nor under writeback: mapped, locked or
+    /// being read.
     pub in_use: u64,
 }
 

@@ -24,7 +24,7 @@ pub struct DeviceCounters {
     pub read_bytes: u64,
     /// Total time of reads, in milliseconds.
     pub read_ms: u64,
-    /// Write requests. A flush request that carries no data counts as a write of no bytes, too.
+    /// Write requests. The kernel also counts a flush request without data as a write of no bytes.
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,

@@ -43,9 +43,9 @@ impl Drop for OsLock {
 /// Locks the directory or file `name` below `root`; see [`crate::Disk::lock`].
 ///
 /// 1. Locks the directory or file itself.
-/// 2. For a directory, writes the description of the holder to [`LOCK_NAME`]. The file is
-///    informational: removing it releases nothing, and a failure to write it (full or read-only
-///    disk) is ignored.
+/// 2. For a directory, writes the description of the holder to the file [`LOCK_NAME`] in it. This
+///    file is informational: removing the file does not release the lock, and a failure to write it
+///    (full or read-only disk) is ignored.
 pub(super) fn lock(root: &Root, name: &str, holder: &str) -> Result<Locked> {
     // The file is opened for writing, since NFS grants an exclusive lock only on a descriptor open
     // for writing.

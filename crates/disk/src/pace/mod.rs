@@ -119,7 +119,7 @@ pub struct Pacer<'f> {
 }
 
 impl<'f> Pacer<'f> {
-    /// Creates a pacer for the following writes to a file.
+    /// Creates a pacer for the writes that the caller is about to make to `file`.
     #[must_use]
     pub fn of(file: &'f (impl HasFd + ?Sized), pace: Pace) -> Self {
         let window_bytes = pace.window_bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);

@@ -26,7 +26,7 @@ pub struct Storage {
     /// The mount, from `/proc/self/mountinfo`.
     pub mount: Option<Mount>,
     /// The block device. `None` for a file system without a block device (tmpfs, nfs), or one that
-    /// hides it (overlay). For a btrfs on several devices, the device named at mount.
+    /// hides it (overlay). For a btrfs on several devices, the device that is the mount's source.
     pub device: Option<Device>,
     /// The attributes of the device's request queue; all `None` without a device.
     pub queue: Queue,

@@ -24,8 +24,8 @@ pub struct MountFacts {
     /// The statistics of the journal; `None` unless the file system is an ext4 with an internal
     /// journal.
     pub journal_info: Option<JournalInfo>,
-    /// The block device; `None` for file systems in memory, on another machine, or that hide their
-    /// device (overlay).
+    /// The block device; `None` for file systems that are in memory or on another machine, or that
+    /// hide their device (overlay).
     pub device: Option<Device>,
     /// The request queue attributes of the whole disk of `device`, readahead among them.
     pub queue: Queue,

@@ -57,7 +57,8 @@ impl Fake {
         self.link(name, numbers, &format!("../../devices/block/{disk}/{name}"))
     }
 
-    /// Creates the links in `/sys` from the device number and from the name to the device.
+    /// Creates two links in `/sys` to the directory of a device, one named by its number and one by
+    /// its name.
     fn link(&self, name: &str, numbers: &str, to: &str) -> &Self {
         for (dir, link) in [("sys/dev/block", numbers), ("sys/class/block", name)] {
             let dir = self.0.path().join(dir);
