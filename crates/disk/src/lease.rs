@@ -1,5 +1,5 @@
-//! Read leases (`fcntl(2)`), which delay a process that would change a file until the lease is
-//! released.
+//! Read leases (`fcntl(2)`): a process that opens a leased file for writing, or truncates it, waits
+//! until the lease is released.
 
 use std::io;
 use std::os::fd::BorrowedFd;

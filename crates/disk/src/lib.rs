@@ -8,11 +8,13 @@
 //!   implements them with system calls; a test may substitute a simulated disk.
 //! - [`AlignedBuf`] is memory aligned for direct I/O.
 //! - [`fill`] writes zeros to a file ahead of use, so that later writes allocate no blocks.
-//! - [`write_durable`] includes a sync, [`read_uncached`] adds no pages to the page cache, and
-//!   [`write_out`] writes dirty pages to the device without making them durable.
+//! - [`write_durable`] writes bytes and makes them durable in one call, [`read_uncached`] reads
+//!   without adding pages to the page cache, and [`write_out`] writes dirty pages to the device
+//!   without making them durable.
 //! - [`Pacer`] bounds the number of dirty pages during bulk writes.
 //! - [`ReadRing`] keeps many reads in flight from one thread.
-//! - [`resident`] counts the cached pages of a file, [`warm`] loads and [`evict`] drops them.
+//! - [`resident`] counts the pages of a file in the page cache, [`warm`] loads pages into the page
+//!   cache, and [`evict`] drops them.
 //! - [`DeviceCounters`] count the requests that a device has completed.
 //! - [`first_extent`] and [`extents`] return the physical location of a file; [`same_blocks`]
 //!   compares the locations of two files.

@@ -1,5 +1,5 @@
-//! Reads the length of a socket's send queue. The function is in this crate because it needs a raw
-//! system call, which requires unsafe code.
+//! Reads the length of a socket's send queue. [`send_queue_bytes`] is in this crate because it
+//! needs a raw system call, which requires unsafe code.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -12,7 +12,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 /// supports.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// The maximum number of bytes mapped at a time for `mincore`, which returns one byte per page.
+/// The maximum number of bytes per `mincore` call. The call fills one byte per page, so a call
+/// needs a buffer of at most 64 KiB.
 const WINDOW_BYTES: u64 = 256 << 20;
 
 #[repr(C)]

@@ -13,7 +13,7 @@ pub trait WarmEvents: Sync {
     fn begin_reads(&self, files: u64, bytes: u64);
 
     /// Reports that the first `bytes` bytes of a file were read: the whole file, or the part that
-    /// the limit allows.
+    /// [`crate::WarmOptions::bytes_max`] allows.
     fn file_read(&self, bytes: u64);
 
     /// Reports that reading has ended.

@@ -13,7 +13,8 @@ pub struct Evicted {
     pub before: PageCounts,
     /// The page counts after the eviction.
     pub after: PageCounts,
-    /// The pages that remained cached after the eviction, by reason.
+    /// The pages that remained cached after the eviction, by reason, without those counted in
+    /// `in_memory`.
     pub remaining: Remaining,
     /// The number of cached pages of files on tmpfs or ramfs, which cannot be evicted.
     pub in_memory: u64,
@@ -26,7 +27,8 @@ pub struct Remaining {
     pub dirty: u64,
     /// The number of pages under writeback.
     pub writeback: u64,
-    /// The number of other cached pages: mapped, locked or being read.
+    /// The number of cached pages that are neither dirty nor under writeback: mapped, locked or
+    /// being read.
     pub in_use: u64,
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn plan_reads(candidates: &[Candidate], bytes_max: u64) -> Vec<Planne
         let Candidate { index, place, bytes, missing_bytes } = *candidate;
         let fits = missing_bytes <= room;
         // It is not known which pages of the file are missing, so a partial read is limited as if
-        // all of its pages were.
+        // all pages were missing.
         let bytes = if fits { bytes } else { room.min(bytes) };
         if bytes > 0 {
             reads.push(PlannedRead { index, place, bytes });

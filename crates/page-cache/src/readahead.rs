@@ -1,4 +1,4 @@
-//! Loads files by starting readahead of several pieces, and waiting for the oldest piece.
+//! Loads files: starts readahead of several pieces (parts of files), and waits for the oldest.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -17,8 +17,8 @@ const STEP_BYTES: u64 = 1 << 20;
 /// number of pieces in flight, is reached first.
 const AHEAD_BYTES: u64 = 16 << 20;
 const AHEAD_PIECES: usize = 64;
-/// The length in bytes of a readahead request, as split by [`warm`]. A reader waits for each
-/// request by reading its last byte.
+/// The length in bytes of the readahead requests into which [`warm`] splits a piece. A reader waits
+/// for each request by reading its last byte.
 const WAIT_BYTES: u64 = 128 << 10;
 
 /// A reader that keeps readahead requests of one or several files in flight.
@@ -42,8 +42,8 @@ impl<'a> Reader<'a> {
         Self { events, in_flight: VecDeque::new(), ahead_bytes: 0 }
     }
 
-    /// Starts the readahead of the first `bytes` of a file; first waits for earlier pieces if too
-    /// many are in flight.
+    /// Starts the readahead of the first `bytes` bytes of a file. If too many pieces are in flight,
+    /// waits for the oldest ones before.
     pub(crate) fn start(&mut self, found: FoundFile, bytes: u64) {
         if let Err(error) = self.read_ahead(found, bytes) {
             self.events.failed(&error);

@@ -1,4 +1,4 @@
-//! Formats durations for sentences about stalls.
+//! Formats durations for sentences about stalls, in which writers wait for writeback.
 
 use std::time::Duration;
 

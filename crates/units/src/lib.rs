@@ -77,7 +77,7 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 const TOO_LARGE: &str = "the number is too large";
 
 /// Parses a decimal number followed by the name of one of `units`, in upper or lower case. Returns
-/// the product of both, rounded down.
+/// the number multiplied by the unit, rounded down.
 fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, name) = (&text[..end], text[end..].trim_start());
@@ -112,7 +112,7 @@ impl fmt::Display for Bytes {
             return write!(f, "{} B", self.0);
         }
         // The value in tenths of the unit of `1 << shift` bytes, rounded. A value that rounds to
-        // 1,024 of a unit is printed in the next unit.
+        // 1,024 of a unit is printed in the next larger unit.
         let tenths = |shift: u32| (u128::from(self.0) * 10 + (1_u128 << (shift - 1))) >> shift;
         let mut unit = 0;
         let mut shift = 10;

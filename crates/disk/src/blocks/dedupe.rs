@@ -8,7 +8,7 @@ use crate::error::{Error, Op, Result};
 use crate::has_fd::path_of;
 use crate::sys::{self, DedupeRange};
 
-/// The maximum number of bytes per `FIDEDUPERANGE` call; some file systems (btrfs) process no more.
+/// The maximum number of bytes per `FIDEDUPERANGE` call: btrfs processes at most 16 MiB per call.
 const STEP_BYTES: u64 = 16 << 20;
 
 /// The outcome of [`dedupe_range`].

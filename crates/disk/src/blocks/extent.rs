@@ -1,15 +1,15 @@
 //! Types that describe the ranges of a file and their location on the device.
 
-/// The treatment of bytes that were written but have no blocks yet, because the file system delays
-/// allocation until writeback.
+/// The treatment by [`crate::extents`] of bytes that a program has written, but to which the file
+/// system has not yet allocated blocks, because it delays allocation until writeback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DelayedAllocation {
-    /// The map reports such bytes as [`ExtentFlags::delayed`]. Where such bytes overwrite older
-    /// bytes, the map may report the location of the older bytes instead.
+    /// The map reports bytes without blocks as [`ExtentFlags::delayed`]. Where these bytes
+    /// overwrite older bytes, the map may report the location of the older bytes instead.
     #[default]
     Report,
-    /// The kernel first writes the dirty pages of the file and waits for completion, so that the
-    /// map describes its present bytes.
+    /// The kernel first writes the dirty pages of the file and waits for completion. All bytes
+    /// written before the call then have blocks, and the map reports the location of these blocks.
     Sync,
 }
 
@@ -40,8 +40,8 @@ pub struct ExtentFlags {
     pub encoded: bool,
     /// The bytes are stored in metadata, or in a block that also contains other data.
     pub inline: bool,
-    /// The blocks are preallocated: the extent reads as zeros, unless newer bytes are still in the
-    /// page cache.
+    /// The blocks are preallocated: the extent reads as zeros, unless the page cache contains bytes
+    /// that were not yet written back.
     pub unwritten: bool,
     /// The blocks are shared with other files.
     pub shared: bool,
@@ -93,6 +93,6 @@ impl Extent {
 pub struct ExtentMap {
     /// The extents; the gaps between them are holes, which read as zeros.
     pub extents: Vec<Extent>,
-    /// The requested treatment of delayed allocation.
+    /// The treatment of delayed allocation that the caller of [`crate::extents`] requested.
     pub delayed_allocation: DelayedAllocation,
 }

@@ -82,7 +82,7 @@ pub fn fill_paced(
     Ok(Some(filled))
 }
 
-/// `true` if a file has fewer blocks than its length needs, so that some in-place writes must still
+/// `true` if a file has fewer blocks than its length needs, so that some in-place writes must
 /// allocate blocks. `false` for simulated files.
 ///
 /// # Errors

@@ -7,9 +7,9 @@ use super::extent::{DelayedAllocation, Extent, ExtentFlags, ExtentMap};
 ///
 /// `false` proves nothing: compare the bytes. Both maps must cover whole files of the same file
 /// system. They must be fetched with [`DelayedAllocation::Sync`]: otherwise the file system may
-/// report a byte that was overwritten and not synced at the location of the old byte. The result is
-/// valid for the moment at which the maps were fetched. Before acting on the result, let the kernel
-/// compare again (`FIDEDUPERANGE`).
+/// report the old location of a byte that was overwritten and not synced. The result is valid for
+/// the moment at which the maps were fetched. Before acting on the result, let the kernel compare
+/// the bytes (`FIDEDUPERANGE`).
 ///
 /// # Limits
 /// Files that consist only of holes, and compressed files, are never proven equal. Files whose
@@ -36,7 +36,7 @@ fn runs(map: &ExtentMap, file_bytes: u64) -> Option<Vec<Run>> {
     if map.delayed_allocation != DelayedAllocation::Sync {
         return None;
     }
-    // Blocks beyond the end of the file are ignored, since xfs preallocates blocks beyond it.
+    // Blocks beyond the end of the file are ignored: xfs preallocates them for later appends.
     for extent in map.extents.iter().filter(|extent| extent.logical < file_bytes) {
         let Some(next) = run(extent, file_bytes)? else { continue };
         match runs.last_mut() {

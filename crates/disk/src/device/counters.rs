@@ -24,7 +24,7 @@ pub struct DeviceCounters {
     pub read_bytes: u64,
     /// Total time of reads, in milliseconds.
     pub read_ms: u64,
-    /// Write requests. A flush request that carries no data counts as a write of no bytes, too.
+    /// Write requests. The kernel also counts a flush request without data as a write of no bytes.
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
@@ -78,7 +78,8 @@ impl DeviceCounters {
     }
 }
 
-/// Parses the counters in a device's `stat` file, complete since Linux 5.5.
+/// Parses the counters in a device's `stat` file; `None` if it has fewer than the 17 counters of
+/// Linux 5.5.
 fn parse(stat: &str) -> Option<DeviceCounters> {
     let numbers = stat.split_whitespace().map(|word| word.parse().ok());
     let numbers = numbers.collect::<Option<Vec<u64>>>()?;

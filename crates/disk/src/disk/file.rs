@@ -33,9 +33,9 @@ pub enum Durability {
 
 /// A method to allocate blocks before they are written.
 ///
-/// On ext4 and xfs, `Reserve` and `ZeroRange` leave *unwritten* extents: after the first write to
-/// such a block, a sync still commits the journal. Written blocks avoid this cost; see
-/// [`crate::fill`].
+/// On ext4 and xfs, `Reserve` and `ZeroRange` leave extents that are marked as *unwritten*. The
+/// first write to such an extent changes the mark, so the next sync commits the journal. Later
+/// writes avoid this cost; [`crate::fill`] therefore writes all blocks in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
     /// `fallocate` with mode 0: reserves unwritten blocks, which read as zeros, and keeps blocks

@@ -77,8 +77,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`crate::OsDisk`] takes `flock(2)` on the directory or file itself. Locking a directory
     /// needs no permission to write in it. On a network file system, the lock of a directory
     /// excludes only processes of the same machine, and the lock of a file excludes other machines
-    /// only if the server supports locks. A program that runs on two machines must coordinate them
-    /// by another lock.
+    /// only if the server supports locks. A program that runs on two machines must exclude the
+    /// other machine by another method.
     ///
     /// # Errors
     /// The directory or file cannot be opened, or its file system has no locks. A lock held by

@@ -1,8 +1,9 @@
 //! Implements [`crate::Disk::lock`] with `flock(2)`.
 //!
 //! # Source
-//! `flock(2)`: the lock belongs to an open file description, so a second call in the same process
-//! is refused, too. The kernel releases the lock when the process ends, so no stale lock remains.
+//! `flock(2)`: the lock belongs to an open file description. If the process that holds the lock
+//! opens and locks the same file again, the second lock is therefore refused. The kernel releases
+//! the lock when the process ends, so no stale lock remains.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,12 +18,14 @@ use crate::error::{Error, Op, Result};
 /// The maximum number of bytes read from [`LOCK_NAME`].
 const HOLDER_BYTES_MAX: usize = 256;
 
-/// The number of bytes per read of `/proc/locks`. One read returns consistent lines; if another
-/// lock is released between two reads, the kernel skips a line. Therefore few, large reads.
+/// The number of bytes requested per read of `/proc/locks`, the kernel's list of all locks. If a
+/// process releases a lock between two reads, the kernel may omit a line from the second read.
+/// Large reads make this rare.
 const LOCKS_READ_BYTES: usize = 64 << 10;
 
-/// The maximum number of times that `/proc/locks` is searched for a lock, since a line may still be
-/// skipped in a long list.
+/// The maximum number of times that `/proc/locks` is read from its beginning to find the holder of
+/// a lock. A list that needs several reads may lack the line of the lock (see
+/// [`LOCKS_READ_BYTES`]).
 const LOCKS_READS_MAX: usize = 4;
 
 /// A `flock(2)` lock.
@@ -40,9 +43,9 @@ impl Drop for OsLock {
 /// Locks the directory or file `name` below `root`; see [`crate::Disk::lock`].
 ///
 /// 1. Locks the directory or file itself.
-/// 2. For a directory, writes the description of the holder to [`LOCK_NAME`]. The file is
-///    informational: removing it releases nothing, and a failure to write it (full or read-only
-///    disk) is ignored.
+/// 2. For a directory, writes the description of the holder to the file [`LOCK_NAME`] in it. This
+///    file is informational: removing the file does not release the lock, and a failure to write it
+///    (full or read-only disk) is ignored.
 pub(super) fn lock(root: &Root, name: &str, holder: &str) -> Result<Locked> {
     // The file is opened for writing, since NFS grants an exclusive lock only on a descriptor open
     // for writing.

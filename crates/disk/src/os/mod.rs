@@ -24,7 +24,7 @@ use root::Root;
 /// each write then also waits until the timestamps are durable, which needs a journal commit.
 const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
 
-/// A directory of the file system and all files below it.
+/// A [`Disk`] of real files: a directory of the file system, the root, and all files below it.
 #[derive(Debug)]
 pub struct OsDisk {
     root: Root,
@@ -98,7 +98,7 @@ impl OsDisk {
         }
     }
 
-    /// Opens an open file of this disk again, with other options; the file may be unnamed.
+    /// Opens `file`, which is open already, a second time with `options`. The file may be unnamed.
     ///
     /// # Errors
     /// The error of the system call; `Unsupported` for a simulated file.

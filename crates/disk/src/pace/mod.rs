@@ -1,4 +1,5 @@
-//! Paces bulk writes: starts writeback early, so that few pages are dirty at any time.
+//! Paces bulk writes: starts writeback after every few MiB of written bytes (a *window*), so that
+//! few pages are dirty at any time.
 
 mod plan;
 
@@ -24,8 +25,8 @@ pub const WINDOW_BYTES: u64 = 4 << 20;
 /// between the writeback of two windows.
 pub const WINDOW_BYTES_MIN: u64 = 256 << 10;
 
-/// The maximum of [`Pace::window_bytes`] (64 MiB): two windows must stay far below the kernel's
-/// limit of dirty memory.
+/// The maximum of [`Pace::window_bytes`] (64 MiB): up to two windows are dirty or under writeback,
+/// and two windows must stay far below the kernel's limit of dirty memory.
 pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
 
 /// Options of a [`Pacer`].
@@ -46,8 +47,8 @@ impl Default for Pace {
     }
 }
 
-/// The reason why a [`Pacer`] does not pace a file. Unpaced writes still work; at worst they slow
-/// down other writers.
+/// The reason why a [`Pacer`] does not pace a file. Writes to this file succeed without pacing; at
+/// worst they slow down the writers of other files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotPaced {
@@ -118,7 +119,7 @@ pub struct Pacer<'f> {
 }
 
 impl<'f> Pacer<'f> {
-    /// Creates a pacer for the following writes to a file.
+    /// Creates a pacer for the writes that the caller is about to make to `file`.
     #[must_use]
     pub fn of(file: &'f (impl HasFd + ?Sized), pace: Pace) -> Self {
         let window_bytes = pace.window_bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);

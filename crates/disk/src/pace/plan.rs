@@ -1,5 +1,5 @@
-//! Computes which ranges of a file a pacer writes back, and in which order. The module makes no
-//! system calls.
+//! Computes which ranges of a file a pacer writes back, and in which order: one range per window
+//! (see [`super::Pace::window_bytes`]). The module makes no system calls.
 
 use std::ops::Range;
 
@@ -153,7 +153,8 @@ mod tests {
                         in_writeback[page] |= std::mem::take(&mut dirty[page]);
                     }
                     if let Some(finish) = step.finish {
-                        // The wait covers the whole range, including pages of other steps.
+                        // The wait covers all pages between the ends of the range, including pages
+                        // whose writeback another step started.
                         in_writeback[pages(&finish)].fill(false);
                     }
                 }

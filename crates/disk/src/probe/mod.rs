@@ -26,13 +26,13 @@ pub struct Storage {
     /// The mount, from `/proc/self/mountinfo`.
     pub mount: Option<Mount>,
     /// The block device. `None` for a file system without a block device (tmpfs, nfs), or one that
-    /// hides it (overlay). For a btrfs on several devices, the device named at mount.
+    /// hides it (overlay). For a btrfs on several devices, the device that is the mount's source.
     pub device: Option<Device>,
     /// The attributes of the device's request queue; all `None` without a device.
     pub queue: Queue,
-    /// `true` if the file system journals metadata, so that syncing a metadata change costs more
-    /// requests. Read from the kernel for ext4; always `true` for xfs, `false` for tmpfs and btrfs,
-    /// and `None` for other file systems.
+    /// `true` if the file system journals metadata, so that a sync after a metadata change also
+    /// writes to the journal. Read from the kernel for ext4; always `true` for xfs, `false` for
+    /// tmpfs and btrfs, and `None` for all other file systems.
     pub journal: Option<bool>,
     /// `true` if overwriting a block moves it to another location (btrfs, unless disabled for the
     /// path or mount), so that filling a file in advance has no benefit.
@@ -155,7 +155,7 @@ fn copy_on_write(
     fd: BorrowedFd<'_>,
 ) -> Option<bool> {
     match file_system {
-        // xfs moves only blocks shared by reflink.
+        // When blocks are overwritten, xfs moves only those shared by reflink.
         FileSystem::Ext4 | FileSystem::Xfs | FileSystem::Tmpfs => Some(false),
         FileSystem::Btrfs => {
             let off_by_mount = mount?.has_option("nodatacow");

@@ -34,7 +34,7 @@ pub(crate) struct Line {
     pub(crate) mount: Mount,
 }
 
-/// Returns all mounts, in the order of the file. Skips lines that cannot be parsed.
+/// Returns all mounts, in the order of their lines. Skips lines that cannot be parsed.
 pub(crate) fn all(mountinfo: &str) -> impl Iterator<Item = Line> {
     mountinfo.lines().filter_map(line)
 }

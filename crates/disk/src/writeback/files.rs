@@ -76,7 +76,8 @@ impl KernelFiles {
     /// Changes the setting at `path` and verifies that the kernel accepted the value.
     ///
     /// # Errors
-    /// The file cannot be written, or the kernel returns another value when it is read again.
+    /// The file cannot be written, or the kernel returns another value when the file is read after
+    /// the write.
     ///
     /// # Durability
     /// None: the setting is lost at reboot.

@@ -7,7 +7,7 @@ use super::files::KernelFiles;
 use super::memory::named;
 use crate::probe::mounts;
 
-/// The maximum depth of nested groups.
+/// The maximum number of nested groups whose limits are read.
 const DEPTH_MAX: usize = 64;
 
 /// The memory limit and the memory use of a control group.
@@ -20,7 +20,8 @@ pub struct GroupMemory {
     pub is_version_1: bool,
     /// The lowest memory limit of the group and its ancestors; `None` if unlimited.
     pub limit_bytes: Option<u64>,
-    /// The memory that the group may still allocate; `None` if unlimited, or for cgroup v1.
+    /// The memory that the group may allocate until it or an ancestor reaches a limit; `None` if
+    /// unlimited, or for cgroup v1.
     pub room_bytes: Option<u64>,
     /// The page cache charged to the group; `None` for cgroup v1.
     pub file_bytes: Option<u64>,

@@ -6,7 +6,8 @@
 /// A threshold of dirty memory, as set by `vm.dirty_ratio` or by `vm.dirty_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// A percentage of dirtyable memory.
+    /// A percentage of dirtyable memory: free memory and page cache (see
+    /// [`super::Memory::dirtyable_bytes`]).
     Percent(u64),
     /// A number of bytes.
     Bytes(u64),
@@ -118,8 +119,8 @@ impl DirtyLimits {
     }
 }
 
-/// Returns `pages * parts / page_bytes`, rounded down. The kernel expresses a ratio in parts of the
-/// page size, which is finer than percent.
+/// Returns `pages * parts / page_bytes`, rounded down. The kernel converts a percentage to `parts`
+/// of `page_bytes`, rounded down, such as 20 % to 819 of 4,096.
 fn share(parts: u64, pages: u64, page_bytes: u64) -> u64 {
     let share = u128::from(parts) * u128::from(pages) / u128::from(page_bytes);
     u64::try_from(share).unwrap_or(u64::MAX)
@@ -152,7 +153,8 @@ mod tests {
     #[test]
     fn limits_match_the_kernel() {
         for (background, limit, dirtyable, background_bytes, limit_bytes) in [
-            // 10 % is 409 of 4,096 parts, 20 % is 819: values reported by a kernel.
+            // 10 % is 409 of 4,096 parts, and 20 % is 819 of 4,096. A kernel reported the two
+            // expected thresholds.
             (Percent(10), Percent(20), 5_049_523 * 4096, 504_212 * 4096, 1_009_658 * 4096),
             (Bytes(64 * MIB), Bytes(GIB), 8 * GIB, 64 * MIB, GIB),
             // Settings in bytes are rounded up to whole pages.

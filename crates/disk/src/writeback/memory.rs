@@ -58,8 +58,10 @@ fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
     meminfo.lines().find_map(value)
 }
 
-/// Computes the number of reserved pages from `/proc/zoneinfo`. Each zone reserves its high
-/// watermark plus its largest protection value, at most the pages that it manages.
+/// Computes the number of reserved pages from `/proc/zoneinfo`. For each memory zone, the kernel
+/// adds the high watermark (the number of free pages at which reclaim ends) and the largest
+/// protection value (free pages denied to allocations that could use another zone). The sum is
+/// limited to the pages that the zone manages.
 pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
     let mut zones = Vec::new();
     for line in zoneinfo.lines() {
@@ -145,7 +147,8 @@ Node 0, zone  Movable
 
     #[test]
     fn dirtyable_memory_matches_the_kernel() {
-        // Computed by hand: min(17 + 22345, 3840), 3824 + 19328, 24498, and 0 for an empty zone.
+        // Computed by hand, in pages: min(17 + 22345, 3840) for the zone DMA, 3824 + 19328 for
+        // DMA32, 24498 for Normal, and 0 for the empty zone Movable.
         assert_eq!(reserve_pages(ZONEINFO), Some(3840 + 23152 + 24498));
         let memory = Memory::of(MEMINFO, reserve_pages(ZONEINFO).map(|pages| pages * 4096));
         assert_eq!(memory.total_bytes, Some(24_682_416 << 10));

@@ -24,8 +24,8 @@ pub struct MountFacts {
     /// The statistics of the journal; `None` unless the file system is an ext4 with an internal
     /// journal.
     pub journal_info: Option<JournalInfo>,
-    /// The block device; `None` for file systems in memory, on another machine, or that hide their
-    /// device (overlay).
+    /// The block device; `None` for file systems that are in memory or on another machine, or that
+    /// hide their device (overlay).
     pub device: Option<Device>,
     /// The request queue attributes of the whole disk of `device`, readahead among them.
     pub queue: Queue,
@@ -77,7 +77,8 @@ impl KernelFiles {
         all
     }
 
-    /// Returns the device of a btrfs, whose files have an anonymous device number.
+    /// Returns the device of a btrfs by the source of its mount, because the device number of its
+    /// files is anonymous.
     fn named_at_mount(&self, file_system: &FileSystem, mount: &Mount) -> Option<Device> {
         if *file_system != FileSystem::Btrfs {
             return None;

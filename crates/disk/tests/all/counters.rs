@@ -25,7 +25,7 @@ impl Bench {
         Some(Self { disk: OsDisk::open(image.mount()).unwrap(), device, image })
     }
 
-    /// Creates a direct file of [`ROUNDS`] pages, initialised by `prepare` and synced.
+    /// Creates a file of [`ROUNDS`] pages for direct I/O, initialised by `prepare` and synced.
     fn file(&self, prepare: impl FnOnce(&dyn File)) -> Arc<dyn File> {
         let file = self.disk.create("file", Open { direct: true, ..Open::default() }).unwrap();
         prepare(&*file);

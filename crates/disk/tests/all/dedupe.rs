@@ -13,7 +13,7 @@ fn equal_files_share_blocks_and_different_ones_do_not() {
     for kind in ["btrfs", "xfs"] {
         let Some(image) = LoopImage::new(kind, 512 << 20) else { continue };
         let (a, b) = (image.mount().join("a"), image.mount().join("b"));
-        // Longer than one step of 16 MiB, and no multiple of a block.
+        // Longer than one step of `dedupe_range` (16 MiB), and no multiple of a block.
         let mut bytes: Vec<u8> = (0..5_000_000_u32).flat_map(u32::to_le_bytes).collect();
         bytes.push(7);
         fs::write(&a, &bytes).unwrap();

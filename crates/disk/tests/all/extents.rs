@@ -40,7 +40,8 @@ fn same(a: &Path, b: &Path) -> bool {
     same
 }
 
-/// Creates a file of `bytes` bytes with pieces of data, (offset, length) in blocks, between holes.
+/// Creates a file of `bytes` bytes that contains data at `pieces`, each an offset and a length in
+/// blocks, and holes elsewhere.
 fn pieces(path: PathBuf, pieces: &[(u64, usize)], bytes: u64) -> PathBuf {
     let file = File::create(&path).unwrap();
     for (number, (block, blocks)) in (0_u8..=u8::MAX).cycle().skip(1).zip(pieces) {

@@ -26,13 +26,14 @@ fn bulk_file(dir: &Path) -> Arc<dyn File> {
     OsDisk::open(dir).unwrap().create("bulk", Open::default()).unwrap()
 }
 
-/// Returns dirty bytes and bytes under writeback; `None` if the kernel does not report them.
+/// Returns the sum of dirty bytes and bytes under writeback; `None` if the kernel does not report
+/// them.
 fn unwritten_bytes(file: &dyn File) -> Option<u64> {
     let now = resident(file, 0, u64::MAX).unwrap();
     Some(now.dirty_bytes? + now.writeback_bytes?)
 }
 
-/// Writes a piece at each of `offsets`, and returns the maximum of unwritten bytes.
+/// Writes a piece at each of `offsets`, and returns the maximum of [`unwritten_bytes`].
 fn write_pieces(
     file: &dyn File,
     mut pacer: Option<&mut Pacer<'_>>,

@@ -18,7 +18,8 @@ fn resident_bytes(file: &dyn File) -> u64 {
     resident(file, 0, u64::MAX).unwrap().resident_bytes
 }
 
-/// Runs `body` on a file of [`BYTES`] sevens, clean and evicted, without readahead.
+/// Runs `body` on a file of [`BYTES`] bytes of value 7. The file is clean, has no cached pages, and
+/// is opened without readahead.
 fn with_cold_file(body: impl FnOnce(&dyn File)) {
     let dir = disk_dir();
     let disk = OsDisk::open(dir.path()).unwrap();

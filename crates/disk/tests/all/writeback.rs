@@ -57,7 +57,8 @@ impl Fake {
         self.link(name, numbers, &format!("../../devices/block/{disk}/{name}"))
     }
 
-    /// Creates the links in `/sys` from the device number and from the name to the device.
+    /// Creates two links in `/sys` to the directory of a device, one named by its number and one by
+    /// its name.
     fn link(&self, name: &str, numbers: &str, to: &str) -> &Self {
         for (dir, link) in [("sys/dev/block", numbers), ("sys/class/block", name)] {
             let dir = self.0.path().join(dir);
@@ -101,7 +102,7 @@ fn machine_is_read_from_its_files() {
     assert_eq!((machine.kernel_limits, machine.group), (None, None));
     assert_eq!(files.anomalies(), []);
 
-    // Limits reported by the kernel take precedence.
+    // Limits reported by the kernel take precedence over those computed from the settings.
     fake.file("proc/vmstat", "nr_dirty_threshold 1000\nnr_dirty_background_threshold 500");
     let limits = fake.files().machine().limits().unwrap();
     assert_eq!((limits.background_bytes, limits.limit_bytes), (500 * 4096, 1000 * 4096));
@@ -274,7 +275,8 @@ fn computed_limits_match_those_of_this_kernel() {
     let mut computed = machine;
     computed.kernel_limits = None;
     let computed = computed.limits().unwrap();
-    // Other programs allocate and free memory between the two readings.
+    // Other programs allocate and free memory while the files are read one after another, so the
+    // limits may differ by a twentieth.
     for (reported, computed) in [
         (reported.background_bytes, computed.background_bytes),
         (reported.limit_bytes, computed.limit_bytes),
