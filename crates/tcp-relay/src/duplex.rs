@@ -53,12 +53,13 @@ impl Duplex {
         if self.moved_bytes() != before {
             self.moved_at = now;
         }
-        // The failed side may have sent its last bytes after its direction ran, so both directions
-        // run again.
+        // The failed side may have sent its last bytes after the direction that reads from this
+        // side ran, so this direction runs once more.
         if self.failed != had_failed {
             return Ok(Next::Yield);
         }
-        // Bytes received before a reset are delivered only if the other side accepts them at once.
+        // Bytes that a side sent before its reset are delivered only if the other side accepts them
+        // at once.
         let is_stuck =
             |stop, source: &Socket| stop == Some(Stop::DestinationFull) && source.has_error();
         if is_stuck(up, client) || is_stuck(down, upstream) {

@@ -23,7 +23,7 @@ mod shutdown;
 /// A connection that receives this message sends it to itself again.
 const ENDLESS: u8 = 255;
 
-/// A service that executes the command in the first byte of each message.
+/// A service that executes the command in the first byte of each read from a client's socket.
 struct CommandService {
     senders: Sender<MessageSender<u8>>,
     driven: Sender<(u8, Event<u8>)>,

@@ -39,7 +39,8 @@ enum ExchangeError {
 
 /// The progress of a response.
 enum ResponseProgress {
-    /// The response waits for the target, the client or its next byte budget.
+    /// The response waits for the target or for the client, or its byte budget is used up, so that
+    /// other connections run first.
     Stopped(Stop),
     /// The whole response was forwarded.
     Done,
@@ -234,7 +235,7 @@ fn forward_response_head<M>(
 }
 
 /// Keeps the upstream connection if the target accepts another request over it; otherwise closes
-/// it. To be called after the last byte of the response was forwarded.
+/// or resets it. To be called after the last byte of the response was forwarded.
 pub(super) fn finish(exchange: &Exchange, peers: &mut Peers) {
     let keeps_upstream = exchange.is_upstream_reusable() && peers.down.received.is_empty();
     peers.restrict_upstream(exchange.is_private);

@@ -193,7 +193,7 @@ fn closed_upstream_connection_is_not_reused() {
     let mut client = client(&relay);
     for number in 0..10 {
         assert_eq!(client.exchange(POST).body, number.to_string().as_bytes());
-        // EOF reached the relay, which closed its side.
+        // The EOF of the target reached the relay, which then closed its socket.
         relay.until(|stats| stats.targets[0].active == 0);
     }
 }
