@@ -147,8 +147,8 @@ fn echo(stream: &mut TcpStream, byte: u8) {
     assert_eq!(answer, [byte]);
 }
 
-/// Waits until the kernel has reported the initial readiness, which may take an additional
-/// iteration.
+/// Waits until the kernel has reported the initial readiness of the accepted socket, which may take
+/// an additional iteration of the loop.
 fn settle(stream: &mut TcpStream) {
     echo(stream, 1);
     echo(stream, 2);

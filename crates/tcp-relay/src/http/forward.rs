@@ -144,8 +144,8 @@ fn forward_response<M>(
         // Before the head of the final response was received, this call writes buffered interim
         // responses.
         match down.run(&mut upstream.socket, client, cx.thread, &mut budget) {
-            // The kernel reports a socket error once. The failed write of the request consumed it,
-            // so this EOF may be a reset.
+            // The kernel reports a socket error once. The failed write of the request has received
+            // this report, so the EOF that was read afterwards may stand for a reset.
             Ok(Progress::Done)
                 if down.is_until_close() && exchange.request == RequestState::Abandoned =>
             {

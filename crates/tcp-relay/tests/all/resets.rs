@@ -131,8 +131,8 @@ fn bytes_sent_before_a_reset_are_delivered() {
     }
 }
 
-/// The relay may write to a side without success and receive the last bytes from this side in one
-/// call. It must nevertheless deliver these bytes to the other side.
+/// A write to a side may fail before the relay has read the last bytes that this side sent. The
+/// relay must deliver these bytes to the other side nevertheless.
 #[test]
 fn bytes_before_a_reset_are_delivered_during_an_upload() {
     for round in 0..120 {

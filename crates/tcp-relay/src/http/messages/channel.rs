@@ -42,7 +42,7 @@ struct Chunked {
     chunks: ChunkedDecoder,
     /// The number of data bytes of the current chunk that the flow moves; 0 if the flow moves none.
     flow_bytes: u64,
-    /// The number of data bytes still allowed in the body.
+    /// The maximum number of data bytes in the part of the body that is not forwarded yet.
     data_max: u64,
     writes_chunks: bool,
 }
