@@ -71,7 +71,7 @@ impl Lease {
         self.pending_bytes
     }
 
-    /// Returns the number of bytes of a file that fit into the pipe.
+    /// Returns the number of bytes of a file that fit into the empty pipe.
     pub fn capacity_bytes(&self) -> usize {
         self.pipe().capacity_bytes
     }
@@ -85,10 +85,10 @@ impl Lease {
         self.splice_in(from.as_fd(), None, bytes_max)
     }
 
-    /// Moves up to `bytes_max` bytes of a file into the pipe, beginning at the byte `offset`, as
-    /// many as fit. May wait for the disk. A file opened with `O_DIRECT` requires aligned offsets
-    /// and lengths; the bytes of such a file move from the disk to the socket without a copy and
-    /// without entering the page cache.
+    /// Moves as many bytes of a file as fit into the pipe, at most `bytes_max`, beginning at the
+    /// byte `offset`. The call may wait for the disk. A file opened with `O_DIRECT` requires
+    /// aligned offsets and lengths; the bytes of such a file move from the disk to the socket
+    /// without a copy and without entering the page cache.
     ///
     /// # Errors
     /// The file's error; [`Error::is_refusal`] is `true` if direct I/O does not accept the offset

@@ -112,8 +112,8 @@ impl PipePool {
 impl Shared {
     fn make(&self, stats: &mut PoolStats) -> rustix::io::Result<Pipe> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // The kernel refuses to resize beyond the user's limit; a smaller pipe only needs more
-        // system calls.
+        // If the kernel refuses to resize the pipe beyond the user's limit, the pool uses the
+        // smaller pipe, which only costs more system calls.
         let resized = fcntl_setpipe_size(&writer, self.options.pipe_bytes);
         let capacity_bytes = resized.or_else(|_| fcntl_getpipe_size(&writer))?;
         stats.made += 1;

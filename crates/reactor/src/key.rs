@@ -22,8 +22,8 @@ pub(crate) enum Source {
 const WAKER: usize = usize::MAX;
 const LISTENERS: usize = 1 << 63;
 
-/// The number of generations. A token has 32 bits for the generation, but the highest bit of a
-/// token marks listeners.
+/// The number of generations. The upper 32 bits of a token hold the generation, but the highest of
+/// these bits marks listeners.
 const GENERATION_MAX: u32 = (1 << 31) - 1;
 
 impl Key {

@@ -80,9 +80,10 @@
 //! ```
 //!
 //! # Promises
-//! - **No connection starves another.** Connections that use up their byte budget are driven
-//!   round-robin; each listener accepts at most 64 connections per iteration; a deadline fires at
-//!   most one tick of 100 ms late, plus the duration of an iteration.
+//! - **No connection starves another.** Connections that use up their byte budget (the bytes that
+//!   the service lets a connection move in one call) are driven round-robin; each listener accepts
+//!   at most 64 connections per iteration; a deadline fires at most one tick of 100 ms late, plus
+//!   the duration of an iteration.
 //! - A message for a closed connection is dropped; it never reaches another connection.
 //! - Connections beyond the admission limit, or beyond the limit of descriptors, stay in the
 //!   kernel's accept queue until other connections are closed. The thread retries when it closes a

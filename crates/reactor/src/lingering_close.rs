@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::service::Next;
 use crate::socket::{IoStatus, Socket};
 
-/// The maximum number of bytes read in one call, so that other connections are driven, too.
+/// The number of bytes after which [`LingeringClose::drive`] yields to other connections.
 const BUDGET_BYTES: usize = 64 << 10;
 
 /// The lingering close of a socket: its write side is shut down, and received bytes are discarded
@@ -22,7 +22,8 @@ pub struct LingeringClose {
 
 impl LingeringClose {
     /// Shuts down the write side. [`Self::drive`] reports that the socket can be closed when the
-    /// peer has sent EOF or more than `bytes_max` further bytes, or when `deadline` has passed.
+    /// peer has sent EOF, when more than `bytes_max` received bytes would have to be discarded, or
+    /// when `deadline` has passed.
     ///
     /// # Errors
     /// If the connection is already closed.

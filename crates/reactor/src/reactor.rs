@@ -35,7 +35,7 @@ pub struct Reactor<S: Service> {
     limit: AdmissionLimit,
     /// Connections whose sockets became ready in this iteration.
     ready: Vec<Key>,
-    /// Connections that returned [`Next::Yield`], in the order of their calls.
+    /// Connections that returned [`Next::Yield`], in the order in which they returned it.
     yielded: Vec<Key>,
     queue: MessageQueue<S::Message>,
     messages: Receiver<(Key, S::Message)>,
@@ -98,7 +98,7 @@ impl<S: Service> Reactor<S> {
     }
 
     /// Runs the loop until the reactor is stopped, or until it is draining and has no connections
-    /// left; then closes the remaining connections and returns the service.
+    /// left; then closes the connections that a stop left open, and returns the service.
     ///
     /// # Errors
     /// If `epoll_wait` fails.
@@ -217,7 +217,7 @@ impl<S: Service> Reactor<S> {
         if let Some(connection) = self.table.remove(key) {
             self.shared.closed.fetch_add(1, Relaxed);
             self.service.on_close(connection);
-            // The closed connection freed a permit and a descriptor.
+            // The closed connection freed a permit and a descriptor, so accepting may succeed.
             self.listeners.iter_mut().for_each(|state| state.is_deferred = false);
         }
     }

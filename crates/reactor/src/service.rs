@@ -54,7 +54,8 @@ pub enum Next {
 /// The protocol of a server: creates and advances the state of its connections.
 ///
 /// The reactor makes all calls on one thread, and no call may block: [`Self::drive`] works until
-/// the sockets would block or the connection's byte budget is used up.
+/// the sockets would block, or until the connection's byte budget is used up: the number of bytes
+/// that the service lets a connection move in one call.
 pub trait Service {
     /// The state of one connection.
     type Connection: Connection;
@@ -86,11 +87,12 @@ pub trait Service {
         None
     }
 
-    /// Runs at the first tick after the time that [`Self::next_deadline`] returned.
+    /// Runs at the first tick (there is one every 100 ms) after the time that
+    /// [`Self::next_deadline`] returned.
     fn on_deadline(&mut self, _now: Instant) {}
 
-    /// Receives a connection that the reactor has closed. Dropping the connection closes its
-    /// sockets.
+    /// Receives a connection that the reactor has removed from its table. Dropping the connection
+    /// closes its sockets.
     fn on_close(&mut self, connection: Self::Connection) {
         drop(connection);
     }

@@ -37,15 +37,16 @@ pub enum IoStatus {
 /// returns `EAGAIN`. A caller that moves bytes by other system calls (`splice(2)`) must call
 /// [`Self::clear_readable`] or [`Self::clear_writable`] when they return `EAGAIN`.
 ///
-/// Listeners and connects make urgent bytes arrive inline (`SO_OOBINLINE`). The kernel closes
-/// descriptors that the peer passes over a unix socket.
+/// Urgent bytes arrive inline, because a listener or connect sets `SO_OOBINLINE` on the socket. The
+/// kernel closes descriptors that the peer passes over a unix socket.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
     is_readable: bool,
     is_writable: bool,
     /// `true` if a read that returns fewer bytes than requested shows that the receive buffer is
-    /// empty. On a unix socket, a read also ends after a message with descriptors.
+    /// empty; `false` for unix sockets, because their reads also end after a message with
+    /// descriptors.
     short_read_is_empty: bool,
     /// `true` if urgent bytes are pending: a read stops before them even if more bytes follow.
     has_urgent_data: bool,
@@ -120,21 +121,21 @@ impl Socket {
         self.has_urgent_data
     }
 
-    /// Clears the read readiness; to be called after another system call that reads returned
-    /// `EAGAIN`.
+    /// Clears the read readiness; to be called after a read by a system call outside this type,
+    /// such as `splice(2)`, returned `EAGAIN`.
     pub fn clear_readable(&mut self) {
         self.is_readable = false;
     }
 
-    /// Clears the write readiness; to be called after another system call that writes returned
-    /// `EAGAIN`.
+    /// Clears the write readiness; to be called after a write by a system call outside this type,
+    /// such as `splice(2)`, returned `EAGAIN`.
     pub fn clear_writable(&mut self) {
         self.is_writable = false;
     }
 
-    /// Marks the socket as readable up to its end; to be called after a write by another system
-    /// call failed. Bytes that the peer sent before can still be read, but the kernel may report no
-    /// further event for them.
+    /// Marks the socket as readable up to its end; to be called after a write by a system call
+    /// outside this type failed. Bytes that the peer sent before the failure can be read, but the
+    /// kernel may report no event for them.
     pub fn mark_failed(&mut self) {
         self.is_readable = true;
         self.is_read_closed = true;
@@ -159,8 +160,8 @@ impl Socket {
         let answer = retry_on_intr(|| recv(fd, &mut *buffer, RecvFlags::empty()));
         let is_short = matches!(answer, Ok((bytes, _)) if bytes < buffer.len());
         if is_short && self.short_read_is_empty && !self.has_urgent_data && !self.is_read_closed {
-            // The receive buffer is empty: further bytes, or the end of the stream, cause another
-            // edge.
+            // The receive buffer is empty: the next bytes, or the end of the stream, cause an
+            // event.
             self.is_readable = false;
         }
         self.has_urgent_data &= answer.is_ok();

@@ -29,8 +29,8 @@ pub(crate) enum Progress {
     NoTarget,
 }
 
-/// The time between two attempts to connect to a unix socket whose accept queue is full. The
-/// attempts may end up to this time after their deadline.
+/// The time between two attempts to connect to a unix socket whose accept queue is full. Such an
+/// attempt may therefore end later than its deadline, by at most this time.
 const RETRY_TIME: Duration = Duration::from_millis(100);
 
 impl Connector {
@@ -39,7 +39,7 @@ impl Connector {
         Self { attempts, target: None, tcp, time_max, deadline: None }
     }
 
-    /// Starts an attempt, or checks the attempt in progress and starts the next if this one failed.
+    /// Starts an attempt, or checks the attempt in progress and starts the next one if it failed.
     /// The socket is stored in `upstream`, where the reactor finds it.
     pub(crate) fn advance<M>(
         &mut self,

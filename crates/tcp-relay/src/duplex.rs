@@ -1,8 +1,8 @@
 //! Relays bytes in both directions between two sockets, until both directions have ended.
 //!
 //! The EOF of one side is forwarded to the other side after the last byte (half-close). When a
-//! write to one side fails, the bytes that this side has sent are still delivered to the other
-//! side; then both sides are reset.
+//! write to one side fails, the bytes that this side had sent before are delivered to the other
+//! side first; then both sides are reset.
 
 use std::time::Instant;
 
@@ -53,12 +53,13 @@ impl Duplex {
         if self.moved_bytes() != before {
             self.moved_at = now;
         }
-        // The failed side may have sent its last bytes after its direction ran, so both directions
-        // run again.
+        // The failed side may have sent its last bytes after the direction that reads from this
+        // side ran, so this direction runs once more.
         if self.failed != had_failed {
             return Ok(Next::Yield);
         }
-        // Bytes received before a reset are delivered only if the other side accepts them at once.
+        // Bytes that a side sent before its reset are delivered only if the other side accepts them
+        // at once.
         let is_stuck =
             |stop, source: &Socket| stop == Some(Stop::DestinationFull) && source.has_error();
         if is_stuck(up, client) || is_stuck(down, upstream) {
@@ -119,7 +120,7 @@ impl Duplex {
             Ok(stop) => Ok(Some(stop)),
             Err(FailedSide::Source) => Err(EndReason::Reset),
             Err(FailedSide::Destination) if self.failed.is_some() => Err(EndReason::Reset),
-            // The bytes that the failed side sent before are still delivered to the other side.
+            // The other direction delivers the bytes that the failed side sent before its failure.
             Err(FailedSide::Destination) => {
                 flow.discard_buffered();
                 self.failed = Some(direction);

@@ -95,7 +95,7 @@ fn a_pipe_has_the_requested_capacity() {
     assert_eq!(pool.stats().undersized, 0);
 }
 
-/// Requests more than the kernel grants to any user.
+/// The test requests a larger pipe than the kernel grants to any user.
 #[test]
 fn an_undersized_pipe_works() {
     let (mut peer, from) = pair();

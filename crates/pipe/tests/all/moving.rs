@@ -28,7 +28,8 @@ fn empty_source_end_of_file_and_full_target_are_distinguished() {
     assert_eq!(lease.drain(&to, ALL, false).unwrap(), DrainOutcome::Bytes(0));
 }
 
-/// Each message takes a slot regardless of its length, so a pipe can be full with few bytes.
+/// Each write to the source takes a slot of the pipe, even a write of one byte, so few bytes can
+/// fill a pipe.
 #[test]
 fn a_pipe_is_full_when_its_slots_are() {
     let (mut peer, from) = pair();
@@ -106,7 +107,7 @@ impl Transfer {
         Self { peer, from, to, out, lease: None, tag, written: 0, in_source, in_pipe, in_target }
     }
 
-    /// Writes bytes that differ between neighbours and between the two transfers.
+    /// Writes bytes that differ from their neighbours, and from all bytes of the other transfer.
     fn write(&mut self, bytes: usize) {
         let next = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as u8 | self.tag << 7;
         let piece: Vec<u8> = (self.written..self.written + bytes as u64).map(next).collect();

@@ -16,8 +16,8 @@ fn bytes_sent_before_immediate_shutdown_are_read() {
     assert_eq!(server.handle.stats().accepted, 200);
 }
 
-/// After a short read the socket counts as empty, and no second read follows, so 100 requests take
-/// 100 iterations.
+/// A request causes one event, and the service's read and write cause no further event, so 100
+/// requests take 100 iterations.
 #[test]
 fn request_takes_one_iteration() {
     let server = TestServer::start(10);

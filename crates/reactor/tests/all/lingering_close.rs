@@ -19,7 +19,7 @@ fn lingering(bytes_max: usize, deadline: Instant) -> (LingeringClose, Socket, Un
     (lingering, socket, peer)
 }
 
-/// Returns a socket that became readable again, as the event loop would mark it.
+/// Returns a duplicate of the socket that counts as readable, as after an event.
 fn readable(socket: &Socket) -> Socket {
     Socket::new(socket.as_fd().try_clone_to_owned().unwrap())
 }
@@ -56,7 +56,7 @@ fn lingering_yields_after_its_byte_budget() {
     let now = Instant::now();
     let (mut lingering, mut socket, mut peer) = lingering(BYTES_MAX, now + Duration::from_secs(5));
     let (mut written, mut yields) = (0, 0);
-    // The send buffer holds less than the limit and more than the budget.
+    // The send buffer holds less than `BYTES_MAX`, and more than the budget of one call (64 KiB).
     loop {
         match peer.write(&[0; 64 << 10]) {
             Ok(bytes) => written += bytes,

@@ -23,7 +23,7 @@ mod shutdown;
 /// A connection that receives this message sends it to itself again.
 const ENDLESS: u8 = 255;
 
-/// A service that executes the command in the first byte of each message.
+/// A service that executes the command in the first byte of each read from a client's socket.
 struct CommandService {
     senders: Sender<MessageSender<u8>>,
     driven: Sender<(u8, Event<u8>)>,
@@ -147,8 +147,8 @@ fn echo(stream: &mut TcpStream, byte: u8) {
     assert_eq!(answer, [byte]);
 }
 
-/// Waits until the kernel has reported the initial readiness, which may take an additional
-/// iteration.
+/// Waits until the kernel has reported the initial readiness of the accepted socket, which may take
+/// an additional iteration of the loop.
 fn settle(stream: &mut TcpStream) {
     echo(stream, 1);
     echo(stream, 2);

@@ -39,7 +39,8 @@ enum ExchangeError {
 
 /// The progress of a response.
 enum ResponseProgress {
-    /// The response waits for the target, the client or its next byte budget.
+    /// The response waits for the target or for the client, or its byte budget is used up, so that
+    /// other connections run first.
     Stopped(Stop),
     /// The whole response was forwarded.
     Done,
@@ -143,8 +144,8 @@ fn forward_response<M>(
         // Before the head of the final response was received, this call writes buffered interim
         // responses.
         match down.run(&mut upstream.socket, client, cx.thread, &mut budget) {
-            // The kernel reports a socket error once. The failed write of the request consumed it,
-            // so this EOF may be a reset.
+            // The kernel reports a socket error once. The failed write of the request has received
+            // this report, so the EOF that was read afterwards may stand for a reset.
             Ok(Progress::Done)
                 if down.is_until_close() && exchange.request == RequestState::Abandoned =>
             {
@@ -234,7 +235,7 @@ fn forward_response_head<M>(
 }
 
 /// Keeps the upstream connection if the target accepts another request over it; otherwise closes
-/// it. To be called after the last byte of the response was forwarded.
+/// or resets it. To be called after the last byte of the response was forwarded.
 pub(super) fn finish(exchange: &Exchange, peers: &mut Peers) {
     let keeps_upstream = exchange.is_upstream_reusable() && peers.down.received.is_empty();
     peers.restrict_upstream(exchange.is_private);

@@ -19,7 +19,7 @@ pub(crate) struct IdlePool {
     by_target: Vec<Vec<IdleConnection>>,
     each_max: usize,
     time_max: Duration,
-    /// The time of the next check of all connections; `None` if the pool was empty.
+    /// The time of the next check of all connections; `None` implies that the pool is empty.
     due: Option<Instant>,
 }
 

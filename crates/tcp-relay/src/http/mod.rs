@@ -1,9 +1,9 @@
 //! Runs HTTP/1.1 sessions: parses message heads strictly, writes new heads, and relays bodies.
 //!
-//! A session forwards one request at a time; pipelined requests wait. An upstream connection, to a
-//! target, is reused for another request of the same or another client only if the request and its
-//! response ended exactly at their declared lengths. A request whose head is ambiguous is answered
-//! with 400, and none of its bytes reach a target.
+//! A session forwards one request at a time; pipelined requests wait. The relay reuses an upstream
+//! connection (a connection to a target) for the next request, of the same client or of another,
+//! only if the previous request and its response ended exactly at their declared lengths. The relay
+//! answers a request whose head is ambiguous with 400, and none of its bytes reach a target.
 
 mod context;
 mod counters;

@@ -36,7 +36,8 @@ pub struct HttpOptions {
     pub idle_connections_max: usize,
     /// The time after which an idle upstream connection is closed. Default: 15 s.
     pub idle_connection_time_max: Duration,
-    /// The time without progress of a body after which the relay ends the exchange. Default: 1 min.
+    /// The time without progress of a request or response body after which the relay ends the
+    /// exchange of this request and its response. Default: 1 min.
     pub body_time_max: Duration,
 }
 

@@ -153,7 +153,8 @@ impl Peers {
         }
     }
 
-    /// Returns the upstream connection to the pool, unless it is private or the relay is draining.
+    /// Moves the upstream connection to the pool of idle connections, unless the connection is
+    /// private or the relay is draining.
     pub(super) fn release_upstream<M>(&mut self, cx: &mut HttpContext<'_, '_, M>) {
         let Some(mut upstream) = self.take_shared_upstream() else { return };
         let reactor = cx.reactor;
@@ -162,7 +163,8 @@ impl Peers {
         }
     }
 
-    /// Returns the upstream connection of a closed session to the pool, unless it is private.
+    /// Moves the upstream connection of a closed session to the pool of idle connections, unless
+    /// the connection is private.
     pub(super) fn recycle_upstream(&mut self, idle_pool: &mut IdlePool) {
         if let Some(upstream) = self.take_shared_upstream() {
             idle_pool.put(upstream.target.index(), upstream.socket, self.moved_at);

@@ -81,8 +81,8 @@ impl HttpSession {
         Next::Close
     }
 
-    /// Closes both sockets, with resets if a message is incomplete; the upstream connection returns
-    /// to the pool if no request is in progress. Returns the reason of the end.
+    /// Closes both sockets, with resets if a message is incomplete; the upstream connection moves
+    /// to the pool of idle connections if no request is in progress. Returns the reason of the end.
     pub(crate) fn close(mut self, idle_pool: &mut IdlePool) -> EndReason {
         if matches!(self.stage, Stage::Request(_)) {
             self.peers.recycle_upstream(idle_pool);

@@ -167,8 +167,8 @@ fn has_no_descriptor(socket: &Socket) -> bool {
     matches!(fcntl_dupfd_cloexec(socket, 0), Err(Errno::MFILE))
 }
 
-/// Takes an idle connection to the target that is tried first, for retryable requests only: the
-/// target may close an idle connection at this moment.
+/// Takes an idle connection to the target that is tried first, for retryable requests only: if the
+/// target closes the connection at this moment, the relay must send the request again.
 fn take_idle<M>(
     attempts: &mut Attempts,
     exchange: &Exchange,

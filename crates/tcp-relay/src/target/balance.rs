@@ -23,8 +23,8 @@ pub(super) struct Candidate {
 }
 
 /// Returns the indexes of all targets in the order in which to try them; `sequence` is the number
-/// of the connection since the relay started. Targets that are down come last, because their state
-/// may be outdated.
+/// of the connection since the relay started. Targets that are down come last. They are not left
+/// out, because they may have recovered.
 pub(super) fn order(
     balance: Balance,
     candidates: &[Candidate],

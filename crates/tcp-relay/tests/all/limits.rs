@@ -115,7 +115,7 @@ fn connections_over_the_limit_wait_and_are_served() {
         assert!(relay.stats().active <= 3);
         served.push(number[0]);
         drop(server);
-        // The client closes too, so the next connection is accepted.
+        // The client closes its side of the connection, so the relay accepts the next client.
         let mut client = clients[usize::from(number[0])].take().unwrap();
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
     }
@@ -137,7 +137,7 @@ fn draining_waits_for_connections_and_resets_the_rest() {
     };
     let (mut ends, mut stays) = (pair(), pair());
     relay.handle.drain();
-    // No connection is accepted any more; open ones continue.
+    // A draining relay accepts no more connections; the open connections continue.
     let mut late = 0;
     while TcpStream::connect(relay.tcp()).is_ok() {
         late += 1;

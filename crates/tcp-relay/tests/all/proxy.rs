@@ -77,7 +77,7 @@ fn split_header_is_parsed_and_forwarded_in_either_version() {
         }
         let stats = relay.drain();
         assert_eq!(stats.ended(EndReason::BadProxy), 0);
-        // Bytes received together with the header are counted too.
+        // The bytes received together with the header, but not the header, count as copied.
         let early_bytes = bytes.len() * b"and early bytes".len();
         assert_eq!(stats.up.bytes_copied, early_bytes as u64);
     }

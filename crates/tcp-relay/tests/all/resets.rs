@@ -70,7 +70,7 @@ fn reset_at_any_point_resets_the_other_side() {
                         server
                     }
                     false => {
-                        // Without a byte in flight the reset might go unnoticed.
+                        // Without a byte in flight the relay might not notice the reset.
                         server.write_all(b"x").unwrap_or_default();
                         reset(server);
                         client
@@ -93,7 +93,7 @@ fn reset_at_any_point_resets_the_other_side() {
     }
 }
 
-/// The relay does not read from a client whose target is full.
+/// The relay does not read from a client whose target is full, so only an event reports the reset.
 #[test]
 fn client_reset_behind_a_full_target_is_detected() {
     for transfer_mode in [TransferMode::Copy, TransferMode::Splice] {
@@ -131,8 +131,8 @@ fn bytes_sent_before_a_reset_are_delivered() {
     }
 }
 
-/// The relay may handle the failed write to a side and the last bytes of this side in one call;
-/// these bytes must still be delivered.
+/// A write to a side may fail before the relay has read the last bytes that this side sent. The
+/// relay must deliver these bytes to the other side nevertheless.
 #[test]
 fn bytes_before_a_reset_are_delivered_during_an_upload() {
     for round in 0..120 {

@@ -92,8 +92,8 @@ impl Relay {
             polls = if is_full && is_leased { polls + 1 } else { 0 };
             polls_without = if is_full && !is_leased { polls_without + 1 } else { 0 };
             if polls_without == 5000 {
-                // The last burst filled the target's buffers exactly. Read some bytes, so that the
-                // next burst stays in the pipe.
+                // The target's buffers took the last burst completely, so no pipe is leased. Read
+                // some bytes, so that the relay moves more bursts until one stays in the pipe.
                 let read = server.read(&mut vec![0; 1 << 20]).unwrap();
                 assert!(read > 0, "bytes are buffered everywhere");
                 polls_without = 0;

@@ -32,7 +32,7 @@ enum Body {
     /// A body that ends at EOF of its source.
     UntilClose,
     Chunked(Chunked),
-    /// The rest of the body was passed to the flow, or there is no body.
+    /// There is no body, or all of a chunked body was parsed and passed to the flow.
     Done,
 }
 
@@ -42,7 +42,7 @@ struct Chunked {
     chunks: ChunkedDecoder,
     /// The number of data bytes of the current chunk that the flow moves; 0 if the flow moves none.
     flow_bytes: u64,
-    /// The number of data bytes still allowed in the body.
+    /// The maximum number of data bytes in the part of the body that is not forwarded yet.
     data_max: u64,
     writes_chunks: bool,
 }
@@ -63,7 +63,8 @@ pub(crate) struct BodyOptions {
 pub(crate) enum Progress {
     /// The whole body was written.
     Done,
-    /// The body waits for the source, the destination or its next byte budget.
+    /// The body waits for the source or the destination, or its byte budget is used up, so that
+    /// other connections run first.
     Stopped(Stop),
     /// The source reached EOF before the end of the body.
     Truncated,

@@ -20,7 +20,8 @@ const NOT_FORWARDED: &[&str] = &[
     "expect",
     "host",
     "keep-alive",
-    // CGI programs would read a `Proxy` field as the setting HTTP_PROXY.
+    // CGI programs get a `Proxy` field as the environment variable HTTP_PROXY, which selects the
+    // proxy for their own requests.
     "proxy",
     "proxy-authenticate",
     "proxy-authorization",

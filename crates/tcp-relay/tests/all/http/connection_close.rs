@@ -163,7 +163,8 @@ fn disconnected_clients_release_their_resources() {
 #[test]
 fn request_on_a_closed_upstream_connection_is_retried() {
     let served = AtomicUsize::new(0);
-    // Each connection serves one request, and closes without a response when the next one arrives.
+    // The target serves one request per connection, and closes the connection without a response
+    // when the next request arrives.
     let address = target(move |_, mut peer| {
         peer.request().unwrap();
         peer.send(ok(served.fetch_add(1, SeqCst).to_string()));
@@ -193,7 +194,7 @@ fn closed_upstream_connection_is_not_reused() {
     let mut client = client(&relay);
     for number in 0..10 {
         assert_eq!(client.exchange(POST).body, number.to_string().as_bytes());
-        // EOF reached the relay, which closed its side.
+        // The EOF of the target reached the relay, which then closed its socket.
         relay.until(|stats| stats.targets[0].active == 0);
     }
 }

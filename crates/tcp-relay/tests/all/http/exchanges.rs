@@ -327,7 +327,7 @@ fn address_of_a_proxy_header_is_forwarded_to_targets() {
     for _ in 0..2 {
         assert_eq!(client.exchange(request).body, b"192.0.2.7");
     }
-    // Bytes received with the header are counted too.
+    // The request received together with the header counts as copied; the header does not.
     assert_eq!(relay.stats().up.bytes_copied, 3 * request.len() as u64);
 }
 

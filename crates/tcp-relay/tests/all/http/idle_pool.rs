@@ -184,7 +184,7 @@ fn unsolicited_response_reaches_no_client() {
     first.send(ok("unsolicited"));
     assert_eq!(exchange_once(&relay, GET), b"1");
     assert_eq!(first.stream().peek(&mut [0]).unwrap_or_default(), 0, "the relay closed it");
-    // Idle connections are checked periodically too.
+    // The relay checks idle connections periodically, not only before it reuses them.
     let mut second = server.recv().unwrap();
     second.send("x");
     assert_eq!(second.rest().unwrap_or_default(), b"");

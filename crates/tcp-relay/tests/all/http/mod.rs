@@ -1,5 +1,5 @@
-//! Tests of HTTP with real sockets. The client and the targets use a simple parser, not that of the
-//! relay.
+//! Tests of HTTP with real sockets. The client and the targets use a simple parser, not the parser
+//! of the relay.
 
 mod bodies;
 mod chaos;

@@ -59,8 +59,8 @@ fn is_reset(read: io::Result<Vec<u8>>, written: ErrorKind) -> bool {
         .contains(&Some(ErrorKind::ConnectionReset))
 }
 
-/// The relay may handle the failed write to a side and the last bytes of this side in one call;
-/// these bytes must still be delivered.
+/// A write to a side may fail before the relay has read the last bytes that this side sent. The
+/// relay must deliver these bytes to the other side nevertheless.
 #[test]
 fn bytes_before_a_reset_are_delivered_during_an_upload() {
     for round in 0..60 {
@@ -105,7 +105,7 @@ fn upgrade_before_the_request_is_sent_is_refused() {
     let options = HttpOptions { head_limits, ..HttpOptions::default() };
     let relay = http_with([Address::Unix(path)], options, |_| {});
     let mut client = client(&relay);
-    // More than the socket buffers hold.
+    // The request is longer than the socket buffers, so the relay cannot send it at once.
     let long = format!("\r\nX-Long: {}\r\n\r\n", "x".repeat(400 << 10));
     let request = UPGRADE_REQUEST.replace("\r\n\r\n", &long);
     assert_eq!(client.exchange(request).status, 502);
