@@ -101,9 +101,9 @@ pub(crate) enum Command {
     /// the kernel within 0.2 s if the disk keeps up. On a full disk the service blocks; no line is
     /// lost or removed.
     ///
-    /// Ends at the end of the input. SIGTERM writes the bytes still in the pipe and ends. Ctrl-C,
-    /// which the service receives too, continues to the end of the input; a second one ends
-    /// immediately. SIGHUP, SIGALRM and SIGUSR1 rotate now.
+    /// Ends at the end of the input. At SIGTERM, haul log writes the bytes that are in the pipe and
+    /// ends. The service receives Ctrl-C, too, so haul log continues to the end of the input; at a
+    /// second Ctrl-C, haul log ends immediately. SIGHUP, SIGALRM and SIGUSR1 rotate now.
     #[command(after_long_help = examples::LOG)]
     Log(LogArgs),
     /// Show, load or evict files in the page cache
