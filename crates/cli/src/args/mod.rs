@@ -114,10 +114,10 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Explain writeback and stalls of writers, and recommend settings
     ///
-    /// Shows from which amount of dirty data on the kernel writes back, throttles writers and
-    /// blocks them, and how long a stall lasts at the disk's write rate; and how settings of the
-    /// kernel, disks, mounts and journals affect it. Each recommendation has its reason. --apply
-    /// changes the settings that are safe to change.
+    /// Shows the amounts of dirty data at which the kernel begins to write back, to throttle
+    /// writers and to block them; how long a stall lasts at the disk's write rate; and how settings
+    /// of the kernel, disks, mounts and journals affect stalls. Each recommendation has its reason.
+    /// --apply changes the settings that are safe to change.
     #[command(after_long_help = examples::TUNE)]
     Tune(TuneArgs),
     /// Find duplicate files, and remove or link them

@@ -221,7 +221,7 @@ pub(crate) enum ReportFormat {
     Fdupes,
     /// One line per group: size,hash,count,files
     Csv,
-    /// One JSON object; read by the subcommands, which check file identities
+    /// One JSON object; read by the subcommands, which skip files whose inode or mtime changed
     Json,
 }
 
