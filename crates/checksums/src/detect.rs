@@ -40,7 +40,7 @@ const TRIED: [HashKind; 7] = [
 
 /// Sets the hash function of each line without one. The function follows from the file name of the
 /// list, or otherwise from hashing the first listed files with each function of the same digest
-/// length. Returns the functions that were tried if no file matched.
+/// length. Returns the functions that were tried if no file matched, otherwise an empty list.
 pub fn detect(lines: &mut [Line], list: &Path) -> Vec<HashKind> {
     let named = by_name(list);
     let mut unmatched = Vec::new();

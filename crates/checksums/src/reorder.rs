@@ -42,7 +42,7 @@ impl ReorderBuffer {
         self.next_index += 1;
     }
 
-    /// Inserts the outcome of the job `index`, which `pop` returns in its turn.
+    /// Inserts the outcome of the job `index`. `pop` returns it after those of all earlier jobs.
     pub(crate) fn insert(&mut self, index: usize, outcome: Outcome) {
         self.lengths[index] = match outcome {
             Ok(sum) => {

@@ -8,8 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::report::print_message;
 
-/// The fixed cost of processing a file, as the number of bytes that would take as long. It keeps
-/// the estimated time realistic for small and empty files.
+/// The fixed cost of processing a file, expressed as the number of bytes that are processed in the
+/// same time. It keeps the estimated time realistic for small and empty files.
 const FILE_COST_BYTES: u64 = 16 << 10;
 
 /// A number of items and their total size.

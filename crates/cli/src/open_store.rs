@@ -23,8 +23,8 @@ pub(crate) enum IfMissing {
     Fail,
 }
 
-/// Opens the store of `args` and prints the results of recovery to stderr. If another process tries
-/// to open the store, its error message contains `holder`.
+/// Opens the store of `args` and prints the results of recovery to stderr. `holder` describes this
+/// process: the error message of another process that tries to open the store contains it.
 fn open(args: &OpenArgs, holder: &str, if_missing: IfMissing) -> Result<(Store, Vec<Damage>)> {
     open_scrubbed(args, holder, if_missing, 0)
 }
@@ -44,7 +44,8 @@ pub(crate) fn with_store(
     worked.and(closed)
 }
 
-/// Opens a store like [`open`], with a background scrub of `scrub_rate` bytes per second.
+/// Opens a store like [`open`]. A background scrub reads `scrub_rate` bytes of the store per second
+/// and verifies their checksums.
 pub(crate) fn open_scrubbed(
     args: &OpenArgs,
     holder: &str,

@@ -28,7 +28,7 @@ pub(crate) enum CacheCommand {
     ///
     /// Returns when all files are read, and prints how much of them is in the page cache then.
     /// Files are selected in the order in which they are found until --max-bytes is reached: the
-    /// file that exceeds the rest is read in part, and all later files are skipped.
+    /// file that would exceed --max-bytes is read in part, and all later files are skipped.
     #[command(after_long_help = examples::CACHE_WARM)]
     Warm(WarmArgs),
     /// Evict files from the page cache

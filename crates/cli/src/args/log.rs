@@ -104,8 +104,8 @@ pub(crate) enum WhenFullPolicy {
 }
 
 impl LogArgs {
-    /// Returns the options of the log. If another process tries to open the directory of the log,
-    /// its error message contains `holder`.
+    /// Returns the options of the log. `holder` describes this process: the error message of
+    /// another process that tries to open the directory of the log contains it.
     pub(crate) fn options(&self, holder: &str) -> Options {
         Options {
             when_full: match self.when_full {

@@ -101,9 +101,9 @@ pub(crate) enum Command {
     /// the kernel within 0.2 s if the disk keeps up. On a full disk the service blocks; no line is
     /// lost or removed.
     ///
-    /// Ends at the end of the input. SIGTERM writes the bytes still in the pipe and ends. Ctrl-C,
-    /// which the service receives too, continues to the end of the input; a second one ends
-    /// immediately. SIGHUP, SIGALRM and SIGUSR1 rotate now.
+    /// Ends at the end of the input. At SIGTERM, haul log writes the bytes that are in the pipe and
+    /// ends. The service receives Ctrl-C, too, so haul log continues to the end of the input; at a
+    /// second Ctrl-C, haul log ends immediately. SIGHUP, SIGALRM and SIGUSR1 rotate now.
     #[command(after_long_help = examples::LOG)]
     Log(LogArgs),
     /// Show, load or evict files in the page cache
@@ -114,10 +114,10 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Explain writeback and stalls of writers, and recommend settings
     ///
-    /// Shows from which amount of dirty data on the kernel writes back, throttles writers and
-    /// blocks them, and how long a stall lasts at the disk's write rate; and how settings of the
-    /// kernel, disks, mounts and journals affect it. Each recommendation has its reason. --apply
-    /// changes the settings that are safe to change.
+    /// Shows the amounts of dirty data at which the kernel begins to write back, to throttle
+    /// writers and to block them; how long a stall lasts at the disk's write rate; and how settings
+    /// of the kernel, disks, mounts and journals affect stalls. Each recommendation has its reason.
+    /// --apply changes the settings that are safe to change.
     #[command(after_long_help = examples::TUNE)]
     Tune(TuneArgs),
     /// Find duplicate files, and remove or link them

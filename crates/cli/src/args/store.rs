@@ -46,17 +46,17 @@ pub(crate) enum StoreCommand {
     /// Store a directory tree, each file under its relative path
     ///
     /// Files are read in inode order, which approximates their order on disk. The bucket is created
-    /// if missing. Modification times are stored as by rclone. Empty directories, sockets, FIFOs,
-    /// devices and, without --follow, symbolic links are skipped. A file is reported and skipped,
-    /// and the exit code is 1, if it cannot be read, changes while it is read, or has a name that
-    /// cannot be a key (not UTF-8, or longer than 1,024 bytes).
+    /// if missing. Modification times are stored as rclone stores them. Empty directories, sockets,
+    /// FIFOs, devices and, without --follow, symbolic links are skipped. A file is reported and
+    /// skipped, and the exit code is 1, if it cannot be read, changes while it is read, or has a
+    /// name that cannot be a key (not UTF-8, or longer than 1,024 bytes).
     #[command(after_long_help = examples::IMPORT)]
     Import(ImportArgs),
     /// Write the objects of a bucket to a directory tree
     ///
-    /// Keys become paths below DIR; with a PREFIX, without everything up to its last "/". Existing
-    /// files are replaced. Keys that are not safe paths (such as "../x", "/x", "x//y", or "x"
-    /// beside "x/y") are reported and skipped, and the exit code is 1.
+    /// Keys become paths below DIR. If a PREFIX is given, its part up to the last "/" is dropped
+    /// from each path. Existing files are replaced. Keys that are not safe paths (such as "../x",
+    /// "/x", "x//y", or "x" beside "x/y") are reported and skipped, and the exit code is 1.
     #[command(after_long_help = examples::EXPORT)]
     Export(ExportArgs),
     /// Store one file, or stdin
@@ -91,8 +91,8 @@ pub(crate) enum StoreCommand {
     /// Read and verify the whole store, and report damage
     ///
     /// Reads every stored byte and verifies its checksum. Damage is reported on stdout with bucket,
-    /// key, file and offset, and the exit code is 1; so are missing volumes, and damaged regions
-    /// whose objects are unknown.
+    /// key, file and offset. Missing volumes, and damaged regions whose objects are unknown, are
+    /// reported, too. The exit code is 1 if anything was reported.
     #[command(after_long_help = examples::VERIFY)]
     Verify(VerifyArgs),
     /// Return the space of deleted objects to the file system

@@ -16,9 +16,9 @@ pub(crate) struct TuneArgs {
     pub(crate) all: bool,
     /// Measure the write rate of each disk, and check whether it is rotational
     ///
-    /// Writes and syncs 256 MiB sequentially in an unnamed file, which is freed however the program
-    /// ends; less on a slow disk, and at most an eighth of the free space. Without this option,
-    /// estimates use a rate typical of the kind of disk.
+    /// Writes and syncs 256 MiB sequentially (less on a slow disk, and at most an eighth of the
+    /// free space) in an unnamed file, which is freed however the program ends. Without this
+    /// option, estimates use a rate typical of the kind of disk.
     #[arg(long)]
     pub(crate) measure: bool,
     /// Known write rate of the disk per second, such as 400MiB
@@ -26,10 +26,11 @@ pub(crate) struct TuneArgs {
     pub(crate) rate: Option<u64>,
     /// Change settings that are safe to change at run time: dirty limits, readahead, scheduler
     ///
-    /// Requires root. Prints each setting as old → new with the command that undoes it, and reads
-    /// it back. Settings last until reboot. Mount options and all other settings marked "by hand"
-    /// are never changed. With --measure, each disk is measured three times; nothing is changed if
-    /// the load average exceeds the number of cores or the rates differ by more than 25 %.
+    /// Requires root. Prints each setting as old → new with the command that undoes it, and
+    /// verifies the new value. Settings last until reboot. Mount options and all other settings
+    /// marked "by hand" are never changed. With --measure, each disk is measured three times;
+    /// nothing is changed if the load average exceeds the number of cores or the rates differ by
+    /// more than 25 %.
     #[arg(long)]
     pub(crate) apply: bool,
     /// With --apply: print the changes, and make none

@@ -18,7 +18,7 @@ pub(super) fn counts_json(counts: &PageCounts) -> Value {
         "dirty_pages": counts.dirty,
         "writeback_pages": counts.writeback,
         "unknown_pages": counts.unknown,
-        "untold_pages": counts.unknown, // former name
+        "untold_pages": counts.unknown, // former name of `unknown_pages`
     })
 }
 

@@ -73,7 +73,8 @@ fn search(report: &Report) -> Result<Search> {
     })
 }
 
-/// Returns the directories whose files count as one replica, if the search had `--isolate`.
+/// Returns the directories of the search if it had `--isolate`, which counts all equal files below
+/// one of these directories as one replica.
 fn isolated(search: &Search) -> Result<Vec<PathBuf>> {
     if !search.isolate {
         return Ok(Vec::new());
@@ -113,8 +114,8 @@ fn rules(how: &ActionOptions, search: &Search, report: &Report) -> Result<Rules>
         isolate,
         match_links: how.match_links || search.match_links,
         modified_before: Some(modified_before),
-        // After a transform, the report has the lengths of the outputs of the command, so the
-        // lengths of the files cannot be checked.
+        // After a search with `--transform`, the report has the lengths of the command's outputs,
+        // so the lengths of the files cannot be checked.
         check_bytes: !how.no_check_size && search.transform.is_none(),
     })
 }

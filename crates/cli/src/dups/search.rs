@@ -126,7 +126,8 @@ pub(super) struct TransformDir(PathBuf);
 impl TransformDir {
     fn create() -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
-        // The time differs from that of a killed process with the same ID, whose directory remains.
+        // The time makes the name unique: an earlier, killed process with the same ID may have left
+        // its directory.
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let name = format!("haul-dups-{}-{time}", std::process::id());
         let path = std::env::temp_dir().join(name);

@@ -85,8 +85,8 @@ fn not_started(error: Error) -> Failure {
     .because(error)
 }
 
-/// A sink for access log lines. The server gets the sink when it is bound; the destination of the
-/// lines is set afterwards, before the server accepts a connection.
+/// A sink for access log lines. The server gets the sink when its addresses are bound; the
+/// destination of the lines is set afterwards, before the server accepts a connection.
 #[derive(Default)]
 struct DeferredLines(OnceLock<Arc<dyn Lines>>);
 

@@ -50,7 +50,7 @@ pub(super) struct Input {
     stdin: Stdin,
     stop: Stop,
     buffer: Vec<u8>,
-    /// The number of bytes still to be read after a stop was requested; `None` before.
+    /// The number of bytes to read before the input ends; `None` while no stop was requested.
     left: Option<usize>,
 }
 

@@ -88,8 +88,9 @@ fn copy_input(args: &LogArgs, log: &LineLog, mut input: Input) -> Result<Rejecte
 }
 
 /// Writes the buffered lines and closes the log. If the write fails, as on a full disk, the
-/// function retries every second until a signal requests a stop; with `--when-full drop` only
-/// closing the log tries once more. Lines that could not be written are reported as lost.
+/// function retries every second until a signal requests a stop. With `--when-full drop` it does
+/// not retry, but closing the log tries a second time. Lines that could not be written are reported
+/// as lost.
 fn finish(args: &LogArgs, log: &LineLog, stop: &Stop, rejected: Rejected) -> Result {
     let waits = args.when_full == WhenFullPolicy::Wait;
     while log.write_out().is_err() && waits && !stop.is_requested() {

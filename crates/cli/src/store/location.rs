@@ -95,7 +95,7 @@ impl FromStr for Range {
 
 impl Range {
     /// Returns the range in an object of `bytes` bytes, truncated at the end of the object. Fails
-    /// if no byte is left.
+    /// if the range contains no byte of the object.
     pub(crate) fn within(self, bytes: u64) -> Result<std::ops::Range<u64>, String> {
         let range = match self {
             Self::FromTo(first, last) => {

@@ -254,8 +254,8 @@ fn connections_are_limited_by_descriptors() {
     let mut files = Files::start_by(&mut shell);
     let mut stderr_text = String::new();
     files.stderr.read_line(&mut stderr_text).unwrap();
-    // 2 * 25 descriptors are for files, 64 + 8 + 4 * 4 are the reserve. The other 62 allow 20
-    // connections with three descriptors each.
+    // Of 200 descriptors, 2 * 25 are for files, and 64 + 8 + 4 * 4 are the reserve. The remaining
+    // 62 allow 20 connections with three descriptors each.
     let expected =
         "limit of 200 open files (ulimit -Hn): accepting at most 20 connections, keeping 25";
     assert!(stderr_text.contains(expected), "{stderr_text}");

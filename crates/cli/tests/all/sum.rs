@@ -133,7 +133,8 @@ fn hash_function_of_a_list_is_detected() {
         }
         let plain = sum(&place, &["--hash", hash, "d/gone", "d/b/c"]).code(0);
         place.write("list", plain.stdout());
-        // The first file is missing, and later changed: the next file still shows the function.
+        // The list does not name its function. `d/gone`, its first file, cannot show the function
+        // once it is missing or changed, but `d/b/c` can.
         std::fs::remove_file(place.path("d/gone")).unwrap();
         let checked = sum(&place, &["-c", "list", "--ignore-missing"]).code(0);
         assert_eq!(checked.lines(), ["d/b/c: OK"], "{hash}");

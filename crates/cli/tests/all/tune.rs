@@ -155,7 +155,8 @@ fn existing_undo_script_is_not_overwritten() {
     assert_eq!(setting(&place, READAHEAD), "128");
 }
 
-/// Replaces a setting with a link to the file `with` of the real /proc, which has other rules.
+/// Replaces the file of a setting with a link to `with`, a file of the real /proc to which the
+/// kernel rejects some writes.
 fn replace(place: &TestDir, path: &str, with: &str) {
     let path = place.path(format!("machine{path}"));
     fs::remove_file(&path).unwrap();

@@ -55,7 +55,7 @@ pub(crate) struct ActionOptions {
     /// Number of replicas to keep in each group [default: --rf-over of the search]
     #[arg(short = 'n', long, value_name = "N", help_heading = "Selection")]
     pub(crate) rf_over: Option<usize>,
-    /// Order in which files are removed; if repeated, later ones break ties
+    /// Order in which files are removed; if repeated, later priorities break ties
     ///
     /// By default, files are removed from the end of each group, so that those below the first path
     /// of the search are kept.

@@ -61,8 +61,8 @@ pub(crate) enum DupsAction {
 pub(crate) struct SearchArgs {
     /// Files, and directories to search [default: the current directory]
     ///
-    /// The order matters: files below the first path come first in their groups and are kept. Write
-    /// a path with the name of a subcommand as ./remove.
+    /// The order matters: files below the first path come first in their groups and are kept. If a
+    /// path has the name of a subcommand, write it with ./, such as ./remove.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Read paths from stdin, one per line
@@ -177,14 +177,14 @@ pub(crate) struct SearchArgs {
     /// Cache digests in a file, and do not read unchanged files again
     ///
     /// The cache is the file DIGESTS, or haul/digests-HASH below $XDG_CACHE_HOME or ~/.cache. A
-    /// file is unchanged if its device, inode, length, mtime and ctime are.
+    /// file is unchanged if its device, inode, length, mtime and ctime are unchanged.
     #[arg(long, value_name = "DIGESTS", num_args = 0..=1, require_equals = true)]
     #[arg(help_heading = "Reading")]
     pub(crate) cache: Option<Option<PathBuf>>,
     /// Hash function for comparison and in the report
     #[arg(long, value_name = "HASH", default_value = "xxh3", help_heading = "Reading")]
     pub(crate) hash_fn: Hash,
-    /// Treat files as equal if heads, tails and samples are; do not read the rest
+    /// Treat files as equal if their heads, tails and samples are equal; read no other bytes
     #[arg(long, help_heading = "Reading")]
     pub(crate) skip_content_hash: bool,
     /// Bytes read from the head of a file first [default: 4KiB; 16KiB on rotational disks]
@@ -221,7 +221,7 @@ pub(crate) enum ReportFormat {
     Fdupes,
     /// One line per group: size,hash,count,files
     Csv,
-    /// One JSON object; read by the subcommands, which check file identities
+    /// One JSON object; read by the subcommands, which skip files whose inode or mtime changed
     Json,
 }
 
