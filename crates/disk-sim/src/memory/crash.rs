@@ -1,8 +1,8 @@
 //! Runs a test with a power cut at every step of a workload, and at some steps of the recovery.
 //!
 //! # Source
-//! \[Mohan18\] on exhaustive crashes of small workloads; \[LevelFault\] on names that survive only
-//! a sync of their directory.
+//! \[Mohan18\] on exhaustive crashes of small workloads; \[LevelFault\] on names that survive a
+//! power cut only if their directory was synced.
 
 use std::any::Any;
 use std::io::Write;

@@ -43,8 +43,8 @@ impl Deref for MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// Starts a machine on a medium. A medium after a power cut has no pending steps; after a kill
-    /// of the process, the pending steps remain, as in the page cache.
+    /// Starts a simulated machine on a medium. A medium after a power cut has no pending (unsynced)
+    /// steps; after a kill of the process, the pending steps remain, as in the page cache.
     #[must_use]
     pub fn on(medium: &Medium) -> Self {
         let state = Arc::new(Mutex::new(State::on(medium)));

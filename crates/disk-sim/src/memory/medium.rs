@@ -70,7 +70,8 @@ impl Medium {
         self.with_fates(&torn_atoms(&self.pending), |_| fates())
     }
 
-    /// Returns the state in which each atom has the fate that `fate` returns for its index.
+    /// Returns the state in which each atom (independently surviving part of a pending step) has
+    /// the fate that `fate` returns for its index.
     pub(crate) fn with_fates(&self, atoms: &[Atom], mut fate: impl FnMut(usize) -> Fate) -> Self {
         let (names, files) = (self.names.clone(), self.files.clone());
         let mut left = Self { names, files, pending: Vec::new() };

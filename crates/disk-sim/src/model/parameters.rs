@@ -43,7 +43,7 @@ pub struct Parameters {
     pub overhead_ns: Nanos,
     /// The transfer rate of the interface in bytes per second.
     pub interface_bytes_per_s: u64,
-    /// The number of segments of the read cache.
+    /// The number of segments of the read cache, each of which holds a run of sectors.
     pub segments: usize,
     /// The maximum size of a segment in bytes.
     pub segment_bytes: u64,
