@@ -203,7 +203,8 @@ impl Patch {
     }
 
     /// Removes the log of a patch that was applied or never committed. The log must not be open.
-    /// Segments are removed in ascending order, so that the last checkpoint record is removed last.
+    /// Segments are removed in ascending order, so that the last checkpoint record is removed last:
+    /// after an interrupted removal, an applied patch is not applied again.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if a file cannot be removed.
