@@ -31,8 +31,8 @@ pub struct Options {
     /// The memory, in bytes, of each of the two generations of buffers for writes to index files.
     /// Default: 16 MiB.
     pub index_bytes: usize,
-    /// The interval, in rounds, at which index files are written. A barrier or full memory causes
-    /// them to be written earlier. Default: 4.
+    /// The interval, in rounds, at which index files are written. They are written earlier at a
+    /// barrier and when `index_bytes` is reached. Default: 4.
     pub index_every: u32,
     /// The number of bytes after which a file is synced even without a barrier. It should be well
     /// below the dirty-page limits at which the kernel throttles writers. Default: 256 MiB.

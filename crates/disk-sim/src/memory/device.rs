@@ -56,7 +56,8 @@ impl Device {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PossibleFates {
     Fixed(Fate),
-    /// The atom may have any fate below this number.
+    /// The atom may have any fate whose number is below this number: [`LOST`], [`SURVIVES`] and,
+    /// with 3, also the stale fate.
     Below(Fate),
 }
 

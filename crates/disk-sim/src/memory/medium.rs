@@ -105,7 +105,8 @@ impl Medium {
             return;
         }
         self.files[file].resize(to);
-        // The stale content is copied from another file, at the same offset, if one is long enough.
+        // The previous content of the blocks is imitated by bytes of another file at the same
+        // offset. If no other file is long enough, it is zeros.
         let donor = (0..file).rev().chain(file + 1..self.files.len());
         let donor = donor.map(|number| &self.files[number]).find(|other| other.bytes() > from);
         if let Some(donor) = donor.filter(|_| is_stale) {

@@ -162,7 +162,7 @@ fn cached_reads_are_served_in_arrival_order() {
 #[test]
 fn short_request_does_not_interrupt_a_sequential_stream() {
     for parameters in Parameters::all() {
-        // The kernel splits each read of 1 MiB into two requests, which wait together.
+        // The kernel splits each read of 1 MiB into two requests, which it queues together.
         let (mut drive, mut sector) = (drive(&parameters), 2048);
         drive.serve(&at(Kind::Read, 0, 2048, 0));
         for _ in 0..200 {

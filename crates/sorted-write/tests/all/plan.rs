@@ -36,7 +36,8 @@ fn neighbours_are_merged_and_only_gaps_are_read() {
         (&[][..], &[][..], &[][..]),
         (&[(page, 4096)], &[(page, 2 * page)], &[]),
         (&[(page + 1, 1)], &[(page, 2 * page)], &[(page, 2 * page)]),
-        // Neighbours are merged in any order. Two halves of a page need no read.
+        // Neighbours are merged in whichever order they were written. Two halves of a page need no
+        // read.
         (&[(2 * page, 4096), (page, 4096)], &[(page, 3 * page)], &[]),
         (&[(2048, 2048), (0, 2048)], &[(0, page)], &[]),
         // A write across a page boundary reads both partial pages, adjacent ones in one read.
