@@ -111,7 +111,7 @@ pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes)
     }
 }
 
-/// Prints a count of a test, such as "N crash states", preceded by the name of the tested engine
+/// Prints a count of a test, such as "N crash states", preceded by the name of the tested crate
 /// and followed by the command that reproduces the test. The line bypasses the output capture of
 /// the test harness.
 pub fn print_count(counted: &str, seed: u64) {

@@ -84,8 +84,8 @@ impl MemoryDisk {
         }
     }
 
-    /// Limits the size of the disk to `bytes_max`, if given: calls that would exceed it fail as on
-    /// a full disk.
+    /// Limits the size of the disk to `bytes_max` bytes: calls that would exceed it fail as on a
+    /// full disk. `None` removes the limit.
     pub fn limit(&self, bytes_max: Option<u64>) {
         self.lock().bytes_max = bytes_max;
     }

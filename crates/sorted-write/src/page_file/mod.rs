@@ -69,7 +69,8 @@ pub struct Recovery {
     pub replayed: u64,
 }
 
-/// An open file with its write-ahead log.
+/// An open page file: a file with a write-ahead log, which makes each write durable before it is in
+/// the file.
 ///
 /// All methods may be called from several threads at once. The file and its log are locked while
 /// the page file is open.

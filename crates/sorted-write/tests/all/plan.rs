@@ -40,7 +40,7 @@ fn neighbours_are_merged_and_only_gaps_are_read() {
         // read.
         (&[(2 * page, 4096), (page, 4096)], &[(page, 3 * page)], &[]),
         (&[(2048, 2048), (0, 2048)], &[(0, page)], &[]),
-        // A write across a page boundary reads both partial pages, adjacent ones in one read.
+        // If a write crosses page boundaries, its partial pages are read, adjacent pages together.
         (&[(4000, 200)], &[(0, 2 * page)], &[(0, 2 * page)]),
         (&[(4000, 20_000)], &[(0, 6 * page)], &[(0, page), (5 * page, 6 * page)]),
         // A page is read if it has a hole between two writes.
@@ -202,7 +202,7 @@ proptest! {
     }
 }
 
-/// Returns the CPU time of this thread, which does not depend on other load.
+/// Returns the CPU time of this thread, which does not depend on the load of the machine.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap()
