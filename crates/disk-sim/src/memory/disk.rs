@@ -23,7 +23,7 @@ use crate::memory::survival::Survival;
 pub struct MemoryDisk {
     root: PathBuf,
     state: Arc<Mutex<State>>,
-    /// The locks held on this machine. A machine restarted on the medium begins without locks.
+    /// The locks held on this simulated machine. A machine restarted on the medium has no locks.
     locks: Locks,
     faults: Faults,
 }

@@ -62,7 +62,7 @@ pub struct Drive {
     at_sector: u64,
     /// The completion time of the last request. The drive serves requests one at a time.
     free_ns: Nanos,
-    /// The time until which the arm is busy, possibly with a background write.
+    /// The time until which the arm is busy with a request or a background write.
     arm_free_ns: Nanos,
     /// The time at which the write cache became more than half full; `None` once it is at most a
     /// quarter full.
