@@ -102,9 +102,10 @@
 //! well below the dirty-page limits at which the kernel throttles writers.
 //!
 //! # What it is not
-//! The writer is not a cache: bytes are dropped from memory once they are written to the file.
-//! Files must exist, and no other program may modify them while they are open. There are no
-//! transactions over several files. A page file has neither a file format nor a fixed page size.
+//! The writer is not a cache: bytes are dropped from memory once they are written to the file. A
+//! [`SortedWriter`] does not create files, and no other program may modify its files while they are
+//! open. There are no transactions over several files. A page file has neither a file format nor a
+//! fixed page size.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Coffman72\] for sweeps in one direction, \[ONeil96\] for
