@@ -17,7 +17,7 @@ pub struct ServiceTime {
     pub rotation_ns: Nanos,
     /// The time in which the sectors pass under the head.
     pub transfer_ns: Nanos,
-    /// The time of the interface transfer that does not overlap with other components.
+    /// The time of the interface transfer that does not overlap with the other components.
     pub interface_ns: Nanos,
 }
 
@@ -80,7 +80,7 @@ pub struct Counters {
     pub cache_hits: u64,
     /// The number of writes acknowledged once they were in the volatile write cache.
     pub cached_writes: u64,
-    /// The number of reads of the medium, each of a run of sectors.
+    /// The number of reads of the medium (the platters), each of a run of sectors.
     pub media_reads: u64,
     /// The number of writes to the medium, each of a run of sectors.
     pub media_writes: u64,

@@ -46,10 +46,10 @@ pub struct Options {
     /// times faster, and 0 is as fast as possible. The scale does not affect the virtual times in
     /// the counters.
     pub time_scale: f64,
-    /// `true` to send replies earlier by the overhead of FUSE and the loop device, so that a
-    /// request takes the drive's time in real time. The disk measures the overhead at start with
-    /// reads of 4 KiB, which takes a fifth of a second. A reply never precedes its request; at time
-    /// scale 0 the option has no effect.
+    /// `true` to send each reply before the time that the model computes, by the overhead of FUSE
+    /// and the loop device, so that a request takes the drive's time in real time. The disk
+    /// measures the overhead at start with reads of 4 KiB, which takes a fifth of a second. A reply
+    /// never precedes its request; at time scale 0 the option has no effect.
     pub hides_transport: bool,
     /// The I/O scheduler of the loop device, such as `none` or `mq-deadline`.
     pub scheduler: String,
@@ -200,7 +200,8 @@ impl SpinningDisk {
         drop_buffers(self.device())
     }
 
-    /// Returns the time by which replies are sent earlier; see [`Options::hides_transport`].
+    /// Returns the time by which replies precede the times that the model computes; see
+    /// [`Options::hides_transport`].
     #[must_use]
     pub fn transport(&self) -> Duration {
         self.queue.0.transport()
@@ -279,7 +280,8 @@ fn serve(served: FuseFileSystem) -> Result<(OwnedFd, Receiver<()>, Watchdog), St
         let session = session.spawn();
         watchdog_sender.send(Watchdog::for_this_thread(&watched_root)).ok();
         drop(watched_root);
-        // The connection has ended, even if the session failed; dropping the sender reports this.
+        // After `join`, the FUSE connection has ended, even if the session failed. Dropping the
+        // sender `ended` reports this to the receiver.
         session.and_then(BackgroundSession::join).ok();
         drop(ended);
     });

@@ -68,8 +68,8 @@
 //!   leave all states that the kinds before it in the order of the enum may leave.
 //! - The same seed and the same steps give the same states.
 //! - Completion times never decrease, and the components of each service time add up to its total.
-//!   A request that has waited for longer than the drive's patience is served next, and no request
-//!   overtakes a sync.
+//!   A request that has waited for longer than [`Parameters::patience_ns`] is served next, and no
+//!   request overtakes a sync.
 //! - After a power cut of a [`SpinningDisk`], each sector holds the last synced content or the
 //!   content of a later write to it, as the seed decides.
 //! - When a [`SpinningDisk`] is dropped, or its process ends, even if it is killed, the kernel
@@ -77,15 +77,16 @@
 //!
 //! # Cost
 //! Copies of a [`Medium`] share their pages, so the time to test a crash state is mainly that of
-//! the recovery. The model of the drive takes about a microsecond per request, plus a microsecond
-//! for each queued request whenever it chooses the next one. The block device adds about 0.3 ms of
-//! real time and two copies of the bytes per request. It measures this overhead at start, and
-//! compensates for it by replying earlier; see [`Options::hides_transport`].
+//! the recovery that the test runs. The model of the drive takes about a microsecond per request,
+//! plus a microsecond for each queued request whenever it chooses the next one. The block device
+//! adds about 0.3 ms of real time and two copies of the bytes per request. It measures this
+//! overhead at start, and compensates for it by replying earlier than the model computes; see
+//! [`Options::hides_transport`].
 //!
 //! # What it is not
-//! The model is not an exact replica of a drive: it uses published figures, and the documentation
-//! of each parameter set names those that are assumed. `docs/spinning-disk.md` lists the claims
-//! that the model supports.
+//! The model is not an exact replica of a drive: some figures are published and the others are
+//! assumed, as the documentation of each parameter set states. `docs/spinning-disk.md` lists the
+//! claims that the model supports.
 //!
 //! # Sources
 //! \[Ruemmler94\], \[Jacobson91\], \[Travelstar7K320\], \[Deskstar7K1000\], \[FuseControl\],

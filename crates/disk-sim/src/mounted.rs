@@ -31,7 +31,8 @@ impl<'a> MountedFs<'a> {
 impl Drop for MountedFs<'_> {
     fn drop(&mut self) {
         self.root = None;
-        // A child process between fork and exec may share the descriptor for a moment.
+        // A child process between fork and exec may share the descriptor for a moment, so the
+        // device may remain in use after this process has closed the descriptor.
         let started = Instant::now();
         while is_free(self.device).is_err() && started.elapsed() < END_MAX {
             std::thread::sleep(Duration::from_millis(1));

@@ -33,7 +33,8 @@ impl Clock {
         (self.began.elapsed().as_nanos() as f64 / self.scale) as Nanos
     }
 
-    /// Returns the real time that corresponds to a virtual time; at scale 0 it has already passed.
+    /// Returns the real time that corresponds to a virtual time. At scale 0 this is the start of
+    /// the clock, so the drive does not wait.
     fn moment(&self, moment_ns: Nanos) -> Instant {
         self.began + Duration::from_secs_f64(moment_ns as f64 / 1e9 * self.scale)
     }
@@ -53,9 +54,10 @@ struct State {
     pending: Vec<PendingRequest>,
     serving: Option<PendingRequest>,
     depth_max: u64,
-    /// The time by which replies are sent earlier: the overhead of FUSE and the loop device.
+    /// The time by which replies precede the times that the model computes: the overhead of FUSE
+    /// and the loop device.
     transport: Duration,
-    /// If set, every reply is sent after this time, without using the model.
+    /// If set, the drive replies this time after it has chosen a request, without using the model.
     fixed_latency: Option<Duration>,
     has_power: bool,
     /// A scheduled power cut: the number of requests to be served before it, and its seed.
@@ -182,7 +184,8 @@ impl DriveQueue {
         self.state.lock().fixed_latency = after;
     }
 
-    /// Sets the time by which replies are sent earlier. A reply never precedes its request.
+    /// Sets the time by which replies precede the times that the model computes. A reply never
+    /// precedes its request.
     pub(crate) fn set_transport(&self, transport: Duration) {
         self.state.lock().transport = transport;
     }

@@ -139,8 +139,8 @@ fn main() {
         .collect();
     let baseline = unsorted(&entries, bytes);
     println!("unsorted: {baseline:.0} s");
-    // For comparison: memory for all records, one sweep of reads, then one sweep of writes, one
-    // request at a time.
+    // For comparison, with memory for all records: one sweep reads all pages, then another sweep
+    // writes them, and the drive receives one request at a time.
     let all =
         Strategy { costs: NO_GAPS, window_bytes: u64::MAX, syncs_windows: false, queue_depth: 1 };
     let (bound, _) = sorted(&entries, bytes, u64::MAX, all);

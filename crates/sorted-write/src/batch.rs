@@ -87,7 +87,7 @@ impl Batch {
     }
 
     /// Returns the number of bytes of memory that a write of `bytes` bytes takes unless it is
-    /// absorbed.
+    /// absorbed (see [`Self::push`]).
     pub(crate) fn cost(bytes: usize) -> usize {
         bytes + ENTRY_BYTES
     }

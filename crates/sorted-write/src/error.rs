@@ -40,7 +40,7 @@ pub enum Error {
         /// The reason why the log cannot be used.
         what: String,
     },
-    /// The page file is already open: wait until the holder closes it.
+    /// The page file is already open: wait until the process that holds its lock closes it.
     #[error("{} is in use by {holder}", path.display())]
     InUse {
         /// The locked file, or the directory of its log.

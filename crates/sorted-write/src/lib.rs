@@ -67,7 +67,8 @@
 //!   No acknowledged write is lost, no write is torn, and bytes that were not written are
 //!   unchanged.
 //! - A failed write or sync is final: all waiting callers receive the error and no further writes
-//!   are accepted. Buffered writes can still be read. The log of a page file keeps its records.
+//!   are accepted. Buffered writes remain readable. The log of a page file keeps its records, which
+//!   the next opening replays.
 //! - A page file can be open only once: opening it a second time, in this process or another
 //!   process, fails.
 //! - The length of a page file's log is bounded. If the disk of the log is full,
@@ -83,11 +84,12 @@
 //!
 //! A round starts at the lowest offset and ends at the highest, and the next round starts at the
 //! lowest again (C-SCAN). The long seek back costs a rotational disk about as much as two or three
-//! requests. A downward sweep would avoid this seek, but serve neighbouring requests in the wrong
-//! order. A sweep is divided into windows of limited size: all reads of a window precede its
-//! writes. On a rotational disk each window is also synced before the next one is read. Otherwise
-//! the drive would hold the writes in its write cache and seek back for them later. In the disk
-//! model (`examples/spinning.rs`) these syncs make rounds of sparse records nearly twice as fast.
+//! requests. A downward sweep would avoid this seek, but reach neighbouring requests against the
+//! direction of rotation. A sweep is divided into windows of limited size: all reads of a window
+//! precede its writes. On a rotational disk each window is also synced before the next one is read.
+//! Otherwise the drive would hold the writes in its write cache and seek back for them later. In
+//! the disk model (`examples/spinning.rs`) these syncs make rounds of sparse records nearly twice
+//! as fast.
 //!
 //! Two requests are merged into one by reading the gap between them and writing it back, if the
 //! transfer of the gap takes less time than the requests that this saves; see
@@ -100,9 +102,10 @@
 //! well below the dirty-page limits at which the kernel throttles writers.
 //!
 //! # What it is not
-//! The writer is not a cache: bytes are dropped from memory once they are written to the file.
-//! Files must exist, and no other program may modify them while they are open. There are no
-//! transactions over several files. A page file has neither a file format nor a fixed page size.
+//! The writer is not a cache: bytes are dropped from memory once they are written to the file. A
+//! [`SortedWriter`] does not create files, and no other program may modify its files while they are
+//! open. There are no transactions over several files. A page file has neither a file format nor a
+//! fixed page size.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Coffman72\] for sweeps in one direction, \[ONeil96\] for

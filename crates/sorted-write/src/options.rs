@@ -25,28 +25,29 @@ pub enum Role {
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The memory, in bytes, of each of the two generations of buffers for writes to bulk files:
-    /// callers fill one generation while the writing thread writes the other. With more memory, the
-    /// writes of a round are closer together. Default: 64 MiB.
+    /// callers fill one generation while the writing thread writes the other in a round. With more
+    /// memory, the writes of a round are closer together. Default: 64 MiB.
     pub generation_bytes: usize,
     /// The memory, in bytes, of each of the two generations of buffers for writes to index files.
     /// Default: 16 MiB.
     pub index_bytes: usize,
-    /// The interval, in rounds, at which index files are written. A barrier or full memory causes
-    /// them to be written earlier. Default: 4.
+    /// The interval, in rounds, at which index files are written. They are written earlier at a
+    /// barrier and when `index_bytes` is reached. Default: 4.
     pub index_every: u32,
     /// The number of bytes after which a file is synced even without a barrier. It should be well
     /// below the dirty-page limits at which the kernel throttles writers. Default: 256 MiB.
     pub sync_bytes: u64,
-    /// The maximum number of bytes in the write requests of a window. All reads of a window are
-    /// made before its writes. `None` selects 64 MiB on a rotational device, whose head returns to
-    /// the start of a window after reading it, and 16 MiB on other devices.
+    /// The maximum number of bytes in the write requests of a window, which is a group of
+    /// successive requests of a round. All reads of a window are made before its writes. `None`
+    /// selects 64 MiB on a rotational device, whose head returns to the start of a window after
+    /// reading it, and 16 MiB on other devices.
     pub window_bytes: Option<u64>,
     /// The maximum length of a write request in bytes: a power of two, 4 KiB to 1 GiB. Default: 1
     /// MiB.
     pub request_bytes_max: u64,
     /// The cost model of the device. `None` selects [`Costs::HDD`] if the kernel reports the device
     /// as rotational, and [`Costs::SSD`] if it reports the device as not rotational. If the kernel
-    /// reports neither, no gaps are filled.
+    /// reports neither, the gap between two requests is never filled to merge them.
     pub costs: Option<Costs>,
     /// `true` to plan all requests and count them in [`Stats`](crate::Stats) without making them.
     pub is_dry_run: bool,
@@ -55,7 +56,8 @@ pub struct Options {
     pub queue_depth: Option<u32>,
     /// `true` to sync each window before the next one is read. Without these syncs, a rotational
     /// drive with a write cache delays the writes of a window until it reads the next window, and
-    /// seeks back and forth between these windows. `None` selects `true` on a rotational device.
+    /// seeks back and forth between these windows. `None` selects `true` on a rotational device and
+    /// `false` on other devices.
     pub sync_windows: Option<bool>,
 }
 

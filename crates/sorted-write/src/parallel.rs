@@ -1,8 +1,8 @@
 //! Executes jobs on one or several threads.
 //!
 //! Threads are used instead of io_uring because before Linux 7.0 io_uring passes a direct write
-//! that updates the file's timestamp to a kernel thread anyway
-//! (`docs/decisions/0007-sorted-writes.md` has the figures).
+//! that updates the file's timestamp to a kernel thread, and is slower than threads that call
+//! `pwrite` (`docs/decisions/0007-sorted-writes.md` has the figures).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

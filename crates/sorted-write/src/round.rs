@@ -25,7 +25,8 @@ pub(crate) fn start(
     })
 }
 
-/// A guard that latches an error if the writing thread panics, so that no caller waits forever.
+/// A guard that latches an error if the writing thread panics: waiting and later calls return this
+/// error, so that no caller waits forever.
 struct LatchOnPanic(Arc<Shared>);
 
 impl Drop for LatchOnPanic {

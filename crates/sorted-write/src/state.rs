@@ -1,5 +1,5 @@
 //! Holds the state that callers share with the writing thread: buffered writes, barriers, and the
-//! first error.
+//! first error, which is latched: it stops the writer, and later calls return it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::target::Target;
 /// Callbacks before and after a round, by which a page file maintains its write-ahead log.
 pub(crate) trait RoundHook: Send + Sync {
     /// Runs before the first byte of the round is written. `last` is the greatest tag of the writes
-    /// accepted before the round started. A page file tags each write with the LSN of its record.
+    /// accepted before the round started. A page file tags each write with the LSN (log sequence
+    /// number) of its log record.
     fn before(&self, last: u64) -> Result<()>;
     /// Runs after all files of the round were synced, with the same value of `last`.
     fn after(&self, last: u64) -> Result<()>;

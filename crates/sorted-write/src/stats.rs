@@ -1,4 +1,5 @@
-//! Counts the writes, requests and seek distances of a writer.
+//! Counts the writes, requests and seek distances of a writer. In a round, the writer writes its
+//! buffered writes to the files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +19,8 @@ pub struct Stats {
     pub writes: u64,
     /// The total length of the write requests, in bytes.
     pub written_bytes: u64,
-    /// The number of read requests, for partially written units and filled gaps.
+    /// The number of read requests. The writer reads the missing bytes of partially written units,
+    /// and the gaps between requests that it merges.
     pub reads: u64,
     /// The total length of the read requests, in bytes.
     pub read_bytes: u64,

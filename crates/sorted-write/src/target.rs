@@ -1,5 +1,6 @@
 //! Opens a file for sweeps: whole units are written with direct I/O, and the bytes after the last
-//! whole unit through the page cache.
+//! whole unit through the page cache. A unit is the smallest write that the device executes without
+//! reading.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -175,7 +175,8 @@ impl Peer {
         Ok(Some(message))
     }
 
-    /// Reads a body that has a length or is chunked; returns `false` if only EOF delimits the body.
+    /// Reads a body that is chunked or delimited by `Content-Length`; returns `false` if only EOF
+    /// delimits the body.
     fn framed_body(&mut self, message: &mut Message) -> io::Result<bool> {
         let length = message.field("content-length").map(|length| length.parse().unwrap());
         let is_chunked = !message.all("transfer-encoding").is_empty();

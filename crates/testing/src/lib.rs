@@ -23,9 +23,9 @@
 //!
 //! # What it is not
 //! The crate is not linked into the program `haul`. Outside of tests, the bench and the simulated
-//! disk use only [`Random`] and helpers that return errors, such as [`DetachedImage`] and [`run()`].
-//! Other helpers panic on failure, as a test does. The crate uses no other crate of the workspace,
-//! so that every crate can use it in its tests.
+//! disk use only [`Random`] and helpers that return errors, such as [`DetachedImage`] and
+//! [`run()`]. The other helpers panic on failure, as a test does. The crate uses no other crate of
+//! the workspace, so that every crate can use it in its tests.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
 mod child;

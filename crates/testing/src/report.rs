@@ -5,7 +5,7 @@ use std::io::Write;
 /// Prints to stderr that the test is skipped, and why. The test must return after the call.
 ///
 /// # Panics
-/// Panics if the environment has `CI=true`, because no test may be skipped there.
+/// Panics if the environment has `CI=true`, because continuous integration must run every test.
 #[expect(clippy::panic, reason = "it fails the test")]
 pub fn skip(reason: &str) {
     if std::env::var("CI").is_ok_and(|ci| ci == "true") {
@@ -17,8 +17,8 @@ pub fn skip(reason: &str) {
     drop(std::io::stderr().write_all(line.as_bytes()));
 }
 
-/// A text, such as the seed of a round, that is printed if the thread panics before this value is
-/// dropped.
+/// A text, such as the seed of one iteration, that is printed if the thread panics before this
+/// value is dropped.
 #[derive(Debug)]
 pub struct PrintOnPanic(pub String);
 

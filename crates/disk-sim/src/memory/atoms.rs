@@ -21,7 +21,7 @@ pub(crate) enum Part {
     Whole,
     /// A range of the bytes of a write.
     Bytes(Range<usize>),
-    /// The new length of a step that extends a file.
+    /// The new length of the file, if the step extends it.
     Length,
 }
 

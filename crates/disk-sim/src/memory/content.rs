@@ -21,7 +21,7 @@ fn small(bytes: u64) -> usize {
 }
 
 /// Splits the range of `bytes` bytes at `offset` at page boundaries. Returns for each piece the
-/// page number, the offset in the page, and the range within the whole range.
+/// page number, the offset in the page, and the position of the piece within the whole range.
 fn pieces(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

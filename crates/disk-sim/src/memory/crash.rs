@@ -1,8 +1,8 @@
 //! Runs a test with a power cut at every step of a workload, and at some steps of the recovery.
 //!
 //! # Source
-//! \[Mohan18\] on exhaustive crashes of small workloads; \[LevelFault\] on names that survive only
-//! a sync of their directory.
+//! \[Mohan18\] on exhaustive crashes of small workloads; \[LevelFault\] on names that survive a
+//! power cut only if their directory was synced.
 
 use std::any::Any;
 use std::io::Write;
@@ -111,7 +111,7 @@ pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes)
     }
 }
 
-/// Prints a count of a test, such as "N crash states", preceded by the name of the tested engine
+/// Prints a count of a test, such as "N crash states", preceded by the name of the tested crate
 /// and followed by the command that reproduces the test. The line bypasses the output capture of
 /// the test harness.
 pub fn print_count(counted: &str, seed: u64) {

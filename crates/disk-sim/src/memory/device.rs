@@ -9,10 +9,10 @@ use crate::memory::atoms::{Atom, Part, atoms};
 use crate::memory::medium::Medium;
 use crate::memory::survival::{Fate, LOST, SURVIVES};
 
-/// A kind of device with a file system. In the following, names are creations, renames and removals
-/// of files and directories. Synced data is intact on each kind; the kinds differ in the unsynced
-/// data found after a power cut. The order is from harmless to hostile: each kind may leave all
-/// states that the kinds before it may leave.
+/// A kind of device with a file system. In the following, "a name" means the creation, renaming or
+/// removal of a file or directory. Synced data is intact on each kind; the kinds differ in the
+/// unsynced data found after a power cut. The order is from harmless to hostile: each kind may
+/// leave all states that the kinds before it may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Device {
     /// Writes and names become durable in order, each as a whole: a prefix of the steps survives.
@@ -51,11 +51,13 @@ impl Device {
     ];
 }
 
-/// The possible fates of an atom if a given prefix of the ordered steps survives.
+/// The possible fates of an atom (independently surviving part of a step) if a given prefix of the
+/// ordered steps survives. The ordered steps are those that the device makes durable in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PossibleFates {
     Fixed(Fate),
-    /// The atom may have any fate below this number.
+    /// The atom may have any fate whose number is below this number: [`LOST`], [`SURVIVES`] and,
+    /// with 3, also the stale fate.
     Below(Fate),
 }
 

@@ -23,7 +23,7 @@ use crate::memory::survival::Survival;
 pub struct MemoryDisk {
     root: PathBuf,
     state: Arc<Mutex<State>>,
-    /// The locks held on this machine. A machine restarted on the medium begins without locks.
+    /// The locks held on this simulated machine. A machine restarted on the medium has no locks.
     locks: Locks,
     faults: Faults,
 }
@@ -43,8 +43,8 @@ impl Deref for MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// Starts a machine on a medium. A medium after a power cut has no pending steps; after a kill
-    /// of the process, the pending steps remain, as in the page cache.
+    /// Starts a simulated machine on a medium. A medium after a power cut has no pending (unsynced)
+    /// steps; after a kill of the process, the pending steps remain, as in the page cache.
     #[must_use]
     pub fn on(medium: &Medium) -> Self {
         let state = Arc::new(Mutex::new(State::on(medium)));
@@ -84,8 +84,8 @@ impl MemoryDisk {
         }
     }
 
-    /// Limits the size of the disk to `bytes_max`, if given: calls that would exceed it fail as on
-    /// a full disk.
+    /// Limits the size of the disk to `bytes_max` bytes: calls that would exceed it fail as on a
+    /// full disk. `None` removes the limit.
     pub fn limit(&self, bytes_max: Option<u64>) {
         self.lock().bytes_max = bytes_max;
     }

@@ -9,8 +9,9 @@ use haul_disk::{Allocation, Disk, Durability, File, Locked, Op, Open, Result};
 
 use crate::memory::faults::{Faults, is_half_written};
 
-/// Another disk with injected faults. The type dereferences to its [`Faults`]. A sync that fails is
-/// not executed and has no other effect: only a [`crate::MemoryDisk`] loses data.
+/// A wrapper that injects faults into the calls to a disk. The type dereferences to its [`Faults`].
+/// A sync that fails by an injected fault is not executed, and the wrapped disk loses no data,
+/// unlike a [`crate::MemoryDisk`].
 #[derive(Debug, Clone)]
 pub struct FaultyDisk {
     inner: Arc<dyn Disk>,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use haul_disk::{Lock, Locked};
 use parking_lot::Mutex;
 
-/// A locked directory or file. A file is identified by its number, which does not change when it is
-/// renamed.
+/// A locked directory or file. A file is identified by its number, which does not change when the
+/// file is renamed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LockedNode {
     Dir(String),

@@ -70,7 +70,8 @@ impl Medium {
         self.with_fates(&torn_atoms(&self.pending), |_| fates())
     }
 
-    /// Returns the state in which each atom has the fate that `fate` returns for its index.
+    /// Returns the state in which each atom (independently surviving part of a pending step) has
+    /// the fate that `fate` returns for its index.
     pub(crate) fn with_fates(&self, atoms: &[Atom], mut fate: impl FnMut(usize) -> Fate) -> Self {
         let (names, files) = (self.names.clone(), self.files.clone());
         let mut left = Self { names, files, pending: Vec::new() };
@@ -104,7 +105,8 @@ impl Medium {
             return;
         }
         self.files[file].resize(to);
-        // The stale content is copied from another file, at the same offset, if one is long enough.
+        // The previous content of the blocks is imitated by bytes of another file at the same
+        // offset. If no other file is long enough, it is zeros.
         let donor = (0..file).rev().chain(file + 1..self.files.len());
         let donor = donor.map(|number| &self.files[number]).find(|other| other.bytes() > from);
         if let Some(donor) = donor.filter(|_| is_stale) {

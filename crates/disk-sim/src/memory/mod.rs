@@ -12,9 +12,10 @@
 //!   created, changed and removed in it durable; a rename belongs to the directory of the new name.
 //! - At a power cut, the kind of device decides which unsynced data survives. The smallest unit of
 //!   survival is a sector of 512 bytes.
-//! - After a failed sync the pages count as clean, so the next sync succeeds without writing them.
-//!   The page cache drops the pages when the file is next opened read-only.
-//! - A lock lasts until it is dropped or the machine stops.
+//! - After a failed sync the file's pages in the page cache count as clean, so the next sync
+//!   succeeds without writing them. The page cache drops these pages when the file is next opened
+//!   read-only.
+//! - A lock lasts until it is dropped or the simulated machine stops.
 //! - A file opened for direct I/O refuses unaligned access. There are no links, timestamps or
 //!   permissions.
 

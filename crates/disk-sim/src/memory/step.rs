@@ -39,7 +39,7 @@ pub enum Step {
     Note(Note),
 }
 
-/// Shared bytes, whose `Debug` text contains only their number.
+/// Shared bytes, whose `Debug` text contains the number of bytes instead of the bytes.
 #[derive(Clone)]
 pub struct Bytes(pub Arc<[u8]>);
 

@@ -2,8 +2,9 @@
 
 use haul_testing::Random;
 
-/// The fate of an atom: lost, survived, or stale. A stale length survives without its bytes, and
-/// the extended range has the previous content of its blocks instead of zeros.
+/// The fate of an atom, which is a part of an unsynced step: lost, survived, or stale. A stale
+/// length survives without its bytes, and the extended range has the previous content of its blocks
+/// instead of zeros.
 pub(crate) type Fate = u8;
 pub(crate) const LOST: Fate = 0;
 pub(crate) const SURVIVES: Fate = 1;

@@ -22,9 +22,9 @@ pub(crate) struct Location {
 }
 
 /// The layout of the tracks of a drive. Sectors are numbered along a track, then through the heads
-/// of a cylinder, then inwards through the cylinders. Each track starts at a later angle than the
-/// track before it ends (skew), so that a sequential read does not miss a revolution while the
-/// drive switches tracks.
+/// of a cylinder, then inwards through the cylinders. Each track starts at a later angle than that
+/// at which the previous track ends (skew), so that a sequential read does not miss a revolution
+/// while the drive switches tracks.
 #[derive(Debug, Clone)]
 pub(crate) struct Geometry {
     zones: Vec<Zone>,
@@ -36,8 +36,8 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Creates the geometry of a drive of at least `sectors` sectors. A drive smaller than the real
-    /// one has fewer cylinders, but its arm has the same full-stroke seek time.
+    /// Creates the geometry of a drive of at least `sectors` sectors. A simulated drive smaller
+    /// than the real drive has fewer cylinders, but its arm has the same full-stroke seek time.
     pub(crate) fn new(parameters: &Parameters, sectors: u64) -> Self {
         let heads = u64::from(parameters.heads);
         let tracks: Vec<_> = zone_rates(parameters)

@@ -21,7 +21,8 @@ use write_cache::WriteCache;
 /// The maximum number of sectors in one write from the write cache to the medium (destaging).
 const DESTAGE_SECTORS_MAX: u64 = 2048;
 
-/// The number of dirty runs among which the drive chooses the next one to destage.
+/// The number of dirty runs (adjacent sectors that are only in the write cache) among which the
+/// drive chooses the next one to destage.
 const DESTAGE_CHOICE: usize = 32;
 
 /// The kind of a request.
@@ -61,7 +62,7 @@ pub struct Drive {
     at_sector: u64,
     /// The completion time of the last request. The drive serves requests one at a time.
     free_ns: Nanos,
-    /// The time until which the arm is busy, possibly with a background write.
+    /// The time until which the arm is busy with a request or a background write.
     arm_free_ns: Nanos,
     /// The time at which the write cache became more than half full; `None` once it is at most a
     /// quarter full.
@@ -123,10 +124,11 @@ impl Drive {
         &self.counters
     }
 
-    /// Returns a lower bound of the time in which one sweep of the arm can access all of the runs
-    /// (sector, sectors), given in ascending order. The bound ignores caches. It assumes that the
-    /// arm moves from each track with runs directly to the next one, arrives at the best rotational
-    /// position, and leaves the track once all its runs have passed the head.
+    /// Returns a lower bound of the time in which the arm can access all of the runs (sector,
+    /// sectors), given in ascending order, in one sweep from the first to the last. The bound
+    /// ignores caches. It assumes that the arm moves from each track with runs directly to the next
+    /// one, arrives at the best rotational position, and leaves the track once all its runs have
+    /// passed the head.
     #[must_use]
     pub fn sweep_ns(&self, runs: impl IntoIterator<Item = (u64, u64)>) -> Nanos {
         let Parameters { revolution_ns, head_skew_ns, .. } = self.parameters;

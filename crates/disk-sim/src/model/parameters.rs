@@ -9,8 +9,8 @@ pub const MS: Nanos = 1_000_000;
 /// The size of a sector in bytes.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// The parameters of a drive. The documentation of each set lists the figures that are published
-/// and those that are assumed.
+/// The parameters of a drive. Each function that returns a parameter set documents which figures
+/// are published and which are assumed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     /// The name of the drive on the command line of `spinning-disk`.
@@ -43,7 +43,7 @@ pub struct Parameters {
     pub overhead_ns: Nanos,
     /// The transfer rate of the interface in bytes per second.
     pub interface_bytes_per_s: u64,
-    /// The number of segments of the read cache.
+    /// The number of segments of the read cache, each of which holds a run of sectors.
     pub segments: usize,
     /// The maximum size of a segment in bytes.
     pub segment_bytes: u64,
@@ -96,8 +96,9 @@ impl Parameters {
     /// Hitachi Deskstar 7K1000.C: 3.5 inch, 7200 revolutions a minute, 1 TB on two disks.
     ///
     /// The revolution and the typical average seek time of reads (8.5 ms) are published. A seek of
-    /// 0.9 ms to the next track is assumed; the full-stroke time of 15.2 ms follows from it. The
-    /// remaining parameters are assumed as for [`Self::travelstar_7k320`].
+    /// 0.9 ms to the next track is assumed; with the published average it determines the seek
+    /// curve, which gives a full-stroke time of 15.2 ms. The remaining parameters are assumed as
+    /// for [`Self::travelstar_7k320`].
     ///
     /// # Source
     /// \[Deskstar7K1000\]

@@ -5,9 +5,9 @@ use crate::model::parameters::{Nanos, Parameters};
 /// The seek time as a function of the distance: `a + b √x`, at most the full-stroke time. `x` is
 /// the distance beyond the next track, as a fraction of the stroke.
 ///
-/// `a` is the published track-to-track time, which does not depend on the number of tracks. The
-/// mean of `√x` over pairs of uniformly random locations is 8/15, so `b` follows from the published
-/// average.
+/// `a` is the track-to-track time, published or assumed, which does not depend on the number of
+/// tracks. The mean of `√x` over pairs of uniformly random locations is 8/15, so `b` follows from
+/// the published average.
 ///
 /// # Source
 /// \[Ruemmler94\] uses a square root for short distances and a line for long ones. A square root

@@ -77,7 +77,8 @@ impl Segments {
                 return Lookup::Hit;
             }
             // During read-ahead the head reaches the sectors without a seek. Once read-ahead has
-            // stopped at its limit, the sectors have passed the head.
+            // stopped at its limit, the following sectors have already passed the head, so the
+            // drive must access the medium for them.
             let is_reading_ahead = |s: &Stream| has_up_to < s.limit && sector <= s.limit;
             if let Some(stream) = stream.filter(is_reading_ahead) {
                 let passes = stream.since + geometry.transfer_ns(stream.from, end - stream.from);

@@ -1,5 +1,5 @@
-//! Computes a lower bound of the time in which one sweep of the arm accesses a set of runs of
-//! sectors.
+//! Computes a lower bound of the time in which one sweep of the arm, in ascending order of the
+//! sectors, accesses a set of runs of sectors.
 
 use super::geometry::{Geometry, Location};
 use super::parameters::Nanos;

@@ -162,7 +162,7 @@ fn cached_reads_are_served_in_arrival_order() {
 #[test]
 fn short_request_does_not_interrupt_a_sequential_stream() {
     for parameters in Parameters::all() {
-        // The kernel splits each read of 1 MiB into two requests, which wait together.
+        // The kernel splits each read of 1 MiB into two requests, which it queues together.
         let (mut drive, mut sector) = (drive(&parameters), 2048);
         drive.serve(&at(Kind::Read, 0, 2048, 0));
         for _ in 0..200 {
@@ -289,7 +289,7 @@ fn short_pauses_do_not_slow_sequential_reads() {
 #[test]
 fn sweep_bound_is_a_lower_bound_and_tight_without_gaps() {
     for parameters in Parameters::all() {
-        // The bound ignores caches, so the drive has none.
+        // The bound ignores caches, so the drive in this test has no caches.
         let parameters = Parameters { segments: 0, write_cache_bytes: 0, ..parameters };
         for (runs, length, slack) in [(1, 40_000, 1.05), (300, PAGE, 9.0), (20_000, PAGE, 99.0)] {
             let mut random = Random(runs);

@@ -24,7 +24,7 @@ fn write_and_acknowledge(dir: &Path, acknowledged: &Sender<usize>) -> std::io::R
         file.write_all(&content(number))?;
         file.sync_all()?;
         names.sync_all()?;
-        // The receiver may be gone.
+        // Sending fails only if the test has already dropped the receiver.
         acknowledged.send(number).ok();
         std::fs::write(dir.join(format!("{number}-unsynced")), content(number))?;
     }

@@ -34,7 +34,7 @@ fn started_on(dir: &Path) -> Child {
     let out = BufReader::new(program.stdout.take().expect("stdout is piped"));
     let lines: Vec<_> = out.lines().map_while(Result::ok).take(4).collect();
     assert!(lines[0].starts_with("device /dev/loop") && lines[1].starts_with("control /proc/"));
-    // At time scale 0 the transport is not measured.
+    // At time scale 0 the overhead of FUSE and the loop device is not measured.
     assert_eq!(lines[2], "transport 0 us");
     assert_eq!(lines[3], format!("mount {}", dir.display()));
     program

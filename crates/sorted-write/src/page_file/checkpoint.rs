@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::page_file::format::{Owner, Record};
 use crate::state::RoundHook;
 
-/// The write-ahead log of a page file, and the LSN of its last checkpoint.
+/// The write-ahead log of a page file, and the LSN (log sequence number) of its last checkpoint.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     pub(crate) log: Arc<Log>,
@@ -23,7 +23,9 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     pub(crate) fn new(log: Arc<Log>, target: Arc<dyn File>, name: &str, through: Lsn) -> Self {
-        // The length of the log is measured from its first segment, whose number is not 0.
+        // The page file computes the length of its log as the distance from `through`. An LSN
+        // contains a segment number, and the first segment is not number 0, so the distance from
+        // LSN 0 would include segments that do not exist.
         let first = log.segments().first().map_or(Lsn(0), |first| Lsn::new(first.number, 0));
         let through = through.max(first);
         Self { log, target, name: name.to_owned(), through: AtomicU64::new(through.0) }
@@ -71,8 +73,8 @@ impl RoundHook for Checkpoints {
             return Ok(());
         }
         match self.append_record(Lsn(last)) {
-            // Even the reserve of the log is full. The log keeps its segments, and the next
-            // checkpoint tries again.
+            // Even the reserve, the space that the log keeps free for checkpoint records, is full.
+            // The log keeps its segments, and the next checkpoint appends its record.
             Err(error) if error.is_full() && !self.log.is_latched() => return Ok(()),
             result => result?,
         }

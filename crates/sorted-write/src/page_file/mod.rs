@@ -29,12 +29,12 @@ pub use patch::{Patch, PatchState};
 #[derive(Debug, Clone)]
 pub struct PageFileOptions {
     /// The options of the writer that executes checkpoints. A checkpoint starts when the buffered
-    /// writes take [`Options::generation_bytes`] of memory.
+    /// writes take [`Options::generation_bytes`] of memory, or at half of `log_bytes_max`.
     pub sorted: Options,
     /// The maximum number of bytes in the log since the last checkpoint, 8 MiB to 8 GiB. At half of
     /// this number a checkpoint starts; at the full number writers wait for a checkpoint. The files
-    /// of the log take up to five eighths more on disk, for segments that are preallocated, spare,
-    /// or partly obsolete. Default: 256 MiB.
+    /// of the log take up to five eighths more on disk, for segments that are preallocated, kept as
+    /// spare files for recycling, or partly obsolete. Default: 256 MiB.
     pub log_bytes_max: u64,
     /// The options of the log. `segment_bytes` is ignored: the length of a segment is an eighth of
     /// `log_bytes_max`. `buffer_bytes` is limited to the length of a segment, and `reserve_bytes`
@@ -69,7 +69,8 @@ pub struct Recovery {
     pub replayed: u64,
 }
 
-/// An open file with its write-ahead log.
+/// An open page file: a file with a write-ahead log, which makes each write durable before it is in
+/// the file.
 ///
 /// All methods may be called from several threads at once. The file and its log are locked while
 /// the page file is open.
@@ -80,9 +81,9 @@ pub struct PageFile {
     checkpoints: Arc<Checkpoints>,
     log_bytes_max: u64,
     segment_bytes: u32,
-    /// The LSN of the write that requested the last checkpoint. This lock is held while a write is
-    /// appended to the log and then buffered, so that the log and the buffer have the writes in the
-    /// same order.
+    /// The LSN (log sequence number) of the write that requested the last checkpoint. This lock is
+    /// held while a write is appended to the log and then buffered, so that the log and the buffer
+    /// have the writes in the same order.
     checkpoint_requested: Mutex<Lsn>,
     /// The lock of the file; the log has a separate lock. This field is declared last, so that the
     /// lock is released last.
@@ -123,8 +124,7 @@ impl PageFile {
     ///
     /// 1. The log is opened and checked to belong to this file.
     /// 2. The writes after the last checkpoint record are replayed in order, and the file is
-    ///    synced. After a crash during this step, the next opening repeats the replay, from the
-    ///    same checkpoint or a later checkpoint.
+    ///    synced. After a crash during this step, the next opening repeats the replay.
     /// 3. A checkpoint record is appended to the log, and the log before it is removed.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl PageFile {
     /// fails.
     ///
     /// # Durability
-    /// All writes acknowledged before are durable in the file.
+    /// When this returns `Ok`, all writes that were ever acknowledged are durable in the file.
     pub fn open(
         disk: &dyn Disk,
         name: &str,

@@ -30,11 +30,11 @@ pub enum PatchState {
 /// 1. [`Patch::begin`] creates the log, and [`Patch::add`] appends the writes to it. After a crash
 ///    during this step, the file is unchanged, and [`Patch::recover`] returns
 ///    [`PatchState::Obsolete`].
-/// 2. [`Patch::commit`] appends a commit record and syncs the log. After a crash from now on,
+/// 2. [`Patch::commit`] appends a commit record and syncs the log. After a crash from then on,
 ///    [`Patch::recover`] returns [`PatchState::Committed`].
 /// 3. [`Patch::apply`] sorts the writes, writes them to the file and syncs it. After a crash during
 ///    this step, any part of the writes is in the file; applying the patch again completes it.
-/// 4. [`Patch::apply`] then appends a checkpoint record to the log. After a crash from now on, the
+/// 4. [`Patch::apply`] then appends a checkpoint record to the log. After a crash from then on, the
 ///    file is complete, and [`Patch::recover`] returns [`PatchState::Obsolete`].
 /// 5. [`Patch::remove_log`] removes the log.
 #[derive(Debug)]
@@ -203,7 +203,8 @@ impl Patch {
     }
 
     /// Removes the log of a patch that was applied or never committed. The log must not be open.
-    /// Segments are removed in ascending order, so that the last checkpoint record is removed last.
+    /// Segments are removed in ascending order, so that the last checkpoint record is removed last:
+    /// after an interrupted removal, an applied patch is not applied again.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if a file cannot be removed.

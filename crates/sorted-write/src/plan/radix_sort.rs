@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 
-/// The number of bits of the offset by which one pass sorts.
+/// The number of bits of the offset by which one pass over the entries sorts them.
 const DIGIT_BITS: u32 = 11;
 const DIGITS: usize = u64::BITS.div_ceil(DIGIT_BITS) as usize;
 const VALUES: usize = 1 << DIGIT_BITS;

@@ -141,8 +141,8 @@ impl Builder<'_> {
     }
 
     /// Adds a read of the units that contain the unwritten range `from..to` of the current request.
-    /// Extends the previous read instead if transferring the bytes in between takes less time than
-    /// another request.
+    /// Extends the previous read instead if transferring the bytes between this read and the
+    /// previous one takes less time than another request.
     fn read_hole(&mut self, from: u64, to: u64) {
         let Some(run) = self.run.as_ref().filter(|_| from < to) else { return };
         let (offset, end) = (from & !(run.unit - 1), to.next_multiple_of(run.unit));

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 /// The length of a record header, in bytes.
 const HEADER_BYTES: usize = 12;
 
-/// The maximum number of bytes of a record read at a time.
+/// The maximum number of bytes of a record that [`RecordParts`] reads at a time.
 const PART_BYTES: usize = 1 << 20;
 
 /// The header of a record, whose bytes follow in the stream.

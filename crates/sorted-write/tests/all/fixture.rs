@@ -25,7 +25,7 @@ pub(crate) fn original(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| u8::try_from(at % 251).unwrap()).collect()
 }
 
-/// Returns the content of a file, read directly from the disk.
+/// Returns the content of a file, read from the disk without a writer.
 pub(crate) fn content(disk: &MemoryDisk, name: &str) -> Vec<u8> {
     let file = disk.open(name, Open { read_only: true, ..Open::default() }).unwrap();
     let mut bytes = vec![0; usize::try_from(file.bytes().unwrap()).unwrap()];

@@ -1,4 +1,5 @@
-//! Tests page files and patches with a crash at every step and with a fault in every kind of call.
+//! Tests page files and patches with a crash at every step, and with a fault in every kind of call
+//! to the disk.
 
 use haul_disk::{Op, Subdir};
 use haul_disk_sim::{Crashes, Medium, MemoryDisk, Survival, crash_everywhere};

@@ -32,17 +32,18 @@ fn ranges(writes: &[(u64, u32)], rules: &Rules) -> (Ranges, Ranges) {
 fn neighbours_are_merged_and_only_gaps_are_read() {
     let page = 4096;
     for (writes, requests, reads) in [
-        // No write; a whole page; a part of a page.
+        // Without writes there are no requests. Only a partly written page is read.
         (&[][..], &[][..], &[][..]),
         (&[(page, 4096)], &[(page, 2 * page)], &[]),
         (&[(page + 1, 1)], &[(page, 2 * page)], &[(page, 2 * page)]),
-        // Neighbours in any order; two halves of a page need no read.
+        // Neighbours are merged in whichever order they were written. Two halves of a page need no
+        // read.
         (&[(2 * page, 4096), (page, 4096)], &[(page, 3 * page)], &[]),
         (&[(2048, 2048), (0, 2048)], &[(0, page)], &[]),
-        // A write across a page boundary reads both partial pages, adjacent ones in one read.
+        // If a write crosses page boundaries, its partial pages are read, adjacent pages together.
         (&[(4000, 200)], &[(0, 2 * page)], &[(0, 2 * page)]),
         (&[(4000, 20_000)], &[(0, 6 * page)], &[(0, page), (5 * page, 6 * page)]),
-        // A hole within a page.
+        // A page is read if it has a hole between two writes.
         (&[(0, 100), (200, 3896)], &[(0, page)], &[(0, page)]),
     ] {
         let expected = (requests.to_vec(), reads.to_vec());
@@ -68,14 +69,15 @@ fn gap_is_filled_if_cheaper_than_the_saved_requests() {
     assert!(Costs::SSD.should_fill(8192, 1) && !Costs::SSD.should_fill(12_288, 1));
     let page = 4096;
     for (writes, requests, reads) in [
-        // Whole pages, one page apart: without merging nothing is read.
+        // Two whole pages, one page apart, are not merged, because without merging nothing is read.
         (&[(0, 4096), (2 * page, 4096)][..], &[(0, page), (2 * page, 3 * page)][..], &[][..]),
-        // One page written partly.
+        // If one of the two pages is written partly, it must be read in any case, so they are
+        // merged.
         (&[(0, 4000), (2 * page, 4096)], &[(0, 3 * page)], &[(0, 2 * page)]),
-        // Both pages written partly, two pages apart.
+        // Two partly written pages are merged even if they are two pages apart.
         (&[(0, 4000), (3 * page + 1, 4095)], &[(0, 4 * page)], &[(0, 4 * page)]),
-        // One page written partly, two pages apart: transferring the gap twice takes more time than
-        // a request.
+        // With one partly written page and a gap of two pages, transferring the gap twice takes
+        // more time than a request.
         (&[(0, 4000), (3 * page, 4096)], &[(0, page), (3 * page, 4 * page)], &[(0, page)]),
     ] {
         let expected = (requests.to_vec(), reads.to_vec());
@@ -200,7 +202,7 @@ proptest! {
     }
 }
 
-/// Returns the CPU time of this thread, which does not depend on other load.
+/// Returns the CPU time of this thread, which does not depend on the load of the machine.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap()

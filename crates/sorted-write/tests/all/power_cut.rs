@@ -20,13 +20,13 @@ const ROUND: &str = "HAUL_TEST_PAGES_ROUND";
 const CUTS: u64 = 40;
 const THREADS: u64 = 4;
 const SLOTS: usize = 64;
-/// Slots are not aligned to pages.
+/// The length of a slot in bytes. It is not a multiple of a page, so writes cross page boundaries.
 const SLOT_BYTES: usize = 3000;
 
 fn open(dir: &Path) -> Result<PageFile> {
     let disk = OsDisk::open(dir)?;
     let log: Arc<dyn Disk> = Arc::new(OsDisk::open(dir.join("log"))?);
-    // A checkpoint about every 14 writes.
+    // A checkpoint starts about every 14 writes.
     Ok(PageFile::open(&disk, "big", &log, options(40 << 10))?.0)
 }
 

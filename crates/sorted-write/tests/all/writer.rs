@@ -71,7 +71,8 @@ fn concurrent_writers_read_their_own_writes() {
             let writer = &writer;
             scope.spawn(move || {
                 for n in 0..400_u64 {
-                    // Each thread owns every fourth block of 100 bytes, so threads share all pages.
+                    // Each thread owns every fourth block of 100 bytes, so all threads write to
+                    // each page.
                     let offset = (n % 160 * 4 + thread) * 100;
                     let bytes = [u8::try_from(n % 256).unwrap(); 100];
                     writer.write(file, offset, &bytes).unwrap();
@@ -292,7 +293,7 @@ fn writes_before_a_barrier_survive_a_crash() {
         for (offset, bytes) in &writes[..durable] {
             put(&mut model, *offset, bytes);
         }
-        // Each byte has its value at the barrier, or a value written since.
+        // Each byte has its value at the last barrier, or a value written after this barrier.
         let mut allowed: Vec<Vec<u8>> = model.into_iter().map(|byte| vec![byte]).collect();
         for (offset, bytes) in &writes[durable..] {
             allowed.resize(allowed.len().max(offset + bytes.len()), vec![0]);

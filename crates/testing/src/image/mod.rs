@@ -78,8 +78,8 @@ impl LoopImage {
         let attach = ["--find", "--show", "--direct-io=on"];
         let device = run(Command::new("losetup").args(attach).arg(&image))?;
         let mounted = run(Command::new("mount").args(["-o", mount_options, &device]).arg(&mount));
-        // A mounted device is detached when it is unmounted. If mounting failed, the device is
-        // detached now.
+        // The kernel detaches a mounted device only when the file system is unmounted. If mounting
+        // failed, the kernel detaches the device at once.
         run(Command::new("losetup").args(["--detach", &device]))?;
         mounted?;
         Ok(Self { device: device.trim_start_matches("/dev/").to_owned(), mount, _dir: dir })

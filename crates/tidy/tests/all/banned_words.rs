@@ -61,7 +61,7 @@ fn is_ambiguous(file: &Source, line: &str) -> bool {
 
 fn violations(files: &[Source]) -> Vec<String> {
     let mut violations = Vec::new();
-    // Cargo writes the registry's name into lock files.
+    // Cargo writes the host of its package registry, which is in `LOCAL`, into lock files.
     for file in files.iter().filter(|file| file.name() != "Cargo.lock") {
         for (number, line) in (1..).zip(file.text.lines()) {
             let mut report = |reason: String| {

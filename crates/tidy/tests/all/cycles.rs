@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::imports::Crate;
 use crate::tree::{Source, assert_none, files};
 
-/// Crates that still have import cycles, with the number of files on cycles. The numbers may only
+/// Crates that have import cycles, with the number of files on cycles in each. The numbers may only
 /// decrease.
 const KNOTS: &[(&str, usize)] = &[("crates/file-server/src/", 14), ("crates/s3-server/src/", 17)];
 

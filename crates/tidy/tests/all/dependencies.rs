@@ -1,4 +1,5 @@
-//! Checks that each crate uses only crates of lower layers, and only the listed external crates.
+//! Checks that each crate uses only workspace crates of lower layers, and only the external crates
+//! listed for it in this file.
 
 use std::process::Command;
 

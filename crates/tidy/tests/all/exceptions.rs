@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// The folder of a crate that may do what a rule forbids, and the reason.
 pub(crate) type Exception = (&'static str, &'static str);
 
-/// A place that does what a rule forbids, and the folder of its crate.
+/// A place in the code that does what a rule forbids, and the folder of its crate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Use {
     pub(crate) folder: String,

@@ -9,7 +9,7 @@ use crate::tree::{Source, assert_none, files};
 /// The crate that makes the system calls on files for all other crates.
 const OWNER: &str = "disk";
 
-/// The other crates that may use `rustix::fs`, and the reason of each.
+/// The crates besides [`OWNER`] that may use `rustix::fs`, and the reason of each.
 const EXCEPTIONS: &[Exception] = &[
     ("bench", "prepares test files and writes everything back between measurements"),
     ("bench-compare", "writes everything back between measurements of other logs"),

@@ -72,7 +72,8 @@ impl<'a> Crate<'a> {
         edges.keys().copied().filter(is_on_cycle).collect()
     }
 
-    /// Returns a path from the root of the crate; `None` for a path into another crate.
+    /// Converts a path in the code of `module` to a path from the root of the crate; returns `None`
+    /// for a path into another crate.
     fn absolute(&self, module: &Module, path: &[String]) -> Option<Vec<String>> {
         let first = path.first()?;
         let mut base = match first.as_str() {

@@ -33,7 +33,7 @@ fn wide(files: &[Source]) -> Vec<String> {
     complaints
 }
 
-/// Returns the names in backticks that look like source files of this tree.
+/// Returns the names in backticks that end with `.rs`, as the source files of this tree do.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     let quoted = line.split('`').skip(1).step_by(2);
     quoted.filter(|name| {

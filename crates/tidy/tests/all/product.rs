@@ -8,8 +8,8 @@ use crate::tree::root;
 /// Packages the program `haul` must not link.
 const WORKSHOP: &[&str] = &["haul-bench", "haul-disk-sim", "haul-testing", "fuser", "wait4"];
 
-/// The maximum number of packages of other authors that the program may link. The number may only
-/// decrease.
+/// The maximum number of packages from outside this workspace that the program may link. The number
+/// may only decrease.
 const OUTSIDE_MAX: usize = 198;
 
 #[test]

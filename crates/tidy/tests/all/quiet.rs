@@ -6,7 +6,7 @@ use crate::exceptions::{Exception, Use, violations};
 use crate::imports::paths;
 use crate::tree::{Source, assert_none, files, has_word};
 
-/// Words that write to the terminal.
+/// Macros and functions that write to the terminal.
 const OUTPUT: &[&str] =
     &["println!", "print!", "eprintln!", "eprint!", "dbg!", "io::stdout", "io::stderr"];
 

@@ -84,7 +84,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Returns every text file that is tracked or untracked but not ignored.
+/// Returns every text file that git tracks, and every untracked text file that git does not ignore.
 pub(crate) fn files() -> &'static [Source] {
     static FILES: OnceLock<Vec<Source>> = OnceLock::new();
     FILES.get_or_init(|| {
@@ -97,7 +97,7 @@ pub(crate) fn files() -> &'static [Source] {
         paths.dedup();
         let read = |path: &[u8]| {
             let path = str::from_utf8(path).expect("file names are UTF-8");
-            // A file deleted but still in the index has no text.
+            // A file that was deleted but is still in git's index has no text.
             let text = std::fs::read_to_string(PathBuf::from(root()).join(path)).ok()?;
             Some(Source::new(path, &text))
         };
@@ -105,7 +105,7 @@ pub(crate) fn files() -> &'static [Source] {
     })
 }
 
-/// Fails with all violations at once.
+/// Fails the test if there are violations. The message lists all of them.
 pub(crate) fn assert_none(violations: &[String]) {
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
