@@ -1,4 +1,5 @@
-//! Reads uncached data asynchronously, on the thread of a worker.
+//! Reads uncached data asynchronously, on the thread of a worker. A stream is one request being
+//! read; the ring is that of io_uring.
 
 use std::io;
 use std::num::NonZeroU64;

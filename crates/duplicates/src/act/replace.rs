@@ -75,8 +75,8 @@ pub(super) fn replace(
     create(drop, replacement, &temp, conditions.keep)?;
     let swapped = exchange(drop, &temp, conditions);
     if !matches!(swapped, Err(SkipReason::Displaced(_))) {
-        // The temporary name now refers to the replaced file. After a failure, it refers to the
-        // unused link.
+        // If the exchange succeeded, the temporary name refers to the replaced file. If it failed,
+        // the temporary name refers to the unused link.
         let removed = unlinkat(&drop.dir, &temp, AtFlags::empty());
         swapped?;
         return removed.map_err(|errno| drop.error(Op::Remove, errno));

@@ -51,8 +51,8 @@ struct Translation {
 }
 
 impl Translation {
-    /// Translates a glob. The negation with the index `counted` becomes its alternatives; all other
-    /// negations become `*`.
+    /// Translates a glob. The negation (`!(…)`) with the index `counted` becomes its alternatives;
+    /// all other negations become `*`.
     fn of(glob: &str, counted: Option<usize>) -> Result<Self, &'static str> {
         let mut all = Self::default();
         let mut rest = glob;

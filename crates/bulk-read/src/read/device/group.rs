@@ -1,4 +1,4 @@
-//! Groups the requests of a run by device.
+//! Groups the requests of a run (one call of `read`) by device.
 
 use std::collections::BTreeMap;
 
