@@ -16,8 +16,8 @@ use super::skip_reason::SkipReason;
 /// Returns a random temporary name.
 pub(super) fn temp_name() -> OsString {
     let mut random = [0_u8; 12];
-    // If `getrandom` fails, the name consists of zeros. No caller replaces an existing file of that
-    // name: their calls fail if it exists.
+    // If `getrandom` fails, the digits of the name are zeros. An existing file of that name is
+    // never replaced, because the system calls that create the name then fail.
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).ok();
     let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     format!(".haul-{digits}").into()
