@@ -112,7 +112,7 @@ impl<S: StatusSource> Service for AdminService<S> {
 }
 
 impl<S: StatusSource> AdminService<S> {
-    /// Creates the service of a reactor that admits `connections_max` connections under `limit`.
+    /// Creates the service of a reactor whose `limit` admits `connections_max` connections.
     pub(crate) fn new(source: S, limit: AdmissionLimit, connections_max: usize) -> Self {
         Self { source, limit, connections_max, head_limits: HeadLimits::default() }
     }

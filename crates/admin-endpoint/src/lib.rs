@@ -1,4 +1,4 @@
-//! Serves `/metrics` and `/health` of a server on an address separate from its clients.
+//! Serves `/metrics` and `/health` of a server on another address than the one for its clients.
 //!
 //! # What it is
 //! One thread serves the metrics and health of a server ([`StatusSource`]) to Prometheus, load

@@ -32,7 +32,7 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
-    /// The run was stopped before the file was read.
+    /// The run, that is, the call of `read`, was stopped before the file was read.
     #[error("{} was not read: the run was stopped", path.display())]
     Stopped {
         /// The file.

@@ -34,8 +34,8 @@ struct ContentDigest {
 }
 
 /// Finds directories with equal content in the result of a search for duplicates that excluded no
-/// file. A group is omitted if the parent of each of its directories is in a group, which then
-/// covers it.
+/// file. A group is omitted if every directory in it has a parent that is in a group: the groups of
+/// the parents then cover these directories.
 ///
 /// A directory with an entry that was not searched, such as a symbolic link, equals no other
 /// directory. A directory without files is in no group.

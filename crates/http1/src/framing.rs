@@ -76,8 +76,8 @@ impl<'a> ControlFields<'a> {
                 let duplicate = HttpError::bad_request("more than one Transfer-Encoding field");
                 once(&mut self.chunked, check_coding(value)?, duplicate)?;
             }
-            // Many programs treat an underscore in a field name as a hyphen, so they would use
-            // these fields.
+            // Many programs treat an underscore in a field name as a hyphen, so they would take the
+            // following names for Content-Length and Transfer-Encoding.
             14 if name.eq_ignore_ascii_case("content_length") => return Err(UNDERSCORE),
             17 if name.eq_ignore_ascii_case("transfer_encoding") => return Err(UNDERSCORE),
             _ => {}

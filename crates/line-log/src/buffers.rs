@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::options::{Options, WhenFull};
 use crate::stats::Stats;
 
-/// The number of bytes allocated after each buffer for the line that reports dropped lines.
+/// The number of bytes allocated after each buffer for a note, the line that reports dropped lines.
 const NOTE_BYTES: usize = 160;
 
 /// The state that callers and the background thread share.
@@ -43,8 +43,8 @@ struct DropCount {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) active: Vec<u8>,
-    /// The number of bytes up to which `active` is filled by the fast path; 0 while all appends
-    /// must take the slow path.
+    /// The length in bytes up to which [`Shared::append`] fills `active` without further checks; 0
+    /// while every append must make these checks, for example for lines dropped before.
     limit: usize,
     pub(crate) full: VecDeque<Vec<u8>>,
     /// The free buffers, used as a stack, because the buffer released last is most likely still in
@@ -138,7 +138,7 @@ impl Shared {
         }
     }
 
-    /// Appends lines. On the fast path this takes only a lock, a comparison and a copy.
+    /// Appends lines. If they fit below `limit`, this takes only a lock, a comparison and a copy.
     pub(crate) fn append(&self, lines: &[u8]) -> Result<()> {
         let mut state = self.state.lock();
         if state.active.len() + lines.len() > state.limit {
@@ -267,7 +267,8 @@ impl State {
     }
 
     /// `true` if `bytes` bytes and a pending note about dropped lines fit into the active buffer.
-    /// An empty buffer always has space for the note.
+    /// If the buffer is empty, `bytes` may fill it to `buffer_bytes`: the note then fits into the
+    /// `NOTE_BYTES` allocated in addition.
     fn has_room(&self, bytes: usize, buffer_bytes: usize) -> bool {
         let note_bytes = if self.has_unreported_drops() { NOTE_BYTES } else { 0 };
         let filled = self.active.len() + bytes;
@@ -323,7 +324,7 @@ impl State {
             return None;
         }
         // The background thread, which calls this function, holds no buffer, and no buffer is full.
-        // Thus at least one of the other buffers is free.
+        // Thus all buffers except the active one are free.
         let next = self.free.pop()?;
         Some(std::mem::replace(&mut self.active, next))
     }

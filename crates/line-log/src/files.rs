@@ -180,7 +180,7 @@ impl Files {
             if let Err(error) = current.write(&rest[..now], done) {
                 // On a full disk, space may become free, so the write is retried in the same file.
                 // Any other error may be specific to this file or its blocks, so the next attempt
-                // uses a new file, but only once.
+                // uses a new file. If that attempt fails, too, the later ones stay in the new file.
                 let is_new = !error.is_full() && !self.is_failing;
                 current.is_abandoned |= is_new && current.end.bytes > 0;
                 self.is_failing = true;

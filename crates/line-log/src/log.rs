@@ -38,7 +38,7 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// A log of text lines in a separate directory.
+/// A log of text lines, stored as files in one directory.
 ///
 /// All methods may be called from several threads at once.
 #[derive(Debug)]

@@ -17,7 +17,8 @@ const OBJECTS: usize = 50;
 /// The number of the object that is stored in its own file.
 const BIG: usize = 20;
 
-/// The numbers of an object in a sealed volume and of an object in the volume being written.
+/// The numbers of two objects: one in a sealed volume (a file of many objects that is full and no
+/// longer written), the other in the volume that is being written.
 const SEALED: usize = 7;
 const CURRENT: usize = OBJECTS - 2;
 

@@ -10,7 +10,8 @@ use crate::server::{SMALL_VOLUMES, Server};
 
 const DISK_BYTES: u64 = 64 << 20;
 
-/// The length of an object: small enough for a volume, large enough to fill the disk quickly.
+/// The length of an object in bytes: small enough to be stored in a volume, a file of many objects,
+/// and large enough to fill the disk quickly.
 const OBJECT_BYTES: usize = 256 << 10;
 
 fn content(number: usize) -> Vec<u8> {

@@ -21,7 +21,7 @@ pub(crate) struct Server {
     pub(crate) admin: String,
 }
 
-/// Options for volumes small enough that a test fills several.
+/// Options for volumes (files of many objects) so small that a test fills several of them.
 pub(crate) const SMALL_VOLUMES: &[&str] = &["--volume", "8MiB", "--big-object", "1MiB"];
 
 impl Server {

@@ -8,7 +8,7 @@ const SIZES: usize = 8;
 /// The length of the largest buffer in bytes, and thus of the largest read.
 pub(super) const BUFFER_BYTES_MAX: usize = PAGE_BYTES << (SIZES - 1);
 
-/// The buffers of one worker.
+/// The buffers of one worker, a thread that reads.
 #[derive(Debug)]
 pub(super) struct Buffers {
     free: [Vec<AlignedBuf>; SIZES],

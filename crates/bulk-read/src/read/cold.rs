@@ -1,4 +1,5 @@
-//! Reads uncached data asynchronously, on the thread of a worker.
+//! Reads uncached data asynchronously, on the thread of a worker. A stream is one request being
+//! read; the ring is that of io_uring.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -37,7 +38,7 @@ impl<C: Consumer> Worker<'_, C> {
         self.submittable.push_back(index);
     }
 
-    /// Submits reads until the queue or the buffer memory is exhausted.
+    /// Submits reads until all are submitted, the queue is full, or the buffer memory is used up.
     pub(super) fn submit(&mut self) {
         while let Some(index) = self.submittable.front().copied() {
             let Some(stream) = self.streams[index].as_mut() else {

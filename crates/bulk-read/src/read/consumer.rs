@@ -1,4 +1,4 @@
-//! Defines the trait that receives the bytes of a run.
+//! Defines the trait that receives the bytes of a run, that is, of one call of `read`.
 
 use std::ops::ControlFlow;
 

@@ -102,8 +102,8 @@ fn places_to_measure(
 
 /// `true` if all requested bytes are in the page cache. If the kernel does not answer, because the
 /// process neither owns the file nor may write it, the bytes count as uncached. A read with
-/// `RWF_NOWAIT` is no alternative: it would start readahead in the order of this pass instead of
-/// physical order.
+/// `RWF_NOWAIT` is no alternative: it would start readahead in the order in which the files are
+/// opened now, instead of in physical order.
 fn is_cached(item: &Item, offset: u64, fd: &OwnedFd) -> bool {
     let residency = resident(fd, offset, item.bytes);
     residency.is_ok_and(|residency| residency.resident_bytes >= item.bytes)

@@ -1,5 +1,5 @@
-//! Executes asynchronous reads through io_uring. Without io_uring, requests readahead
-//! (`posix_fadvise`) and then reads one range after the other.
+//! Executes asynchronous reads through io_uring. Without io_uring, the engine asks the kernel for
+//! readahead (`posix_fadvise`) and then reads one range after the other.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,5 @@
-//! Holds the state of a run and of its passes, which the threads share.
+//! Holds the state that the threads of a run share. A run is one call of `read`. It reads the
+//! requests of each device in one or two passes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -77,7 +77,7 @@ fn permission_errors_are_reported_and_the_rest_is_read() {
     let error = collected.outcome(0).unwrap_err().to_string();
     let expected = format!("cannot open {}: ", dir.path().join("open/a").display());
     assert!(error.starts_with(&expected), "{error}");
-    // The other file is readable but owned by another user, so it is opened without `O_NOATIME`.
+    // `open/b` is readable but owned by another user, so it is opened without `O_NOATIME`.
     assert_eq!((collected.bytes(1).as_slice(), stats.failed), (&b"2"[..], 1));
 }
 

@@ -1,4 +1,4 @@
-//! Compares two open files byte by byte.
+//! Compares two open files byte by byte, while a monitor of each file detects writers.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use haul_disk::{Error, Op};
 use super::open_file::{OpenFile, WriteMonitor};
 use super::skip_reason::SkipReason;
 
-/// The number of bytes compared per step. After each step the monitors are checked for writers.
+/// The number of bytes compared per step. After each step, both monitors are checked.
 const STEP_BYTES: usize = 1 << 20;
 
 /// Compares the two files byte by byte. Fails at the first difference, or when a monitor reports

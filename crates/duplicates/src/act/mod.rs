@@ -111,7 +111,7 @@ impl Executor {
         for drop in drop {
             let drop = &files[drop];
             // If the first file to keep differs from `drop` or is on another file system, the next
-            // is tried.
+            // file to keep is tried.
             let mut outcome = Err(SkipReason::NoFileToKeep);
             for keep in keep.iter().map(|keep| &files[*keep]).filter(|keep| !keep.is_link) {
                 outcome = self.process_pair(keep, drop).map(|()| keep);
@@ -145,7 +145,7 @@ impl Executor {
         if is_link && matches!(self.options.action, Action::HardLink | Action::Dedupe) {
             return Err(SkipReason::AlreadyLinked(keep.path));
         }
-        // If both are names of one file, the two locks would conflict with each other.
+        // If `keep` and `drop` are names of one file, the two locks would conflict with each other.
         if self.options.lock && !is_link {
             keep.lock(FlockOperation::NonBlockingLockShared)?;
             drop.lock(FlockOperation::NonBlockingLockExclusive)?;

@@ -90,8 +90,8 @@ impl OpenFile {
         self.inode() == other.inode()
     }
 
-    /// `true` if both were opened through the same directory entry. Removing one would then remove
-    /// the other, too.
+    /// `true` if this file and `other` were opened through the same directory entry, so that
+    /// removing the name of one file would remove the name of the other.
     pub(super) fn is_same_entry(&self, other: &Self) -> bool {
         self.dir_identity == other.dir_identity && self.name == other.name
     }
@@ -100,8 +100,8 @@ impl OpenFile {
     pub(super) fn lock(&self, operation: FlockOperation) -> Result<(), SkipReason> {
         match flock(&self.file, operation) {
             Err(Errno::WOULDBLOCK) => Err(SkipReason::Locked(self.path.clone())),
-            // Other errors mean that the file system has no locks: then no other process can hold a
-            // lock.
+            // Any error but `WOULDBLOCK` means that the file system has no locks, so no other
+            // process can hold a lock.
             _ => Ok(()),
         }
     }

@@ -16,8 +16,8 @@ use super::skip_reason::SkipReason;
 /// Returns a random temporary name.
 pub(super) fn temp_name() -> OsString {
     let mut random = [0_u8; 12];
-    // If `getrandom` fails, the name consists of zeros. No caller replaces an existing file of that
-    // name: their calls fail if it exists.
+    // If `getrandom` fails, the digits of the name are zeros. An existing file of that name is
+    // never replaced, because the system calls that create the name then fail.
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).ok();
     let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     format!(".haul-{digits}").into()
@@ -75,8 +75,8 @@ pub(super) fn replace(
     create(drop, replacement, &temp, conditions.keep)?;
     let swapped = exchange(drop, &temp, conditions);
     if !matches!(swapped, Err(SkipReason::Displaced(_))) {
-        // The temporary name now refers to the replaced file. After a failure, it refers to the
-        // unused link.
+        // If the exchange succeeded, the temporary name refers to the replaced file. If it failed,
+        // the temporary name refers to the unused link.
         let removed = unlinkat(&drop.dir, &temp, AtFlags::empty());
         swapped?;
         return removed.map_err(|errno| drop.error(Op::Remove, errno));

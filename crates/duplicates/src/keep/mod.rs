@@ -1,4 +1,5 @@
-//! Selects the files of a group to keep and to drop.
+//! Selects which files of a group of equal files to keep and which to drop. Files that count as one
+//! copy, such as the hard links of an inode, form a replica and are kept or dropped together.
 
 mod plan;
 

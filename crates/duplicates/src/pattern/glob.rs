@@ -12,9 +12,9 @@ const NOT_SLASH: &str = "(?:[^/]|(?-u:[^/]))";
 /// The translation of a glob.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GlobRegexes {
-    /// An expression that must match.
+    /// A regular expression that a matching name or path must match.
     pub(super) positive: String,
-    /// Expressions that must not match.
+    /// Regular expressions that a matching name or path must not match.
     pub(super) negative: Vec<String>,
 }
 
@@ -51,8 +51,8 @@ struct Translation {
 }
 
 impl Translation {
-    /// Translates a glob. The negation with the index `counted` becomes its alternatives; all other
-    /// negations become `*`.
+    /// Translates a glob. The negation (`!(…)`) with the index `counted` becomes its alternatives;
+    /// all other negations become `*`.
     fn of(glob: &str, counted: Option<usize>) -> Result<Self, &'static str> {
         let mut all = Self::default();
         let mut rest = glob;

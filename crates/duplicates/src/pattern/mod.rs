@@ -100,7 +100,7 @@ impl Pattern {
 }
 
 impl Kind {
-    /// `true` if the pattern consists of a single expression, without negative expressions.
+    /// `true` if the pattern consists of one expression, without expressions that exclude names.
     fn is_single(&self) -> bool {
         matches!(self, Self::Automaton { negative, .. } if negative.is_empty())
     }

@@ -25,7 +25,7 @@ pub struct Member {
     /// The path.
     pub path: PathBuf,
     /// The identity and state at the time of the search; `None` if the report does not contain it.
-    /// Only JSON reports written by haul do.
+    /// Only JSON reports written by haul contain identities.
     pub identity: Option<Identity>,
 }
 

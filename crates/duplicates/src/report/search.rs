@@ -21,7 +21,7 @@ const SUBCOMMANDS: [&str; 6] = ["remove", "link", "symlink", "dedupe", "move", "
 /// The search that wrote a report. Options without effect on actions are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// The numbers of replicas for which contents were reported.
+    /// The search reported the contents whose number of replicas is in this range.
     pub replication: Replication,
     /// `true` if all files below one of the paths count as one replica.
     pub isolate: bool,

@@ -99,7 +99,7 @@ fn may_report(run: &[Entry], tree: &Tree, policy: &ReplicaPolicy) -> bool {
     policy.may_report(replicas.count())
 }
 
-/// Removes, in place, the runs of one length for which `keep` returns `false`.
+/// Removes, in place, each run of entries of one length for which `keep` returns `false`.
 fn retain_runs(entries: &mut Vec<Entry>, mut keep: impl FnMut(&[Entry]) -> bool) {
     let (mut end, mut start) = (0, 0);
     while start < entries.len() {

@@ -1,4 +1,5 @@
-//! Hashes the bytes read in a round of a search, and stores the digests.
+//! Hashes the bytes read in a round of a search, and stores the digests. Each round reads one more
+//! piece of every file that may still equal another file.
 
 use std::ops::ControlFlow;
 

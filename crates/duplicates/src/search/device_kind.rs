@@ -10,8 +10,8 @@ use haul_bulk_read::{
 
 use super::candidates::Candidates;
 
-/// The minimum number of contents for which detection is worthwhile. For fewer, the choice of the
-/// read plan makes little difference.
+/// The minimum number of contents (inodes) for which detection is worthwhile. For fewer contents,
+/// the choice of the read plan makes little difference.
 const CONTENTS_MIN: u32 = 256;
 /// The number of files probed, and the number of bytes read from each.
 const PROBES: u32 = 32;

@@ -1,4 +1,5 @@
-//! Counts the replicas of a content, and decides by their number whether it is reported.
+//! Counts the replicas (independent copies) of a content, and decides by their number whether the
+//! content is reported.
 
 use std::collections::HashSet;
 

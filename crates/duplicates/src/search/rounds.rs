@@ -104,8 +104,8 @@ impl<'a> Rounds<'a> {
         self.groups
     }
 
-    /// Returns the initial classes, one per length. Empty files and files of a unique length are
-    /// reported without reading them.
+    /// Returns the initial classes, one per length. Empty files are reported without reading them,
+    /// as are files of a unique length if the search is for few replicas.
     fn classes_of_one_length(&mut self) -> Vec<Range<usize>> {
         let (mut live, mut start) = (Vec::new(), 0);
         while start < self.order.len() {
@@ -187,7 +187,7 @@ impl<'a> Rounds<'a> {
             && self.order[range.clone()].iter().any(|c| self.sample(cache, *c).is_some())
     }
 
-    /// Reads the pieces of one round and returns the remaining classes.
+    /// Reads the pieces of one round and returns the classes that need another round.
     fn read(
         &mut self,
         mut classes: Vec<Class>,

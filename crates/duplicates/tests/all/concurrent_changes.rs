@@ -64,8 +64,8 @@ impl Trial<'_> {
                 let Ok(mut file) = File::options().write(true).open(path) else {
                     return Expected { new: false, old: true };
                 };
-                // While the file is open for writing, neither this file nor its duplicate may be
-                // removed. One that was removed before the open was removed legitimately.
+                // While this file is open for writing, the action may remove neither the file nor
+                // its duplicate. The action may have removed one of them before this open.
                 let is_named = file.metadata().unwrap().nlink() > 0;
                 let old = Self::holds_old(other) && !is_same(path, other);
                 file.write_all(NEW).unwrap();

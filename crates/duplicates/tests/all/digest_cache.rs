@@ -68,7 +68,8 @@ fn cached_search_finds_the_same_groups() {
             let options = Options { hash, read, ..fixture.options() };
             let (_, read, failed) = fixture.search(&options);
             assert!(read > 0 && failed.is_empty(), "{failed:?}");
-            // Files that differ after their samples have no cached full digest.
+            // Files of equal samples that were then found to differ were not read to the end, so
+            // the cache has no digest of their whole content: they are read again.
             assert!(fixture.search(&options).1 <= read);
             let plain = Options { cache: None, ..options.clone() };
             let groups =

@@ -45,7 +45,8 @@ fn reflinked_copy_with_dirty_pages_is_not_a_duplicate() {
             ioctl_ficlone(&copy, &original).unwrap();
             copy.sync_all().unwrap();
         }
-        // Change a byte between the samples, and do not sync it.
+        // Change a byte between the samples. The search itself must write the page back: until
+        // then, the extent map shows the shared blocks.
         let file = File::options().write(true).open(dir.join("b")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &[bytes[300_000] ^ 1], 300_000).unwrap();
         let groups = run_search(&[&dir], &Options::default(), &RecordedEvents::default());

@@ -114,7 +114,7 @@ fn same_blocks_at_other_offsets_are_another_file() {
     assert_distinguished(2, &parts, |source, _, other| {
         share_parts(source, other, &[(63, 1, 0), (0, 62, 2), (64, 64, 64)]);
     });
-    // The first physical block and the end of the file are the same.
+    // Both files have the same first physical block and the same end.
     assert_distinguished(2, &parts, |source, _, other| {
         share_parts(source, other, &[(63, 1, 0), (0, 61, 2), (64, 64, 64)]);
     });

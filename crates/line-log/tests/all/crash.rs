@@ -7,11 +7,11 @@ use haul_disk_sim::{Crash, Crashes, Device, Medium, MemoryDisk, Survival, crash_
 
 use crate::{all, line, numbers, open_on, small};
 
-/// The numbers of lines that runs after a crash append start at this number.
+/// The number of the first line appended after a crash; the lines of the workload have lower ones.
 const RECOVERY_LINES: u64 = 90_000_000;
 
-/// The synced lines: the first `lines` lines of the workload, and the numbers of lines of later
-/// runs.
+/// The synced lines: the first `lines` lines of the workload, and the numbers of the lines that
+/// runs after a crash appended.
 #[derive(Debug, Clone, Default)]
 struct Synced {
     lines: u64,

@@ -26,8 +26,8 @@ fn run(op: Op, n: u64, errno: Errno) -> Run {
     within_a_minute(&format!("{op:?} {n} failing with {errno}"), move || {
         let (disk, events) = (MemoryDisk::default(), EventLog::default());
         let log = LineLog::open_on(Arc::new(disk.clone()), small(), events.environment()).unwrap();
-        // The simulated disk keeps the bytes of a failed sync. Otherwise it would be correct for
-        // lines to be missing.
+        // The simulated disk keeps the bytes of a failed sync. If it lost them, missing lines would
+        // not prove an error of the log.
         disk.after_a_failed_sync(Survival::Everything);
         disk.fail(op, n, 1, errno);
         let before = disk.calls(op);

@@ -41,7 +41,7 @@ fn append_waits_for_a_free_buffer() {
             }
         }
     });
-    // The other buffer holds 64 lines; the next append waits.
+    // Line 0 occupies one of the two buffers, and 64 lines fill the other. The next append waits.
     eventually("an append waits", || log.stats().waits > 0);
     assert_eq!(accepted.load(Ordering::SeqCst), 64);
     assert_eq!(log.stats().memory_bytes, 65 * 64);
@@ -57,7 +57,7 @@ fn dropped_lines_are_counted_and_noted_in_the_log() {
     let append = |numbers: std::ops::Range<u64>| {
         numbers.for_each(|number| log.append(&line(number, 64)).unwrap());
     };
-    // 64 of these lines fit into the other buffer.
+    // Line 0 occupies one of the two buffers; 64 of these lines fit into the other.
     append(1..100);
     assert_eq!((log.stats().dropped_lines, log.stats().dropped_bytes), (35, 35 * 64));
     log.append(&[line(100, 64), line(101, 64), b"unended".to_vec()].concat()).unwrap();

@@ -13,7 +13,7 @@ fn reopened_log_appends_to_current() {
     for number in 0..5 {
         let log = open(dir.path(), small());
         log.append(&line(number, 100)).unwrap();
-        // The other logs are closed by dropping them.
+        // Logs 0 to 2 are closed by a call, logs 3 and 4 by dropping them.
         if number < 3 {
             log.close().unwrap();
         }

@@ -1,4 +1,4 @@
-//! Groups the requests of a run by device.
+//! Groups the requests of a run (one call of `read`) by device.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +66,8 @@ pub(in crate::read) fn groups(tree: &Tree, requests: &[ReadRequest]) -> Vec<Grou
     }
     while groups.len() > GROUPS_MAX {
         let Some(last) = groups.pop() else { break };
-        // Merge into any group with the same properties: with so many devices, separate threads per
-        // device are not worth their cost.
+        // Merge into any group with the same properties: with more than `GROUPS_MAX` devices,
+        // separate threads for each device are not worth their cost.
         match groups.iter_mut().rev().find(|group| is_alike(&group.device, &last.device)) {
             Some(group) => group.items.extend(last.items),
             None => {

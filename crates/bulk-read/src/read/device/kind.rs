@@ -23,7 +23,7 @@ impl fmt::Display for DeviceKind {
     }
 }
 
-/// The source of the kind of a device.
+/// The source from which it is known whether a device is solid-state or rotational.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KindSource {

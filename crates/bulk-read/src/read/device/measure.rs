@@ -36,7 +36,8 @@ pub(in crate::read) fn measure(
     if all.len() < SINGLE_READS || span < SPAN_BYTES_MIN {
         return None;
     }
-    // The samples alternate, so that single and concurrent reads each cover the whole range.
+    // Every fourth sample is for a single read, the others are for concurrent reads. Both kinds of
+    // reads thus cover the whole range.
     let (mut single, mut concurrent) = (Vec::new(), Vec::new());
     for (index, sample) in all.into_iter().enumerate() {
         if index % 4 == 0 { single.push(sample) } else { concurrent.push(sample) }

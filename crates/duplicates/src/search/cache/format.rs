@@ -8,8 +8,9 @@
 //!          digest of the content (length of the hash)
 //! checksum XXH3-128 of all before it: 16 bytes
 //! ```
-//! Numbers are little-endian. The fingerprint identifies the offsets of the samples. The day is the
-//! number of days since 1970; records that are too old are dropped when the file is rewritten.
+//! Numbers are little-endian. Samples are short ranges of a large file, which a search reads first;
+//! the fingerprint identifies their offsets. The day is the number of days since 1970; records that
+//! are too old are dropped when the file is rewritten.
 
 use haul_bulk_read::Meta;
 use haul_bulk_read::digest::HashKind;
