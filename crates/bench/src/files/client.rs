@@ -126,7 +126,7 @@ impl<'a> Client<'a> {
                 let received = self.receive(at)?;
                 if at >= short {
                     sample.bytes += received.bytes;
-                    if let Some(page) = next_big.next().filter(|_| received.is_end) {
+                    if received.is_end && let Some(page) = next_big.next() {
                         self.request(at, page, false)?;
                     }
                 } else if received.is_end {
