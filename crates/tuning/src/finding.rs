@@ -4,7 +4,7 @@ use crate::setting::Setting;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum Severity {
     /// The configuration risks the loss of data.
     Danger,
     /// The configuration causes avoidable delays.
@@ -31,7 +31,7 @@ pub struct Finding {
     /// The subject of the finding: a mount point, a disk, a control group, `memory` or `kernel`.
     pub about: String,
     /// The severity.
-    pub weight: Weight,
+    pub severity: Severity,
     /// The description of the finding in one or more sentences.
     pub text: String,
     /// The remedy, if any.
@@ -44,11 +44,11 @@ impl Finding {
     pub(crate) fn new(
         name: &'static str,
         about: &str,
-        weight: Weight,
+        severity: Severity,
         text: impl Into<String>,
     ) -> Self {
         let (about, text) = (about.to_owned(), text.into());
-        Self { name, about, weight, text, remedy: None, source: None }
+        Self { name, about, severity, text, remedy: None, source: None }
     }
 
     pub(crate) fn set(mut self, settings: Vec<Setting>) -> Self {

@@ -38,7 +38,7 @@ mod warnings;
 pub use advice::{advise, settings};
 pub use case::{Case, Target};
 pub use choices::{Choice, choices};
-pub use finding::{Finding, Remedy, Weight};
+pub use finding::{Finding, Remedy, Severity};
 pub use rate::{Rate, RateSource};
 pub use reliability::{Load, MEASUREMENTS, Rates};
 pub use setting::{Setting, undo_script};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use haul_units::Name;
 
 use crate::case::Case;
-use crate::finding::{Finding, Remedy, Weight};
+use crate::finding::{Finding, Remedy, Severity};
 use crate::outlook;
 use crate::setting::Setting;
 
@@ -20,18 +20,18 @@ pub fn text(case: &Case, findings: &[Finding]) -> String {
     for sentence in outlook::writers(case) {
         paragraph(&mut text, "  - ", "    ", &sentence);
     }
-    for (weight, title) in [
-        (Weight::Danger, "risk of data loss"),
-        (Weight::Slow, "avoidable delays"),
-        (Weight::Note, "notes"),
+    for (severity, title) in [
+        (Severity::Danger, "risk of data loss"),
+        (Severity::Slow, "avoidable delays"),
+        (Severity::Note, "notes"),
     ] {
-        let of_weight: Vec<_> =
-            findings.iter().filter(|finding| finding.weight == weight).collect();
-        if of_weight.is_empty() {
+        let of_severity: Vec<_> =
+            findings.iter().filter(|finding| finding.severity == severity).collect();
+        if of_severity.is_empty() {
             continue;
         }
         writeln!(text, "\n{title}").ok();
-        for finding in of_weight {
+        for finding in of_severity {
             one(&mut text, finding);
         }
     }
@@ -122,7 +122,7 @@ mod tests {
     use crate::rate::{Rate, RateSource};
 
     #[test]
-    fn findings_are_sorted_by_weight_with_remedies() {
+    fn findings_are_sorted_by_severity_with_remedies() {
         let mut facts = mount("/");
         facts.options.push("nobarrier".to_owned());
         let mut slow = place(facts);

@@ -3,7 +3,7 @@
 use haul_disk::{DirtyLimits, DiskKind, GroupMemory, Machine};
 use serde_json::{Value, json};
 
-use haul_tuning::{Case, Finding, RateSource, Remedy, Setting, Target, Weight, outlook};
+use haul_tuning::{Case, Finding, RateSource, Remedy, Setting, Severity, Target, outlook};
 
 /// Returns all results as one JSON object.
 pub(super) fn json(case: &Case, findings: &[Finding], done: Option<Value>) -> Value {
@@ -110,10 +110,10 @@ fn finding(finding: &Finding) -> Value {
     json!({
         "what": finding.name.replace(' ', "_"),
         "about": finding.about,
-        "weight": match finding.weight {
-            Weight::Danger => "danger",
-            Weight::Slow => "slow",
-            Weight::Note => "note",
+        "weight": match finding.severity {
+            Severity::Danger => "danger",
+            Severity::Slow => "slow",
+            Severity::Note => "note",
         },
         "text": finding.text,
         "set": match &finding.remedy {

@@ -4,7 +4,7 @@ use haul_disk::{Amount, DirtyLimits};
 
 use crate::case::{Case, Target};
 use crate::durations::range;
-use crate::finding::{Finding, Weight};
+use crate::finding::{Finding, Severity};
 use crate::rate::Rate;
 use crate::setting::Setting;
 use haul_units::Bytes;
@@ -72,7 +72,7 @@ fn time(case: &Case, place: &Target, limits: DirtyLimits) -> Option<Finding> {
              to {STALL_S_GOOD} s; a larger backlog helps writers only until a program waits for \
              the disk"
         );
-        let finding = Finding::new("long stalls", about, Weight::Slow, text).source(STALLS);
+        let finding = Finding::new("long stalls", about, Severity::Slow, text).source(STALLS);
         return Some(finding.set(sizes(case, rate, limits.limit_bytes)));
     }
     if most.as_secs() >= STALL_S_MAX {
@@ -80,7 +80,7 @@ fn time(case: &Case, place: &Target, limits: DirtyLimits) -> Option<Finding> {
             "an fsync may wait {} behind dirty data: use --measure for a better estimate",
             range(least, most)
         );
-        return Some(Finding::new("perhaps long stalls", about, Weight::Note, text));
+        return Some(Finding::new("perhaps long stalls", about, Severity::Note, text));
     }
     let too_little = most.as_millis() < u128::from(STALL_MS_MIN)
         && limits.limit_bytes < case.machine.memory.dirtyable_bytes()? / 50;
@@ -89,7 +89,7 @@ fn time(case: &Case, place: &Target, limits: DirtyLimits) -> Option<Finding> {
             "{backlog}: writers are throttled before the disk is busy, and data rewritten soon \
              after is written twice"
         );
-        let finding = Finding::new("small limit", about, Weight::Slow, text).source(STALLS);
+        let finding = Finding::new("small limit", about, Severity::Slow, text).source(STALLS);
         finding.set(sizes(case, rate, u64::MAX))
     })
 }
@@ -140,7 +140,7 @@ fn order(case: &Case) -> Option<Finding> {
     is_behind.then(|| {
         let text = "background writeback is set to start only when writers are blocked; the kernel \
                     uses half the limit instead";
-        Finding::new("limits in the wrong order", "memory", Weight::Note, text)
+        Finding::new("limits in the wrong order", "memory", Severity::Note, text)
             .by_hand(format!("sysctl -w {half}"))
             .source(VM)
     })
@@ -148,14 +148,14 @@ fn order(case: &Case) -> Option<Finding> {
 
 fn memory(case: &Case, limits: DirtyLimits) -> Option<Finding> {
     let dirtyable = case.machine.memory.dirtyable_bytes()?;
-    let about = |what, weight, text| Finding::new(what, "memory", weight, text);
+    let about = |what, severity, text| Finding::new(what, "memory", severity, text);
     if dirtyable < TINY_BYTES {
         let text = format!(
             "only {} may be dirty: writers are throttled early and often. More memory helps, settings \
              do not",
             Bytes(limits.limit_bytes)
         );
-        return Some(about("little memory", Weight::Note, text));
+        return Some(about("little memory", Severity::Note, text));
     }
     if limits.limit_bytes / PERCENT_MAX >= dirtyable / 100 {
         let without = case.machine.memory.swap_bytes == Some(0);
@@ -166,7 +166,7 @@ fn memory(case: &Case, limits: DirtyLimits) -> Option<Finding> {
             if without { ", in particular as there is no swap" } else { "" },
         );
         let by_hand = "sysctl -w vm.dirty_background_ratio=10 vm.dirty_ratio=20";
-        return Some(about("much of memory", Weight::Slow, text).by_hand(by_hand).source(VM));
+        return Some(about("much of memory", Severity::Slow, text).by_hand(by_hand).source(VM));
     }
     None
 }
@@ -183,7 +183,7 @@ fn swap(case: &Case) -> Option<Finding> {
     let swap = case.machine.swaps.iter().find(on_disk)?;
     let text =
         format!("{swap} is swap space on a disk that is written to: page-ins wait behind writes");
-    Some(Finding::new("swap on the same disk", "memory", Weight::Note, text))
+    Some(Finding::new("swap on the same disk", "memory", Severity::Note, text))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use haul_disk::{DiskFacts, DiskKind, FileSystem};
 use haul_measure::Rotation;
 
 use crate::case::Target;
-use crate::finding::{Finding, Weight};
+use crate::finding::{Finding, Severity};
 use crate::rate::is_rotational;
 use crate::setting::Setting;
 use haul_units::Bytes;
@@ -48,7 +48,7 @@ pub(crate) fn readahead(place: &Target) -> Option<Finding> {
         let kib = |bytes: u64| (bytes >> 10).to_string();
         vec![Setting::queue(disk, "read_ahead_kb", &kib(bytes), &kib(bytes_new))]
     };
-    let finding = |weight, text| Finding::new("readahead", disk, weight, text).source(READING);
+    let finding = |severity, text| Finding::new("readahead", disk, severity, text).source(READING);
     match place.is_rotational() {
         _ if bytes == 0 => {
             let text = "readahead is disabled: files are read one page at a time, 256 requests per \
@@ -58,7 +58,7 @@ pub(crate) fn readahead(place: &Target) -> Option<Finding> {
             } else {
                 READAHEAD_USUAL
             };
-            Some(finding(Weight::Slow, text.to_owned()).set(set(bytes)))
+            Some(finding(Severity::Slow, text.to_owned()).set(set(bytes)))
         }
         Some(true) if bytes < READAHEAD_SPINNING_MIN => {
             let text = format!(
@@ -67,7 +67,7 @@ pub(crate) fn readahead(place: &Target) -> Option<Finding> {
                 Bytes(bytes),
                 Bytes(READAHEAD_SPINNING)
             );
-            Some(finding(Weight::Slow, text).set(set(READAHEAD_SPINNING)))
+            Some(finding(Severity::Slow, text).set(set(READAHEAD_SPINNING)))
         }
         Some(false) if bytes > READAHEAD_SOLID_MAX => {
             let text = format!(
@@ -76,7 +76,7 @@ pub(crate) fn readahead(place: &Target) -> Option<Finding> {
                 Bytes(bytes),
                 Bytes(READAHEAD_SOLID)
             );
-            Some(finding(Weight::Slow, text).set(set(READAHEAD_SOLID)))
+            Some(finding(Severity::Slow, text).set(set(READAHEAD_SOLID)))
         }
         None if bytes > READAHEAD_SOLID_MAX => {
             let how = match place.rotation {
@@ -88,7 +88,7 @@ pub(crate) fn readahead(place: &Target) -> Option<Finding> {
                  the disk is rotational{how}",
                 Bytes(bytes)
             );
-            Some(finding(Weight::Note, text))
+            Some(finding(Severity::Note, text))
         }
         _ => None,
     }
@@ -118,7 +118,7 @@ fn claim(disk: &DiskFacts, measured: Rotation) -> Option<Finding> {
     (measured == Rotation::Denied).then(|| {
         let text = "it reports itself as rotational, which its random reads contradict: the kernel \
                     and programs avoid seeks needlessly";
-        Finding::new("does not spin", &disk.name, Weight::Slow, text)
+        Finding::new("does not spin", &disk.name, Severity::Slow, text)
             .by_hand(format!("echo 0 > {}", path(disk, "rotational")))
             .source(QUEUE)
     })
@@ -131,7 +131,7 @@ fn scheduler(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
         return None;
     }
     let finding =
-        |weight, text| Finding::new("scheduler", &disk.name, weight, text).source(SCHEDULERS);
+        |severity, text| Finding::new("scheduler", &disk.name, severity, text).source(SCHEDULERS);
     let set = |new: &str| {
         let offered = disk.schedulers.iter().any(|one| one == new);
         let setting = || Setting::queue(&disk.name, "scheduler", now, new);
@@ -141,18 +141,18 @@ fn scheduler(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
         (DiskKind::Scsi | DiskKind::Card, Some(true), "none") => {
             let text = "scheduler none passes requests to the disk in order of arrival. mq-deadline \
                         sorts them by offset, and limits the time reads wait behind writes";
-            Some(finding(Weight::Slow, text).set(set("mq-deadline")))
+            Some(finding(Severity::Slow, text).set(set("mq-deadline")))
         }
         (DiskKind::Nvme | DiskKind::Virtual | DiskKind::Loop, Some(false), "bfq") => {
             let text = "scheduler bfq, made for slow disks, costs more CPU time than it saves on a \
                         device with microsecond latencies or with a scheduler on its host";
-            Some(finding(Weight::Slow, text).set(set("none")))
+            Some(finding(Severity::Slow, text).set(set("none")))
         }
         (DiskKind::Scsi, Some(false), "bfq") => {
             let text = "scheduler bfq suits desktops; on a server, mq-deadline gives an SSD more \
                         throughput";
             let by_hand = format!("echo mq-deadline > {}", path(disk, "scheduler"));
-            Some(finding(Weight::Note, text).by_hand(by_hand))
+            Some(finding(Severity::Note, text).by_hand(by_hand))
         }
         _ => None,
     }
@@ -160,7 +160,8 @@ fn scheduler(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
 
 fn depth(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
     let depth = disk.queue.depth.filter(|_| rotational == Some(true))?;
-    let finding = |text| Finding::new("queue depth", &disk.name, Weight::Note, text).source(QUEUE);
+    let finding =
+        |text| Finding::new("queue depth", &disk.name, Severity::Note, text).source(QUEUE);
     let by_hand = |depth| format!("echo {depth} > {}", path(disk, "nr_requests"));
     if depth < DEPTH_SPINNING_MIN {
         let text = format!("the queue holds {depth} requests: too few to sort");
@@ -181,7 +182,7 @@ fn depth(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
 fn latency(disk: &DiskFacts, rotational: Option<bool>) -> Option<Finding> {
     let us = disk.read_latency_us?;
     let finding =
-        |text| Finding::new("write throttling", &disk.name, Weight::Note, text).source(QUEUE);
+        |text| Finding::new("write throttling", &disk.name, Severity::Note, text).source(QUEUE);
     let by_hand = |us: i32| format!("echo {us} > {}", path(disk, "wbt_lat_usec"));
     // The scheduler bfq sets `wbt_lat_usec` to 0, since bfq itself throttles writes.
     if us == 0 && disk.queue.scheduler.as_deref() != Some("bfq") {
@@ -205,7 +206,7 @@ fn write_cache(disk: &DiskFacts) -> Option<Finding> {
         let text = "\"write through\": the kernel never flushes its write cache. Correct if it has \
                     none, or one that survives a power failure; if this was set for speed, a power \
                     failure may lose synced data";
-        Finding::new("write through", &disk.name, Weight::Note, text)
+        Finding::new("write through", &disk.name, Severity::Note, text)
             .by_hand(format!("echo write back > {}", path(disk, "write_cache")))
             .source(QUEUE)
     })
@@ -217,7 +218,7 @@ fn file(disk: &DiskFacts) -> Option<Finding> {
         "it is backed by the file {file}: writes pass through the page cache of that file system, \
          too, unless the loop device uses direct I/O. Tune that file system"
     );
-    Some(Finding::new("a file as a disk", &disk.name, Weight::Note, text))
+    Some(Finding::new("a file as a disk", &disk.name, Severity::Note, text))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reports a memory limit of this process's control group that slows writers down.
 
 use crate::case::Case;
-use crate::finding::{Finding, Weight};
+use crate::finding::{Finding, Severity};
 use haul_units::Bytes;
 
 const SOURCE: &str = "Linux, Documentation/admin-guide/cgroup-v2.rst, Writeback";
@@ -24,7 +24,9 @@ pub(crate) fn findings(case: &Case) -> Option<Finding> {
              allocations then wait for the disk",
             Bytes(limit)
         );
-        return Some(Finding::new("group of version 1", &about, Weight::Slow, text).source(SOURCE));
+        return Some(
+            Finding::new("group of version 1", &about, Severity::Slow, text).source(SOURCE),
+        );
     }
     let limits = case.machine.group_limits()?;
     (limits.limit_bytes < LITTLE_BYTES).then(|| {
@@ -34,7 +36,7 @@ pub(crate) fn findings(case: &Case) -> Option<Finding> {
             Bytes(limits.limit_bytes),
             Bytes(limit),
         );
-        Finding::new("little memory in the group", &about, Weight::Slow, text).source(SOURCE)
+        Finding::new("little memory in the group", &about, Severity::Slow, text).source(SOURCE)
     })
 }
 

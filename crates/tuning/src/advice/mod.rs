@@ -7,7 +7,7 @@ mod mount;
 mod times;
 
 use crate::case::Case;
-use crate::finding::{Finding, Remedy, Weight};
+use crate::finding::{Finding, Remedy, Severity};
 use crate::setting::Setting;
 
 /// Returns the findings for a machine, without duplicates, the most severe first.
@@ -29,7 +29,7 @@ pub fn advise(case: &Case) -> Vec<Finding> {
     }
     let odd = |odd: &haul_disk::Anomaly| {
         let text = format!("{} {}", odd.path, odd.what);
-        Finding::new("not understood", "kernel", Weight::Note, text)
+        Finding::new("not understood", "kernel", Severity::Note, text)
     };
     findings.extend(case.oddities.iter().map(odd));
     // Several partitions of one disk share the readahead of the disk, so a finding may occur
@@ -40,7 +40,7 @@ pub fn advise(case: &Case) -> Vec<Finding> {
             seen.push(finding);
         }
     }
-    seen.sort_by_key(|finding| finding.weight);
+    seen.sort_by_key(|finding| finding.severity);
     seen
 }
 

@@ -6,7 +6,7 @@
 use haul_disk::FileSystem;
 
 use crate::case::Target;
-use crate::finding::{Finding, Weight};
+use crate::finding::{Finding, Severity};
 
 const EXT4: &str = "Linux, Documentation/admin-guide/ext4.rst";
 const XFS: &str = "Linux, Documentation/admin-guide/xfs.rst";
@@ -26,33 +26,33 @@ const COMMITS_MIN: u64 = 20;
 
 /// The mount options of ext4 that have risks or costs, with the severity and the text of their
 /// finding.
-const EXT4_OPTIONS: [(&str, Weight, &str); 5] = [
+const EXT4_OPTIONS: [(&str, Severity, &str); 5] = [
     (
         "data=writeback",
-        Weight::Danger,
+        Severity::Danger,
         "after a power failure, files that grew may contain old data of other files, including \
              deleted ones",
     ),
     (
         "noauto_da_alloc",
-        Weight::Danger,
+        Severity::Danger,
         "after a power failure, a file replaced by rename or truncated without a sync may be \
              empty",
     ),
     (
         "data=journal",
-        Weight::Slow,
+        Severity::Slow,
         "data is written twice, to the journal and in place, and direct I/O and delayed \
              allocation are disabled. Only short syncs of little data become faster",
     ),
     (
         "nodelalloc",
-        Weight::Slow,
+        Severity::Slow,
         "blocks are allocated at each write: files become fragmented, and writers wait for it",
     ),
     (
         "journal_async_commit",
-        Weight::Note,
+        Severity::Note,
         "the commit block is written together with the transaction: after a power failure only \
              checksums detect an incomplete one, and data=ordered is not possible",
     ),
@@ -79,8 +79,8 @@ pub(crate) fn findings(place: &Target) -> Vec<Finding> {
 fn about<'a>(
     place: &'a Target,
     source: &'static str,
-) -> impl Fn(&'static str, Weight, &str) -> Finding + 'a {
-    move |what, weight, text| Finding::new(what, place.point(), weight, text).source(source)
+) -> impl Fn(&'static str, Severity, &str) -> Finding + 'a {
+    move |what, severity, text| Finding::new(what, place.point(), severity, text).source(source)
 }
 
 fn remount(place: &Target, option: &str) -> String {
@@ -116,7 +116,7 @@ fn without_device(place: &Target) -> Option<Finding> {
         }
         _ => "no block device found below it: only the dirty limits apply",
     };
-    Some(Finding::new("no disk", place.point(), Weight::Note, text))
+    Some(Finding::new("no disk", place.point(), Severity::Note, text))
 }
 
 /// Returns the findings about mount options that do not depend on the file system.
@@ -129,31 +129,31 @@ fn any(place: &Target) -> Vec<Finding> {
              may lose synced data and metadata. Safe only with a cache that survives power \
              failures, where barriers cost nothing"
         );
-        let finding = about("no barrier", Weight::Danger, &text);
+        let finding = about("no barrier", Severity::Danger, &text);
         findings.push(finding.by_hand(remount(place, "barrier")));
     }
     for option in ["sync", "dirsync"] {
         if facts.has(option) {
             let text = format!("mounted with {option}: every change waits for the disk");
-            let finding = about("synchronous mount", Weight::Slow, &text);
+            let finding = about("synchronous mount", Severity::Slow, &text);
             findings.push(finding.by_hand(remount(place, "async")));
         }
     }
     // The kernel lists neither `noatime` nor `relatime` if every read updates the access time.
     if !["noatime", "relatime", "ro"].iter().any(|option| facts.has(option)) {
         let text = "each read updates the access time of a file, which causes writes";
-        let finding = about("access times", Weight::Slow, text);
+        let finding = about("access times", Severity::Slow, text);
         findings.push(finding.by_hand(remount(place, "relatime")));
     } else if facts.has("relatime") && !facts.has("noatime") {
         let text = "relatime: the first read of a file each day writes its inode. noatime avoids \
                     that, unless a program needs access times";
-        let finding = about("access times", Weight::Note, text);
+        let finding = about("access times", Severity::Note, text);
         findings.push(finding.by_hand(remount(place, "noatime")));
     }
     if facts.has("discard") || facts.has("discard=sync") {
         let text = "mounted with discard: blocks are discarded on deletion, and commits and syncs \
                     wait for it. A weekly trim is sufficient";
-        let finding = about("discard", Weight::Note, text);
+        let finding = about("discard", Severity::Note, text);
         let trim = "systemctl enable --now fstrim.timer";
         findings.push(finding.by_hand(format!("{} && {trim}", remount(place, "nodiscard"))));
     }
@@ -167,14 +167,14 @@ fn ext4(place: &Target) -> Vec<Finding> {
         let device = facts.mount.as_ref().map_or("DEVICE", |mount| mount.source.as_str());
         let text = "no journal: must be checked (fsck) after a power failure, and files and \
                     directories may be lost, including synced ones. Only for reproducible data";
-        let finding = about("no journal", Weight::Danger, text);
+        let finding = about("no journal", Severity::Danger, text);
         findings.push(finding.by_hand(format!("unmount it, then tune2fs -O has_journal {device}")));
     }
-    for (option, weight, text) in EXT4_OPTIONS {
+    for (option, severity, text) in EXT4_OPTIONS {
         // `data=journal` implies `nodelalloc`, so `nodelalloc` is then not reported separately.
         let is_implied = option == "nodelalloc" && facts.has("data=journal");
         if facts.has(option) && !is_implied {
-            findings.push(about(option, weight, text).by_hand(without(option)));
+            findings.push(about(option, severity, text).by_hand(without(option)));
         }
     }
     findings.extend(late_commit(place, 5, 30));
@@ -189,7 +189,7 @@ fn xfs(place: &Target) -> Vec<Finding> {
     let text = format!(
         "log buffers of {size} (logbsize): creating and deleting many files is faster with 256k"
     );
-    let finding = about(place, XFS)("small log buffers", Weight::Note, &text);
+    let finding = about(place, XFS)("small log buffers", Severity::Note, &text);
     vec![finding.by_hand(fstab("logbsize=256k"))]
 }
 
@@ -202,7 +202,7 @@ fn btrfs(place: &Target) -> Vec<Finding> {
                 "mounted with {option}: files have no checksums, so corruption is not detected. \
                  chattr +C disables them for a single directory"
             );
-            findings.push(about("no checksums", Weight::Note, &text).by_hand(without(option)));
+            findings.push(about("no checksums", Severity::Note, &text).by_hand(without(option)));
         }
     }
     findings.extend(late_commit(place, 30, 120));
@@ -216,7 +216,7 @@ fn late_commit(place: &Target, usual_s: u64, most_s: u64) -> Option<Finding> {
             "commit={seconds}: a power failure loses unsynced metadata of that many seconds; \
              {usual_s} is usual"
         );
-        Finding::new("late commits", place.point(), Weight::Note, text)
+        Finding::new("late commits", place.point(), Severity::Note, text)
             .by_hand(remount(place, &format!("commit={usual_s}")))
     })
 }
@@ -233,7 +233,7 @@ fn journal(place: &Target) -> Vec<Finding> {
             info.blocks_max
         );
         let hand = "unmount it, tune2fs -O ^has_journal, then tune2fs -J size=128 (in MiB)";
-        findings.push(about("small journal", Weight::Note, &text).by_hand(hand));
+        findings.push(about("small journal", Severity::Note, &text).by_hand(hand));
     }
     if let Some(us) = info.commit_us.filter(|us| *us > COMMIT_US_MAX)
         && info.transactions >= COMMITS_MIN
@@ -245,7 +245,7 @@ fn journal(place: &Target) -> Vec<Finding> {
             info.requested,
             info.transactions
         );
-        findings.push(about("slow commits", Weight::Slow, &text));
+        findings.push(about("slow commits", Severity::Slow, &text));
     }
     findings
 }
@@ -263,7 +263,7 @@ fn share(place: &Target) -> Option<Finding> {
         percent.unwrap_or(100),
         if is_strict { ", enforced at any amount of dirty data" } else { "" },
     );
-    let finding = Finding::new("share of the device", place.point(), Weight::Note, text);
+    let finding = Finding::new("share of the device", place.point(), Severity::Note, text);
     let dir = format!("/sys/block/{disk}/bdi");
     let hand = format!("echo 100 > {dir}/max_ratio; echo 0 > {dir}/strict_limit");
     Some(finding.by_hand(hand).source(BDI))
@@ -322,12 +322,12 @@ mod tests {
 
     #[test]
     fn options_that_lose_data_are_dangers() {
-        let danger = |options: &[&str]| with(FileSystem::Ext4, options)[0].weight;
+        let danger = |options: &[&str]| with(FileSystem::Ext4, options)[0].severity;
         for option in ["nobarrier", "data=writeback", "noauto_da_alloc"] {
-            assert_eq!(danger(&["noatime", option]), Weight::Danger, "{option}");
+            assert_eq!(danger(&["noatime", option]), Severity::Danger, "{option}");
         }
-        assert_eq!(danger(&["relatime"]), Weight::Note);
-        assert_eq!(danger(&["rw"]), Weight::Slow);
+        assert_eq!(danger(&["relatime"]), Severity::Note);
+        assert_eq!(danger(&["rw"]), Severity::Slow);
     }
 
     #[test]
