@@ -8,7 +8,8 @@
 //! The log is a directory of segment files. All blocks of a segment are allocated and written
 //! before its first record: the log fills a new file with zeros in the background, or recycles the
 //! file of a removed segment. A commit is therefore one write in place and one sync, without a
-//! journal commit of the file system.
+//! journal commit of the file system. If batches are so large that a journal commit costs less than
+//! writing their length in zeros, the log only reserves the blocks of a new file.
 //!
 //! # Example
 //! ```
@@ -77,6 +78,7 @@
 //! | a read by position | one read |
 //! | switching to the next segment | nothing: the seal is written along with the last record |
 //! | a new segment, in the background | zeros for its whole length, written while the current segment fills; two syncs and one sync of the directory |
+//! | a new segment after one with large batches, in the background | a reservation, one sync and one sync of the directory; later a journal commit for each batch |
 //! | a recycled segment, in the background | three pages written, one sync and one sync of the directory |
 //! | opening | each segment synced and read once bypassing the page cache, unless the caller knows its records; a few syncs |
 //!

@@ -58,6 +58,9 @@ pub struct Options {
     /// Performance: the method by which batches are written and synced. With `None`, opening
     /// measures the methods that the storage supports, for about 200 ms at most, and selects
     /// [`SyncMethod::Buffered`] unless another method is more than 5 % faster.
+    ///
+    /// Large batches (512 KiB or more on average) bypass the page cache where the storage supports
+    /// direct I/O, also with [`SyncMethod::Buffered`].
     pub sync_method: Option<SyncMethod>,
     /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment
     /// number that the caller knows of: if the file of that segment is missing and restored later,

@@ -57,16 +57,26 @@ impl fmt::Display for SyncMethod {
     }
 }
 
+/// The sync methods of a log, by the length of the batches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SyncMethods {
+    pub(crate) small_batches: SyncMethod,
+    pub(crate) large_batches: SyncMethod,
+}
+
 /// The write strategy of a log and the reasons for it, as returned by [`crate::Log::strategy`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteStrategy {
-    /// `true` if the files of new segments are filled with zeros before use.
+    /// `true` if the files of new segments are filled with zeros before use, unless batches are so
+    /// large that a journal commit for each of them costs less.
     pub prefills: bool,
     /// `true` if the files of removed segments are reused for new segments.
     pub recycles: bool,
     /// The reason for the values of `prefills` and `recycles`.
     pub segments_reason: String,
-    /// The method by which batches are written and synced.
+    /// The method by which batches are written and synced. If it is [`SyncMethod::Buffered`] and the
+    /// storage supports direct I/O, segments with large batches (512 KiB or more on average) are
+    /// written by [`SyncMethod::Direct`].
     pub sync_method: SyncMethod,
     /// The reason for the choice of `sync_method`.
     pub sync_reason: String,
@@ -92,6 +102,18 @@ impl WriteStrategy {
         // Direct I/O gains nothing on copy-on-write storage; btrfs with checksums even falls back
         // to buffered I/O.
         if self.reads_direct && self.prefills { &SyncMethod::ALL } else { &[SyncMethod::Buffered] }
+    }
+
+    /// Returns the sync methods for small and large batches. Large batches are written directly where
+    /// the storage supports it: for them, a copy into the page cache takes longer than anything that
+    /// the measurement of a single page compares.
+    pub(crate) fn sync_methods(&self) -> SyncMethods {
+        let can_be_direct = self.candidates().contains(&SyncMethod::Direct);
+        let large_batches = match self.sync_method {
+            SyncMethod::Buffered if can_be_direct => SyncMethod::Direct,
+            method => method,
+        };
+        SyncMethods { small_batches: self.sync_method, large_batches }
     }
 }
 

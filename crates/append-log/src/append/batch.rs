@@ -67,6 +67,12 @@ impl Batch {
         self.used > self.carried
     }
 
+    /// Returns the number of bytes in the batch, including those at its beginning that were already
+    /// synced.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.used as u64
+    }
+
     /// Returns the offset of the next record in the segment.
     pub(crate) fn offset(&self) -> u32 {
         self.start + offset_of(self.used)

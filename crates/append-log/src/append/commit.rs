@@ -13,6 +13,7 @@ use std::time::Duration;
 use haul_disk::{AlignedBuf, Disk};
 
 use crate::append::batch::{Batch, Tail};
+use crate::append::batch_sizes::BatchSizes;
 use crate::append::lock::{Locked, StateLock};
 use crate::append::state::{Next, State};
 use crate::error::Result;
@@ -182,8 +183,10 @@ impl Shared {
         self.restart_idle_time(state, batch.records, now);
         state.synced = batch.end();
         state.committed += 1;
+        state.batch_sizes.add(batch.bytes());
         if batch.sealed {
             batch.tail.segment.end_at(batch.offset());
+            state.batch_sizes = BatchSizes::default();
         }
         state.keep_buffer(batch);
         self.notify_committed(state);

@@ -3,6 +3,7 @@
 
 pub(crate) mod appender;
 pub(crate) mod batch;
+pub(crate) mod batch_sizes;
 pub(crate) mod commit;
 pub(crate) mod gather;
 mod idle;

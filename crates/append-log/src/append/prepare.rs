@@ -12,9 +12,10 @@ use crate::append::writer::Writer;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
 use crate::segments::Segment;
+use crate::segments::new_file::Preparation;
 use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
-use crate::strategy::SyncMethod;
+use crate::strategy::{SyncMethod, SyncMethods};
 use crate::sync::now;
 use crate::sync::thread::{self, JoinHandle};
 
@@ -34,11 +35,11 @@ impl Preparer {
     pub(crate) fn start(
         shared: Arc<Shared>,
         pool: Arc<Pool>,
-        method: SyncMethod,
+        methods: SyncMethods,
     ) -> std::io::Result<Self> {
         let thread = thread::Builder::new()
             .name("log-prepare".to_owned())
-            .spawn(move || PrepareThread { shared, pool, method }.run())?;
+            .spawn(move || PrepareThread { shared, pool, methods }.run())?;
         Ok(Self { thread: Some(thread) })
     }
 
@@ -53,7 +54,7 @@ impl Preparer {
 struct PrepareThread {
     shared: Arc<Shared>,
     pool: Arc<Pool>,
-    method: SyncMethod,
+    methods: SyncMethods,
 }
 
 impl PrepareThread {
@@ -167,7 +168,13 @@ impl PrepareThread {
     /// and the [`Room`] for which the creation was tried.
     fn allocate(&self) -> (Result<Option<Tail>>, Room) {
         let mut room = Room::Ordinary;
-        let made = match self.pool.allocate(Lsn(0), &mut |done| self.may_fill(done)) {
+        let are_large = self.shared.state.lock_undelivered().batch_sizes.are_large();
+        let (preparation, method) = if are_large {
+            (Preparation::Reserved, self.methods.large_batches)
+        } else {
+            (Preparation::Zeroed, self.methods.small_batches)
+        };
+        let made = match self.pool.allocate(preparation, Lsn(0), &mut |done| self.may_fill(done)) {
             Err(full @ Error::Full { .. }) => {
                 room = self.shared.state.lock_undelivered().room_requested();
                 let drawn = self.pool.allocate_from_reserve(room, Lsn(0));
@@ -176,15 +183,15 @@ impl PrepareThread {
             made => made,
         };
         self.shared.state.lock_undelivered().requested_next = None;
-        (made.and_then(|made| made.map(|segment| self.tail(segment)).transpose()), room)
+        (made.and_then(|made| made.map(|segment| self.tail(segment, method)).transpose()), room)
     }
 
     /// Opens a new segment for writing. If this fails, removes the segment. Otherwise the log would
     /// continue in a later segment, and recovery would report this empty one as damaged, because it
     /// has no seal.
-    fn tail(&self, segment: Segment) -> Result<Tail> {
+    fn tail(&self, segment: Segment, method: SyncMethod) -> Result<Tail> {
         let segment = Arc::new(segment);
-        match Writer::open(&*self.shared.disk, &segment, self.method) {
+        match Writer::open(&*self.shared.disk, &segment, method) {
             Ok(writer) => Ok(Tail { segment, writer }),
             Err(error) => {
                 self.pool.retire(segment)?;

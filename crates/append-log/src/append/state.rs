@@ -7,6 +7,7 @@ use std::time::Instant;
 use haul_disk::AlignedBuf;
 
 use crate::append::batch::{Batch, Tail};
+use crate::append::batch_sizes::BatchSizes;
 use crate::append::gather::Gather;
 use crate::append::wakers::Wakers;
 use crate::error::{Error, Result};
@@ -46,6 +47,8 @@ pub(crate) struct State {
     /// thread then commits it, unless another thread does.
     pub(super) is_wanted: bool,
     pub(super) gather: Gather,
+    /// The lengths of the batches written to the current segment.
+    pub(super) batch_sizes: BatchSizes,
     /// The time at which the last batch was synced; `None` if that batch needs no watermark, the
     /// record that proves this sync to recovery.
     pub(super) unproven_since: Option<Instant>,
@@ -81,6 +84,7 @@ impl State {
             is_committing: false,
             is_wanted: false,
             gather: Gather::default(),
+            batch_sizes: BatchSizes::default(),
             unproven_since: None,
             next: next.map_or(Next::Missing, Next::Ready),
             waiting_for_next: 0,

@@ -80,7 +80,7 @@ impl Log {
 
         let no_thread = |source| haul_disk::Error::new(haul_disk::Op::Open, disk.root(), source);
         let preparer =
-            Preparer::start(Arc::clone(&shared), Arc::clone(&pool), strategy.sync_method)
+            Preparer::start(Arc::clone(&shared), Arc::clone(&pool), strategy.sync_methods())
                 .map_err(no_thread)?;
         let committer = thread::Builder::new()
             .name("log-commit".to_owned())

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::HEADER_BYTES;
 use crate::lsn::Lsn;
 use crate::read::scan::Scan;
+use crate::segments::new_file::Preparation;
 use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
 use crate::segments::{Segment, Segments};
@@ -54,7 +55,7 @@ impl Resume<'_> {
                 let follows = if follows == Lsn(0) { ready.follows } else { follows };
                 self.pool.renew_recycled(&ready, follows)?
             }
-            None => match self.pool.allocate(follows, &mut |_| true) {
+            None => match self.pool.allocate(Preparation::Zeroed, follows, &mut |_| true) {
                 Ok(made) => made.expect("the pace never cancels"),
                 Err(full @ Error::Full { .. }) => {
                     self.pool.allocate_from_reserve(Room::Compaction, follows)?.ok_or(full)?

@@ -3,6 +3,7 @@
 
 pub(crate) mod chain;
 pub(crate) mod header;
+pub(crate) mod new_file;
 pub(crate) mod pool;
 pub(crate) mod reserve;
 pub(crate) mod space;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use haul_disk::{Allocation, Disk, Error as DiskError, File, Op, Open, fill_paced, has_holes};
+use haul_disk::{Disk, Error as DiskError, File, Op, has_holes};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
@@ -13,12 +13,9 @@ use crate::lsn::Lsn;
 use crate::names;
 use crate::options::Options;
 use crate::segments::header::write_header;
+use crate::segments::new_file::{Pace, Preparation, new_file};
 use crate::segments::reserve::{Room, left_min};
 use crate::segments::{RANDOM, Segment, fresh_salt};
-
-/// A callback called between the steps of filling a file, with the number of bytes filled so far.
-/// It may block. If it returns `false`, the creation is cancelled.
-pub(crate) type Pace<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// A spare file: a removed segment to be recycled, or a reserved file.
 #[derive(Debug)]
@@ -94,14 +91,25 @@ impl Pool {
     /// the new file is shorter. Returns `None` if `pace` cancelled the creation.
     ///
     /// The number of the segment is greater than that of any earlier file, so no LSN is reused.
-    pub(crate) fn allocate(&self, follows: Lsn, pace: Pace<'_>) -> Result<Option<Segment>> {
+    pub(crate) fn allocate(
+        &self,
+        preparation: Preparation,
+        follows: Lsn,
+        pace: Pace<'_>,
+    ) -> Result<Option<Segment>> {
         if let Some(spare) = self.take_spare(Room::Ordinary) {
             return self.reuse(&spare, Purpose::Ordinary, follows).map(Some);
         }
-        self.create_new(Room::Ordinary, follows, pace)
+        self.create_new(Room::Ordinary, preparation, follows, pace)
     }
 
-    fn create_new(&self, room: Room, follows: Lsn, pace: Pace<'_>) -> Result<Option<Segment>> {
+    fn create_new(
+        &self,
+        room: Room,
+        preparation: Preparation,
+        follows: Lsn,
+        pace: Pace<'_>,
+    ) -> Result<Option<Segment>> {
         let purpose = if room == Room::Ordinary { Purpose::Ordinary } else { Purpose::Reserve };
         // If whole segments are reserved, no shorter segment is created. Compaction of a shorter
         // segment would take a whole segment from the reserve, and the file of the removed short
@@ -115,7 +123,7 @@ impl Pool {
         let mut bytes = self.options.segment_bytes;
         loop {
             let header = self.header(bytes, purpose, follows)?;
-            match self.create_within(room, &header, pace) {
+            match self.create_within(room, preparation, &header, pace) {
                 Ok(segment) => return Ok(segment),
                 // After a failed directory sync it is unknown which names are durable, so the
                 // creation is not retried.
@@ -147,7 +155,7 @@ impl Pool {
         if let Some(spare) = self.take_spare(room).or_else(short) {
             return self.reuse(&spare, Purpose::Reserve, follows).map(Some);
         }
-        match self.create_new(room, follows, &mut |_| true) {
+        match self.create_new(room, Preparation::Zeroed, follows, &mut |_| true) {
             Err(Error::Full { .. }) => Ok(None),
             made => made,
         }
@@ -157,6 +165,7 @@ impl Pool {
     fn create_within(
         &self,
         room: Room,
+        preparation: Preparation,
         header: &SegmentHeader,
         pace: Pace<'_>,
     ) -> std::result::Result<Option<Segment>, DiskError> {
@@ -165,7 +174,7 @@ impl Pool {
             return Err(DiskError::new(Op::Allocate, self.disk.root().join(name), Errno::NOSPC));
         }
         self.creating_bytes.store(header.bytes, Ordering::Relaxed);
-        let made = self.create(header, &name, pace);
+        let made = self.create(header, &name, preparation, pace);
         self.creating_bytes.store(0, Ordering::Relaxed);
         made
     }
@@ -177,7 +186,7 @@ impl Pool {
             let bytes = self.options.segment_bytes;
             let header = self.header(bytes, Purpose::Reserve, Lsn(0))?;
             let number = header.segment;
-            match self.create(&header, &names::spare(number), pace) {
+            match self.create(&header, &names::spare(number), Preparation::Zeroed, pace) {
                 Ok(Some(_)) => {
                     self.spares.lock().whole.push(Spare { number, bytes, segment: None })
                 }
@@ -199,7 +208,7 @@ impl Pool {
         let number = names::RESERVE;
         let header =
             SegmentHeader { segment: number, ..self.header(bytes, Purpose::Reserve, Lsn(0))? };
-        match self.create(&header, &names::spare(number), &mut |_| true) {
+        match self.create(&header, &names::spare(number), Preparation::Zeroed, &mut |_| true) {
             Ok(_) => self.spares.lock().reserve = Some(Spare { number, bytes, segment: None }),
             Err(error) if error.is_full() && error.op != Op::SyncDir => {}
             Err(error) => return Err(error.into()),
@@ -310,8 +319,9 @@ impl Pool {
 
     /// Creates a new segment file.
     ///
-    /// 1. Creates a file under a name that recovery removes, fills it with zeros and syncs it. From
-    ///    now on a write in place changes no metadata of the file system.
+    /// 1. Creates a file under a name that recovery removes, and prepares its blocks: fills them with
+    ///    zeros and syncs them, so that a later write in place changes no metadata of the file
+    ///    system; or only reserves them. They are read as zeros in both cases.
     /// 2. Writes and syncs the header, with a new nonce. The file contains no records.
     /// 3. Renames the file to `name` and syncs the directory. If `name` is that of a segment,
     ///    recovery from now on finds a segment without records, which it uses or removes.
@@ -319,10 +329,13 @@ impl Pool {
         &self,
         header: &SegmentHeader,
         name: &str,
+        preparation: Preparation,
         pace: Pace<'_>,
     ) -> std::result::Result<Option<Segment>, DiskError> {
         let unfinished = names::unfinished(header.segment);
-        let made = self.fill(header, &unfinished, pace).and_then(|filled| {
+        let preparation = if self.prefills { preparation } else { Preparation::Reserved };
+        let made = new_file(&*self.disk, &unfinished, header, preparation, pace);
+        let made = made.and_then(|filled| {
             let Some(file) = filled else { return Ok(None) };
             self.disk.rename(&unfinished, name)?;
             self.disk.sync_dir("")?;
@@ -338,33 +351,6 @@ impl Pool {
             drop(self.disk.remove(name));
         }
         made
-    }
-
-    fn fill(
-        &self,
-        header: &SegmentHeader,
-        unfinished: &str,
-        pace: Pace<'_>,
-    ) -> std::result::Result<Option<Arc<dyn File>>, DiskError> {
-        if self.prefills {
-            // The zeros bypass the page cache: they are never read, and each step is written before
-            // `pace` is called for the next one.
-            let file = self.disk.create(unfinished, Open { direct: true, ..Open::default() })?;
-            if fill_paced(&*file, header.bytes, pace)?.is_none() {
-                return Ok(None);
-            }
-        } else {
-            let file = self.disk.create(unfinished, RANDOM)?;
-            // Reserving blocks detects a full disk now. If the file system does not support it,
-            // later writes detect a full disk.
-            match file.allocate(Allocation::Reserve, 0, header.bytes) {
-                Err(error) if error.is_full() => return Err(error),
-                _ => file.resize(header.bytes)?,
-            }
-        }
-        let file = self.disk.open(unfinished, RANDOM)?;
-        write_header(&*file, header)?;
-        Ok(Some(file))
     }
 
     /// Recycles a spare file as a segment.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Log, Lsn, Room};
+use haul_append_log::{Log, Lsn, Options, Room};
 use haul_disk::Op;
-use haul_disk_sim::{CALLS, MemoryDisk};
+use haul_disk_sim::{CALLS, FaultyDisk, MemoryDisk};
 
 use crate::payload::payload;
 use crate::{open_on, put, put_long, small};
@@ -103,4 +103,26 @@ fn rotation_creates_one_file_and_recycling_none() {
         (Op::Rename, 1),
     ];
     assert_eq!(calls_made, recycled, "a recycled segment");
+}
+
+#[test]
+fn segment_after_large_batches_is_reserved_and_not_zeroed() {
+    let options = Options { segment_bytes: 4 << 20, buffer_bytes: 1 << 20, ..small() };
+    let writes_of_preparation = |record_bytes: usize| {
+        let disk = FaultyDisk::new(Arc::new(MemoryDisk::default()));
+        let log = open_on(Arc::new(disk.clone()), options.clone()).unwrap().log;
+        disk.record_calls();
+        for id in 0.. {
+            put(&log, &payload(id, record_bytes));
+            if log.segments().len() == 2 {
+                break;
+            }
+        }
+        let calls = disk.recorded_calls();
+        let prepares = |call: &&(Op, String)| *call == &(Op::Write, "log-prepare".to_owned());
+        calls.iter().filter(prepares).count()
+    };
+    let header_pages = 2;
+    assert_eq!(writes_of_preparation(60_000), 4 + header_pages, "zeros in steps of 1 MiB");
+    assert_eq!(writes_of_preparation(600_000), header_pages);
 }

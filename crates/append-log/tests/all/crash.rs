@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haul_append_log::Lsn;
+use haul_append_log::{Lsn, Options};
 use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere};
 
 use crate::payload::{RECORDS, ids, payload, run};
@@ -82,9 +82,27 @@ fn next_id(found: &BTreeMap<u64, Lsn>) -> u64 {
     found.last_key_value().map_or(RECOVERY_RECORDS, |(id, _)| RECOVERY_RECORDS.max(id + 1))
 }
 
+/// Options of a log with batches so large that the blocks of later segments are only reserved.
+fn large() -> Options {
+    Options { segment_bytes: 4 << 20, buffer_bytes: 1 << 20, ..small() }
+}
+
+/// Fills two segments and a half with batches of 600 kB.
+fn large_batches(disk: &MemoryDisk) -> Appended {
+    let log = open_on(Arc::new(disk.clone()), large()).unwrap().log;
+    let appended = (0..15).map(|id| {
+        let lsn = put(&log, &payload(id, 600_000)).lsn;
+        disk.note(Event::Acknowledged(id, lsn));
+        (lsn, id)
+    });
+    let appended = appended.collect();
+    assert!(log.segments().len() >= 3, "{:?}", log.segments());
+    appended
+}
+
 /// Asserts that acknowledged and previously delivered records are present, and appends two more.
-fn recover(appended: &Appended, crash: &Crash) {
-    let opened = open_on(Arc::new(crash.disk.clone()), small()).unwrap();
+fn recover(options: &Options, appended: &Appended, crash: &Crash) {
+    let opened = open_on(Arc::new(crash.disk.clone()), options.clone()).unwrap();
     let mut found = ids(&opened.records);
     Expected::before(crash).check(&found, appended);
     crash.disk.note(Event::Delivered(found.clone()));
@@ -98,6 +116,14 @@ fn recover(appended: &Appended, crash: &Crash) {
 
 #[test]
 fn acknowledged_records_survive_crash_at_any_step() {
+    let recover = |appended: &Appended, crash: &Crash| recover(&small(), appended, crash);
     let states = crash_everywhere(&Crashes::default(), workload, recover);
     assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn acknowledged_records_in_reserved_blocks_survive_crash_at_any_step() {
+    let recover = |appended: &Appended, crash: &Crash| recover(&large(), appended, crash);
+    let states = crash_everywhere(&Crashes::default(), large_batches, recover);
+    assert!(states > 300, "{states}");
 }

@@ -260,7 +260,8 @@ fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
         spare_segments_max: 2,
         segment_bytes: segment_bytes.next_multiple_of(4096),
         buffer_bytes: buffer_bytes.next_multiple_of(4096).max(1 << 20),
-        // What was just put is what is read next: it stays in the page cache.
+        // An object is often read soon after it was put, and is then in the page cache. Large
+        // batches are written with direct I/O in spite of this.
         sync_method: Some(SyncMethod::Buffered),
         ..log::Options::default()
     })
