@@ -15,6 +15,7 @@
 //! - [`random_write`] writes batches of records at random offsets, and durable pages.
 //! - [`mod@log`] drives the append log and other logs, and compares them with durable writes to a
 //!   plain file.
+//! - [`small_files`] stores small files durably, in a file store and in files.
 //! - [`duplicates`] runs `haul dups` and other duplicate finders.
 //! - [`files`] measures HTTP file servers and [`relay`] measures TCP relays: each server runs on
 //!   one core, with its clients on another.
@@ -85,6 +86,7 @@ pub mod relay;
 mod report;
 mod setting;
 mod simulated;
+pub mod small_files;
 mod table;
 mod test_file;
 mod trace;

@@ -126,7 +126,9 @@ impl<'a> Client<'a> {
                 let received = self.receive(at)?;
                 if at >= short {
                     sample.bytes += received.bytes;
-                    if received.is_end && let Some(page) = next_big.next() {
+                    if received.is_end
+                        && let Some(page) = next_big.next()
+                    {
                         self.request(at, page, false)?;
                     }
                 } else if received.is_end {

@@ -48,6 +48,12 @@ Examples:
   sudo haul bench random-write --records 200000 --file-size 10GiB --batches 1000000 --rounds 1
   haul bench random-write --drive none --dir /var/tmp --writers 1,16 --json write.json";
 
+pub(super) const SMALL_FILES: &str = "\
+Examples:
+  haul bench small-files --dir /var/tmp
+  haul bench small-files --dir /srv --writers 64 --sizes 16KiB,64KiB --json small-files.json
+  sudo haul bench small-files --dir /var/tmp --virtual-disk ext4,xfs --rounds 5";
+
 pub(super) const DUPLICATES: &str = "\
 Examples:
   haul bench duplicates --dir /var/tmp --files 20000 --big 1GiB

@@ -12,7 +12,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
-use haul_bench::{duplicates, files, log, pacing, random_write, read_order, relay, write_modes};
+use haul_bench::{duplicates, files, log, pacing, random_write, read_order, relay};
+use haul_bench::{small_files, write_modes};
 
 /// Compare methods for the same task, and rival programs, on this machine
 ///
@@ -108,6 +109,13 @@ pub(crate) enum BenchCommand {
     /// minutes.
     #[command(after_long_help = examples::RANDOM_WRITE)]
     RandomWrite(Measured<random_write::Options>),
+    /// Durable puts of small files: the file store, a plain group commit, and synced files
+    ///
+    /// The same loop drives each target, in new directories and interleaved rounds. The floor is a
+    /// group commit into blocks that were written before. Rows have rates, latencies, CPU time and
+    /// the bytes written to the device for each byte of the files. By default it takes four minutes.
+    #[command(after_long_help = examples::SMALL_FILES)]
+    SmallFiles(Measured<small_files::Options>),
     /// Files over HTTP, compared with nginx
     ///
     /// Measures haul files and nginx with several settings, each on one core, with the load

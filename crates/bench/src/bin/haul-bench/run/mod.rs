@@ -13,7 +13,7 @@ use self::programs::{haul_program, rivals_program};
 use crate::args::BenchCommand;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
-use haul_bench::{duplicates, log, pacing, random_write, read_order, write_modes};
+use haul_bench::{duplicates, log, pacing, random_write, read_order, small_files, write_modes};
 
 /// Runs the benchmark that `command` selects.
 pub(crate) fn run(command: &BenchCommand) -> Result {
@@ -59,6 +59,9 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
             let options = random_write::Options { rivals, ..args.options.clone() };
             measured("random-write", &args.report, |watcher| random_write::run(&options, watcher))
         }
+        BenchCommand::SmallFiles(args) => measured("small-files", &args.report, |watcher| {
+            small_files::run(&args.options, watcher)
+        }),
         BenchCommand::Files(args) => net::files(args),
         BenchCommand::Relay(args) => net::relay(args),
         BenchCommand::Completions { .. } | BenchCommand::Man { .. } => Ok(()),

@@ -1,0 +1,116 @@
+//! The floor: puts of all writers in one batch, one write and one sync for each batch.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use haul_disk::{AlignedBuf, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, fill, write_full};
+
+use crate::log::{Contender, Failure};
+
+/// The length of the file in bytes; batches continue at its beginning after its end.
+const FILE_BYTES: u64 = 256 << 20;
+
+/// A file whose blocks were written before, with two buffers for batches.
+pub(super) struct GroupCommit {
+    file: Arc<dyn File>,
+    state: Mutex<State>,
+    synced: Condvar,
+}
+
+struct State {
+    /// The buffer of the batch that puts are added to, and the number of bytes in it.
+    filling: AlignedBuf,
+    used: usize,
+    /// The other buffer; `None` while a thread writes it.
+    spare: Option<AlignedBuf>,
+    /// The number of the batch that puts are added to, and of the first one that is not synced.
+    batch: u64,
+    first_unsynced: u64,
+    offset: u64,
+    failed: Option<Arc<haul_disk::Error>>,
+}
+
+impl GroupCommit {
+    /// Creates the file in `dir`, with buffers for one put of `file_bytes` from each writer.
+    pub(super) fn open(dir: &Path, file_bytes: usize, writers: usize) -> Result<Self, Failure> {
+        let disk = OsDisk::open(dir)?;
+        let direct = Open { direct: true, ..Open::default() };
+        let file = disk.create("file", direct)?;
+        fill(&*file, FILE_BYTES)?;
+        disk.sync_dir("")?;
+        let bytes = (file_bytes * writers).next_multiple_of(PAGE_BYTES);
+        let state = State {
+            filling: AlignedBuf::zeroed(bytes),
+            used: 0,
+            spare: Some(AlignedBuf::zeroed(bytes)),
+            batch: 0,
+            first_unsynced: 0,
+            offset: 0,
+            failed: None,
+        };
+        Ok(Self { file, state: Mutex::new(state), synced: Condvar::new() })
+    }
+}
+
+impl Contender for GroupCommit {
+    fn append(&self, _writer: usize, record: &[u8]) -> Result<(), Failure> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (from, mine) = (state.used, state.batch);
+        // A writer has one put at a time, so those of all writers fit.
+        state.filling[from..from + record.len()].copy_from_slice(record);
+        state.used += record.len();
+        while state.first_unsynced <= mine && state.failed.is_none() {
+            let Some(spare) = state.spare.take() else {
+                state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let batch = std::mem::replace(&mut state.filling, spare);
+            let bytes = std::mem::take(&mut state.used).next_multiple_of(PAGE_BYTES);
+            if state.offset + bytes as u64 > FILE_BYTES {
+                state.offset = 0;
+            }
+            let offset = state.offset;
+            state.offset += bytes as u64;
+            state.batch += 1;
+            drop(state);
+            let written = write_full(&*self.file, &batch[..bytes], offset)
+                .and_then(|()| self.file.sync(Durability::Data));
+            state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.first_unsynced += 1;
+            state.failed = written.err().map(Arc::new);
+            state.spare = Some(batch);
+            self.synced.notify_all();
+        }
+        state.failed.clone().map_or(Ok(()), |error| Err(Failure::from(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn every_put_is_in_the_file_when_its_call_returns() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file_bytes = 4096;
+        let target = GroupCommit::open(dir.path(), file_bytes, 4).unwrap();
+        thread::scope(|scope| {
+            for writer in 0..4_u8 {
+                let target = &target;
+                scope.spawn(move || {
+                    for number in 0..25_u8 {
+                        let record = vec![writer * 25 + number + 1; file_bytes];
+                        target.append(writer.into(), &record).unwrap();
+                    }
+                });
+            }
+        });
+        let content = std::fs::read(dir.path().join("file")).unwrap();
+        let mut found: Vec<u8> = content.chunks(file_bytes).map(|put| put[0]).collect();
+        found.retain(|byte| *byte > 0);
+        found.sort_unstable();
+        assert_eq!(found, (1..=100).collect::<Vec<u8>>());
+    }
+}
