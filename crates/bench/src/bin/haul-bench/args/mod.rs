@@ -113,7 +113,7 @@ pub(crate) enum BenchCommand {
     ///
     /// The same loop drives each target, in new directories and interleaved rounds. The floor is a
     /// group commit into blocks that were written before. Rows have rates, latencies, CPU time and
-    /// the bytes written to the device for each byte of the files. By default it takes four minutes.
+    /// the bytes written to the device for each byte of the files. By default it takes five minutes.
     #[command(after_long_help = examples::SMALL_FILES)]
     SmallFiles(Measured<small_files::Options>),
     /// Files over HTTP, compared with nginx
