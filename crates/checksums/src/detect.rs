@@ -1,5 +1,6 @@
-//! Detects the hash function of a list from the file name of the list, or otherwise by hashing some
-//! listed files with each function that has the digest length of the list.
+//! Detects the hash function of a checksum list from the file name of the list, such as
+//! `SHA256SUMS`. If the file name indicates no function, hashes some listed files with each function
+//! whose digests have the length of the listed ones.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! - [`List::parse`] parses a list; [`write_line`] writes one line of a list.
-//! - [`detect`] finds the hash function of a list that does not name it.
+//! - [`detect`] finds the hash function of a list (such as `SHA256SUMS`) whose lines name none.
 //! - [`hash()`] hashes the files of a tree. It reads them in the order that suits the disk, and
 //!   reports their digests in the order of the jobs. [`hash_stream`] hashes a stream.
 //! - [`Check::run`] verifies the files of a list.

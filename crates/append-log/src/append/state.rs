@@ -21,8 +21,8 @@ pub(crate) enum Next {
     Missing,
     /// The next segment is ready for its first record.
     Ready(Tail),
-    /// The next segment could not be created for records of this [`Room`]. The next append that
-    /// needs the segment returns the error.
+    /// The next segment could not be created in this [`Room`], the part of the disk space that a
+    /// record may use. The next append that needs the segment returns the error.
     Failed(Error, Room),
 }
 

@@ -39,9 +39,9 @@ pub(crate) enum Stop {
 /// The side whose socket failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailedSide {
-    /// The source: the bytes not yet read from it are lost.
+    /// The source failed. The bytes not yet read from the source are lost.
     Source,
-    /// The destination: the buffered bytes cannot be delivered.
+    /// The destination failed. The buffered bytes cannot be delivered.
     Destination,
 }
 
