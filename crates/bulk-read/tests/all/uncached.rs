@@ -212,6 +212,27 @@ fn cached_bytes(tree: &Tree) -> u64 {
     tree.ids().map(|id| resident_bytes(&tree.path(id))).sum()
 }
 
+/// Asserts that `read` makes exactly the expected requests to the device in at least one of several
+/// rounds, in which the files are evicted before. The kernel may reclaim metadata of the file system
+/// in any round, and then reads this metadata again.
+fn assert_device_reads(
+    image: &LoopImage,
+    tree: &Tree,
+    is_exact: impl Fn(&DeviceCounters) -> bool,
+    mut read: impl FnMut(),
+) {
+    let device = Device::at(&format!("/dev/{}", image.device())).unwrap();
+    let rounds = [(); 3].map(|()| {
+        evict_all(tree);
+        image.settle();
+        let before = DeviceCounters::of(&device).unwrap();
+        read();
+        image.settle();
+        DeviceCounters::of(&device).unwrap().since(&before)
+    });
+    assert!(rounds.iter().any(is_exact), "{rounds:?}");
+}
+
 #[test]
 fn only_requested_ranges_are_read_from_the_device() {
     let Some(image) = LoopImage::new("ext4", 256 << 20) else { return };
@@ -219,25 +240,18 @@ fn only_requested_ranges_are_read_from_the_device() {
         std::fs::write(image.mount().join(format!("{number:02}")), noise(number, 1 << 20)).unwrap();
     }
     let tree = walk_ok(&[image.mount().to_path_buf()], &WalkOptions::default());
-    evict_all(&tree);
     let tail = (1 << 20) - 4096;
     let requests: Vec<_> = tree
         .ids()
         .flat_map(|file| [0, tail].map(|offset| ReadRequest { file, offset, bytes: 4096 }))
         .collect();
-    image.settle();
-    let device = Device::at(&format!("/dev/{}", image.device())).unwrap();
-    let before = DeviceCounters::of(&device).unwrap();
-    let collected = Collected::default();
-    read(
-        &tree,
-        &requests,
-        &ReadOptions { kind: Some(DeviceKind::SolidState), ..ReadOptions::default() },
-        &collected,
-    );
-    image.settle();
-    let device_reads = DeviceCounters::of(&device).unwrap().since(&before);
-    assert_eq!((device_reads.reads, device_reads.read_bytes), (40, 40 * 4096));
+    let mut collected = Collected::default();
+    let options = ReadOptions { kind: Some(DeviceKind::SolidState), ..ReadOptions::default() };
+    let is_exact = |made: &DeviceCounters| (made.reads, made.read_bytes) == (40, 40 * 4096);
+    assert_device_reads(&image, &tree, is_exact, || {
+        collected = Collected::default();
+        read(&tree, &requests, &options, &collected);
+    });
     for (request, number) in (0..40).zip((0..20).flat_map(|number| [number; 2])) {
         let all = noise(number, 1 << 20);
         let at = if request % 2 == 0 { 0 } else { usize::try_from(tail).unwrap() };
@@ -249,21 +263,17 @@ fn only_requested_ranges_are_read_from_the_device() {
 fn preserve_mode_reads_nothing_twice() {
     let Some(image) = LoopImage::new("ext4", 256 << 20) else { return };
     let tree = make(image.mount());
-    evict_all(&tree);
-    image.settle();
-    let device = Device::at(&format!("/dev/{}", image.device())).unwrap();
-    let before = DeviceCounters::of(&device).unwrap();
     let options = ReadOptions {
         kind: Some(DeviceKind::SolidState),
         cache: CacheMode::Preserve,
         ..ReadOptions::default()
     };
-    let (_, stats) = read_whole(&tree, &options);
-    image.settle();
-    let device_reads = DeviceCounters::of(&device).unwrap().since(&before);
     let pages = |bytes: usize| bytes.next_multiple_of(4096) as u64;
     let expected: u64 = SIZES.iter().cycle().take(FILES).map(|bytes| pages(*bytes)).sum();
-    assert_eq!((stats.failed, device_reads.read_bytes), (0, expected));
+    let is_exact = |made: &DeviceCounters| made.read_bytes == expected;
+    assert_device_reads(&image, &tree, is_exact, || {
+        assert_eq!(read_whole(&tree, &options).1.failed, 0);
+    });
 }
 
 #[test]
