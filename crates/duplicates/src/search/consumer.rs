@@ -17,8 +17,9 @@ pub(super) struct HashConsumer<'a> {
     pub(super) requests: &'a [ReadRequest],
     /// For each request, the slot of its digest.
     pub(super) slots: &'a [usize],
-    /// For each request, the hasher that was fed the earlier parts of the file. The request feeds
-    /// it the next part and puts it back. Empty if the round reads whole files or samples.
+    /// For each request, the hasher that was fed the earlier parts of the file. The consumer takes
+    /// the hasher out, feeds it the next part, and puts it back. Empty if this round of reads is of
+    /// whole files or of samples.
     pub(super) hashers: &'a [Mutex<Option<Hasher>>],
     pub(super) digests: &'a DigestTable,
     pub(super) hash: HashKind,

@@ -55,7 +55,7 @@ pub(crate) struct Script {
 pub(crate) enum Outcome {
     /// EOF after this many correct bytes.
     Clean(u64),
-    /// An error after this many correct bytes.
+    /// An error of the socket, after this many bytes were received as expected.
     Broken(u64),
     /// This end reset the connection, as its script says.
     ResetByMe,

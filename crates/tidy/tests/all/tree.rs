@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// A text file of the tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    /// The path relative to the root, with `/`.
+    /// The path relative to the root of the repository, with `/` as separator.
     pub(crate) path: String,
     pub(crate) text: String,
 }

@@ -63,8 +63,8 @@ pub(crate) struct BodyOptions {
 pub(crate) enum Progress {
     /// The whole body was written.
     Done,
-    /// The body waits for the source or the destination, or its byte budget is used up, so that
-    /// other connections run first.
+    /// The body waits for the source or the destination, or its byte budget is used up. The budget
+    /// limits the bytes moved at once, so that other connections run, too.
     Stopped(Stop),
     /// The source reached EOF before the end of the body.
     Truncated,
