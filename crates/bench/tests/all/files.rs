@@ -84,7 +84,8 @@ fn nginx_serves_hot_and_big_files_in_all_its_settings() {
         };
         number(&report, report.rows.iter().find(is).unwrap(), "cached_percent").unwrap()
     };
-    assert!(cached("sendfile, tcp_nopush") > 99.0);
+    // The kernel may reclaim some of the pages at any time.
+    assert!(cached("sendfile, tcp_nopush") > 75.0);
     assert!(cached("directio 1m, aio threads") < 1.0, "{}", cached("directio 1m, aio threads"));
 }
 

@@ -31,12 +31,15 @@ fn check(report: &Report) {
         assert!(of("p50_us") <= of("p99_us") && of("p99_us") <= of("p999_us"), "{row:?}");
         let is_alone = bulk(row) == Some(Value::from("alone"));
         assert_eq!(of("bulk_mib_per_s").is_some(), !is_alone, "{row:?}");
-        let cached = match bulk(row) {
-            Some(Value::Text(mode)) if mode == "alone" => None,
-            Some(Value::Text(mode)) if mode == "unpaced" || mode == "paced" => Some(100.0),
-            _ => Some(0.0),
-        };
-        assert_eq!(of("cached_percent"), cached, "{row:?}");
+        let cached = of("cached_percent");
+        match bulk(row) {
+            Some(Value::Text(mode)) if mode == "alone" => assert_eq!(cached, None, "{row:?}"),
+            // The kernel may reclaim some of the pages at any time.
+            Some(Value::Text(mode)) if mode == "unpaced" || mode == "paced" => {
+                assert!(cached.is_some_and(|percent| percent > 75.0), "{row:?}");
+            }
+            _ => assert_eq!(cached, Some(0.0), "{row:?}"),
+        }
     }
     for name in ["p999", "overwrite_p999", "bulk_rate"] {
         for mode in ["paced", "dropping"] {

@@ -54,7 +54,8 @@ fn sequential_reads_report_the_cached_part() {
         match row["way"].as_str().unwrap() {
             "direct" => assert!(cached < 1.0, "{row}"),
             "uncached" => assert!(cached < 100.0, "{row}"),
-            _ => assert!(cached > 99.0, "{row}"),
+            // The kernel may reclaim some of the pages at any time.
+            _ => assert!(cached > 75.0, "{row}"),
         }
     }
     assert!(report["ratios"]["direct_vs_read"].as_f64().is_none_or(|ratio| ratio > 0.0));
