@@ -52,6 +52,8 @@ fn cached_files_stay_cached() {
     }
     found(dir.path(), &Options::default());
     for name in ["a", "b"] {
-        assert_eq!(cached_bytes(&dir.path().join(name)), BYTES as u64);
+        // The kernel may reclaim some of the pages at any time.
+        let cached = cached_bytes(&dir.path().join(name));
+        assert!(cached >= BYTES as u64 / 4 * 3, "{cached} of {BYTES}");
     }
 }
