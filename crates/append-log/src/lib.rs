@@ -11,6 +11,9 @@
 //! journal commit of the file system. If batches are so large that a journal commit costs less than
 //! writing their length in zeros, the log only reserves the blocks of a new file.
 //!
+//! With [`Options::first_segment_bytes`] the first segment is short, and each further one twice as
+//! long, up to [`Options::segment_bytes`]: a log with few records takes little space.
+//!
 //! # Example
 //! ```
 //! use haul_append_log::{Log, Lsn, Options, Position, Room};
@@ -76,6 +79,7 @@
 //! | a batch, for any number of records and threads | one write of whole pages, one sync |
 //! | a watermark, once per idle period | one write of one or two pages, one sync |
 //! | a read by position | one read |
+//! | a read by LSN ([`Log::read_hinted`]) | one read, two if the record is longer than the hint |
 //! | switching to the next segment | nothing: the seal is written along with the last record |
 //! | a new segment, in the background | zeros for its whole length, written while the current segment fills; two syncs and one sync of the directory |
 //! | a new segment after one with large batches, in the background | a reservation, one sync and one sync of the directory; later a journal commit for each batch |
@@ -118,8 +122,8 @@ mod sync;
 
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
-pub use format::footprint;
-pub use log::{Log, Reader, Space};
+pub use format::{RECORD_HEADER_BYTES, footprint};
+pub use log::{Log, PinnedRecord, Reader, Space};
 pub use lsn::{Lsn, Position};
 pub use names::segment as segment_name;
 pub use options::{OnDamage, Options};

@@ -34,8 +34,8 @@ pub struct Options {
     /// a full disk, in a short segment reserved for them. 0 to a quarter of `segment_bytes`; 0
     /// reserves no short segment. Default: 8 MiB.
     pub reserve_bytes: u32,
-    /// Behaviour: the maximum number of segments of full length that the log reserves as spare
-    /// files. [`crate::Room::Reserve`] records may use all of them but one,
+    /// Behaviour: the maximum number of segments that the log reserves as spare files, each as long
+    /// as the longest segment. [`crate::Room::Reserve`] records may use all of them but one,
     /// [`crate::Room::Compaction`] records all of them. The log reserves at most as many segments
     /// as it has sealed, and at most a third of the disk space available to it. 0 to 16. Default:
     /// 0.
@@ -51,6 +51,12 @@ pub struct Options {
     /// disk new segments are shorter, unless segments are reserved for compaction. 1 MiB to 2 GiB.
     /// Default: 128 MiB.
     pub segment_bytes: u32,
+    /// Performance: the length of the first segment of a new log in bytes, a multiple of 4 KiB, so
+    /// that a log with few records takes little space. The log increases the length to that of the
+    /// longest permitted record. Each further segment is twice as long as the longest one before, up
+    /// to `segment_bytes`, as long as half of the free space remains unused. The reserved segments
+    /// grow likewise. With `None`, all segments have `segment_bytes`. Default: `None`.
+    pub first_segment_bytes: Option<u32>,
     /// Performance: the length of each of the two append buffers in bytes, a multiple of 4 KiB. It
     /// limits the bytes of records that are not yet written, and the length of a record. 64 KiB to
     /// 256 MiB. Default: 8 MiB.
@@ -81,6 +87,7 @@ impl Default for Options {
             free_bytes_min: 0,
             spare_segments_max: 2,
             segment_bytes: 128 << 20,
+            first_segment_bytes: None,
             buffer_bytes: 8 << 20,
             sync_method: None,
             numbers_after: 0,
@@ -104,6 +111,9 @@ impl Options {
                 "segment_bytes and buffer_bytes must be multiples of 4 KiB",
             ));
         }
+        if !self.first_segment_bytes.is_none_or(whole_pages) {
+            return Err(Error::Invalid("first_segment_bytes must be a multiple of 4 KiB"));
+        }
         if self.reserve_bytes > self.segment_bytes / 4 {
             return Err(Error::Invalid("reserve_bytes must be at most a quarter of a segment"));
         }
@@ -121,6 +131,12 @@ impl Options {
     pub(crate) fn segment_bytes_min(&self) -> u32 {
         let needed = self.buffer_bytes.saturating_add(2 * HEADER_BYTES);
         needed.next_multiple_of(HEADER_BYTES).min(self.segment_bytes)
+    }
+
+    /// Returns the length of the first segment of a new log.
+    pub(crate) fn first_segment_bytes(&self) -> u32 {
+        let first = self.first_segment_bytes.unwrap_or(self.segment_bytes);
+        first.max(self.segment_bytes_min()).min(self.segment_bytes)
     }
 
     /// Returns the file length of the short reserved segment; `None` if the options reserve none.

@@ -31,6 +31,8 @@ pub enum Op {
     SyncDir,
     /// Renaming a file.
     Rename,
+    /// Giving a file another name.
+    Link,
     /// Removing a file.
     Remove,
     /// Listing a directory.
@@ -62,6 +64,7 @@ impl Op {
             Self::Sync => "sync",
             Self::SyncDir => "sync the directory",
             Self::Rename => "rename",
+            Self::Link => "create the hard link",
             Self::Remove => "remove",
             Self::List => "list",
             Self::Lock => "lock",

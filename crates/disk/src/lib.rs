@@ -75,6 +75,7 @@ mod disk;
 mod error;
 mod has_fd;
 mod lease;
+mod links;
 mod os;
 mod pace;
 mod probe;
@@ -100,6 +101,7 @@ pub use disk::{
 pub use error::{Error, Op, Result, append_sources, error_chain};
 pub use has_fd::HasFd;
 pub use lease::{Lease, LeaseOutcome};
+pub use links::link_count;
 pub use os::OsDisk;
 pub use pace::{NotPaced, Pace, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 pub use probe::{DirectIo, FileSystem, Mount, Storage, probe};

@@ -68,6 +68,9 @@ impl PrepareThread {
         }
         while let Some(is_requested) = self.wait_until_due(failed_at) {
             let (made, room) = self.allocate();
+            // When the reserve is complete again, ordinary records may use the rest of a segment of
+            // the reserve, so the appends that wait are not refused yet.
+            let is_refilled = matches!(made, Err(Error::Full { .. })) && self.completes_reserve();
             let mut state = self.shared.state.lock_undelivered();
             failed_at = None;
             match made {
@@ -81,7 +84,7 @@ impl PrepareThread {
                 Err(error) => {
                     let segment = &state.filling.tail.segment;
                     failed_at = Some((segment.number, state.filling.offset()));
-                    if is_requested || state.waiting_for_next > 0 {
+                    if !is_refilled && (is_requested || state.waiting_for_next > 0) {
                         state.next = Next::Failed(error, room);
                     }
                 }
@@ -111,6 +114,12 @@ impl PrepareThread {
             }
             _ => true,
         }
+    }
+
+    /// Fills the reserve after it was incomplete: the removal of a segment may have freed the space
+    /// for it. Returns `true` if it is complete now.
+    fn completes_reserve(&self) -> bool {
+        !self.pool.has_whole_reserve() && self.fill_reserve() && self.pool.has_whole_reserve()
     }
 
     fn fit_reserve(&self) -> Result<()> {
@@ -203,16 +212,17 @@ impl PrepareThread {
     /// Waits until the next step of filling the next segment is due. Returns `false` if the log is
     /// closing or has stopped.
     fn may_fill(&self, done: u64) -> bool {
+        let next_bytes = self.pool.creating_bytes();
         let mut state = self.shared.state.lock_undelivered();
         loop {
             let bytes = state.filling.tail.segment.bytes;
-            if done < fill_due(state.filling.offset(), bytes) || is_needed(&state) {
+            if done < fill_due(state.filling.offset(), bytes, next_bytes) || is_needed(&state) {
                 return true;
             }
             if state.is_closing || state.latched.is_some() {
                 return false;
             }
-            state.prepare_at = offset_for(done, bytes);
+            state.prepare_at = offset_for(done, bytes, next_bytes);
             state.wait(&self.shared.prepare);
         }
     }
@@ -229,20 +239,25 @@ fn begin_at(segment_bytes: u32) -> u32 {
 }
 
 /// Returns the number of bytes of the next segment that should be filled when the current one is
-/// written up to `offset`: two bytes for each byte written after the first quarter. The next
+/// written up to `offset`: the same share of it as of the half after the first quarter of the
+/// current one, which is two bytes for each byte written if both have the same length. The next
 /// segment is then complete when three quarters are written, and commits never compete with a burst
 /// of zeros.
-fn fill_due(offset: u32, segment_bytes: u32) -> u64 {
+fn fill_due(offset: u32, segment_bytes: u32, next_bytes: u64) -> u64 {
     match offset.checked_sub(begin_at(segment_bytes)) {
-        Some(behind) => u64::from(behind) * 2 + FILL_STEP_BYTES as u64,
+        Some(behind) => {
+            let due = u64::from(behind) * 2 * next_bytes / u64::from(segment_bytes);
+            due + FILL_STEP_BYTES as u64
+        }
         None => 0,
     }
 }
 
 /// Returns the offset in the current segment from which more than `done` bytes of the next one
 /// should be filled.
-fn offset_for(done: u64, segment_bytes: u32) -> u32 {
-    let behind = done.saturating_sub(FILL_STEP_BYTES as u64) / 2 + 1;
+fn offset_for(done: u64, segment_bytes: u32, next_bytes: u64) -> u32 {
+    let due = done.saturating_sub(FILL_STEP_BYTES as u64) + 1;
+    let behind = (due * u64::from(segment_bytes)).div_ceil(2 * next_bytes.max(1));
     u32::try_from(u64::from(begin_at(segment_bytes)) + behind).unwrap_or(u32::MAX)
 }
 
@@ -253,14 +268,17 @@ mod tests {
     #[test]
     fn next_segment_is_filled_between_one_and_three_quarters() {
         let bytes = 128 << 20;
-        assert_eq!(fill_due(bytes / 4 - 1, bytes), 0);
-        assert_eq!(fill_due(bytes / 4, bytes), FILL_STEP_BYTES as u64);
-        assert!(fill_due(bytes / 4 * 3, bytes) > bytes.into());
-        for done in (0..bytes).step_by(FILL_STEP_BYTES) {
-            let at = offset_for(done.into(), bytes);
-            assert!(fill_due(at, bytes) > done.into(), "{done} at {at}");
-            assert!(done == 0 || fill_due(at - 1, bytes) <= done.into(), "{done} before {at}");
-            assert!(at <= bytes / 4 * 3);
+        for next_bytes in [bytes, 2 * bytes, bytes / 2, 2 * bytes - 4096].map(u64::from) {
+            let fill_due = |offset| fill_due(offset, bytes, next_bytes);
+            assert_eq!(fill_due(bytes / 4 - 1), 0);
+            assert_eq!(fill_due(bytes / 4), FILL_STEP_BYTES as u64);
+            assert!(fill_due(bytes / 4 * 3) > next_bytes);
+            for done in (0..next_bytes).step_by(FILL_STEP_BYTES) {
+                let at = offset_for(done, bytes, next_bytes);
+                assert!(fill_due(at) > done, "{done} at {at}");
+                assert!(done == 0 || fill_due(at - 1) <= done, "{done} before {at}");
+                assert!(at <= bytes / 4 * 3);
+            }
         }
     }
 }

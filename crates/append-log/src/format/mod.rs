@@ -30,7 +30,7 @@ pub(crate) const HEADER_BYTES: u32 = 4096;
 pub(crate) const BYTES_MAX: u32 = 2 << 30;
 
 /// The length of a record header in bytes.
-pub(crate) const RECORD_HEADER_BYTES: usize = 32;
+pub const RECORD_HEADER_BYTES: usize = 32;
 
 /// The alignment of records in a segment, in bytes.
 pub(crate) const RECORD_ALIGN: usize = 8;

@@ -3,6 +3,7 @@
 mod append;
 mod close;
 mod open;
+mod pinned;
 mod read;
 mod reader;
 mod space;
@@ -24,6 +25,7 @@ use crate::stats::Stats;
 use crate::strategy::WriteStrategy;
 use crate::sync::thread::JoinHandle;
 
+pub use pinned::PinnedRecord;
 pub use reader::Reader;
 pub use space::Space;
 

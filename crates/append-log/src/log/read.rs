@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::Log;
 use crate::error::{Error, Result};
-use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES};
-use crate::lsn::Position;
+use crate::format::HEADER_BYTES;
+use crate::lsn::{Lsn, Position};
 use crate::read::read_ahead::Windows;
 use crate::read::scan::{SegmentState, scan};
 use crate::record::Record;
@@ -20,7 +20,19 @@ impl Log {
     /// Returns [`Error::Damaged`] if the checksum does not match, and [`Error::Invalid`] if the
     /// record was removed.
     pub fn read(&self, at: Position) -> Result<Record> {
-        self.segment_of(at)?.read(at).map(Record::of)
+        self.segment_of(at.lsn)?.read(at)
+    }
+
+    /// Reads the record at `lsn`, whose length is unknown, and verifies its checksum.
+    ///
+    /// Reads with one request if the payload has at most `payload_bytes_hint` bytes, otherwise
+    /// reads the rest with a second request. The request with the hint may read bytes after the
+    /// record, which are not returned. [`Record::position`] returns the length of the record.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::read`].
+    pub fn read_hinted(&self, lsn: Lsn, payload_bytes_hint: u32) -> Result<Record> {
+        self.segment_of(lsn)?.read_hinted(lsn, payload_bytes_hint)
     }
 
     /// Reads the first bytes of a record's payload into `buffer`. The checksum of the record is not
@@ -30,15 +42,27 @@ impl Log {
     /// # Errors
     /// Returns the errors of [`Log::read`], but detects damage only if the file is too short.
     pub fn read_front(&self, at: Position, buffer: &mut [u8]) -> Result<()> {
-        let segment = self.segment_of(at)?;
-        let offset = u64::from(at.lsn.offset()) + RECORD_HEADER_BYTES as u64;
         let wanted = buffer.len().min(at.payload_bytes as usize);
-        let read = haul_disk::read_full(&*segment.file, &mut buffer[..wanted], offset)?;
-        if read < wanted {
-            let what = "the file ends within the record".to_owned();
-            return Err(Error::Damaged { file: segment.path.clone(), offset, what });
-        }
-        Ok(())
+        self.pin(at)?.read_payload_at(0, &mut buffer[..wanted])
+    }
+
+    /// Reads the front of the record at `lsn`, whose length is unknown, with one request. Returns
+    /// the position of the record and the first bytes of its payload: all of them, or as many as
+    /// `buffer` holds after the header of the record, which takes [`RECORD_HEADER_BYTES`].
+    ///
+    /// The checksum of the record's header is verified, so the position and the end of the payload
+    /// are correct. The checksum of the payload is not verified, because it covers the whole
+    /// payload. Use this only if the first bytes of the payload contain another checksum.
+    ///
+    /// # Errors
+    /// Returns [`Error::Damaged`] if the header is damaged or the file is too short, and
+    /// [`Error::Invalid`] if the record was removed or `buffer` is shorter than a record header.
+    pub fn read_front_hinted<'a>(
+        &self,
+        lsn: Lsn,
+        buffer: &'a mut [u8],
+    ) -> Result<(Position, &'a [u8])> {
+        self.segment_of(lsn)?.read_front_hinted(lsn, buffer)
     }
 
     /// Reads a whole segment in order, using the kernel's readahead. Passes every valid record to
@@ -85,9 +109,9 @@ impl Log {
         Ok(scan(&segment, &file, known, &Windows::default(), replay)?.damage)
     }
 
-    fn segment_of(&self, at: Position) -> Result<Arc<Segment>> {
-        let segment = self.segment(at.lsn.segment())?;
-        if at.lsn.offset() < segment.end() {
+    pub(super) fn segment_of(&self, lsn: Lsn) -> Result<Arc<Segment>> {
+        let segment = self.segment(lsn.segment())?;
+        if lsn.offset() < segment.end() {
             return Ok(segment);
         }
         Err(Error::Invalid("the record was removed by a truncation"))

@@ -11,6 +11,8 @@ pub struct Space {
     /// The free bytes in the segment being written; 0 if [`crate::Room::Ordinary`] records may not
     /// use them.
     pub tail_bytes: u64,
+    /// The free bytes in the segment being written for [`crate::Room::Compaction`] records.
+    pub compaction_tail_bytes: u64,
     /// The length of the next segment in bytes, if it is ready or being created; otherwise 0.
     pub next_bytes: u64,
     /// The total length in bytes of the spare files that are not reserved. A spare file is the file
@@ -25,6 +27,9 @@ pub struct Space {
     /// The number of segments that should be reserved. It is greater than `reserved_segments` if
     /// reserved segments are in use or the disk has no space for them.
     pub reserved_segments_wanted: usize,
+    /// The length in bytes that each reserved segment should have: that of the longest segment. If
+    /// segments are reserved, each new segment for ordinary records has at least this length.
+    pub reserved_segment_bytes: u64,
 }
 
 impl Log {
@@ -51,11 +56,13 @@ impl Log {
         drop(state);
         Ok(Space {
             tail_bytes: if is_usable { tail_bytes.into() } else { 0 },
+            compaction_tail_bytes: tail_bytes.into(),
             next_bytes: pool.creating_bytes.max(next_bytes.into()),
             spare_bytes: pool.spare_bytes,
             creatable_bytes: pool.creatable_bytes,
             reserved_segments: pool.reserved.0,
             reserved_segments_wanted: pool.reserved.1 as usize,
+            reserved_segment_bytes: pool.whole_bytes.into(),
         })
     }
 

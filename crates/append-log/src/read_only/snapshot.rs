@@ -68,7 +68,7 @@ impl ReadOnlyLog {
             Err(Error::Damaged { .. }) if !self.has_name(&read.segment)? => {
                 Err(Error::SegmentRemoved { file: read.segment.path.clone() })
             }
-            outcome => outcome.map(Record::of),
+            outcome => outcome,
         }
     }
 

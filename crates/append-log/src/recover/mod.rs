@@ -63,6 +63,7 @@ pub(crate) fn recover(
     let highest = directory.highest.max(options.numbers_after);
     let pool = Pool::new(Arc::clone(disk), options.clone(), reuse, highest);
     let is_new = directory.segments.is_empty();
+    directory.segments.values().for_each(|segment| pool.found_segment(segment.bytes));
     reload_links(&**disk, strategy, &mut directory.segments)?;
     let chain = remove_detached(&**disk, &pool, &mut directory.segments)?;
 
@@ -91,7 +92,7 @@ pub(crate) fn recover(
     check_damage(options, &recovered)?;
 
     let bytes = directory.segments.values().map(|segment| u64::from(segment.bytes)).sum::<u64>();
-    let spare_bytes = directory.spares.len() as u64 * u64::from(options.segment_bytes);
+    let spare_bytes = directory.spares.len() as u64 * pool.whole_bytes();
     let open = tail.filter(|(segment, scan)| !has_ended(segment, scan) && !scan.is_shortened);
     let sealed = directory.segments.len() - usize::from(open.is_some());
     pool.fit_reserve(sealed, bytes + spare_bytes)?;

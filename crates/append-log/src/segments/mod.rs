@@ -3,25 +3,26 @@
 
 pub(crate) mod chain;
 pub(crate) mod header;
+mod lengths;
 pub(crate) mod new_file;
 pub(crate) mod pool;
+mod read;
 pub(crate) mod reserve;
+mod retire;
 pub(crate) mod space;
+mod spares;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use haul_disk::{Disk, File, Open, read_full};
+use haul_disk::{Disk, File, Open};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::{Error, Result};
-use crate::format::{
-    BYTES_MAX, HEADER_BYTES, Kind, NotAHeader, RECORD_HEADER_BYTES, RecordHeader, Salt,
-    SegmentHeader, record_bytes,
-};
-use crate::lsn::{Lsn, Position};
+use crate::format::{BYTES_MAX, HEADER_BYTES, NotAHeader, Salt, SegmentHeader, record_bytes};
+use crate::lsn::Lsn;
 use crate::names;
 use crate::replay::{Damage, SegmentInfo};
 use crate::segments::header::{FoundHeader, read_header};
@@ -172,31 +173,6 @@ impl Segment {
     /// segment, fits after them.
     pub(crate) fn records_end(&self) -> u32 {
         self.limit - u32::try_from(record_bytes(0)).expect("a seal is a few bytes")
-    }
-
-    /// Reads the record at `at` with one request and verifies it. The payload begins at offset
-    /// [`RECORD_HEADER_BYTES`] of the returned bytes.
-    pub(crate) fn read(&self, at: Position) -> Result<Vec<u8>> {
-        let bytes = RECORD_HEADER_BYTES + at.payload_bytes as usize;
-        let mut record = vec![0; bytes];
-        let read = read_full(&*self.file, &mut record, u64::from(at.lsn.offset()))?;
-        if read < bytes {
-            return Err(self.damaged(at.lsn, "the file ends within the record"));
-        }
-        match RecordHeader::decode(self.salt, &record, at.lsn) {
-            Some(header)
-                if header.kind == Kind::Data && header.matches(&record[RECORD_HEADER_BYTES..]) =>
-            {
-                Ok(record)
-            }
-            Some(_) => Err(self.damaged(at.lsn, "the record's checksum does not match its bytes")),
-            None => Err(self.damaged(at.lsn, "no valid record header at this position")),
-        }
-    }
-
-    fn damaged(&self, lsn: Lsn, what: &str) -> Error {
-        let offset = u64::from(lsn.offset());
-        Error::Damaged { file: self.path.clone(), offset, what: what.to_owned() }
     }
 }
 

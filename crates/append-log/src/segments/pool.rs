@@ -1,9 +1,9 @@
-//! Creates, recycles and removes segment files.
+//! Creates and recycles segment files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use haul_disk::{Disk, Error as DiskError, File, Op, has_holes};
+use haul_disk::{Disk, Error as DiskError, File, Op};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
@@ -13,35 +13,11 @@ use crate::lsn::Lsn;
 use crate::names;
 use crate::options::Options;
 use crate::segments::header::write_header;
+use crate::segments::lengths::Lengths;
 use crate::segments::new_file::{Pace, Preparation, new_file};
-use crate::segments::reserve::{Room, left_min};
+use crate::segments::reserve::Room;
+use crate::segments::spares::{Spare, Spares};
 use crate::segments::{RANDOM, Segment, fresh_salt};
-
-/// A spare file: a removed segment to be recycled, or a reserved file.
-#[derive(Debug)]
-pub(super) struct Spare {
-    pub(super) number: u32,
-    pub(super) bytes: u32,
-    /// The removed segment whose file this is; `None` if the file was found at recovery or created
-    /// as a spare.
-    segment: Option<Arc<Segment>>,
-}
-
-impl Spare {
-    /// `true` if no reader uses the file any more, so that it may be overwritten.
-    fn is_free(&self) -> bool {
-        self.segment.as_ref().is_none_or(|segment| Arc::strong_count(segment) == 1)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Spares {
-    /// The spare files of full length. The last [`Pool::reserved`] of them are reserved for
-    /// deletions and compaction.
-    whole: Vec<Spare>,
-    /// The short reserved file, for deletions on a full disk.
-    reserve: Option<Spare>,
-}
 
 /// The purpose of a new segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +34,12 @@ pub(crate) struct Pool {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) options: Options,
     prefills: bool,
-    recycles: bool,
+    pub(super) recycles: bool,
     /// The number of the next segment, greater than that of any file. Only one thread at a time
     /// creates segments.
     number: AtomicU32,
-    spares: Mutex<Spares>,
+    pub(super) spares: Mutex<Spares>,
+    pub(super) lengths: Lengths,
     /// The number of spare files of full length to reserve.
     pub(super) reserved: AtomicU32,
     /// The length of the file that is being created; 0 if there is none.
@@ -77,13 +54,44 @@ impl Pool {
         highest: u32,
     ) -> Self {
         let number = AtomicU32::new(highest.saturating_add(1));
-        let (spares, reserved, creating_bytes) = (Mutex::default(), 0.into(), 0.into());
-        Self { disk, options, prefills, recycles, number, spares, reserved, creating_bytes }
+        let (spares, lengths) = (Mutex::default(), Lengths::new(&options));
+        let (reserved, creating_bytes) = (0.into(), 0.into());
+        Self {
+            disk,
+            options,
+            prefills,
+            recycles,
+            number,
+            spares,
+            lengths,
+            reserved,
+            creating_bytes,
+        }
     }
 
     /// Returns the number of spare files of full length, including reserved ones.
     pub(crate) fn spares(&self) -> usize {
-        self.spares.lock().whole.len()
+        self.spares.lock().whole(self.lengths.whole())
+    }
+
+    /// `true` if all reserved files of full length exist.
+    pub(crate) fn has_whole_reserve(&self) -> bool {
+        self.spares() >= self.reserved.load(Ordering::Relaxed) as usize
+    }
+
+    /// Updates the length of new segments after recovery found a segment of this length.
+    pub(crate) fn found_segment(&self, bytes: u32) {
+        self.lengths.add(bytes);
+    }
+
+    /// Returns the length of a whole segment: that of the longest one.
+    pub(crate) fn whole_bytes(&self) -> u64 {
+        self.lengths.whole().into()
+    }
+
+    /// Returns the length of the file that is being created; 0 if there is none.
+    pub(crate) fn creating_bytes(&self) -> u64 {
+        self.creating_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns a segment ready for its first record: a recycled spare file that is not reserved, or
@@ -111,20 +119,24 @@ impl Pool {
         pace: Pace<'_>,
     ) -> Result<Option<Segment>> {
         let purpose = if room == Room::Ordinary { Purpose::Ordinary } else { Purpose::Reserve };
+        let whole = self.lengths.whole();
         // If whole segments are reserved, no shorter segment is created. Compaction of a shorter
         // segment would take a whole segment from the reserve, and the file of the removed short
         // segment could not refill the reserve.
         let bytes_min = match room {
-            Room::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => {
-                self.options.segment_bytes
-            }
+            Room::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => whole,
             _ => self.options.segment_bytes_min(),
         };
-        let mut bytes = self.options.segment_bytes;
+        let mut bytes = if room == Room::Ordinary { self.next_bytes() } else { whole };
         loop {
             let header = self.header(bytes, purpose, follows)?;
             match self.create_within(room, preparation, &header, pace) {
-                Ok(segment) => return Ok(segment),
+                Ok(segment) => {
+                    if segment.is_some() && room == Room::Ordinary {
+                        self.lengths.add(bytes);
+                    }
+                    return Ok(segment);
+                }
                 // After a failed directory sync it is unknown which names are durable, so the
                 // creation is not retried.
                 Err(error) if !error.is_full() || error.op == Op::SyncDir => {
@@ -140,6 +152,14 @@ impl Pool {
         }
     }
 
+    /// Returns the length of the next segment for ordinary records.
+    fn next_bytes(&self) -> u32 {
+        let may_grow = self.lengths.may_grow();
+        // If the free space is unknown because of an error, the length does not grow.
+        let free = if may_grow { self.disk.free_bytes().unwrap_or(Some(0)) } else { None };
+        self.lengths.next(free)
+    }
+
     /// Returns a segment for records with this [`Room`] after [`Pool::allocate`] found no space: a
     /// reserved file, or a new file in the free space that ordinary records may not use. Returns
     /// `None` for ordinary records, or if no such space is left.
@@ -151,7 +171,7 @@ impl Pool {
         if room == Room::Ordinary {
             return Ok(None);
         }
-        let short = || self.spares.lock().reserve.take_if(|spare| spare.is_free());
+        let short = || self.spares.lock().take_short();
         if let Some(spare) = self.take_spare(room).or_else(short) {
             return self.reuse(&spare, Purpose::Reserve, follows).map(Some);
         }
@@ -170,7 +190,8 @@ impl Pool {
         pace: Pace<'_>,
     ) -> std::result::Result<Option<Segment>, DiskError> {
         let name = names::segment(header.segment);
-        if self.creatable_bytes(room).is_ok_and(|has| has.is_some_and(|has| has < header.bytes)) {
+        let creatable = self.creatable_bytes(room, u32::try_from(header.bytes).unwrap_or(u32::MAX));
+        if creatable.is_ok_and(|has| has.is_some_and(|has| has < header.bytes)) {
             return Err(DiskError::new(Op::Allocate, self.disk.root().join(name), Errno::NOSPC));
         }
         self.creating_bytes.store(header.bytes, Ordering::Relaxed);
@@ -179,82 +200,51 @@ impl Pool {
         made
     }
 
-    /// Creates the missing reserved files of full length. A full disk is not an error: the
-    /// preparing thread calls this again after it has created the next segment.
+    /// Creates the missing reserved files of full length. Then removes the shorter ones, which were
+    /// reserved before longer segments were created. A full disk is not an error: the preparing
+    /// thread calls this again after it has created the next segment.
     pub(crate) fn fill_whole_reserve(&self, pace: Pace<'_>) -> Result<()> {
-        while self.spares() < self.reserved.load(Ordering::Relaxed) as usize {
-            let bytes = self.options.segment_bytes;
+        while !self.has_whole_reserve() {
+            let bytes = self.lengths.whole();
             let header = self.header(bytes, Purpose::Reserve, Lsn(0))?;
             let number = header.segment;
             match self.create(&header, &names::spare(number), Preparation::Zeroed, pace) {
-                Ok(Some(_)) => {
-                    self.spares.lock().whole.push(Spare { number, bytes, segment: None })
-                }
+                Ok(Some(_)) => self.add_spare(number, bytes, None),
                 Ok(None) => break,
                 Err(error) if error.is_full() && error.op != Op::SyncDir => break,
                 Err(error) => return Err(error.into()),
             }
         }
+        while let Some(number) = self.take_outgrown() {
+            self.disk.remove(&names::spare(number))?;
+        }
         Ok(())
+    }
+
+    pub(super) fn add_spare(&self, number: u32, bytes: u32, segment: Option<Arc<Segment>>) {
+        self.lengths.add(bytes);
+        self.spares.lock().files.push(Spare { number, bytes, segment });
+    }
+
+    fn take_outgrown(&self) -> Option<u32> {
+        let (reserved, whole) = (self.reserved.load(Ordering::Relaxed), self.lengths.whole());
+        self.spares.lock().take_outgrown(reserved, whole).map(|spare| spare.number)
     }
 
     /// Creates the short reserved file if it is missing. A full disk is not an error: the preparing
     /// thread calls this again after it has created the next segment.
     pub(crate) fn fill_short_reserve(&self) -> Result<()> {
         let Some(bytes) = self.options.reserve_segment_bytes() else { return Ok(()) };
-        if self.spares.lock().reserve.is_some() {
+        if self.spares.lock().short.is_some() {
             return Ok(());
         }
         let number = names::RESERVE;
         let header =
             SegmentHeader { segment: number, ..self.header(bytes, Purpose::Reserve, Lsn(0))? };
         match self.create(&header, &names::spare(number), Preparation::Zeroed, &mut |_| true) {
-            Ok(_) => self.spares.lock().reserve = Some(Spare { number, bytes, segment: None }),
+            Ok(_) => self.spares.lock().short = Some(Spare { number, bytes, segment: None }),
             Err(error) if error.is_full() && error.op != Op::SyncDir => {}
             Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
-
-    /// Adds a spare file found by recovery to the pool, or removes the file if it has another
-    /// length than needed, has holes, or is not needed.
-    pub(crate) fn adopt(&self, number: u32) -> Result<()> {
-        let name = names::spare(number);
-        let file = self.disk.open(&name, RANDOM)?;
-        let (bytes, is_whole) = (file.bytes()?, !has_holes(&*file)?);
-        drop(file);
-        let is_reserve = number == names::RESERVE;
-        let bytes = u32::try_from(bytes).ok().filter(|_| is_whole);
-        match bytes {
-            Some(bytes) if is_reserve && self.options.takes_as_reserve(bytes) => {
-                self.spares.lock().reserve = Some(Spare { number, bytes, segment: None });
-            }
-            Some(bytes) if !is_reserve && self.keeps_spare(bytes) => {
-                self.spares.lock().whole.push(Spare { number, bytes, segment: None });
-            }
-            _ => self.disk.remove(&name)?,
-        }
-        Ok(())
-    }
-
-    /// Removes a segment from the log. The removal is durable when this returns.
-    ///
-    /// 1. Renames the file to a spare file, or removes it. After a crash the segment exists as
-    ///    before, or not at all.
-    /// 2. Syncs the directory. Only then may the file be overwritten: otherwise its name as a
-    ///    segment could reappear after a crash and refer to other bytes.
-    pub(crate) fn retire(&self, segment: Arc<Segment>) -> Result<()> {
-        let (number, bytes) = (segment.number, segment.bytes);
-        let name = names::segment(number);
-        let keeps = self.keeps_spare(bytes) && !has_holes(&*segment.file)?;
-        if keeps {
-            self.disk.rename(&name, &names::spare(number))?;
-        } else {
-            self.disk.remove(&name)?;
-        }
-        self.disk.sync_dir("")?;
-        if keeps {
-            self.spares.lock().whole.push(Spare { number, bytes, segment: Some(segment) });
         }
         Ok(())
     }
@@ -278,25 +268,11 @@ impl Pool {
         Ok(Segment::new(&*self.disk, &header, Arc::clone(&segment.file)))
     }
 
-    /// `true` if the file of a removed segment of this length should be kept as a spare file.
-    fn keeps_spare(&self, bytes: u32) -> bool {
-        let reserved = self.reserved.load(Ordering::Relaxed);
-        let room = reserved.saturating_add(self.options.spare_segments_max) as usize;
-        (self.recycles || reserved > 0)
-            && bytes == self.options.segment_bytes
-            && self.spares.lock().whole.len() < room
-    }
-
     /// Takes a spare file for records with this [`Room`]. Returns `None` if the remaining spare
     /// files are reserved for other records or still in use by readers.
     pub(super) fn take_spare(&self, room: Room) -> Option<Spare> {
-        let left_min = left_min(room, self.reserved.load(Ordering::Relaxed));
-        let mut spares = self.spares.lock();
-        if spares.whole.len() <= left_min {
-            return None;
-        }
-        let free = spares.whole.iter().position(Spare::is_free)?;
-        Some(spares.whole.swap_remove(free))
+        let (reserved, whole) = (self.reserved.load(Ordering::Relaxed), self.lengths.whole());
+        self.spares.lock().take(room, reserved, whole)
     }
 
     fn header(&self, bytes: u32, purpose: Purpose, follows: Lsn) -> Result<SegmentHeader> {

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use crate::error::Result;
 use crate::names;
-use crate::options::Options;
 use crate::segments::Segment;
 use crate::segments::pool::Pool;
 use crate::segments::reserve::{Room, creatable_bytes, left_min, reserved_count};
@@ -16,6 +15,8 @@ pub(crate) struct PoolSpace {
     pub(crate) reserved: (usize, u32),
     /// The total length of the spare files that are not reserved.
     pub(crate) spare_bytes: u64,
+    /// The length of a whole segment.
+    pub(crate) whole_bytes: u32,
     /// The length of the file being created; 0 if there is none.
     pub(crate) creating_bytes: u64,
     /// The free bytes of the file system that new files for ordinary records may use; `None` if the
@@ -27,11 +28,12 @@ impl Pool {
     /// Updates the number of segments to reserve, given the number of sealed segments (those no
     /// longer being written) and the total length of all segments.
     pub(crate) fn fit_reserve(&self, sealed: usize, segments_bytes: u64) -> Result<()> {
-        let spares = self.spares() as u64 * u64::from(self.options.segment_bytes);
+        let whole = self.lengths.whole();
+        let spares = self.spares() as u64 * u64::from(whole);
         let free = self.disk.free_bytes()?;
         let capacity = free.map(|free| free.saturating_add(segments_bytes).saturating_add(spares));
         let max = self.options.compaction_segments;
-        let reserved = reserved_count(max, sealed, capacity, self.options.segment_bytes);
+        let reserved = reserved_count(max, sealed, capacity, whole);
         // The number never decreases while the log is open, because compaction relies on the
         // reserved segments.
         self.reserved.fetch_max(reserved, Ordering::Relaxed);
@@ -42,19 +44,26 @@ impl Pool {
     pub(crate) fn space(&self) -> Result<PoolSpace> {
         let reserved = self.reserved.load(Ordering::Relaxed);
         let spares = self.spares();
+        let whole = self.lengths.whole();
         let beyond = spares.saturating_sub(reserved as usize) as u64;
         Ok(PoolSpace {
             reserved: (spares.min(reserved as usize), reserved),
-            spare_bytes: beyond * u64::from(self.options.segment_bytes),
+            spare_bytes: beyond * u64::from(whole),
+            whole_bytes: whole,
             creating_bytes: self.creating_bytes.load(Ordering::Relaxed),
-            creatable_bytes: self.creatable_bytes(Room::Ordinary)?,
+            creatable_bytes: self.creatable_bytes(Room::Ordinary, whole)?,
         })
     }
 
-    pub(super) fn creatable_bytes(&self, room: Room) -> Result<Option<u64>> {
-        let has = (self.reserved.load(Ordering::Relaxed), self.spares());
-        let Options { segment_bytes, free_bytes_min, .. } = self.options;
-        let of_free = |free| creatable_bytes(room, free, has, segment_bytes, free_bytes_min);
+    /// Returns the free bytes of the file system that a new file of `bytes` bytes for records with
+    /// this [`Room`] may use. A segment for ordinary records that is longer than all before it
+    /// leaves space for a reserve of its own length.
+    pub(super) fn creatable_bytes(&self, room: Room, bytes: u32) -> Result<Option<u64>> {
+        let whole = self.lengths.whole();
+        let unit = if room == Room::Ordinary { bytes.max(whole) } else { whole };
+        let has = (self.reserved.load(Ordering::Relaxed), self.spares.lock().whole(unit));
+        let free_bytes_min = self.options.free_bytes_min;
+        let of_free = |free| creatable_bytes(room, free, has, unit, free_bytes_min);
         Ok(self.disk.free_bytes()?.map(of_free))
     }
 
@@ -65,7 +74,7 @@ impl Pool {
             return true;
         }
         let reserved = self.reserved.load(Ordering::Relaxed);
-        if room == Room::Reserve && segment.bytes < self.options.segment_bytes {
+        if room == Room::Reserve && segment.bytes < self.lengths.whole() {
             return true;
         }
         (room == Room::Reserve || reserved > 0) && self.spares() >= left_min(room, reserved)

@@ -34,6 +34,24 @@ fn crash_during_random_operations_neither_loses_nor_resurrects_records() {
 }
 
 #[test]
+fn crash_while_segments_and_reserve_grow_neither_loses_nor_resurrects_records() {
+    let options = || Options {
+        first_segment_bytes: Some(128 << 10),
+        segment_bytes: 2 << 20,
+        compaction_segments: 2,
+        ..options()
+    };
+    crash_until(5000, &Crashes { draws: 1, ..Crashes::default() }, |crashes| {
+        let workload = |disk: &MemoryDisk| {
+            let (mut random, mut history) = (Random(crashes.seed), History::begin(disk, options()));
+            (0..24).for_each(|_| run_random(&mut history, &mut random));
+            history.close();
+        };
+        crash_everywhere(crashes, workload, |(), crash| drop(recover(crash, options())))
+    });
+}
+
+#[test]
 fn short_records_survive_many_crash_states() {
     let crashes = Crashes { all_up_to: 256, draws: 40, again_one_in: 32, ..Crashes::default() };
     crash_until(20_000, &crashes, |crashes| {

@@ -20,7 +20,7 @@ pub(crate) fn spare(number: u32) -> String {
 
 /// Creates a log with two segments. The first one contained records of these lengths and is now a
 /// spare file; the second one is being written.
-fn with_a_spare(lengths: &[usize]) -> (MemoryDisk, Log) {
+pub(crate) fn with_a_spare(lengths: &[usize]) -> (MemoryDisk, Log) {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let mut id = 0;
@@ -34,7 +34,7 @@ fn with_a_spare(lengths: &[usize]) -> (MemoryDisk, Log) {
 }
 
 /// Fills segments until a recycled one is being written, and returns its number.
-fn rotate_into_spare(disk: &MemoryDisk, log: &Log, next_id: &mut u64) -> u32 {
+pub(crate) fn rotate_into_spare(disk: &MemoryDisk, log: &Log, next_id: &mut u64) -> u32 {
     loop {
         let number = put_long(log, *next_id..*next_id + 1).lsn.segment();
         *next_id += 1;

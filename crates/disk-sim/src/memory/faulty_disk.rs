@@ -59,6 +59,11 @@ impl Disk for FaultyDisk {
         self.inner.rename(from, to)
     }
 
+    fn link(&self, file: &dyn File, name: &str) -> Result<()> {
+        self.faults.pass(Op::Link, name)?;
+        self.inner.link(file, name)
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         self.faults.pass(Op::Remove, name)?;
         self.inner.remove(name)

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Op, Result};
 
 pub use file::{Allocation, Durability, File, Open, read_full, write_full};
 pub use lock::{LOCK_NAME, Lock, Locked, this_process};
@@ -50,6 +50,22 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Until [`Disk::sync_dir`] returns, a crash may undo the rename. After the crash, the
     /// directory has either its old or its new names, never a mixture.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// Gives the open file `file`, which may be of another disk, the additional name `name` (a hard
+    /// link); fails if the name exists. Both names then refer to the same bytes, so that a write
+    /// through one is visible through the other. [`crate::link_count`] returns the number of names.
+    ///
+    /// # Errors
+    /// The error of the system call, such as [`std::io::ErrorKind::CrossesDevices`] for a file of
+    /// another file system; `Unsupported` on a simulated disk.
+    ///
+    /// # Durability
+    /// The name survives a crash only after [`Disk::sync_dir`].
+    fn link(&self, file: &dyn File, name: &str) -> Result<()> {
+        let _ = file;
+        let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
+        Err(Error::new(Op::Link, self.root().join(name), source))
+    }
 
     /// Removes a file.
     ///

@@ -44,6 +44,10 @@ impl Disk for Subdir {
         self.disk.rename(&self.name(from), &self.name(to))
     }
 
+    fn link(&self, file: &dyn File, name: &str) -> Result<()> {
+        self.disk.link(file, &self.name(name))
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         self.disk.remove(&self.name(name))
     }

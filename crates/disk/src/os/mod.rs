@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::disk::{Disk, File, Locked, Open};
@@ -155,6 +155,14 @@ impl Disk for OsDisk {
         let (to_dir, to_last) = self.root.parent(to, Op::Rename)?;
         fs::renameat(&from_dir, from_last, &to_dir, to_last)
             .map_err(self.root.fail(Op::Rename, from))
+    }
+
+    fn link(&self, file: &dyn File, name: &str) -> Result<()> {
+        let fail = self.root.fail(Op::Link, name);
+        let Some(fd) = file.descriptor() else { return Err(fail(Errno::OPNOTSUPP)) };
+        let (parent, last) = self.root.parent(name, Op::Link)?;
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        fs::linkat(fs::CWD, path, &parent, last, AtFlags::SYMLINK_FOLLOW).map_err(fail)
     }
 
     fn remove(&self, name: &str) -> Result<()> {

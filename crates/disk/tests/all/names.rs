@@ -197,3 +197,21 @@ fn unnamed_file_is_unlisted_and_can_be_reopened() {
     assert_eq!(flags.bits() & libc::O_SYNC.cast_unsigned(), libc::O_DSYNC.cast_unsigned());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn linked_file_has_two_names_until_one_is_removed() {
+    let (dir, other) = (disk_dir(), disk_dir());
+    let (disk, to) = (OsDisk::open(dir.path()).unwrap(), OsDisk::open(other.path()).unwrap());
+    let file = disk.create("file", Open::default()).unwrap();
+    write_full(&*file, b"bytes", 0).unwrap();
+    assert_eq!(haul_disk::link_count(&*file).unwrap(), 1);
+    to.link(&*file, "link").unwrap();
+    assert_eq!(haul_disk::link_count(&*file).unwrap(), 2);
+    assert_eq!(fs::read(other.path().join("link")).unwrap(), b"bytes");
+    let error = to.link(&*file, "link").unwrap_err();
+    assert!(error.is_already_exists() && error.op == Op::Link, "{error}");
+    to.link(&*file, "../escape").unwrap_err();
+    disk.remove("file").unwrap();
+    assert_eq!(haul_disk::link_count(&*file).unwrap(), 1);
+    assert_eq!(fs::read(other.path().join("link")).unwrap(), b"bytes");
+}

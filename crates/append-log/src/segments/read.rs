@@ -1,0 +1,112 @@
+//! Reads single records of a segment, with or without knowing their length.
+
+use haul_disk::read_full;
+
+use crate::error::{Error, Result};
+use crate::format::{Kind, RECORD_HEADER_BYTES, RecordHeader};
+use crate::lsn::{Lsn, Position};
+use crate::record::Record;
+use crate::segments::Segment;
+
+const ENDS_EARLY: &str = "the file ends within the record";
+const NO_HEADER: &str = "no valid record header at this position";
+const MISMATCH: &str = "the record's checksum does not match its bytes";
+
+impl Segment {
+    /// Reads the record at `at` with one request and verifies it.
+    pub(crate) fn read(&self, at: Position) -> Result<Record> {
+        let bytes = RECORD_HEADER_BYTES + at.payload_bytes as usize;
+        let mut record = vec![0; bytes];
+        let read = read_full(&*self.file, &mut record, u64::from(at.lsn.offset()))?;
+        if read < bytes {
+            return Err(self.damaged(at.lsn, ENDS_EARLY));
+        }
+        let header = self.data_header(at.lsn, &record)?;
+        self.verified(&header, record)
+    }
+
+    /// Reads the record at `lsn`, whose length is unknown, and verifies it. The first request is
+    /// long enough for a payload of `payload_bytes_hint` bytes. A longer record takes a second
+    /// request for the rest.
+    pub(crate) fn read_hinted(&self, lsn: Lsn, payload_bytes_hint: u32) -> Result<Record> {
+        let offset = u64::from(lsn.offset());
+        let hinted = RECORD_HEADER_BYTES.saturating_add(payload_bytes_hint as usize);
+        let mut record = vec![0; hinted.min(self.bytes_after(lsn))];
+        let mut read = read_full(&*self.file, &mut record, offset)?;
+        let header = self.data_header(lsn, &record[..read])?;
+        let bytes = self.whole_bytes(&header)?;
+        // Cuts off the bytes after the record. A longer record gets space for the rest.
+        record.resize(bytes, 0);
+        if read < bytes {
+            read += read_full(&*self.file, &mut record[read..], offset + read as u64)?;
+        }
+        if read < bytes {
+            return Err(self.damaged(lsn, ENDS_EARLY));
+        }
+        self.verified(&header, record)
+    }
+
+    /// Reads the header and the front of the payload of the record at `lsn`, whose length is
+    /// unknown, into `buffer` with one request. Verifies only the header. Returns the position and
+    /// the part of `buffer` that contains the front of the payload.
+    pub(crate) fn read_front_hinted<'a>(
+        &self,
+        lsn: Lsn,
+        buffer: &'a mut [u8],
+    ) -> Result<(Position, &'a [u8])> {
+        if buffer.len() < RECORD_HEADER_BYTES {
+            return Err(Error::Invalid("the buffer is shorter than a record header"));
+        }
+        let wanted = buffer.len().min(self.bytes_after(lsn));
+        let read = read_full(&*self.file, &mut buffer[..wanted], u64::from(lsn.offset()))?;
+        let header = self.data_header(lsn, &buffer[..read])?;
+        let end = self.whole_bytes(&header)?.min(wanted);
+        if read < end {
+            return Err(self.damaged(lsn, ENDS_EARLY));
+        }
+        Ok((position(&header), &buffer[RECORD_HEADER_BYTES..end]))
+    }
+
+    /// Decodes and verifies the header of the data record at `lsn`, with which `bytes` begin.
+    fn data_header(&self, lsn: Lsn, bytes: &[u8]) -> Result<RecordHeader> {
+        if bytes.len() < RECORD_HEADER_BYTES {
+            return Err(self.damaged(lsn, ENDS_EARLY));
+        }
+        match RecordHeader::decode(self.salt, bytes, lsn) {
+            Some(header) if header.kind == Kind::Data => Ok(header),
+            Some(_) => Err(self.damaged(lsn, MISMATCH)),
+            None => Err(self.damaged(lsn, NO_HEADER)),
+        }
+    }
+
+    /// Returns the record if its payload has the length and checksum in its header.
+    fn verified(&self, header: &RecordHeader, record: Vec<u8>) -> Result<Record> {
+        if header.matches(&record[RECORD_HEADER_BYTES..]) {
+            return Ok(Record::new(position(header), record));
+        }
+        Err(self.damaged(header.lsn, MISMATCH))
+    }
+
+    /// Returns the length of the record without padding, if the segment is long enough for it.
+    fn whole_bytes(&self, header: &RecordHeader) -> Result<usize> {
+        let bytes = RECORD_HEADER_BYTES.saturating_add(header.payload_bytes as usize);
+        if bytes > self.bytes_after(header.lsn) {
+            return Err(self.damaged(header.lsn, ENDS_EARLY));
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the number of bytes from `lsn` up to the end of the space for records.
+    fn bytes_after(&self, lsn: Lsn) -> usize {
+        self.limit.saturating_sub(lsn.offset()) as usize
+    }
+
+    fn damaged(&self, lsn: Lsn, what: &str) -> Error {
+        let offset = u64::from(lsn.offset());
+        Error::Damaged { file: self.path.clone(), offset, what: what.to_owned() }
+    }
+}
+
+fn position(header: &RecordHeader) -> Position {
+    Position { lsn: header.lsn, payload_bytes: header.payload_bytes }
+}

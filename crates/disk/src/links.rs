@@ -1,0 +1,18 @@
+//! Counts the names of a file.
+
+use rustix::fs::fstat;
+
+use crate::error::{Error, Op, Result};
+use crate::has_fd::{HasFd, path_of};
+
+/// Returns the number of names (hard links) of an open file; 1 on a simulated disk, which has no
+/// links. A file with more than one name must not be written in place by an owner of one name only.
+///
+/// # Errors
+/// The error of the system call.
+pub fn link_count(file: &(impl HasFd + ?Sized)) -> Result<u64> {
+    let Some(fd) = file.fd() else { return Ok(1) };
+    let status = fstat(fd).map_err(|errno| Error::new(Op::Status, path_of(file), errno))?;
+    #[allow(clippy::useless_conversion, reason = "the width of the field depends on the target")]
+    Ok(u64::from(status.st_nlink))
+}
