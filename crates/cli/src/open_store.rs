@@ -106,6 +106,9 @@ fn recovery_lines(recovered: &Recovered) -> Vec<String> {
             Bytes(recovered.torn_bytes),
         ));
     }
+    if let Some(why) = &recovered.index_rebuilt {
+        lines.push(format!("rebuilt the index from the volumes: {why}"));
+    }
     if recovered.orphans_removed > 0 {
         lines.push(format!(
             "removed {} of incomplete uploads",
@@ -157,12 +160,14 @@ mod tests {
             torn_bytes: 10,
             orphans_removed: 1,
             damage: vec![damage],
-            hidden: Vec::new(),
+            index_rebuilt: Some("the catalog is malformed".into()),
             seconds: 0.25,
+            ..Recovered::default()
         });
-        assert_eq!(lines.len(), 4);
+        assert_eq!(lines.len(), 5);
+        assert_eq!(lines[2], "rebuilt the index from the volumes: the catalog is malformed");
         assert!(lines[0].contains("1,200 objects (1 MiB)"), "{}", lines[0]);
         let expected = "damaged: b/a\\nb: /d/volumes/1.vol at offset 4096: the checksum differs";
-        assert_eq!(lines[3], expected);
+        assert_eq!(lines[4], expected);
     }
 }

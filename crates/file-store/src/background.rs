@@ -7,9 +7,11 @@ use std::thread::{self, JoinHandle};
 use haul_append_log::{SegmentInfo, footprint};
 
 use crate::compaction::admission::Admission;
+use crate::compaction::upkeep::Upkeep;
 use crate::error::{Error, Result};
 use crate::format::needles;
 use crate::inner::Inner;
+use crate::names;
 use crate::recovery::recover::volume_id;
 use crate::volume_index::format::FIRST_RECORD;
 
@@ -74,13 +76,18 @@ fn run(inner: &Inner, stop: &AtomicBool) {
 impl Inner {
     /// Ends the indexes of sealed volumes, and makes those that are missing or have gaps.
     pub(crate) fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
+        let mut upkeep = self.upkeep.lock();
+        let covered_before = self.index_files.applied().segment();
+        self.remove_covered_indexes(&mut upkeep, covered_before)?;
         if self.is_tight() {
             return Ok(());
         }
-        let mut upkeep = self.upkeep.lock();
         for volume in self.sealed_volumes() {
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
+            }
+            if volume.number < covered_before {
+                continue;
             }
             if upkeep.indexed.contains(&volume.number) {
                 continue;
@@ -94,6 +101,33 @@ impl Inner {
                 };
                 volumes.insert(volume.number);
             }
+        }
+        Ok(())
+    }
+
+    /// Removes the indexes of volumes whose needles are all in the checkpoint.
+    fn remove_covered_indexes(&self, upkeep: &mut Upkeep, covered_before: u32) -> Result<()> {
+        if upkeep.covered_before == covered_before || self.manifest.is_none() {
+            return Ok(());
+        }
+        // Without its index, only the manifest shows that a volume existed.
+        self.list_new_volumes()?;
+        let mut removed = false;
+        for name in self.volumes.list("")? {
+            let Some(volume) = names::parse_index(&name).filter(|n| *n < covered_before) else {
+                continue;
+            };
+            self.indexes.forget(volume);
+            upkeep.indexed.remove(&volume);
+            self.volumes.remove(&name)?;
+            removed = true;
+        }
+        for volume in self.sealed_volumes().iter().filter(|v| v.number < covered_before) {
+            self.indexes.forget(volume.number);
+        }
+        upkeep.covered_before = covered_before;
+        if removed {
+            self.volumes.sync_dir("")?;
         }
         Ok(())
     }

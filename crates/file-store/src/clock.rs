@@ -14,7 +14,17 @@ pub(crate) struct Version(pub(crate) u64);
 impl Version {
     /// When it was given, to the millisecond.
     pub(crate) fn time(self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(self.0 >> COUNTER_BITS)
+        UNIX_EPOCH + Duration::from_millis(self.millis())
+    }
+
+    /// Returns the milliseconds from 1970 to the moment of the write.
+    pub(crate) fn millis(self) -> u64 {
+        self.0 >> COUNTER_BITS
+    }
+
+    /// Returns the least version of a millisecond.
+    pub(crate) fn of_millis(millis: u64) -> Self {
+        Self(millis << COUNTER_BITS)
     }
 }
 

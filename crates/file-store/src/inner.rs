@@ -1,14 +1,19 @@
 //! What the store, its readers and its background thread share.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use haul_append_log::{Log, Room, SegmentInfo, Ticket};
 use haul_disk::{Disk, Lock};
+use haul_md5_lanes::Md5Queue;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::access::writers::{ActiveWriter, Writers};
 use crate::big_files::directory::Objects;
+use crate::checkpoint::files::IndexFiles;
+use crate::checkpoint::merge_signal::MergeSignal;
 use crate::clock::{Clock, Version};
 use crate::compaction::admission::Admission;
 use crate::compaction::upkeep::Upkeep;
@@ -21,6 +26,7 @@ use crate::manifest::ManifestFile;
 use crate::names;
 use crate::object::Etag;
 use crate::options::Options;
+use crate::recovery::damage::Damage;
 use crate::recovery::found_damage::FoundDamage;
 use crate::volume_index::IndexWriter;
 
@@ -43,10 +49,15 @@ pub(crate) struct Inner {
     pub(crate) log: Log,
     /// What the indexes of volumes get.
     pub(crate) indexes: IndexWriter,
-    /// `None` in a store of an earlier version that found no space for one.
+    /// `None` if both copies were lost and there was no space for new ones.
     pub(crate) manifest: Option<ManifestFile>,
     pub(crate) damage: FoundDamage,
     pub(crate) index: RwLock<Index>,
+    /// The files of the index.
+    pub(crate) index_files: Arc<IndexFiles>,
+    /// The memory of recent keys at which the next checkpoint is written.
+    pub(crate) checkpoint_due_bytes: AtomicUsize,
+    pub(crate) merges: MergeSignal,
     /// Held while a key is written, from the look at what is there to the new entry; for a bucket
     /// itself, that of the empty key.
     pub(crate) keys: KeyLocks,
@@ -60,6 +71,8 @@ pub(crate) struct Inner {
     pub(crate) writers: Writers,
     /// Delays writers while compaction is behind.
     pub(crate) admission: Arc<Admission>,
+    /// The queue in which concurrent puts are hashed together.
+    pub(crate) md5: Md5Queue,
     pub(crate) _lock: Lock,
 }
 
@@ -87,15 +100,30 @@ impl Inner {
             part: 0,
             upload: 0,
             files: Vec::new(),
+            blocks: Box::default(),
         }
     }
 
     /// Puts needles into the log as one record.
     pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
+        if room == Room::Ordinary && self.index.read().addresses.is_nearly_full() {
+            let what = "the volumes take all of the 8 TiB that a store can have".to_owned();
+            return Err(Error::Invalid { what });
+        }
         Ok(self.log.append(&[needles, data], room)?)
     }
 
-    /// Removes the files of big objects nobody refers to any more.
+    /// Notes that a file of the index is damaged, if that is the error, so that it is rebuilt when
+    /// the store is opened. Returns the error with this advice.
+    pub(crate) fn note_index_damage(&self, error: Error) -> Error {
+        let Error::Damaged { file, offset, what } = error else { return error };
+        self.index_files.discard_catalog();
+        let what = format!("{what}: close and open the store to rebuild its index");
+        self.damage.add(Damage::of_file(file.clone(), offset, what.clone()));
+        Error::Damaged { file, offset, what }
+    }
+
+    /// Removes the files of big objects to which nothing refers any more.
     pub(crate) fn remove_files(&self, freed: &[u128]) {
         for id in freed {
             self.objects.remove(*id);
@@ -110,6 +138,11 @@ impl Inner {
             self.writers.wait_until_settled_before(current.number);
         }
         volumes
+    }
+
+    /// The nonces of all volumes.
+    pub(crate) fn volume_nonces(&self) -> HashMap<u32, u64> {
+        self.log.segments().iter().map(|segment| (segment.number, segment.nonce)).collect()
     }
 
     /// Returns the number of the oldest volume that has a file, be it one that cannot be opened,

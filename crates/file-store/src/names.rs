@@ -12,8 +12,14 @@ pub(crate) const VOLUMES: &str = "volumes";
 /// The directory of the files of big objects.
 pub(crate) const OBJECTS: &str = "objects";
 
+/// The directory of the index, all of which is derived from the volumes.
+pub(crate) const INDEX: &str = "index";
+
+/// The list of the files of the index, in its directory.
+pub(crate) const CATALOG: &str = "CATALOG";
+
 const UNFINISHED: &str = ".new";
-const INDEX: &str = ".index";
+const VOLUME_INDEX: &str = ".index";
 
 /// The name a file has until it is complete.
 pub(crate) fn unfinished(name: &str) -> String {
@@ -27,12 +33,12 @@ pub(crate) fn is_unfinished_big_file(name: &str) -> bool {
 
 /// The index of a sealed volume, among the volumes.
 pub(crate) fn index(volume: u32) -> String {
-    format!("{volume:010}{INDEX}")
+    format!("{volume:010}{VOLUME_INDEX}")
 }
 
 /// The volume an index is of.
 pub(crate) fn parse_index(name: &str) -> Option<u32> {
-    let digits = name.strip_suffix(INDEX)?;
+    let digits = name.strip_suffix(VOLUME_INDEX)?;
     (digits.len() == 10).then(|| digits.parse().ok())?
 }
 
@@ -45,6 +51,34 @@ pub(crate) fn parse_volume(name: &str) -> Option<u32> {
 /// Whether this is an index that never became complete.
 pub(crate) fn is_unfinished_index(name: &str) -> bool {
     name.strip_suffix(UNFINISHED).and_then(parse_index).is_some()
+}
+
+/// The kinds of files of the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexFile {
+    /// A sorted run of keys.
+    Run,
+    /// The location table.
+    Locations,
+    /// Changes of the location table.
+    Changes,
+}
+
+/// A file of the index, in its directory.
+pub(crate) fn index_file(kind: IndexFile, number: u64) -> String {
+    let suffix = match kind {
+        IndexFile::Run => "keys",
+        IndexFile::Locations => "locations",
+        IndexFile::Changes => "changes",
+    };
+    format!("{number:010}.{suffix}")
+}
+
+/// The number of a file of the index.
+pub(crate) fn parse_index_file(name: &str) -> Option<u64> {
+    let number = name.get(..10)?.parse().ok()?;
+    let kinds = [IndexFile::Run, IndexFile::Locations, IndexFile::Changes];
+    kinds.iter().any(|kind| index_file(*kind, number) == name).then_some(number)
 }
 
 /// The file of a big object, among the objects.
@@ -79,5 +113,9 @@ mod tests {
             assert_eq!(parse_volume(other), None, "{other}");
         }
         assert_eq!(parse_index("0000000007.segment"), None);
+        for kind in [IndexFile::Run, IndexFile::Locations, IndexFile::Changes] {
+            assert_eq!(parse_index_file(&index_file(kind, 12)), Some(12));
+        }
+        assert_eq!(parse_index_file("0000000012.index"), None);
     }
 }

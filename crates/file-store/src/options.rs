@@ -12,8 +12,10 @@ pub struct Options {
     /// creates fewer files and uses more memory: a small object is buffered whole while it is
     /// written or read.
     pub big_object_bytes: u64,
-    /// Performance: the size of a volume. 4 MiB to 2 GiB, at least four times
-    /// `big_object_bytes`; 128 MiB. A higher value makes recovery after a crash read more.
+    /// Performance: the maximum size of a volume. 4 MiB to 2 GiB, at least four times
+    /// `big_object_bytes`; 128 MiB. A higher value makes recovery after a crash read more. The
+    /// first volume of a new store takes 4 MiB, or `2 * big_object_bytes` if this is more, and each
+    /// further one is twice as large, up to this size.
     pub volume_bytes: u64,
     /// Behaviour: the time for which a call on a full disk waits for a running compaction to free
     /// space before it fails with [`Error::Stalled`]; 10 s.
@@ -30,6 +32,10 @@ pub struct Options {
     /// of their volume, which is synced every fifth time. Corruption of bytes written within that
     /// time before a kill or power cut cannot be distinguished from a torn write. 1 s.
     pub index_write_every: Duration,
+    /// Performance: the memory for recent changes of the index; 64 MiB. When they
+    /// take half of it, they are written to disk. The rest of the index takes 10 bytes an object,
+    /// and 1 byte in 50 of the object's name.
+    pub index_memory_bytes: u64,
     /// Behaviour: the description of this process that other processes get if the store is locked.
     pub holder: String,
 }
@@ -43,12 +49,24 @@ impl Default for Options {
             idle_watermark_ms: 100,
             scrub_bytes_per_second: 0,
             index_write_every: Duration::from_secs(1),
+            index_memory_bytes: 64 << 20,
             holder: format!("process {}", std::process::id()),
         }
     }
 }
 
 impl Options {
+    /// The high-water mark: how many bytes of the file system neither new volumes nor big objects
+    /// take.
+    pub(crate) fn free_bytes_min(&self) -> u64 {
+        self.volume_bytes / 8
+    }
+
+    /// The memory that recent keys take before they are written to a run.
+    pub(crate) fn recent_bytes_max(&self) -> usize {
+        usize::try_from(self.index_memory_bytes / 2).unwrap_or(usize::MAX)
+    }
+
     /// Returns an error if an option is out of range.
     pub(crate) fn check(&self) -> Result<()> {
         let complain = |what: &str| Err(Error::Invalid { what: what.to_owned() });

@@ -13,6 +13,8 @@ pub struct Stats {
     pub objects: u64,
     /// Bytes of these objects.
     pub object_bytes: u64,
+    /// The memory that the index takes, about.
+    pub index_memory_bytes: u64,
     /// Uploads in parts that are going on.
     pub uploads: u64,
     /// Volumes.
@@ -21,10 +23,17 @@ pub struct Stats {
     pub volume_bytes: u64,
     /// Bytes in them that are part of a needle that stands.
     pub live_volume_bytes: u64,
+    /// Bytes in them of needles that newer ones replaced or that were deleted. Compaction frees
+    /// them.
+    pub dead_volume_bytes: u64,
     /// Files of big objects.
     pub big_files: u64,
     /// Bytes of objects in them.
     pub big_file_bytes: u64,
+    /// Bytes of the sorted runs of keys, which are part of the index on disk.
+    pub index_run_bytes: u64,
+    /// Memory of the recent keys, which no run contains yet.
+    pub index_recent_bytes: u64,
     /// Objects stored.
     pub puts: u64,
     /// Objects deleted.
@@ -87,14 +96,18 @@ impl Store {
         let counters = &inner.counters;
         Stats {
             buckets: index.buckets.len() as u64,
-            objects: index.objects,
-            object_bytes: index.bytes,
+            objects: index.objects(),
+            object_bytes: index.bytes(),
+            index_memory_bytes: index.memory_bytes(),
             uploads: index.uploads.len() as u64,
             volumes: segments.len() as u64,
             volume_bytes: segments.iter().map(|segment| u64::from(segment.bytes)).sum(),
             live_volume_bytes: index.volumes.live_bytes(),
-            big_files: index.files.len() as u64,
-            big_file_bytes: index.file_bytes,
+            dead_volume_bytes: index.volumes.dead_bytes(),
+            big_files: index.files.len(),
+            big_file_bytes: index.files.bytes(),
+            index_run_bytes: index.keys.runs().iter().map(|run| run.info().bytes).sum(),
+            index_recent_bytes: index.keys.recent_bytes() as u64,
             puts: read(&counters.puts),
             deletes: read(&counters.deletes),
             gets: read(&counters.gets),

@@ -2,22 +2,26 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use haul_append_log::{Position, Room};
 use haul_disk::{Disk, Locked, OsDisk};
+use haul_md5_lanes::Md5Queue;
 use parking_lot::{Mutex, RwLock};
 
 use crate::access::writers::Writers;
 use crate::background::Background;
 use crate::big_files::directory::Objects;
+use crate::checkpoint::merge::MergeThread;
+use crate::checkpoint::merge_signal::MergeSignal;
 use crate::clock::Clock;
 use crate::compaction::admission::Admission;
 use crate::compaction::compact::Compacted;
 use crate::compaction::upkeep::Upkeep;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
-use crate::format::{Head, Kind};
+use crate::format::Kind;
+use crate::index::entry::Change;
 use crate::inner::Inner;
 use crate::keys::check_bucket;
 use crate::locks::KeyLocks;
@@ -36,6 +40,7 @@ use crate::verification::scrub::Scrub;
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     background: Background,
+    merges: MergeThread,
     index_thread: IndexThread,
     scrub: Scrub,
 }
@@ -73,6 +78,7 @@ impl Store {
         let opened = recover(&disk, &options)?;
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
+        let recent_bytes_max = options.recent_bytes_max();
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
             admission: Arc::new(Admission::new(options.volume_bytes)),
@@ -82,6 +88,9 @@ impl Store {
             log: opened.log,
             clock: Clock::after(opened.index.newest),
             index: RwLock::new(opened.index),
+            index_files: opened.index_files,
+            checkpoint_due_bytes: AtomicUsize::new(recent_bytes_max),
+            merges: MergeSignal::default(),
             keys: KeyLocks::new(),
             gate: RwLock::new(()),
             counters: Counters::default(),
@@ -94,13 +103,19 @@ impl Store {
             manifest: opened.manifest,
             damage: FoundDamage::new(&opened.recovered),
             writers: Writers::new(current),
+            md5: Md5Queue::default(),
             _lock: lock,
         });
         inner.measure_space()?;
+        if opened.is_checkpoint_due {
+            // Derived data: without it, the next opening takes as long as this one.
+            drop(inner.checkpoint());
+        }
+        let merges = MergeThread::start(&inner)?;
         let background = Background::start(&inner)?;
         let index_thread = IndexThread::start(&inner)?;
         let scrub = Scrub::start(&inner)?;
-        Ok((Self { inner, background, index_thread, scrub }, opened.recovered))
+        Ok((Self { inner, background, merges, index_thread, scrub }, opened.recovered))
     }
 
     /// The directory.
@@ -155,7 +170,7 @@ impl Store {
         if let Some(error) = doubt {
             return Err(error);
         }
-        let objects = found.ok_or_else(missing)?.objects.len();
+        let objects = found.ok_or_else(missing)?.objects;
         let uploading = index.uploads.values().any(|upload| upload.bucket == bucket);
         if objects > 0 || uploading {
             return Err(Error::BucketNotEmpty { bucket: bucket.to_owned() });
@@ -172,7 +187,7 @@ impl Store {
         head.version = self.inner.clock.next();
         let room = if kind == Kind::BucketDeleted { Room::Reserve } else { Room::Ordinary };
         let at = self.inner.append(&head.encode(&Attributes::new()), &[], room)?.wait()?;
-        self.take_in(vec![head], at);
+        self.apply(vec![head.into()], at);
         Ok(())
     }
 
@@ -201,16 +216,20 @@ impl Store {
         }
     }
 
-    /// Lets the index take in the needles of a record that is on the medium, in one step, and
-    /// sees to what follows from it.
-    pub(crate) fn take_in(&self, needles: Vec<Head>, at: Position) {
+    /// Applies the needles of a durable record to the index in one step, and removes files that
+    /// are not referred to any more.
+    pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
         let inner = &*self.inner;
-        inner.indexes.push(at, &needles);
+        inner.indexes.push(at, &changes);
         let mut index = inner.index.write();
         let freed: Vec<u128> =
-            needles.into_iter().flat_map(|needle| index.apply(needle, at)).collect();
+            changes.into_iter().flat_map(|change| index.apply(change, at)).collect();
         let is_worn = index.volumes.take_worn();
+        let is_checkpoint_due = inner.is_checkpoint_due(&index);
         drop(index);
+        if is_checkpoint_due {
+            inner.indexes.wake();
+        }
         inner.remove_files(&freed);
         if inner.writers.advance(at.lsn.segment()) || is_worn {
             inner.admission.background.set();
@@ -239,6 +258,7 @@ impl Store {
     pub fn close(mut self) -> Result<()> {
         self.scrub.stop();
         self.background.stop();
+        self.merges.stop();
         self.index_thread.stop();
         let objects = Arc::clone(&self.inner.objects);
         let latched = self.inner.log.is_latched();

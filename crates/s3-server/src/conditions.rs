@@ -22,6 +22,16 @@ pub(crate) struct Conditions {
     pub(crate) if_unmodified_since: Option<Timestamp>,
 }
 
+impl Conditions {
+    /// Returns `true` if the request has a condition.
+    pub(crate) fn any(&self) -> bool {
+        self.if_match.is_some()
+            || self.if_none_match.is_some()
+            || self.if_modified_since.is_some()
+            || self.if_unmodified_since.is_some()
+    }
+}
+
 /// The conditions on the source of any copy.
 macro_rules! source_conditions {
     ($input:expr) => {

@@ -1,12 +1,12 @@
 //! Reading objects and what is known of them.
 
-use haul_file_store::{Attributes, Etag, Object, ObjectInfo};
+use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store};
 use haul_http1::Verdict;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use s3s::dto::{
     self, ChecksumType, ETag, GetObjectAttributesInput, GetObjectAttributesOutput,
     GetObjectAttributesParts, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
-    ObjectPart, StorageClass, Timestamp, TimestampFormat,
+    ObjectPart, Range, StorageClass, Timestamp, TimestampFormat,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
@@ -33,11 +33,19 @@ pub(crate) async fn get_object(
         if_unmodified_since: input.if_unmodified_since,
     };
     let (bucket, key) = (input.bucket, input.key);
-    let info = haul.store().stat(&bucket, &key).map_err(from_store)?;
-    judge(&conditions, &info, &headers)?;
-    let bytes = send::memory_bytes(info.bytes, haul.limits().small_body_bytes_max);
-    let memory = haul.reserve(&extensions, bytes).await?;
-    let object = haul.blocking(move |store| store.get(&bucket, &key).map_err(from_store)).await?;
+    // The content may not be needed, or not all of it.
+    let reads_little = conditions.any() || is_short_range(input.range.as_ref());
+    let mut memory = haul.reserve(&extensions, haul.store().open_bytes_max(&bucket, &key)).await?;
+    let open = move |store: &Store| match reads_little {
+        true => store.open_object(&bucket, &key),
+        false => store.get(&bucket, &key),
+    };
+    let object = haul.blocking(move |store| open(store).map_err(from_store)).await?;
+    if !object.is_in_memory() {
+        drop(memory);
+        let bytes = send::memory_bytes(object.info.bytes, haul.limits().small_body_bytes_max);
+        memory = haul.reserve(&extensions, bytes).await?;
+    }
     let with_ranges = judge(&conditions, &object.info, &headers)?;
 
     let range = input.range.filter(|_| with_ranges);
@@ -149,6 +157,15 @@ fn object_parts(part_bytes: &[u64], marker: i32, limit: usize) -> GetObjectAttri
         parts: Some(parts),
         ..GetObjectAttributesParts::default()
     }
+}
+
+/// The longest range for which only the blocks that it touches are read.
+const SHORT_RANGE_BYTES: u64 = 256 << 10;
+
+/// Returns `true` for a short range of an object of any length.
+fn is_short_range(range: Option<&Range>) -> bool {
+    let selected = range.and_then(|range| select(Some(range), None, &[u64::MAX / 2]).ok());
+    selected.is_some_and(|selected| selected.bytes.end - selected.bytes.start <= SHORT_RANGE_BYTES)
 }
 
 /// Everything but the body.

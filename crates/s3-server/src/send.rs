@@ -27,7 +27,8 @@ pub(crate) fn memory_bytes(bytes: u64, small_bytes_max: u64) -> u64 {
 /// A part of an object, sent as it is read. An error in the middle breaks the connection, so that
 /// the client sees fewer bytes than declared.
 struct Reader {
-    object: Arc<Object>,
+    /// `None` once everything was read: an open object can prevent the reuse of its volume's file.
+    object: Option<Arc<Object>>,
     left: Range<u64>,
     reading: Option<JoinHandle<S3Result<Bytes>>>,
     ready: Option<Bytes>,
@@ -47,18 +48,24 @@ pub(crate) async fn body(
         None => Bytes::new(),
     };
     let left = range.start + first.len() as u64..range.end;
-    let mut reader = Reader { object, left, reading: None, ready: Some(first), _memory: memory };
+    let (object, ready) = (Some(object), Some(first));
+    let mut reader = Reader { object, left, reading: None, ready, _memory: memory };
     reader.read_ahead();
     Ok(StreamingBlob::from(s3s::Body::http_body(reader)))
 }
 
 impl Reader {
     fn read_ahead(&mut self) {
-        self.reading = read(&self.object, &self.left);
+        if self.left.is_empty() {
+            self.object = None;
+        }
+        self.reading = self.object.as_ref().and_then(|object| read(object, &self.left));
     }
 }
 
-/// Starts to read the first chunk of what is left.
+/// Starts to read the first chunk of what is left. Of an object in a volume, which the reservation
+/// of memory counts as a whole, that is all: its volume's file is then not held while the client
+/// reads slowly.
 fn read(object: &Arc<Object>, left: &Range<u64>) -> Option<JoinHandle<S3Result<Bytes>>> {
     if left.is_empty() {
         return None;
@@ -66,7 +73,7 @@ fn read(object: &Arc<Object>, left: &Range<u64>) -> Option<JoinHandle<S3Result<B
     let object = Arc::clone(object);
     let offset = left.start;
     let left = usize::try_from(left.end - left.start).unwrap_or(usize::MAX);
-    let bytes_max = if object.is_in_memory() { left } else { left.min(CHUNK_BYTES) };
+    let bytes_max = if object.is_in_volume() { left } else { left.min(CHUNK_BYTES) };
     Some(spawn_blocking(move || object.read(offset, bytes_max).map_err(from_store)))
 }
 
@@ -93,8 +100,8 @@ impl Body for Reader {
                 Ok(Frame::data(bytes))
             }
             Err(error) => {
-                let why = chain(&error);
-                tracing::error!(key = this.object.info.key, error = why, "an object broke off");
+                let (why, key) = (chain(&error), this.object.as_ref().map(|it| &*it.info.key));
+                tracing::error!(key, error = why, "an object broke off");
                 Err(error.into())
             }
         }))

@@ -96,7 +96,8 @@ pub(crate) async fn get_object_acl(
     haul: &Haul,
     request: S3Request<GetObjectAclInput>,
 ) -> S3Result<GetObjectAclOutput> {
-    haul.store().stat(&request.input.bucket, &request.input.key).map_err(from_store)?;
+    let GetObjectAclInput { bucket, key, .. } = request.input;
+    haul.blocking(move |store| store.stat(&bucket, &key).map_err(from_store)).await?;
     let (grants, owner) = (Some(vec![owners_grant()]), Some(owner()));
     Ok(GetObjectAclOutput { grants, owner, ..GetObjectAclOutput::default() })
 }

@@ -281,6 +281,11 @@ pub(super) const ACCEPT_DAMAGE: &str = "\
 Examples:
   haul store verify; haul store accept-damage";
 
+pub(super) const SNAPSHOT: &str = "\
+Examples:
+  haul store --data /srv/haul snapshot /srv/haul-monday
+  haul store --data /srv/haul-monday ls --recursive photos/";
+
 pub(super) const COMPACT: &str = "\
 Examples:
   haul store rm --recursive photos/2019/ && haul store compact";

@@ -102,6 +102,16 @@ pub(crate) enum StoreCommand {
     /// which are removed on deletion.
     #[command(after_long_help = examples::COMPACT)]
     Compact,
+    /// Create a snapshot of the store in another directory
+    ///
+    /// The snapshot is a store of its own with exactly the objects of this one; open it with
+    /// --data TO. It shares volumes and big objects with this store by hard links, so that it takes
+    /// little additional space until objects are deleted or replaced. On another file system, TO
+    /// becomes a complete copy. If the command fails, remove TO: it cannot be opened.
+    ///
+    /// The command opens the store itself, so it fails while a server has the store open.
+    #[command(after_long_help = examples::SNAPSHOT)]
+    Snapshot(SnapshotArgs),
     /// Accept the loss of unknown objects in damaged regions
     ///
     /// While the objects of a damaged region are unknown, the store fails requests for every key
@@ -205,6 +215,15 @@ pub(crate) struct RmArgs {
     /// Delete without confirmation
     #[arg(short, long, requires = "recursive")]
     pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// Directory of the snapshot: empty, or created if missing
+    pub(crate) to: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,5 @@
 //! `haul store`: runs commands on a store that no server has open.
 
-mod accept_damage;
 mod buckets;
 mod compact;
 mod export;
@@ -12,6 +11,7 @@ mod ls;
 mod objects;
 mod put;
 mod rm;
+mod snapshot;
 mod stat;
 mod verify;
 
@@ -47,7 +47,10 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
             with_store("verify", &mut |store, damage| verify::run(store, damage, args))
         }
         StoreCommand::AcceptDamage => {
-            with_store("accept-damage", &mut |store, _| accept_damage::run(store))
+            with_store("accept-damage", &mut |store, _| verify::accept_damage(store))
+        }
+        StoreCommand::Snapshot(args) => {
+            with_store("snapshot", &mut |store, _| snapshot::run(store, args))
         }
         StoreCommand::Compact => with_store("compact", &mut |store, _| compact::run(store)),
     }

@@ -1,4 +1,5 @@
-//! `haul store verify`: reads all objects and verifies their checksums.
+//! `haul store verify`: reads all objects and verifies their checksums. `haul store accept-damage`:
+//! records that the loss of unknown objects in damaged regions is accepted.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -84,6 +85,18 @@ fn damage_json(damage: &Damage) -> Value {
         "offset": damage.offset,
         "what": damage.what,
     })
+}
+
+/// Records that the loss of unknown objects in damaged regions is accepted.
+pub(super) fn accept_damage(store: &Store) -> Result {
+    let accepted = store.accept_damage().or_fail(|| "cannot accept the damage".to_owned())?;
+    let mut output = Output::new();
+    for damage in &accepted {
+        output.line(damage_line(damage))?;
+    }
+    let regions = Count(accepted.len() as u64, "damaged region");
+    output.line(format_args!("accepted the loss of unknown objects in {regions}"))?;
+    output.finish()
 }
 
 #[cfg(test)]

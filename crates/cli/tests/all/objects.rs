@@ -139,3 +139,20 @@ fn deleting_many_objects_requires_confirmation() {
     place.run(&["store", "rb", "b-1"]).code(0);
     assert_eq!(place.run(&["store", "ls"]).code(0).text(), "");
 }
+
+#[test]
+fn snapshot_is_a_store_with_the_objects_of_its_moment() {
+    let place = TestDir::new();
+    place.run(&["store", "mb", "b-1"]).code(0);
+    place.run_with(&["store", "put", "b-1/k"], b"before").code(0);
+    let run = place.run(&["store", "snapshot", "copy", "--json"]);
+    let created: Value = serde_json::from_str(run.code(0).text()).unwrap();
+    assert_eq!((&created["objects"], &created["object_bytes"]), (&1.into(), &6.into()));
+    place.run_with(&["store", "put", "b-1/k"], b"after").code(0);
+    let of_copy = ["store", "--data", "copy", "get", "b-1/k"];
+    assert_eq!(place.run(&of_copy).code(0).text(), "before");
+    assert_eq!(place.run(&["store", "get", "b-1/k"]).code(0).text(), "after");
+    place.run(&["store", "snapshot", "copy"]).code(1).stderr_contains(&["copy", "not empty"]);
+    let run = place.run(&["store", "snapshot", "second"]);
+    assert!(run.code(0).text().contains("created snapshot second: 1 object (5 B)"));
+}

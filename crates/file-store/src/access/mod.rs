@@ -1,7 +1,11 @@
 //! Storing, reading and removing objects.
 
+mod block_data;
 pub(crate) mod get;
+pub(crate) mod lookup;
+pub(crate) mod object;
 pub(crate) mod put;
+pub(crate) mod range;
 pub(crate) mod upload;
 pub(crate) mod writers;
 pub(crate) mod written;

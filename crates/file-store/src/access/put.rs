@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haul_append_log::{Position, Room, Ticket};
-use md5::{Digest, Md5};
 
 use crate::access::written::{Content, NamelessFile, ObjectWriter, Written};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
-use crate::format::{Head, Kind};
-use crate::index::Entry;
+use crate::format::{Head, Kind, block_checksums};
+use crate::index::entry::{Change, Entry, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, Etag, ObjectInfo, Precondition};
+use crate::object::{Attributes, ObjectInfo, Precondition};
 use crate::store::Store;
 
 /// What an object is to be made of.
@@ -61,7 +60,7 @@ impl Store {
         }
         let mut head = self.inner.head(Kind::Object, bucket, key);
         head.bytes = bytes.len() as u64;
-        head.etag.md5 = Md5::digest(bytes).into();
+        head.etag.md5 = self.inner.md5.digest(bytes);
         self.store(head, attributes, precondition, Source::Bytes(bytes))
     }
 
@@ -120,13 +119,16 @@ impl Store {
     /// compaction frees space.
     pub(crate) fn store(
         &self,
-        head: Head,
+        mut head: Head,
         attributes: &Attributes,
         precondition: &Precondition,
         mut source: Source<'_>,
     ) -> Result<ObjectInfo> {
         check_key(&head.key)?;
         check_attributes(attributes)?;
+        if let Source::Bytes(data) = source {
+            head.blocks = block_checksums(data);
+        }
         let inner = &*self.inner;
         inner.admission.admit(head.head_bytes() as u64 + source.bytes());
         inner.with_space(|| self.try_store(head.clone(), attributes, precondition, &mut source))
@@ -134,12 +136,12 @@ impl Store {
 
     /// Stores an object.
     ///
-    /// 1. The key is taken and the precondition tested.
-    /// 2. The needle goes to the log. After a crash it is there or not; a new file it refers to
-    ///    is on the medium already, and is removed on opening if the needle is not there.
-    /// 3. It is on the medium: the index takes it, and only now does anybody see it.
-    /// 4. Files of the object that was there are removed; a crash before leaves them to the next
-    ///    opening.
+    /// 1. The key is locked, its present object is looked up, and the precondition is tested.
+    /// 2. The needle is appended to the log. After a crash the log has it or not; a new file to
+    ///    which it refers is durable already, and is removed on opening if the log has no needle.
+    /// 3. The needle is durable: it is applied to the index, and only now is it visible.
+    /// 4. Files of the replaced object are removed; after a crash before this, opening the store
+    ///    removes them.
     fn try_store(
         &self,
         mut head: Head,
@@ -150,7 +152,8 @@ impl Store {
         let inner = &*self.inner;
         let _entered = inner.enter(&head.bucket)?;
         let _turn = inner.keys.lock(&head.bucket, &head.key);
-        inner.test(&head.bucket, &head.key, precondition)?;
+        let current = inner.find(&head.bucket, &head.key)?;
+        inner.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
         head.version = inner.clock.next();
         let encoded = head.encode(attributes);
         let at = match source {
@@ -169,7 +172,7 @@ impl Store {
             modified: head.version.time(),
             etag: head.etag,
         };
-        self.take_in(vec![head], at);
+        self.apply(vec![Change { head, replaces: current.map(Replaced::from) }], at);
         Counters::count(&inner.counters.puts);
         Ok(info)
     }
@@ -218,10 +221,10 @@ impl Store {
         sorted.sort_unstable();
         sorted.dedup();
         let _turns: Vec<_> = sorted.iter().map(|key| inner.keys.lock(bucket, key)).collect();
-        let tickets: Vec<_> = sorted.iter().map(|key| self.bury(bucket, key)).collect();
-        let deleted = sorted.into_iter().zip(tickets).map(|(key, buried)| {
-            let outcome = buried.and_then(|buried| match buried {
-                Some((head, ticket)) => self.buried(head, ticket.wait()?),
+        let tickets: Vec<_> = sorted.iter().map(|key| self.append_tombstone(bucket, key)).collect();
+        let deleted = sorted.into_iter().zip(tickets).map(|(key, appended)| {
+            let outcome = appended.and_then(|appended| match appended {
+                Some((change, ticket)) => self.deleted(change, ticket.wait()?),
                 None => Ok(false),
             });
             (key, outcome)
@@ -232,21 +235,20 @@ impl Store {
     }
 
     /// Appends the tombstone of an object that exists, or may exist in a damaged place.
-    fn bury(&self, bucket: &str, key: &str) -> Result<Option<(Head, Ticket)>> {
+    fn append_tombstone(&self, bucket: &str, key: &str) -> Result<Option<(Change, Ticket)>> {
         let inner = &*self.inner;
-        let index = inner.index.read();
-        if index.object(bucket, key).is_none() && index.doubt(bucket, key).is_none() {
+        let current = inner.find(bucket, key)?;
+        if current.is_none() && inner.index.read().doubt(bucket, key, None).is_none() {
             return Ok(None);
         }
-        drop(index);
         let mut head = inner.head(Kind::Tombstone, bucket, key);
         head.version = inner.clock.next();
         let ticket = inner.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
-        Ok(Some((head, ticket)))
+        Ok(Some((Change { head, replaces: current.map(Replaced::from) }, ticket)))
     }
 
-    fn buried(&self, head: Head, at: Position) -> Result<bool> {
-        self.take_in(vec![head], at);
+    fn deleted(&self, change: Change, at: Position) -> Result<bool> {
+        self.apply(vec![change], at);
         Counters::count(&self.inner.counters.deletes);
         Ok(true)
     }
@@ -288,27 +290,27 @@ impl Store {
 }
 
 impl Inner {
-    /// Tests what a write asks for; the key must be held.
-    pub(crate) fn test(&self, bucket: &str, key: &str, precondition: &Precondition) -> Result<()> {
-        let index = self.index.read();
+    /// Tests the precondition of a write against the current object of the key, which the caller
+    /// has locked.
+    pub(crate) fn test(
+        &self,
+        bucket: &str,
+        key: &str,
+        current: Option<&Entry>,
+        precondition: &Precondition,
+    ) -> Result<()> {
+        let newest = current.map(|entry| entry.at.lsn);
         if *precondition != Precondition::None
-            && let Some(error) = index.doubt(bucket, key)
+            && let Some(error) = self.index.read().doubt(bucket, key, newest)
         {
             return Err(error);
         }
-        let current = index.object(bucket, key);
         let holds = match precondition {
             Precondition::None => true,
             Precondition::Absent => current.is_none(),
             Precondition::Present => current.is_some(),
-            Precondition::Matches(etag) => {
-                current.is_some_and(|entry: &Entry| matches(entry, *etag))
-            }
+            Precondition::Matches(etag) => current.is_some_and(|entry| entry.etag == *etag),
         };
         if holds { Ok(()) } else { Err(Error::PreconditionFailed) }
     }
-}
-
-fn matches(entry: &Entry, etag: Etag) -> bool {
-    entry.etag == etag
 }

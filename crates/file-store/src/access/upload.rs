@@ -8,7 +8,9 @@ use crate::access::written::{Content, NamelessFile, ObjectWriter, Written};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
-use crate::index::{Entry, Index, Upload};
+use crate::index::Index;
+use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::upload::Upload;
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{
@@ -37,7 +39,7 @@ impl Store {
             let mut head = inner.head(Kind::UploadStarted, bucket, key);
             head.upload = u128::from_le_bytes(id);
             head.version = inner.clock.next();
-            self.commit(&[(&head, attributes)], Room::Ordinary)
+            self.commit(vec![(head.into(), attributes)], Room::Ordinary)
         })?;
         Ok(print(u128::from_le_bytes(id)))
     }
@@ -107,7 +109,7 @@ impl Store {
         let ticket = inner.append(&head.encode(attributes), &[], Room::Ordinary)?;
         file.keep();
         let at = ticket.wait()?;
-        self.take_in(vec![head], at);
+        self.apply(vec![head.into()], at);
         Ok(info)
     }
 
@@ -147,13 +149,10 @@ impl Store {
         let _turn = inner.keys.lock(bucket, key);
         let index = inner.index.read();
         let (id, found) = inner.find_upload(&index, bucket, key, upload)?;
-        let started = found.started;
-        let start = start_entry(found);
+        let (started, at) = (found.started, found.at);
         drop(index);
-        let attributes = match start {
-            Some(entry) => inner
-                .read_attributes(&entry, bucket, key)
-                .map_err(|error| inner.explain(entry.at, error))?,
+        let attributes = match at {
+            Some(at) => inner.read_attributes(at)?,
             None => Attributes::new(),
         };
         Ok(UploadInfo { id: print(id), key: key.to_owned(), started: started.time(), attributes })
@@ -178,9 +177,7 @@ impl Store {
                 bytes: entry.bytes,
                 modified: entry.version.time(),
                 etag: entry.etag,
-                attributes: inner
-                    .read_attributes(&entry, bucket, key)
-                    .map_err(|error| inner.explain(entry.at, error))?,
+                attributes: inner.read_attributes(entry.at)?,
             })
         };
         entries.into_iter().map(info).collect()
@@ -227,7 +224,8 @@ impl Store {
         let inner = &*self.inner;
         let _entered = inner.enter(bucket)?;
         let _turn = inner.keys.lock(bucket, key);
-        inner.test(bucket, key, precondition)?;
+        let current = inner.find(bucket, key)?;
+        inner.test(bucket, key, current.as_ref(), precondition)?;
         let mut head = inner.head(Kind::Object, bucket, key);
         let mut end = inner.head(Kind::UploadEnded, bucket, key);
         {
@@ -244,7 +242,9 @@ impl Store {
             modified: head.version.time(),
             etag: head.etag,
         };
-        self.commit(&[(&head, attributes), (&end, &Attributes::new())], Room::Ordinary)?;
+        let change = Change { head, replaces: current.map(Replaced::from) };
+        let none = Attributes::new();
+        self.commit(vec![(change, attributes), (end.into(), &none)], Room::Ordinary)?;
         Counters::count(&inner.counters.puts);
         Ok(info)
     }
@@ -267,16 +267,16 @@ impl Store {
         let mut end = inner.head(Kind::UploadEnded, bucket, key);
         end.upload = inner.find_any_upload(&inner.index.read(), bucket, key, upload)?.0;
         end.version = inner.clock.next();
-        self.commit(&[(&end, &Attributes::new())], Room::Reserve)
+        self.commit(vec![(end.into(), &Attributes::new())], Room::Reserve)
     }
 
-    /// Puts needles without data into the log as one record, waits, and lets the index take them
-    /// in one step.
-    fn commit(&self, needles: &[(&Head, &Attributes)], room: Room) -> Result<()> {
-        let encode = |(head, attributes): &(&Head, &Attributes)| head.encode(attributes);
+    /// Appends needles without data to the log as one record, waits until it is durable, and
+    /// applies the needles to the index in one step.
+    fn commit(&self, needles: Vec<(Change, &Attributes)>, room: Room) -> Result<()> {
+        let encode = |(change, attributes): &(Change, &Attributes)| change.head.encode(attributes);
         let record: Vec<u8> = needles.iter().flat_map(encode).collect();
         let at = self.inner.append(&record, &[], room)?.wait()?;
-        self.take_in(needles.iter().map(|(head, _)| (*head).clone()).collect(), at);
+        self.apply(needles.into_iter().map(|(change, _)| change).collect(), at);
         Ok(())
     }
 }
@@ -314,13 +314,6 @@ impl Inner {
 
 fn print(id: u128) -> String {
     format!("{id:032x}")
-}
-
-/// Where the needle that started an upload is, in the form of what reads needles.
-fn start_entry(upload: &Upload) -> Option<Entry> {
-    let etag = Etag { md5: [0; 16], parts: 0 };
-    let version = upload.started;
-    upload.at.map(|at| Entry { version, at, bytes: 0, etag, files: Box::default() })
 }
 
 /// Makes the head of the object: the files of its parts in order, their lengths added, their

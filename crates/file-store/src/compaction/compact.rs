@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use haul_append_log::Lsn;
+
 use crate::compaction::mover::{Mover, Pace};
 use crate::compaction::plan::{Candidate, choose, unused_bytes};
 use crate::compaction::upkeep::Upkeep;
@@ -31,6 +33,11 @@ impl Inner {
     /// volume with dead bytes is.
     pub(crate) fn compact_all(&self, stop: &AtomicBool) -> Result<Compacted> {
         let mut done = Compacted::default();
+        if self.index_files.applied() > Lsn::default() {
+            // Tombstones that the checkpoint has are not needed any more. Without space for a new
+            // one, they are moved.
+            drop(self.checkpoint());
+        }
         let mut upkeep = self.upkeep.lock();
         upkeep.stuck.clear();
         let mut left: BTreeSet<u32> =
@@ -44,9 +51,16 @@ impl Inner {
                 marks => marks.line(self.admission.free_bytes()).min(ASKED_DEAD_SHARE),
             };
             let chosen = self.choose_volume(line, &upkeep, Some(&left))?;
-            let Some((volume, is_oldest)) = chosen else { return Ok(done) };
+            let Some((volume, ends_needed_from)) = chosen else { return Ok(done) };
             left.remove(&volume.number);
-            self.compact_volume(&volume, is_oldest, Pace::Asked, &mut upkeep, stop, &mut done)?;
+            self.compact_volume(
+                &volume,
+                ends_needed_from,
+                Pace::Asked,
+                &mut upkeep,
+                stop,
+                &mut done,
+            )?;
             if stop.load(Ordering::Relaxed) {
                 return Ok(done);
             }
@@ -59,13 +73,13 @@ impl Inner {
         let mut upkeep = self.upkeep.lock();
         let marks = self.measure_space()?;
         let line = marks.line(self.admission.free_bytes());
-        let Some((volume, is_oldest)) = self.choose_volume(line, &upkeep, None)? else {
-            return Ok(false);
-        };
+        let chosen = self.choose_volume(line, &upkeep, None)?;
+        let Some((volume, ends_needed_from)) = chosen else { return Ok(false) };
         self.admission.found();
         let mut done = Compacted::default();
         let mut compact = |upkeep: &mut Upkeep| {
-            self.compact_volume(&volume, is_oldest, Pace::Background, upkeep, stop, &mut done)
+            let pace = Pace::Background;
+            self.compact_volume(&volume, ends_needed_from, pace, upkeep, stop, &mut done)
         };
         match compact(&mut upkeep) {
             Err(Error::Full { .. }) if self.release_indexes(&mut upkeep)? > 0 => {
@@ -76,20 +90,21 @@ impl Inner {
         Ok(!stop.load(Ordering::Relaxed))
     }
 
-    /// The volume to compact, of those `among` which there is a choice, and whether it is the
-    /// oldest of all: what its tombstones were needed against is gone.
+    /// Chooses the volume to compact, among those of `among`. Returns also the place from which on
+    /// needles that end something must be moved, see [`Self::ends_needed_from`].
     fn choose_volume(
         &self,
         dead_share_min: u64,
         upkeep: &Upkeep,
         among: Option<&BTreeSet<u32>>,
-    ) -> Result<Option<(Candidate, bool)>> {
+    ) -> Result<Option<(Candidate, Lsn)>> {
         if upkeep.removal_failed {
             let what = "a volume could not be removed; close the store and open it again";
             return Err(Error::Invalid { what: what.to_owned() });
         }
         let volumes = self.sealed_volumes();
         let oldest = self.oldest_volume()?;
+        let short_space = self.short_space()?;
         let index = self.index.read();
         // A needle that is moved counts as newer than all before it. That is certain only of
         // needles behind everything that is hidden by damage.
@@ -103,8 +118,8 @@ impl Inner {
         let candidates =
             volumes.iter().filter(|volume| is_candidate(volume.number)).map(|volume| {
                 let found = index.volumes.get(volume.number);
-                // Nothing is older that its tombstones could be needed against.
-                let (ended, needed) = match oldest == Some(volume.number) {
+                let needed_from = self.ends_needed_from(volume.number, oldest);
+                let (ended, needed) = match volume.number < needed_from.segment() {
                     true => (found.ending_bytes, 0),
                     false => (0, found.ending_bytes),
                 };
@@ -115,8 +130,24 @@ impl Inner {
                 let dead_bytes = dead_bytes + unused;
                 Candidate { number: volume.number, bytes, dead_bytes, move_bytes }
             });
-        let chosen = choose(candidates, self.options.volume_bytes, dead_share_min);
-        Ok(chosen.map(|volume| (volume, oldest == Some(volume.number))))
+        let mut candidates: Vec<Candidate> = candidates.collect();
+        short_space.retain(&mut candidates);
+        let whole_bytes = short_space.whole_bytes;
+        let chosen = choose(candidates.into_iter(), whole_bytes, dead_share_min);
+        Ok(chosen.map(|volume| (volume, self.ends_needed_from(volume.number, oldest))))
+    }
+
+    /// Returns the place from which on the needles of a volume that end something are needed.
+    ///
+    /// The older needles that they end are in older volumes, or nowhere if the volume is the oldest.
+    /// The checkpoint, too, shows what was ended after it as still there.
+    fn ends_needed_from(&self, volume: u32, oldest: Option<u32>) -> Lsn {
+        match self.index_files.applied() {
+            _ if oldest != Some(volume) => Lsn::default(),
+            // Without a checkpoint, the whole log is replayed.
+            Lsn(0) => Lsn(u64::MAX),
+            applied => applied,
+        }
     }
 
     /// Moves what lives in a volume and removes it, and adds that to `done`.
@@ -133,7 +164,7 @@ impl Inner {
     fn compact_volume(
         &self,
         volume: &Candidate,
-        is_oldest: bool,
+        ends_needed_from: Lsn,
         pace: Pace,
         upkeep: &mut Upkeep,
         stop: &AtomicBool,
@@ -141,7 +172,7 @@ impl Inner {
     ) -> Result<()> {
         let number = volume.number;
         self.admission.begin_volume(*volume);
-        let mut mover = Mover::new(self, is_oldest, pace);
+        let mut mover = Mover::new(self, ends_needed_from, pace);
         let mut outcome = Ok(());
         let scanned = self.log.scan(number, &mut |at, record| {
             if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
@@ -171,7 +202,7 @@ impl Inner {
             upkeep.removal_failed = true;
             return Err(error);
         }
-        self.index.write().volumes.remove(number);
+        self.index.write().remove_volume(number);
         done.volumes_removed += 1;
         done.bytes_freed += volume.bytes;
         Counters::count(&self.counters.volumes_compacted);
@@ -183,7 +214,7 @@ impl Inner {
     /// Takes a volume from the manifest and removes its index, for good when this returns.
     fn remove_index(&self, volume: u32) -> Result<()> {
         if let Some(manifest) = &self.manifest {
-            manifest.remove(volume)?;
+            manifest.remove(volume, self.index_files.applied())?;
         }
         self.indexes.forget(volume);
         match self.volumes.remove(&names::index(volume)) {

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use haul_append_log::{self as log, Position, Room, Ticket};
+use haul_append_log::{self as log, Lsn, Position, Room, Ticket};
+use parking_lot::RwLockReadGuard;
 
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind, needles};
-use crate::index::Index;
+use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::locks::KeyGuard;
 
@@ -21,10 +22,12 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// Moves what is needed of one volume.
 pub(crate) struct Mover<'a> {
     inner: &'a Inner,
-    /// Nothing older is left that a tombstone could be needed against.
-    is_oldest: bool,
+    /// Needles that end something are needed from this place on.
+    ends_needed_from: Lsn,
     pace: Pace,
     batch: Vec<Moving<'a>>,
+    /// Held from the first append of a batch until the batch is applied to the index.
+    gate: Option<RwLockReadGuard<'a, ()>>,
     batch_bytes: u64,
     batch_began: Instant,
     pub(crate) bytes: u64,
@@ -43,16 +46,27 @@ pub(crate) enum Pace {
 
 struct Moving<'a> {
     head: Head,
+    from: Position,
     ticket: Ticket,
     /// Empty when another needle of the batch holds the key.
     turn: Option<KeyGuard<'a>>,
 }
 
 impl<'a> Mover<'a> {
-    pub(crate) fn new(inner: &'a Inner, is_oldest: bool, pace: Pace) -> Self {
+    pub(crate) fn new(inner: &'a Inner, ends_needed_from: Lsn, pace: Pace) -> Self {
         let (batch, batch_began) = (Vec::new(), Instant::now());
         let (batch_bytes, bytes, is_whole) = (0, 0, true);
-        Self { inner, is_oldest, pace, batch, batch_bytes, batch_began, bytes, is_whole }
+        Self {
+            inner,
+            ends_needed_from,
+            pace,
+            batch,
+            gate: None,
+            batch_bytes,
+            batch_began,
+            bytes,
+            is_whole,
+        }
     }
 
     /// Appends the needles of a record that are still needed.
@@ -62,11 +76,15 @@ impl<'a> Mover<'a> {
                 self.is_whole = false;
                 continue;
             };
-            if !self.is_needed(&self.inner.index.read(), &head, at) {
+            if !self.may_be_needed(&head, at) {
                 continue;
             }
             let turn = self.lock(&head)?;
-            if !self.is_needed(&self.inner.index.read(), &head, at) {
+            if !self.is_needed(&head, at)? {
+                if self.batch.is_empty() {
+                    // Checkpoints, and the writers behind them, wait for the gate.
+                    self.gate = None;
+                }
                 continue;
             }
             if self.batch.is_empty() {
@@ -79,7 +97,7 @@ impl<'a> Mover<'a> {
                 Err(other) => return Err(other),
             };
             self.batch_bytes += needle.len() as u64;
-            self.batch.push(Moving { head, ticket, turn });
+            self.batch.push(Moving { head, from: at, ticket, turn });
             if self.batch.len() == BATCH_NEEDLES || self.batch_bytes >= BATCH_BYTES {
                 self.settle()?;
             }
@@ -90,6 +108,7 @@ impl<'a> Mover<'a> {
     /// Takes the key of a needle, unless it is ours already.
     fn lock(&mut self, head: &Head) -> Result<Option<KeyGuard<'a>>> {
         let inner = self.inner;
+        self.gate.get_or_insert_with(|| inner.gate.read());
         if let Some(turn) = inner.keys.try_lock(&head.bucket, &head.key) {
             return Ok(Some(turn));
         }
@@ -99,34 +118,50 @@ impl<'a> Mover<'a> {
         }
         // No thread waits for a key while it holds others without an order.
         self.settle()?;
+        self.gate = Some(inner.gate.read());
         Ok(Some(inner.keys.lock(&head.bucket, &head.key)))
     }
 
-    fn is_needed(&self, index: &Index, head: &Head, at: Position) -> bool {
-        match head.kind {
-            // Against an older needle of the same key, unless a newer one does that.
-            Kind::Tombstone => !self.is_oldest && index.object(&head.bucket, &head.key).is_none(),
-            Kind::BucketDeleted => {
-                !self.is_oldest && !index.buckets.contains_key(head.bucket.as_str())
-            }
-            Kind::UploadEnded => !self.is_oldest,
-            Kind::Object | Kind::BucketCreated | Kind::UploadStarted | Kind::Part => {
-                index.is_live(head, at)
-            }
+    /// Returns `false` if a needle is certainly not needed; the key need not be locked.
+    fn may_be_needed(&self, head: &Head, at: Position) -> bool {
+        match head.ends_something() {
+            true => at.lsn >= self.ends_needed_from,
+            false => self.inner.index.read().is_live(head, at),
         }
+    }
+
+    /// Returns `true` if a needle must be moved. Its key is locked.
+    fn is_needed(&self, head: &Head, at: Position) -> Result<bool> {
+        Ok(match head.kind {
+            // Against an older needle of the same key, unless a newer one does that. A tombstone
+            // must not be moved after a newer object.
+            Kind::Tombstone => self.inner.find(&head.bucket, &head.key)?.is_none(),
+            Kind::BucketDeleted => {
+                !self.inner.index.read().buckets.contains_key(head.bucket.as_str())
+            }
+            Kind::UploadEnded => true,
+            Kind::Object | Kind::BucketCreated | Kind::UploadStarted | Kind::Part => {
+                self.inner.index.read().is_live(head, at)
+            }
+        })
     }
 
     /// Waits until the batch is durable, applies it to the index, and pauses as the pace asks for.
     pub(crate) fn settle(&mut self) -> Result<()> {
         let mut turns = Vec::with_capacity(self.batch.len());
-        for Moving { head, ticket, turn } in self.batch.drain(..) {
+        for Moving { head, from, ticket, turn } in self.batch.drain(..) {
             let at = ticket.wait()?;
-            self.inner.indexes.push(at, std::slice::from_ref(&head));
-            let freed = self.inner.index.write().apply(head, at);
+            let change = moved(head, from);
+            self.inner.indexes.push(at, std::slice::from_ref(&change));
+            let freed = self.inner.index.write().apply(change, at);
             self.inner.remove_files(&freed);
             turns.push(turn);
         }
         drop(turns);
+        self.gate = None;
+        if self.inner.is_checkpoint_due(&self.inner.index.read()) {
+            self.inner.indexes.wake();
+        }
         let bytes = std::mem::take(&mut self.batch_bytes);
         if bytes > 0 {
             self.bytes += bytes;
@@ -146,4 +181,14 @@ impl<'a> Mover<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns the change by a needle that was moved: an object replaces itself.
+fn moved(head: Head, from: Position) -> Change {
+    let replaces = (head.kind == Kind::Object).then(|| Replaced {
+        at: from,
+        bytes: head.bytes,
+        files: head.files.clone().into_boxed_slice(),
+    });
+    Change { head, replaces }
 }

@@ -101,15 +101,44 @@ pub(crate) fn unused_bytes(bytes: u64, used: u64, longest_record: u64) -> u64 {
     if unused > longest_record { unused } else { 0 }
 }
 
+/// The space for compacting volumes shorter than a whole one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShortSpace {
+    /// The length of the volumes of the reserve.
+    pub(crate) whole_bytes: u64,
+    /// The number of volumes that the reserve lacks; `None` if the store has no reserve.
+    pub(crate) missing_volumes: Option<u64>,
+    /// The free bytes of the volume being written.
+    pub(crate) tail_bytes: u64,
+    /// The free bytes of the file system.
+    pub(crate) free_bytes: u64,
+}
+
+impl ShortSpace {
+    /// Removes the short volumes whose compaction would leave the reserve incomplete: they would
+    /// take a volume from the reserve, and all short volumes together would not free the space for
+    /// another one.
+    pub(crate) fn retain(self, candidates: &mut Vec<Candidate>) {
+        let Some(missing) = self.missing_volumes else { return };
+        let is_short = |volume: &Candidate| volume.bytes < self.whole_bytes;
+        let is_dead = |volume: &&Candidate| is_short(volume) && volume.dead_bytes > 0;
+        let gained: u64 = candidates.iter().filter(is_dead).map(|volume| volume.bytes).sum();
+        let refills = self.free_bytes.saturating_add(gained)
+            >= (missing + 1).saturating_mul(self.whole_bytes);
+        candidates
+            .retain(|volume| !is_short(volume) || refills || volume.move_bytes <= self.tail_bytes);
+    }
+}
+
 /// The volume to compact next: the one with the greatest dead share, if that reaches the line. A
 /// volume from which nothing is moved is always worth it.
 ///
-/// A volume shorter than `volume_bytes` gives no whole one back for the one that is drawn for what
-/// lives in it, so it comes after all others. It must come, though: on a full disk dead bytes in
+/// A volume shorter than `whole_bytes`, the length of the volumes kept for compaction, gives no whole
+/// one back for the one that is drawn for what lives in it, so it comes after all others. It must come, though: on a full disk dead bytes in
 /// short volumes may be all there is to free.
 pub(crate) fn choose(
     candidates: impl Iterator<Item = Candidate>,
-    volume_bytes: u64,
+    whole_bytes: u64,
     dead_share_min: u64,
 ) -> Option<Candidate> {
     let is_worth = |volume: &Candidate| {
@@ -118,7 +147,7 @@ pub(crate) fn choose(
                 || volume.dead_bytes.saturating_mul(1000) >= volume.bytes * dead_share_min)
     };
     let key = |volume: &Candidate| {
-        let is_whole = volume.bytes >= volume_bytes;
+        let is_whole = volume.bytes >= whole_bytes;
         (volume.move_bytes == 0, is_whole, volume.dead_share(), std::cmp::Reverse(volume.number))
     };
     candidates.filter(is_worth).max_by_key(key)
@@ -181,6 +210,24 @@ mod tests {
         let dead = Candidate { dead_bytes: VOLUME / 4, move_bytes: 0, ..short };
         let first = choose([volume(1, 90), dead].into_iter(), VOLUME, 16);
         assert_eq!(first, Some(dead), "nothing has to be drawn for it");
+    }
+
+    #[test]
+    fn short_volumes_are_compacted_if_the_reserve_can_be_refilled() {
+        let short = Candidate { bytes: VOLUME / 4, ..volume(3, 1) };
+        let short = Candidate { move_bytes: VOLUME / 8, ..short };
+        let kept = |missing_volumes, tail_bytes, free_bytes| {
+            let space = ShortSpace { whole_bytes: VOLUME, missing_volumes, tail_bytes, free_bytes };
+            let mut candidates = vec![volume(1, 0), short];
+            space.retain(&mut candidates);
+            assert_eq!(candidates[0], volume(1, 0), "whole ones stay");
+            candidates.len() == 2
+        };
+        assert!(kept(None, 0, 0), "there is no reserve");
+        assert!(!kept(Some(0), 0, VOLUME / 2));
+        assert!(kept(Some(0), 0, VOLUME * 3 / 4));
+        assert!(!kept(Some(1), 0, VOLUME * 3 / 4));
+        assert!(kept(Some(1), VOLUME / 8, 0), "nothing is taken from the reserve");
     }
 
     #[test]

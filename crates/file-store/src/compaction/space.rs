@@ -5,12 +5,11 @@ use std::time::Instant;
 use haul_append_log as log;
 
 use crate::compaction::admission::Waited;
-use crate::compaction::plan::Marks;
+use crate::compaction::plan::{Marks, ShortSpace};
 use crate::compaction::upkeep::Upkeep;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::names;
-use crate::recovery::recover::free_bytes_min;
 
 /// The free space of a store, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,12 +26,28 @@ impl Inner {
         let log = self.log.space()?;
         let of_log = log.tail_bytes + log.next_bytes + log.spare_bytes;
         // What is left of the disk behind its last whole volume takes big objects, not needles.
-        let unit = if log.reserved_segments_wanted > 0 { self.options.volume_bytes } else { 1 };
-        let of_disk = log.creatable_bytes.map(|bytes| bytes - bytes % unit);
+        let unit = if log.reserved_segments_wanted > 0 { log.reserved_segment_bytes } else { 1 };
+        let of_disk = log.creatable_bytes.map(|bytes| bytes - bytes % unit.max(1));
         Ok(Space {
             free_bytes: of_disk.map(|bytes| bytes.saturating_add(of_log)),
             reserve_volumes: log.reserved_segments as u64,
             reserve_volumes_wanted: log.reserved_segments_wanted as u64,
+        })
+    }
+
+    /// Measures the space for compacting volumes shorter than a whole one.
+    pub(crate) fn short_space(&self) -> Result<ShortSpace> {
+        let log = self.log.space()?;
+        let wanted = log.reserved_segments_wanted;
+        let missing = wanted.saturating_sub(log.reserved_segments) as u64;
+        let free = self.volumes.free_bytes()?.unwrap_or(u64::MAX);
+        // A record that does not fit into the volume being written leaves its end unused.
+        let unused = 2 * self.options.big_object_bytes;
+        Ok(ShortSpace {
+            whole_bytes: log.reserved_segment_bytes,
+            missing_volumes: (wanted > 0).then_some(missing),
+            tail_bytes: log.compaction_tail_bytes.saturating_sub(unused),
+            free_bytes: free.saturating_sub(log.reserved_segment_bytes / 32),
         })
     }
 
@@ -74,7 +89,7 @@ impl Inner {
         if self.log.release_spares()? > 0 && has_space()? {
             return Ok(());
         }
-        let kept = free_bytes_min(self.options.volume_bytes);
+        let kept = self.options.free_bytes_min();
         let what = format!(
             "an object of {bytes} bytes would not leave {kept} bytes of the file system free, \
              beside the volumes kept for compaction"
@@ -102,6 +117,12 @@ impl Inner {
             self.volumes.sync_dir("")?;
         }
         Ok(removed)
+    }
+
+    /// Returns `true` if there is space for a file of the index, besides the space that is kept for
+    /// compaction and for small derived files.
+    pub(crate) fn has_space_for_index(&self, bytes: u64) -> Result<bool> {
+        Ok(self.log.space()?.creatable_bytes.is_none_or(|creatable| creatable >= bytes))
     }
 
     /// Returns `true` if derived data has to wait: the reserve is not whole and there is no space

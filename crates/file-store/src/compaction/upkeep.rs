@@ -13,6 +13,8 @@ pub(crate) struct Upkeep {
     pub(crate) stuck: BTreeSet<u32>,
     /// Sealed volumes whose index is complete.
     pub(crate) indexed: BTreeSet<u32>,
+    /// The indexes of volumes before this one were removed: a checkpoint has their needles.
+    pub(crate) covered_before: u32,
     /// A volume was removed, or not: a crash may bring it back. No volume is removed any more,
     /// since with it would go the tombstones that may still be needed.
     pub(crate) removal_failed: bool,

@@ -1,67 +1,76 @@
-//! One page of a listing, from the index alone. Pure.
+//! One page of a listing, from the keys in order.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-
-use crate::index::Entry;
+use crate::error::Result;
+use crate::index::entry::{Entry, full_key};
+use crate::index::keys::not_an_entry;
+use crate::index::runs::source::Source;
 use crate::object::{ListPage, ListRequest, Listed};
 
-/// The page `request` asks for. Costs a look-up for the page and one for each folded prefix.
-pub(crate) fn list(objects: &BTreeMap<Box<str>, Entry>, request: &ListRequest<'_>) -> ListPage {
+/// Returns the page of a bucket's keys that `request` describes. Costs one seek for the page and
+/// one for each folded prefix.
+pub(crate) fn list(
+    keys: &mut impl Source,
+    bucket: &str,
+    request: &ListRequest<'_>,
+) -> Result<ListPage> {
     let mut page = ListPage::default();
     if request.limit == 0 {
-        return page;
+        return Ok(page);
     }
     let after = request.after.unwrap_or("");
-    let mut from = if after < request.prefix {
-        Bound::Included(request.prefix.to_owned())
+    let start = full_key(bucket, request.prefix);
+    if after < request.prefix {
+        keys.seek(&start)?;
     } else {
-        Bound::Excluded(after.to_owned())
-    };
-    'seek: loop {
-        let from_str = from.as_ref().map(String::as_str);
-        for (key, entry) in objects.range::<str, _>((from_str, Bound::Unbounded)) {
-            let Some(rest) = key.strip_prefix(request.prefix) else { return page };
-            let folded =
-                request.delimiter.filter(|delimiter| !delimiter.is_empty()).and_then(|delimiter| {
-                    rest.find(delimiter).map(|at| request.prefix.len() + at + delimiter.len())
-                });
-            let skipped = folded.is_some_and(|end| key[..end] <= *after);
-            if !skipped {
-                if page.lines.len() == request.limit {
-                    page.more = true;
-                    return page;
-                }
-                page.lines.push(match folded {
-                    Some(end) => Listed::Prefix(key[..end].to_owned()),
-                    None => Listed::Object(entry.info(key)),
-                });
+        let mut from = full_key(bucket, after);
+        from.push(0);
+        keys.seek(&from)?;
+    }
+    while let Some((name, value)) = keys.key().zip(keys.value()) {
+        let Some(rest) = name.strip_prefix(&*start) else { break };
+        let key = &name[bucket.len() + 1..];
+        let folded =
+            folded_end(rest, request.delimiter).map(|end| &key[..key.len() - rest.len() + end]);
+        let is_skipped = folded.is_some_and(|folded| folded <= after.as_bytes());
+        if !is_skipped && page.lines.len() == request.limit {
+            page.more = true;
+            break;
+        }
+        match folded {
+            None => {
+                let entry = Entry::decode(value).ok_or_else(not_an_entry)?;
+                page.lines.push(Listed::Object(entry.info(text(key)?)));
+                keys.advance()?;
             }
-            if let Some(end) = folded {
-                match successor(&key[..end]) {
-                    Some(next) => from = Bound::Included(next),
-                    None => return page,
+            Some(folded) => {
+                if !is_skipped {
+                    page.lines.push(Listed::Prefix(text(folded)?.to_owned()));
                 }
-                continue 'seek;
+                let Some(next) = successor(&name[..bucket.len() + 1 + folded.len()]) else { break };
+                keys.seek(&next)?;
             }
         }
-        return page;
     }
+    Ok(page)
 }
 
-/// The least text that is greater than every text beginning with `prefix`.
-fn successor(prefix: &str) -> Option<String> {
-    let mut text = prefix.to_owned();
-    while let Some(last) = text.pop() {
-        // The characters between D800 and DFFF do not exist.
-        let next =
-            if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(last as u32 + 1) };
-        if let Some(next) = next {
-            text.push(next);
-            return Some(text);
-        }
-    }
-    None
+/// The end of the delimiter in `rest`, if it occurs there.
+fn folded_end(rest: &[u8], delimiter: Option<&str>) -> Option<usize> {
+    let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty())?.as_bytes();
+    let at = rest.windows(delimiter.len()).position(|window| window == delimiter)?;
+    Some(at + delimiter.len())
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_not_utf8| not_an_entry())
+}
+
+/// Returns the least name that is greater than every name beginning with `prefix`.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut next = prefix[..=kept].to_vec();
+    next[kept] += 1;
+    Some(next)
 }
 
 #[cfg(test)]
@@ -71,9 +80,13 @@ mod tests {
 
     use super::*;
     use crate::clock::Version;
+    use crate::index::runs::source::SliceSource;
     use crate::object::Etag;
 
-    fn objects<S: AsRef<str>>(keys: &[S]) -> BTreeMap<Box<str>, Entry> {
+    const BUCKET: &str = "bucket";
+
+    /// The page of a bucket with these keys, between two other buckets.
+    fn list<S: AsRef<str>>(keys: &[S], request: &ListRequest<'_>) -> ListPage {
         let entry = Entry {
             version: Version(1),
             at: Position { lsn: Lsn::new(1, 4096), payload_bytes: 1 },
@@ -81,7 +94,12 @@ mod tests {
             etag: Etag { md5: [0; 16], parts: 0 },
             files: Box::default(),
         };
-        keys.iter().map(|key| (key.as_ref().into(), entry.clone())).collect()
+        let mut names = vec![full_key("buckes", "zz"), full_key("bucket.1", "a")];
+        names.extend(keys.iter().map(|key| full_key(BUCKET, key.as_ref())));
+        names.sort();
+        names.dedup();
+        let entries: Vec<_> = names.into_iter().map(|name| (name, Some(entry.encode()))).collect();
+        super::list(&mut SliceSource::new(&entries), BUCKET, request).unwrap()
     }
 
     fn names(page: &ListPage) -> Vec<&str> {
@@ -90,7 +108,7 @@ mod tests {
 
     #[test]
     fn keys_are_folded_at_the_delimiter() {
-        let objects = objects(&["a", "b/1", "b/2", "b/c/3", "c", "d/"]);
+        let objects = ["a", "b/1", "b/2", "b/c/3", "c", "d/"];
         let request = ListRequest { delimiter: Some("/"), limit: 10, ..ListRequest::default() };
         assert_eq!(names(&list(&objects, &request)), ["a", "b/", "c", "d/"]);
         let inside = ListRequest { prefix: "b/", ..request };
@@ -124,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_page_is_what_plain_sorting_says(
+        fn page_equals_that_of_a_plain_sort(
             keys in prop::collection::vec("[ab/\u{d7ff}\u{10ffff}]{1,5}", 0..12),
             prefix in "[ab/]{0,2}",
             delimiter in prop::option::of("[/b]{1,2}"),
@@ -137,7 +155,7 @@ mod tests {
                 after: after.as_deref(),
                 limit,
             };
-            let page = list(&objects(&keys), &request);
+            let page = list(&keys, &request);
             let plain = plain(&keys, &request);
             prop_assert_eq!((names(&page), page.more), (names(&plain), plain.more));
         }

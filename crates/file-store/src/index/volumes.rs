@@ -1,4 +1,4 @@
-//! What is in each volume, by whether it still counts.
+//! How many bytes of each volume are live and dead. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ const RECORD_HEADER_BYTES: u64 = 32;
 /// One volume.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Volume {
-    /// Needles that stand, and their bytes.
+    /// Live needles (the newest of their key), and their bytes.
     pub(crate) live_needles: u64,
     pub(crate) live_bytes: u64,
-    /// Bytes of needles whose place something newer took.
+    /// Bytes of needles that newer ones replaced.
     pub(crate) dead_bytes: u64,
     /// Bytes of needles that only end something. They count as long as there is an older volume,
-    /// which may hold what they end.
+    /// which may hold the needles that they end.
     pub(crate) ending_bytes: u64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Volumes {
     worn: bool,
 }
 
-/// What a record takes in its volume.
+/// Returns the bytes that a record takes in its volume.
 fn footprint(payload_bytes: u64) -> u64 {
     (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(8)
 }
@@ -38,43 +38,58 @@ impl Volumes {
         self.by_number.get(&number).copied().unwrap_or_default()
     }
 
-    /// The bytes of needles that stand, in all volumes.
+    /// Returns the bytes of live needles in all volumes.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.by_number.values().map(|volume| volume.live_bytes).sum()
     }
 
-    /// A needle stands.
-    pub(crate) fn bear(&mut self, at: Position) {
+    /// Returns the bytes in all volumes of needles that newer ones replaced or that were deleted.
+    pub(crate) fn dead_bytes(&self) -> u64 {
+        self.by_number.values().map(|volume| volume.dead_bytes).sum()
+    }
+
+    /// Counts a needle that is the newest of its key.
+    pub(crate) fn add_live(&mut self, at: Position) {
         let volume = self.by_number.entry(at.lsn.segment()).or_default();
         volume.live_bytes += footprint(at.payload_bytes.into());
         volume.live_needles += 1;
     }
 
-    /// A needle that stood does so no more.
-    pub(crate) fn bury(&mut self, at: Position) {
+    /// Counts a live needle as dead.
+    pub(crate) fn retire(&mut self, at: Position) {
         let number = at.lsn.segment();
         let is_last = self.by_number.keys().next_back() == Some(&number);
         let Some(volume) = self.by_number.get_mut(&number) else { return };
         let was_worn = volume.dead_bytes > volume.live_bytes;
         let bytes = footprint(at.payload_bytes.into());
-        volume.live_bytes -= bytes;
-        volume.live_needles -= 1;
+        volume.live_bytes = volume.live_bytes.saturating_sub(bytes);
+        volume.live_needles = volume.live_needles.saturating_sub(1);
         volume.dead_bytes += bytes;
         let is_worn = volume.dead_bytes > volume.live_bytes;
         self.worn |= !is_last && (is_worn != was_worn || volume.live_needles == 0);
     }
 
-    /// A needle of this many bytes ended something.
-    pub(crate) fn end(&mut self, at: Position, needle_bytes: usize) {
+    /// Counts a needle of so many bytes that only ends something.
+    pub(crate) fn add_ending(&mut self, at: Position, needle_bytes: usize) {
         let volume = self.by_number.entry(at.lsn.segment()).or_default();
         volume.ending_bytes += footprint(needle_bytes as u64);
+    }
+
+    /// The volumes in the order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Volume)> {
+        self.by_number.iter().map(|(number, volume)| (*number, *volume))
+    }
+
+    /// Restores a volume from a checkpoint.
+    pub(crate) fn restore(&mut self, number: u32, volume: Volume) {
+        self.by_number.insert(number, volume);
     }
 
     pub(crate) fn remove(&mut self, number: u32) {
         self.by_number.remove(&number);
     }
 
-    /// Whether, since the last call, a volume became half or wholly dead.
+    /// Returns `true` if a volume became half or wholly dead since the last call.
     pub(crate) fn take_worn(&mut self) -> bool {
         std::mem::take(&mut self.worn)
     }
@@ -91,25 +106,28 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_worn_when_it_is_half_dead_and_when_it_is_dead() {
+    fn volume_is_worn_when_half_dead_and_when_wholly_dead() {
         let mut volumes = Volumes::default();
-        (0..4).for_each(|_| volumes.bear(at(1)));
-        volumes.bear(at(2));
+        (0..4).for_each(|_| volumes.add_live(at(1)));
+        volumes.add_live(at(2));
         let mut worn_after = |n: u32| {
-            volumes.bury(at(n));
+            volumes.retire(at(n));
             volumes.take_worn()
         };
         assert_eq!([1, 1, 1, 1].map(&mut worn_after), [false, false, true, true]);
         assert!(!worn_after(2), "it is still being written");
         let expected = Volume { dead_bytes: 4 * 136, ..Volume::default() };
         assert_eq!(volumes.get(1), expected);
+        assert_eq!((volumes.live_bytes(), volumes.dead_bytes()), (0, 5 * 136), "of both volumes");
+        volumes.remove(1);
+        assert_eq!(volumes.dead_bytes(), 136);
     }
 
     #[test]
-    fn what_ends_something_is_neither_live_nor_dead() {
+    fn needle_that_ends_something_is_neither_live_nor_dead() {
         let mut volumes = Volumes::default();
-        volumes.end(at(1), 81);
+        volumes.add_ending(at(1), 81);
         assert_eq!(volumes.get(1), Volume { ending_bytes: 120, ..Volume::default() });
-        assert_eq!(volumes.live_bytes(), 0);
+        assert_eq!((volumes.live_bytes(), volumes.dead_bytes()), (0, 0));
     }
 }

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use haul_append_log::Lsn;
+
 use crate::format::{u32_at, u64_at};
 
 const MAGIC: [u8; 8] = *b"HAUL-MAN";
@@ -35,6 +37,9 @@ pub(crate) struct Manifest {
     /// Nonces by number.
     pub(crate) volumes: BTreeMap<u32, u64>,
     pub(crate) accepted: Vec<AcceptedLoss>,
+    /// A checkpoint of an earlier place than this must not be used: volumes were removed because a
+    /// later one does not need their tombstones.
+    pub(crate) checkpoint_min: Lsn,
 }
 
 impl Manifest {
@@ -48,7 +53,8 @@ impl Manifest {
         out[24..28].copy_from_slice(&flags.to_le_bytes());
         out[28..32].copy_from_slice(&count(self.volumes.len()).to_le_bytes());
         out[32..36].copy_from_slice(&count(self.accepted.len()).to_le_bytes());
-        // 36 to 47 are zero.
+        out[36..44].copy_from_slice(&self.checkpoint_min.0.to_le_bytes());
+        // 44 to 47 are zero.
         for (number, nonce) in &self.volumes {
             out.extend_from_slice(&number.to_le_bytes());
             out.extend_from_slice(&[0; 4]);
@@ -91,7 +97,8 @@ impl Manifest {
             })
             .collect();
         let is_rebuilt = u32_at(header, 24) & FLAG_REBUILT != 0;
-        Some(Self { generation: u64_at(header, 16), is_rebuilt, volumes, accepted })
+        let (generation, checkpoint_min) = (u64_at(header, 16), Lsn(u64_at(header, 36)));
+        Some(Self { generation, is_rebuilt, volumes, accepted, checkpoint_min })
     }
 }
 
@@ -108,6 +115,7 @@ mod tests {
             is_rebuilt: true,
             volumes: BTreeMap::from([(1, 11), (5, u64::MAX)]),
             accepted: vec![AcceptedLoss { volume: 1, from: 4096, to: 8192 }],
+            checkpoint_min: Lsn::new(3, 4096),
         };
         let bytes = manifest.encode();
         assert_eq!(Manifest::decode(&bytes), Some(manifest));

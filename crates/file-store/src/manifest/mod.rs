@@ -8,6 +8,7 @@ pub(crate) mod format;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use haul_append_log::Lsn;
 use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
 use parking_lot::Mutex;
 
@@ -122,10 +123,13 @@ impl ManifestFile {
     /// # Errors
     /// The kernel's refusal; the volume must stay then.
     ///
+    /// Checkpoints of an earlier place than `checkpoint` must not be used any more.
+    ///
     /// # Durability
     /// It is no longer missed, also after a power cut.
-    pub(crate) fn remove(&self, volume: u32) -> Result<()> {
+    pub(crate) fn remove(&self, volume: u32, checkpoint: Lsn) -> Result<()> {
         self.change(|manifest, removed| {
+            manifest.checkpoint_min = manifest.checkpoint_min.max(checkpoint);
             removed.insert(volume);
             manifest.volumes.remove(&volume);
             manifest.accepted.retain(|loss| loss.volume != volume);
@@ -163,6 +167,11 @@ impl ManifestFile {
             state.manifest = Manifest { generation, ..before };
         }
         written
+    }
+
+    /// Returns a copy of the manifest.
+    pub(crate) fn current(&self) -> Manifest {
+        self.state.lock().manifest.clone()
     }
 
     /// The numbers of all volumes listed.
@@ -230,7 +239,7 @@ mod tests {
         let file = ManifestFile::open(&shared, Manifest::default(), true).unwrap();
         let volumes = [1, 2].map(|number| VolumeId { number, nonce: 1 });
         file.add(&volumes).unwrap();
-        file.remove(1).unwrap();
+        file.remove(1, Lsn::new(2, 4096)).unwrap();
         file.add(&volumes).unwrap();
         assert_eq!(file.numbers(), [2]);
     }

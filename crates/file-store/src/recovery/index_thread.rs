@@ -39,6 +39,7 @@ impl IndexThread {
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
+        inner.checkpoint_at_close();
         // Derived data: without the mark, opening knows less about damage found later.
         drop(inner.close_index());
     }
@@ -69,6 +70,7 @@ fn run(inner: &Inner) {
             return;
         }
         inner.indexes.write(&begun_volumes(&inner.log));
+        inner.checkpoint_if_due();
         let since = *unsynced_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= sync_every {
             drop(inner.indexes.sync());
@@ -79,7 +81,7 @@ fn run(inner: &Inner) {
 
 impl Inner {
     /// Lists volumes in the manifest that are not listed yet.
-    fn list_new_volumes(&self) -> Result<()> {
+    pub(crate) fn list_new_volumes(&self) -> Result<()> {
         match &self.manifest {
             Some(manifest) => manifest.add(&begun_volumes(&self.log)),
             None => Ok(()),

@@ -3,7 +3,7 @@
 use haul_disk::{Disk, Durability, LOCK_NAME, Open, read_full, write_full};
 
 use crate::error::{Error, Result};
-use crate::format::{MARKER_TEXT, MARKER_TEXT_V1};
+use crate::format::{MARKER_TEXT, MARKER_TEXT_V1, MARKER_TEXT_V2};
 use crate::names;
 
 /// What a fresh file system has.
@@ -15,9 +15,18 @@ pub(crate) enum Marker {
     /// Empty: it can become a store.
     Empty,
     /// A store of version 1, without a manifest.
-    WithoutManifest,
+    Version1,
+    /// A store of version 2, with a manifest, whose needles all have the earlier layout.
+    Version2,
     /// A store of the version that is written now.
     Current,
+}
+
+impl Marker {
+    /// `true` if a store with this marker has a manifest, unless it was lost.
+    pub(crate) fn has_manifest(self) -> bool {
+        matches!(self, Self::Version2 | Self::Current)
+    }
 }
 
 /// Reads the marker.
@@ -32,7 +41,8 @@ pub(crate) fn read(root: &dyn Disk) -> Result<Marker> {
             let read = read_full(&*marker, &mut text, 0)?;
             match &text[..read] {
                 text if text == MARKER_TEXT.as_bytes() => return Ok(Marker::Current),
-                text if text == MARKER_TEXT_V1.as_bytes() => return Ok(Marker::WithoutManifest),
+                text if text == MARKER_TEXT_V2.as_bytes() => return Ok(Marker::Version2),
+                text if text == MARKER_TEXT_V1.as_bytes() => return Ok(Marker::Version1),
                 _ => {}
             }
             let first = String::from_utf8_lossy(&text[..read]);
@@ -77,32 +87,34 @@ fn foreign(root: &dyn Disk) -> Result<Option<String>> {
 pub(crate) fn make(root: &dyn Disk) -> Result<()> {
     root.create_dir(names::VOLUMES)?;
     root.create_dir(names::OBJECTS)?;
-    write(root, MARKER_TEXT_V1)
-}
-
-/// Says that the store is of the current version. Its manifest is durable.
-///
-/// # Errors
-/// The kernel's refusals.
-///
-/// # Durability
-/// It is so after a power cut.
-pub(crate) fn upgrade(root: &dyn Disk) -> Result<()> {
-    write(root, MARKER_TEXT)
-}
-
-fn write(root: &dyn Disk, text: &str) -> Result<()> {
     let unfinished = names::unfinished(names::MARKER);
     match root.remove(&unfinished) {
         Err(error) if !error.is_not_found() => return Err(error.into()),
         _ => {}
     }
     let marker = root.create(&unfinished, Open::default())?;
-    write_full(&*marker, text.as_bytes(), 0)?;
+    write_full(&*marker, MARKER_TEXT_V1.as_bytes(), 0)?;
     marker.sync(Durability::Everything)?;
     // The marker must not survive a crash that what it speaks of does not.
     root.sync_dir("")?;
     root.rename(&unfinished, names::MARKER)?;
     root.sync_dir("")?;
     Ok(())
+}
+
+/// Marks a store of an earlier version as one of the current version. Its manifest is durable, and
+/// nothing that earlier programs cannot read is written yet.
+///
+/// The texts differ in one byte, which is overwritten in place: a crash leaves one or the other,
+/// and a full disk has the space.
+///
+/// # Errors
+/// The kernel's refusals.
+///
+/// # Durability
+/// The new text survives a power cut when this returns.
+pub(crate) fn upgrade(root: &dyn Disk) -> Result<()> {
+    let marker = root.open(names::MARKER, Open::default())?;
+    write_full(&*marker, MARKER_TEXT.as_bytes(), 0)?;
+    Ok(marker.sync(Durability::Data)?)
 }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_append_log::{self as log, Log, Lsn, OnDamage, SegmentInfo, SyncMethod};
+use haul_append_log::{Log, Lsn, SegmentInfo};
 use haul_disk::{Disk, Subdir};
 
+use crate::checkpoint::files::IndexFiles;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::manifest::format::Manifest;
@@ -15,6 +16,7 @@ use crate::names;
 use crate::options::Options;
 use crate::recovery::damage::Damage;
 use crate::recovery::marker::{self, Marker};
+use crate::recovery::open_index::{OpenedIndex, Replayed, open_index, remove_unlisted};
 use crate::recovery::replay::Replayer;
 use crate::recovery::survey::{Survey, settle_absent};
 use crate::volume_index::format::{FIRST_RECORD, VolumeId};
@@ -42,16 +44,22 @@ pub struct Recovered {
     /// Until their loss is accepted ([`crate::Store::accept_damage`]), whatever may have had its
     /// newest state there answers with an error.
     pub hidden: Vec<Damage>,
+    /// The reason why the index was rebuilt from the volumes, if its checkpoint could not be used.
+    pub index_rebuilt: Option<String>,
     /// How long it took.
     pub seconds: f64,
 }
 
 /// The parts of a store that was opened.
+#[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) volumes: Arc<dyn Disk>,
     pub(crate) objects: Arc<dyn Disk>,
     pub(crate) log: Log,
     pub(crate) index: Index,
+    pub(crate) index_files: Arc<IndexFiles>,
+    /// The replay was so long that a checkpoint should be written at once.
+    pub(crate) is_checkpoint_due: bool,
     pub(crate) indexes: IndexWriter,
     pub(crate) manifest: Option<ManifestFile>,
     /// Volumes with damage, those that are missing included.
@@ -67,8 +75,9 @@ pub(crate) struct Opened {
 ///    one gets its marker last, so that a crash on the way leaves an empty one.
 /// 2. The volumes: sealed ones from their indexes, the others from their needles, and where these
 ///    do not check out from the indexes again.
-/// 3. The manifest is brought up to date; a store of an earlier version gets one, and then the
-///    marker of this version. A crash before that leaves a store of the earlier version.
+/// 3. The manifest is brought up to date; a store of version 1 gets one. Then a store of an earlier
+///    version gets the marker of this version. A crash before that leaves a store of the earlier
+///    version, because no needle or index was written yet.
 /// 4. The index of the volume being written loses the mark of a store that was closed: before
 ///    anything is appended nothing says any more that the volume ends there.
 /// 5. The big files: those no object refers to were written and never acknowledged, or deleted
@@ -79,51 +88,52 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
     let mut marker = marker::read(&**disk)?;
     if marker == Marker::Empty {
         marker::make(&**disk)?;
-        marker = Marker::WithoutManifest;
+        marker = Marker::Version1;
     } else {
         // The process that made it may have been killed before this: the names are visible, and
         // gone after a power cut, which would leave volumes where there is no store.
         disk.sync_dir("")?;
     }
-    let volumes: Arc<dyn Disk> = Arc::new(Subdir::new(Arc::clone(disk), names::VOLUMES));
-    let objects: Arc<dyn Disk> = Arc::new(Subdir::new(Arc::clone(disk), names::OBJECTS));
-    let listed = match marker {
-        Marker::Current => manifest::load(&**disk)?,
-        Marker::Empty | Marker::WithoutManifest => manifest::Found::default(),
+    disk.create_dir(names::INDEX)?;
+    let subdir = |name| -> Arc<dyn Disk> { Arc::new(Subdir::new(Arc::clone(disk), name)) };
+    let (volumes, objects) = (subdir(names::VOLUMES), subdir(names::OBJECTS));
+    let index_disk = subdir(names::INDEX);
+    let listed = match marker.has_manifest() {
+        true => manifest::load(&**disk)?,
+        false => manifest::Found::default(),
     };
     refuse_lost_volumes(&**disk, listed.manifest.as_ref())?;
 
     let expected = expected_volumes(&*volumes, listed.manifest.as_ref())?;
-    let newest = expected.last_key_value().map_or(0, |(number, _)| *number);
-    let mut replay = Replayer::new(&*volumes, expected);
-    let (log, found) = Log::open(Arc::clone(&volumes), log_options(options, newest)?, &mut replay)?;
-    replay.end();
-    let accepted = listed.manifest.as_ref().map_or(&[][..], |manifest| &manifest.accepted);
-    let malformed = replay.take_malformed();
-    let mut survey = Survey::new(&replay, &log, found.damage, malformed, accepted);
+    let OpenedIndex { replayed, index_files, index_rebuilt, mut is_checkpoint_due } =
+        open_index(&volumes, &index_disk, &expected, listed.manifest.as_ref(), options)?;
+    let Replayed { log, found, mut replay, mut survey } = replayed;
     let has_volume_damage = !survey.damage.is_empty();
     // Each of these headers has another copy: no needle is affected.
     survey.damage.extend(found.header_damage.into_iter().map(Damage::from));
     let manifest = bring_up_to_date(disk, &*volumes, &log, marker, &listed, &survey)?;
-    survey.add_manifest(disk.root(), marker == Marker::Current, &listed, found.closed);
+    survey.add_manifest(disk.root(), marker.has_manifest(), &listed, found.closed);
 
     let indexes = IndexWriter::new(Arc::clone(&volumes));
     resume_index(&indexes, &log, &replay, &survey)?;
     let hidden = std::mem::take(&mut survey.hidden);
     replay.index.hidden = settle_absent(hidden, &log, &replay, &*volumes)?;
-    let (index, indexed_volumes) = (std::mem::take(&mut replay.index), replay.complete);
+    let (index, indexed_volumes) = (replay.index, replay.complete);
+    is_checkpoint_due |= index.location_changes.is_none();
+    remove_unlisted(&*index_disk, &index, &index_files)?;
     let orphans_removed = if has_volume_damage { 0 } else { remove_orphans(&*objects, &index)? };
     remove_unfinished(&*objects, names::is_unfinished_big_file)?;
     remove_unfinished(&*volumes, names::is_unfinished_index)?;
 
     let recovered = Recovered {
         after_crash: !found.closed,
-        objects: index.objects,
-        object_bytes: index.bytes,
+        objects: index.objects(),
+        object_bytes: index.bytes(),
         torn_bytes: found.torn_bytes,
         orphans_removed,
         damage: survey.damage,
         hidden: survey.hidden_damage,
+        index_rebuilt,
         seconds: began.elapsed().as_secs_f64(),
     };
     let damaged_volumes = survey.volumes;
@@ -132,22 +142,14 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
         objects,
         log,
         index,
+        index_files,
+        is_checkpoint_due,
         indexes,
         manifest,
         damaged_volumes,
         indexed_volumes,
         recovered,
     })
-}
-
-/// How many volumes are kept for compaction: one to move what lives in any volume, and one that
-/// deletions may use meanwhile.
-const COMPACTION_VOLUMES: u32 = 2;
-
-/// The high-water mark: how many bytes of the file system neither new volumes nor big objects
-/// take.
-pub(crate) fn free_bytes_min(volume_bytes: u64) -> u64 {
-    volume_bytes / 8
 }
 
 /// The volumes that something was written to. One that was only made ready may still be given up.
@@ -177,9 +179,11 @@ fn expected_volumes(
     Ok(expected)
 }
 
-/// Writes a manifest that lists all volumes that were found and all that are missing.
+/// Writes a manifest that lists all volumes that were found and all that are missing, and then the
+/// marker of the current version.
 ///
-/// Without space for one, a store of an earlier version stays one.
+/// Returns [`Error::Full`] if there is no space for the manifest of a store of version 1, which then
+/// stays one.
 fn bring_up_to_date(
     disk: &Arc<dyn Disk>,
     volumes: &dyn Disk,
@@ -190,7 +194,7 @@ fn bring_up_to_date(
 ) -> Result<Option<ManifestFile>> {
     let before = listed.manifest.clone().unwrap_or_default();
     let mut manifest = before.clone();
-    manifest.is_rebuilt |= marker == Marker::Current && listed.manifest.is_none();
+    manifest.is_rebuilt |= marker.has_manifest() && listed.manifest.is_none();
     for volume in begun_volumes(log) {
         manifest.volumes.insert(volume.number, volume.nonce);
     }
@@ -199,23 +203,20 @@ fn bring_up_to_date(
         let nonce = index.map_or(0, |index| index.nonce);
         manifest.volumes.entry(*number).or_insert(nonce);
     }
-    let must_write = marker != Marker::Current || listed.is_uneven || manifest != before;
+    let must_write = !marker.has_manifest() || listed.is_uneven || manifest != before;
     if must_write {
         manifest.generation += 1;
     }
-    match ManifestFile::open(disk, manifest, must_write) {
-        Ok(file) => {
-            if marker != Marker::Current {
-                marker::upgrade(&**disk)?;
-            }
-            Ok(Some(file))
+    let file = match ManifestFile::open(disk, manifest, must_write) {
+        Err(Error::Full { .. }) if marker.has_manifest() => {
+            ManifestFile::open(disk, before, false).ok()
         }
-        Err(Error::Full { .. }) if marker == Marker::Current => {
-            Ok(ManifestFile::open(disk, before, false).ok())
-        }
-        Err(Error::Full { .. }) => Ok(None),
-        Err(error) => Err(error),
+        opened => Some(opened?),
+    };
+    if marker != Marker::Current {
+        marker::upgrade(&**disk)?;
     }
+    Ok(file)
 }
 
 /// Continues the index of the volume that is being written.
@@ -241,30 +242,6 @@ fn resume_index(
     let pending =
         Pending::of_resumed_volume(end.offset(), &coverage.covered, counted, damaged, records);
     indexes.resume(number, coverage.kept_bytes, pending)
-}
-
-fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
-    let too_large = |_too_large| Error::Invalid { what: "volume_bytes is too large".to_owned() };
-    let segment_bytes = u32::try_from(options.volume_bytes).map_err(too_large)?;
-    let buffer_bytes = u32::try_from(2 * options.big_object_bytes).map_err(too_large)?;
-    Ok(log::Options {
-        on_damage: OnDamage::Report,
-        idle_watermark_ms: options.idle_watermark_ms,
-        numbers_after,
-        reserve_bytes: (1 << 20).min(segment_bytes / 8),
-        compaction_segments: COMPACTION_VOLUMES,
-        // For the indexes of volumes, which are written when there is space.
-        free_bytes_min: free_bytes_min(options.volume_bytes),
-        // Where volumes are overwritten and compacted all the time, those that are removed are the
-        // next ones. Big objects get their space back when they need it.
-        spare_segments_max: 2,
-        segment_bytes: segment_bytes.next_multiple_of(4096),
-        buffer_bytes: buffer_bytes.next_multiple_of(4096).max(1 << 20),
-        // An object is often read soon after it was put, and is then in the page cache. Large
-        // batches are written with direct I/O in spite of this.
-        sync_method: Some(SyncMethod::Buffered),
-        ..log::Options::default()
-    })
 }
 
 /// Refuses a store that has lost all its volumes: they were moved away, or their file system is not
@@ -298,7 +275,7 @@ fn refuse_lost_volumes(root: &dyn Disk, manifest: Option<&Manifest>) -> Result<(
 fn remove_orphans(objects: &dyn Disk, index: &Index) -> Result<u64> {
     let mut removed = 0;
     for name in objects.list("")? {
-        if names::parse_big_file(&name).is_some_and(|id| !index.files.contains_key(&id)) {
+        if names::parse_big_file(&name).is_some_and(|id| !index.files.contains(id)) {
             objects.remove(&name)?;
             removed += 1;
         }

@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use haul_append_log::{self as log, Lsn, Position, Replay, SegmentInfo};
 use haul_disk::Disk;
 
+use crate::error::{Error, Result};
 use crate::format::{Head, NotANeedle, needles};
 use crate::index::Index;
-use crate::recovery::damage::Damage;
+use crate::index::entry::{Change, Predecessor};
+use crate::recovery::spill::Spill;
 use crate::volume_index;
-use crate::volume_index::format::VolumeIndex;
+use crate::volume_index::format::{IndexedNeedle, VolumeIndex};
 use crate::volume_index::pending::Record;
 use crate::volume_index::ranges::Ranges;
 
@@ -24,16 +26,16 @@ pub(crate) struct Coverage {
     /// Where the volume ends for certain.
     pub(crate) end: Option<u32>,
     /// Needles in the index.
-    pub(crate) needles: usize,
+    pub(crate) needles: u64,
     /// How much of the file of the index can be kept.
     pub(crate) kept_bytes: u64,
 }
 
 impl Coverage {
     fn of(index: &VolumeIndex) -> Self {
-        let VolumeIndex { needles, covered, end, kept_bytes, .. } = index;
-        let (covered, needles) = (covered.clone(), needles.len());
-        Self { covered, end: *end, needles, kept_bytes: *kept_bytes }
+        let VolumeIndex { count, covered, end, kept_bytes, .. } = index;
+        let covered = covered.clone();
+        Self { covered, end: *end, needles: *count, kept_bytes: *kept_bytes }
     }
 }
 
@@ -47,6 +49,15 @@ pub(crate) struct Replayer<'a> {
     /// All volumes that may exist, with their nonces where these are known.
     expected: BTreeMap<u32, Option<u64>>,
     pub(crate) index: Index,
+    /// The index has all needles before this place: from a checkpoint.
+    pub(super) applied: Lsn,
+    /// The nonces of the volumes in the checkpoint.
+    nonces: BTreeMap<u32, u64>,
+    pub(super) spill: Spill,
+    /// The error that makes the index useless.
+    pub(super) failed: Option<Error>,
+    /// Objects in damaged places before `applied`.
+    pub(super) damaged_objects: Vec<(Position, Head)>,
     /// Those that the log could open, and of them those known by their indexes alone.
     pub(crate) opened: BTreeMap<u32, u64>,
     pub(crate) complete: BTreeSet<u32>,
@@ -56,7 +67,7 @@ pub(crate) struct Replayer<'a> {
     waiting: BTreeMap<u32, (VolumeIndex, usize)>,
     pub(crate) coverage: BTreeMap<u32, Coverage>,
     /// Needles known from an index or from their own heads only.
-    affected: Vec<(Position, Head)>,
+    pub(super) affected: Vec<(Position, Head)>,
     /// Ranges of damaged records whose needles are all known, and of sound ones that hold none.
     pub(crate) salvaged: BTreeMap<u32, Ranges>,
     malformed: Vec<log::Damage>,
@@ -68,7 +79,17 @@ impl Replay for Replayer<'_> {
     /// A sealed volume is known by its index.
     fn is_known(&mut self, segment: SegmentInfo) -> bool {
         self.opened.insert(segment.number, segment.nonce);
-        let index = volume_index::read(self.volumes, segment.number, Some(segment.nonce));
+        self.index.addresses.announce(segment.number, segment.bytes.into());
+        if segment.number <= self.applied.segment()
+            && self.nonces.get(&segment.number).is_some_and(|nonce| *nonce != segment.nonce)
+        {
+            let what = "the checkpoint is of other volumes".to_owned();
+            self.failed.get_or_insert(Error::Invalid { what });
+        }
+        if self.is_covered(segment.number) {
+            return true;
+        }
+        let index = self.read_index(segment.number, Some(segment.nonce));
         let is_complete = index.as_ref().is_some_and(|index| index.is_complete);
         match index {
             Some(_) if is_complete => drop(self.complete.insert(segment.number)),
@@ -82,14 +103,15 @@ impl Replay for Replayer<'_> {
     /// forgotten.
     fn apply_known(&mut self, segment: SegmentInfo) -> bool {
         self.advance_to(segment.number);
-        let index = volume_index::read(self.volumes, segment.number, Some(segment.nonce));
+        if self.is_covered(segment.number) {
+            return true;
+        }
+        let index = self.read_index(segment.number, Some(segment.nonce));
         let Some(index) = index.filter(|index| index.is_complete) else {
             self.complete.remove(&segment.number);
             return false;
         };
-        for (at, head) in index.needles {
-            drop(self.index.apply(head, at));
-        }
+        index.needles.into_iter().for_each(|needle| self.apply(needle));
         true
     }
 
@@ -97,16 +119,24 @@ impl Replay for Replayer<'_> {
         let nonce = Some(segment.nonce);
         let index = match self.waiting.get(&segment.number) {
             Some((index, _)) => Some(index.covered.end()),
-            None => volume_index::read(self.volumes, segment.number, nonce)
-                .map(|index| index.covered.end()),
+            None => self.read_index(segment.number, nonce).map(|index| index.covered.end()),
         };
-        index.flatten().unwrap_or(0)
+        let of_checkpoint = match segment.number == self.applied.segment() {
+            true => self.applied.offset(),
+            false => 0,
+        };
+        index.flatten().unwrap_or(0).max(of_checkpoint)
     }
 
     fn record(&mut self, at: Position, payload: &[u8]) {
         self.begin_volume(at.lsn.segment());
         self.apply_waiting(at.lsn.segment(), Some(at.lsn));
-        self.pass_delivered(at.lsn);
+        let known = self.take_delivered(at.lsn);
+        if !known.is_empty() || self.is_covered_record(at) {
+            // The index of the volume also knows the predecessors.
+            known.into_iter().for_each(|needle| self.apply(needle));
+            return;
+        }
         let mut heads = Vec::new();
         for needle in needles(payload) {
             match needle {
@@ -114,10 +144,9 @@ impl Replay for Replayer<'_> {
                 Err(why) => self.malformed.push(self.malformed_at(at, why)),
             }
         }
-        self.remember(at, &heads);
-        for head in heads {
-            drop(self.index.apply(head, at));
-        }
+        let changes: Vec<Change> =
+            heads.into_iter().filter_map(|head| self.apply_head(at, head)).collect();
+        self.remember(at, &changes);
     }
 
     /// What a needle's own head says is kept, so that the object is not forgotten: reading it
@@ -126,33 +155,45 @@ impl Replay for Replayer<'_> {
         self.begin_volume(at.lsn.segment());
         self.apply_waiting(at.lsn.segment(), Some(at.lsn));
         let is_waiting = self.waiting.get(&at.lsn.segment()).is_some_and(|(index, passed)| {
-            index.needles.get(*passed).is_some_and(|(next, _)| next.lsn == at.lsn)
+            index.needles.get(*passed).is_some_and(|next| next.at.lsn == at.lsn)
         });
         if is_waiting {
             // Applied from the index when the next record comes.
             return;
         }
         let found: Vec<_> = needles(payload).collect();
-        if found.iter().all(Result::is_ok) && !found.is_empty() {
+        if found.iter().all(std::result::Result::is_ok) && !found.is_empty() {
             let (from, ranges) =
                 (at.lsn.offset(), self.salvaged.entry(at.lsn.segment()).or_default());
             ranges.insert(from, from + log::footprint(at));
         }
         for (head, _) in found.into_iter().flatten() {
             self.affected.push((at, head.clone()));
-            drop(self.index.apply(head, at));
+            self.apply(IndexedNeedle { at, head, predecessor: Predecessor::Unknown });
         }
     }
 }
 
 impl<'a> Replayer<'a> {
-    pub(crate) fn new(volumes: &'a dyn Disk, expected: BTreeMap<u32, Option<u64>>) -> Self {
-        let mut index = Index::default();
+    /// Creates a replayer that continues a checkpoint, or begins with an empty `index`.
+    pub(crate) fn new(
+        volumes: &'a dyn Disk,
+        expected: BTreeMap<u32, Option<u64>>,
+        mut index: Index,
+        checkpoint: (Lsn, BTreeMap<u32, u64>),
+        spill: Spill,
+    ) -> Self {
         index.replaying = true;
+        let (applied, nonces) = checkpoint;
         Self {
             volumes,
             expected,
             index,
+            applied,
+            nonces,
+            spill,
+            failed: None,
+            damaged_objects: Vec::new(),
             opened: BTreeMap::new(),
             complete: BTreeSet::new(),
             reached: 0,
@@ -180,7 +221,7 @@ impl<'a> Replayer<'a> {
         let nonce = self.expected.get(&volume).copied().flatten();
         if let Entry::Vacant(late) = self.opened.entry(volume) {
             late.insert(nonce.unwrap_or(0));
-            if let Some(index) = volume_index::read(self.volumes, volume, nonce) {
+            if let Some(index) = self.read_index(volume, nonce) {
                 self.wait_with(volume, index);
             }
         }
@@ -208,7 +249,7 @@ impl<'a> Replayer<'a> {
     fn end_volume(&mut self, volume: u32) {
         if !self.opened.contains_key(&volume) {
             let nonce = self.expected.get(&volume).copied().flatten();
-            if let Some(index) = volume_index::read(self.volumes, volume, nonce) {
+            if let Some(index) = self.read_index(volume, nonce) {
                 self.wait_with(volume, index);
             }
         }
@@ -219,24 +260,39 @@ impl<'a> Replayer<'a> {
     /// Applies the needles of an index that lie before `until` and were not delivered.
     fn apply_waiting(&mut self, volume: u32, until: Option<Lsn>) {
         let Some((index, passed)) = self.waiting.get_mut(&volume) else { return };
-        let is_before = |at: &Position| until.is_none_or(|until| at.lsn < until);
-        while let Some((at, head)) = index.needles.get(*passed).filter(|(at, _)| is_before(at)) {
-            *passed += 1;
-            self.affected.push((*at, head.clone()));
-            drop(self.index.apply(head.clone(), *at));
+        let is_before = |needle: &IndexedNeedle| until.is_none_or(|until| needle.at.lsn < until);
+        let from = *passed;
+        *passed += index.needles[from..].iter().take_while(|needle| is_before(needle)).count();
+        let needles = index.needles[from..*passed].to_vec();
+        for needle in needles {
+            self.affected.push((needle.at, needle.head.clone()));
+            self.apply(needle);
         }
     }
 
-    /// Passes over the needles of an index whose record was delivered.
-    fn pass_delivered(&mut self, lsn: Lsn) {
-        let Some((index, passed)) = self.waiting.get_mut(&lsn.segment()) else { return };
-        while index.needles.get(*passed).is_some_and(|(at, _)| at.lsn == lsn) {
-            *passed += 1;
-        }
+    /// Takes the needles that the index of the volume has of a record that was delivered.
+    fn take_delivered(&mut self, lsn: Lsn) -> Vec<IndexedNeedle> {
+        let Some((index, passed)) = self.waiting.get_mut(&lsn.segment()) else { return Vec::new() };
+        let from = *passed;
+        let delivered = index.needles[from..].iter().take_while(|needle| needle.at.lsn == lsn);
+        *passed += delivered.count();
+        index.needles[from..*passed].to_vec()
+    }
+
+    /// Returns `true` if both the checkpoint and the index of the volume have a record.
+    fn is_covered_record(&self, at: Position) -> bool {
+        let (from, to) = (at.lsn.offset(), at.lsn.offset() + log::footprint(at));
+        let coverage = self.coverage.get(&at.lsn.segment());
+        at.lsn < self.applied && coverage.is_some_and(|found| found.covered.contains(from, to))
+    }
+
+    /// Reads the index of a volume, without needles that the checkpoint has.
+    fn read_index(&self, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
+        volume_index::read_after(self.volumes, volume, nonce, self.covered_end(volume))
     }
 
     /// Keeps the heads of a record that the index of the last volume has not got.
-    fn remember(&mut self, at: Position, heads: &[Head]) {
+    fn remember(&mut self, at: Position, changes: &[Change]) {
         let volume = at.lsn.segment();
         let last = self.opened.last_key_value().map_or(0, |(number, _)| *number);
         if volume < last {
@@ -248,40 +304,55 @@ impl<'a> Replayer<'a> {
         let (from, to) = (at.lsn.offset(), at.lsn.offset() + log::footprint(at));
         let coverage = self.coverage.get(&volume);
         if !coverage.is_some_and(|coverage| coverage.covered.intersects(from, to)) {
-            self.last_records.1.push(Record::new(at, heads));
+            self.last_records.1.push(Record::new(at, changes));
         }
     }
 
     /// Ends the replay: applies what is left in the indexes of damaged and missing volumes.
-    pub(crate) fn end(&mut self) {
+    ///
+    /// # Errors
+    /// The index cannot be continued, and must be rebuilt.
+    pub(crate) fn end(&mut self) -> Result<()> {
         self.advance_to(u32::MAX);
         self.index.end_replay();
+        self.forget_removed_volumes();
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Forgets volumes of the checkpoint that compaction removed after it. All their needles were
+    /// dead or moved, and the replay has shown that.
+    fn forget_removed_volumes(&mut self) {
+        let exists =
+            |volume: u32| self.opened.contains_key(&volume) || self.expected.contains_key(&volume);
+        let volumes: Vec<(u32, u64)> =
+            self.index.volumes.iter().map(|(number, found)| (number, found.live_needles)).collect();
+        for (volume, live_needles) in volumes.into_iter().filter(|(volume, _)| !exists(*volume)) {
+            if live_needles > 0 {
+                let what =
+                    format!("the checkpoint has needles in volume {volume}, which was removed");
+                self.failed.get_or_insert(Error::Invalid { what });
+            }
+            self.index.remove_volume(volume);
+        }
+    }
+
+    /// Returns `true` if the index has all needles of a volume from the checkpoint.
+    pub(crate) fn is_covered(&self, volume: u32) -> bool {
+        volume < self.applied.segment()
+    }
+
+    /// The part of a volume whose needles the index has from the checkpoint.
+    pub(crate) fn covered_end(&self, volume: u32) -> u32 {
+        match volume.cmp(&self.applied.segment()) {
+            std::cmp::Ordering::Less => u32::MAX,
+            std::cmp::Ordering::Equal => self.applied.offset(),
+            std::cmp::Ordering::Greater => 0,
+        }
     }
 
     /// Takes the ranges of records that check out and hold something else than needles.
     pub(crate) fn take_malformed(&mut self) -> Vec<log::Damage> {
         std::mem::take(&mut self.malformed)
-    }
-
-    /// Names the objects, buckets, uploads and deletions that a damaged range of a volume held,
-    /// as far as they still matter.
-    pub(crate) fn name(&self, volume: u32, damage: &log::Damage) -> Vec<Damage> {
-        let is_in = |(at, head): &&(Position, Head)| {
-            at.lsn.segment() == volume
-                && (damage.offset..damage.end).contains(&at.lsn.offset().into())
-                && self.index.matters(head, *at)
-        };
-        let named = |(at, head): &(Position, Head)| Damage {
-            bucket: Some(head.bucket.clone()),
-            key: (!head.key.is_empty()).then(|| head.key.clone()),
-            file: damage.file.clone(),
-            offset: at.lsn.offset().into(),
-            what: match head.ends_something() {
-                true => format!("{}; a deletion is recorded here, and stays known", damage.what),
-                false => damage.what.clone(),
-            },
-        };
-        self.affected.iter().filter(is_in).map(named).collect()
     }
 
     /// Deletions known from an index only that lie at or behind `from`.

@@ -36,28 +36,34 @@ pub(crate) struct Survey {
 
 impl Survey {
     /// Judges what the log and the replay found.
+    ///
+    /// # Errors
+    /// The index is damaged, too, and must be rebuilt.
     pub(crate) fn new(
-        replay: &Replayer<'_>,
+        replay: &mut Replayer<'_>,
         log: &Log,
         found: Vec<log::Damage>,
-        malformed: Vec<log::Damage>,
         accepted: &[AcceptedLoss],
-    ) -> Self {
+    ) -> Result<Self> {
         let mut survey = Self::default();
+        let malformed = replay.take_malformed();
+        let mut damaged: Vec<log::Damage> = found.into_iter().chain(malformed).collect();
         let opened: BTreeSet<u32> = log.segments().iter().map(|segment| segment.number).collect();
-        for damage in found.into_iter().chain(malformed) {
+        let expected = replay.expected_volumes().filter(|volume| !opened.contains(volume));
+        survey.missing.extend(expected);
+        let known: BTreeSet<u32> = damaged.iter().filter_map(volume_of).collect();
+        for volume in survey.missing.difference(&known) {
+            let file = replay.path(*volume);
+            let what = "the volume is missing, with all that was in it: put it back".to_owned();
+            damaged.push(log::Damage { file, offset: 0, end: u64::MAX, what });
+        }
+        let place = |damage: &log::Damage| Some((volume_of(damage)?, damage.offset, damage.end));
+        let places: Vec<(u32, u64, u64)> = damaged.iter().filter_map(place).collect();
+        replay.find_damaged_objects(&places)?;
+        for damage in damaged {
             survey.take(replay, log, &damage, accepted);
         }
-        for volume in replay.expected_volumes().filter(|volume| !opened.contains(volume)) {
-            survey.missing.insert(volume);
-            if !survey.volumes.contains(&volume) {
-                let file = replay.path(volume);
-                let what = "the volume is missing, with all that was in it: put it back".to_owned();
-                let damage = log::Damage { file, offset: 0, end: u64::MAX, what };
-                survey.take(replay, log, &damage, accepted);
-            }
-        }
-        survey
+        Ok(survey)
     }
 
     fn take(
@@ -67,8 +73,7 @@ impl Survey {
         damage: &log::Damage,
         accepted: &[AcceptedLoss],
     ) {
-        let name = damage.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let Some(volume) = names::parse_volume(name) else {
+        let Some(volume) = volume_of(damage) else {
             self.damage.push(damage.clone().into());
             return;
         };
@@ -127,6 +132,12 @@ impl Survey {
     }
 }
 
+/// The volume that a damaged place is in.
+fn volume_of(damage: &log::Damage) -> Option<u32> {
+    let name = damage.file.file_name().and_then(|name| name.to_str())?;
+    names::parse_volume(name)
+}
+
 fn offset(offset: u64) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
@@ -139,6 +150,7 @@ fn unknown(replay: &Replayer<'_>, log: &Log, volume: u32, (from, to): (u32, u32)
     if is_begun {
         unknown.insert(from, to);
     }
+    unknown.remove(0, replay.covered_end(volume));
     if let Some(coverage) = replay.coverage.get(&volume) {
         coverage.covered.iter().for_each(|(from, to)| unknown.remove(from, to));
         unknown.remove(coverage.end.unwrap_or(u32::MAX), u32::MAX);
@@ -170,7 +182,8 @@ pub(crate) fn settle_absent(
     for segment in log.segments().iter().filter(|segment| segment.number >= end.segment()) {
         let index = volume_index::read(volumes, segment.number, Some(segment.nonce));
         if let Some(index) = index.filter(|index| index.is_complete) {
-            index.needles.iter().filter(|(at, _)| at.lsn >= end).for_each(|(_, head)| take(head));
+            let later = index.needles.iter().filter(|needle| needle.at.lsn >= end);
+            later.for_each(|needle| take(&needle.head));
             continue;
         }
         log.scan(segment.number, &mut |at, record| {

@@ -173,36 +173,35 @@ impl Inner {
     /// Names the objects whose needles are in damaged ranges of a volume.
     fn name_objects(&self, volume: u32, found: &[log::Damage]) -> Vec<Damage> {
         let mut named = Vec::new();
-        for (bucket, key, entry) in self.objects_by_place() {
+        let keys = self.index.read().keys.snapshot();
+        let scanned = keys.scan(|bucket, key, entry| {
             let offset = u64::from(entry.at.lsn.offset());
             let is_hit = |damage: &&log::Damage| (damage.offset..damage.end).contains(&offset);
             if entry.at.lsn.segment() == volume
                 && let Some(hit) = found.iter().find(is_hit)
             {
+                let (bucket, key) = (Some(bucket.to_owned()), Some(key.to_owned()));
                 let (file, what) = (hit.file.clone(), hit.what.clone());
-                named.push(Damage { bucket: Some(bucket), key: Some(key), file, offset, what });
+                named.push(Damage { bucket, key, file, offset, what });
             }
+            true
+        });
+        if let Err(Error::Damaged { file, offset, what }) = scanned {
+            named.push(Damage { bucket: None, key: None, file, offset, what });
         }
         named
     }
 
     /// Reads all files of big objects; `false` if the store closes.
     fn scrub_big_files(&self, pace: &mut Pace) -> bool {
-        let files: Vec<FilePart> = {
-            let index = self.index.read();
-            let part = |(id, file): (&u128, &crate::index::FileUse)| FilePart {
-                id: *id,
-                bytes: file.bytes,
-            };
-            index.files.iter().map(part).collect()
-        };
+        let files: Vec<FilePart> = self.index.read().files.parts().collect();
         for part in files {
             let mut reading = Reading { inner: self, pace, goes_on: true };
             let outcome = self.read_big_file(part, &mut reading);
             if !reading.goes_on {
                 return false;
             }
-            let is_used = self.index.read().files.contains_key(&part.id);
+            let is_used = self.index.read().files.contains(part.id);
             if let (Err(Error::Damaged { file, offset, what }), true) = (outcome, is_used) {
                 let (bucket, key) = self.object_of_file(part.id).unzip();
                 self.damage.add(Damage { bucket, key, file, offset, what });
@@ -226,11 +225,14 @@ impl Inner {
     }
 
     fn object_of_file(&self, id: u128) -> Option<(String, String)> {
-        let index = self.index.read();
-        let has_it = |entry: &crate::index::Entry| entry.files.iter().any(|file| file.id == id);
-        index.buckets.iter().find_map(|(name, bucket)| {
-            let (key, _) = bucket.objects.iter().find(|(_, entry)| has_it(entry))?;
-            Some((name.to_string(), key.to_string()))
-        })
+        let keys = self.index.read().keys.snapshot();
+        let mut found = None;
+        let scanned = keys.scan(|bucket, key, entry| {
+            if entry.files.iter().any(|file| file.id == id) {
+                found = Some((bucket.to_owned(), key.to_owned()));
+            }
+            found.is_none()
+        });
+        scanned.ok().and(found)
     }
 }

@@ -1,17 +1,18 @@
 //! Reading everything back.
 
+use std::collections::BTreeSet;
+
 use haul_append_log as log;
 use haul_disk::Op;
 
 use crate::error::{Error, Result};
-use crate::format::Kind;
-use crate::index::Entry;
+use crate::format::{Kind, needles};
 use crate::inner::Inner;
 use crate::recovery::damage::Damage;
 use crate::recovery::recover::volume_id;
 use crate::store::Store;
 use crate::volume_index;
-use crate::volume_index::format::VolumeId;
+use crate::volume_index::format::{IndexedNeedle, VolumeId};
 
 /// What reading everything back found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,26 +56,8 @@ impl Store {
     /// When the kernel refuses to read for another reason than damage; damage is in the result.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified> {
         let mut verified = Verified::default();
-        for (bucket, key, entry) in self.inner.objects_by_place() {
-            match self.verify_object(&bucket, &key) {
-                // It was deleted since.
-                Err(Error::NoSuchKey { .. } | Error::NoSuchBucket { .. }) => continue,
-                Err(Error::Damaged { file, offset, what }) => {
-                    let (bucket, key) = (Some(bucket), Some(key));
-                    verified.damage.push(Damage { bucket, key, file, offset, what });
-                }
-                // A medium that cannot return a sector is damaged, too.
-                Err(Error::Disk(error)) if error.op == Op::Read => {
-                    let (bucket, key) = (Some(bucket), Some(key));
-                    let (offset, what) = (error.offset.unwrap_or(0), error.source.to_string());
-                    verified.damage.push(Damage { bucket, key, file: error.path, offset, what });
-                }
-                outcome => outcome?,
-            }
-            verified.objects += 1;
-            verified.bytes += entry.bytes;
-            progress(verified.objects, verified.bytes);
-        }
+        let (sound, in_volumes) = self.verify_volumes(&mut verified, progress)?;
+        self.verify_keys(&sound, &mut verified, progress)?;
         verified.damage.extend(self.inner.damage.hidden());
         // What cannot be read again: volumes that are missing, what they hid, the manifest.
         for damage in self.inner.damage.places() {
@@ -83,21 +66,42 @@ impl Store {
                 false => verified.add_unnamed(damage),
             }
         }
-        self.verify_volumes(&mut verified)?;
+        for damage in in_volumes {
+            match damage.key.is_some() || damage.bucket.is_some() {
+                true => verified.add(damage),
+                false => verified.add_unnamed(damage),
+            }
+        }
         Ok(verified)
     }
 
-    /// Adds the damage in the volumes that no object has met, with the names of what else is
-    /// recorded there.
-    fn verify_volumes(&self, verified: &mut Verified) -> Result<()> {
+    /// Reads all volumes in the order of the log. Counts the objects in the needles of sound volumes;
+    /// returns these volumes and the damage in the others.
+    fn verify_volumes(
+        &self,
+        verified: &mut Verified,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(BTreeSet<u32>, Vec<Damage>)> {
         let inner = &self.inner;
+        let (mut sound, mut found) = (BTreeSet::new(), Vec::new());
         for segment in inner.log.segments() {
-            let scanned = inner.log.scan(segment.number, &mut |_, _| {});
+            let (mut objects, mut bytes) = (verified.objects, verified.bytes);
+            let scanned = inner.log.scan(segment.number, &mut |at, record| {
+                let index = inner.index.read();
+                for (head, _) in needles(record).flatten() {
+                    let is_object = head.kind == Kind::Object && head.files.is_empty();
+                    if is_object && index.is_live(&head, at) {
+                        objects += 1;
+                        bytes += head.bytes;
+                    }
+                }
+                drop(index);
+                progress(objects, bytes);
+            });
             let damage = match scanned {
                 // It was compacted since.
                 Err(log::Error::Invalid(_)) => continue,
                 Err(log::Error::Disk(error)) if error.is_not_found() => continue,
-                // What objects it holds have been read one by one.
                 Err(log::Error::Disk(error)) if error.op == Op::Read => {
                     vec![log::Damage {
                         file: error.path,
@@ -109,11 +113,63 @@ impl Store {
                 scanned => scanned?,
             };
             if damage.is_empty() {
+                sound.insert(segment.number);
+                (verified.objects, verified.bytes) = (objects, bytes);
                 continue;
             }
-            let named = inner.name_damage(&volume_id(&segment), &damage);
-            named.into_iter().for_each(|damage| verified.add(damage));
-            damage.into_iter().for_each(|damage| verified.add_unnamed(damage.into()));
+            found.extend(inner.name_damage(&volume_id(&segment), &damage));
+            found.extend(damage.into_iter().map(Damage::from));
+        }
+        Ok((sound, found))
+    }
+
+    /// Reads the objects that the volumes alone do not verify: those in damaged or missing volumes,
+    /// those in files of their own, and those that the index does not locate.
+    fn verify_keys(
+        &self,
+        sound: &BTreeSet<u32>,
+        verified: &mut Verified,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let keys = inner.index.read().keys.snapshot();
+        let mut outcome = Ok(());
+        let scanned = keys.scan(|bucket, key, entry| {
+            let was_counted = entry.files.is_empty() && sound.contains(&entry.at.lsn.segment());
+            if !was_counted {
+                verified.objects += 1;
+                verified.bytes += entry.bytes;
+            }
+            if !was_counted || !inner.index.read().is_object_at(bucket, key, entry.at) {
+                outcome = self.verify_key(bucket, key, verified);
+                progress(verified.objects, verified.bytes);
+            }
+            outcome.is_ok()
+        });
+        match scanned.map_err(|error| inner.note_index_damage(error)) {
+            Err(Error::Damaged { file, offset, what }) => {
+                verified.damage.push(Damage::of_file(file, offset, what));
+            }
+            scanned => scanned?,
+        }
+        outcome
+    }
+
+    fn verify_key(&self, bucket: &str, key: &str, verified: &mut Verified) -> Result<()> {
+        let (bucket_name, key_name) = (Some(bucket.to_owned()), Some(key.to_owned()));
+        match self.verify_object(bucket, key) {
+            // Missing objects were deleted since.
+            Ok(()) | Err(Error::NoSuchKey { .. } | Error::NoSuchBucket { .. }) => {}
+            Err(Error::Damaged { file, offset, what }) => {
+                verified.add(Damage { bucket: bucket_name, key: key_name, file, offset, what });
+            }
+            // A device that cannot return a sector is damaged, too.
+            Err(Error::Disk(error)) if error.op == Op::Read => {
+                let (offset, what) = (error.offset.unwrap_or(0), error.source.to_string());
+                let file = error.path;
+                verified.add(Damage { bucket: bucket_name, key: key_name, file, offset, what });
+            }
+            Err(other) => return Err(other),
         }
         Ok(())
     }
@@ -143,11 +199,11 @@ impl Inner {
         let Some(volume_index) = read else { return Vec::new() };
         let index = self.index.read();
         let mut named = Vec::new();
-        for (at, head) in volume_index.needles {
+        for IndexedNeedle { at, head, .. } in volume_index.needles {
             let offset = u64::from(at.lsn.offset());
             let hit = found.iter().find(|damage| (damage.offset..damage.end).contains(&offset));
             let Some(hit) = hit else { continue };
-            if head.kind == Kind::Object || !index.matters(&head, at) {
+            if head.kind == Kind::Object || !index.is_live(&head, at) && !head.ends_something() {
                 continue;
             }
             let key = (!head.key.is_empty()).then_some(head.key);
@@ -155,20 +211,5 @@ impl Inner {
             named.push(Damage { bucket: Some(head.bucket), key, file, offset, what });
         }
         named
-    }
-
-    pub(crate) fn objects_by_place(&self) -> Vec<(String, String, Entry)> {
-        let index = self.index.read();
-        let mut objects: Vec<_> = index
-            .buckets
-            .iter()
-            .flat_map(|(name, bucket)| {
-                let objects = bucket.objects.iter();
-                objects.map(move |(key, entry)| (name.to_string(), key.to_string(), entry.clone()))
-            })
-            .collect();
-        drop(index);
-        objects.sort_unstable_by_key(|(_, _, entry)| entry.at.lsn);
-        objects
     }
 }

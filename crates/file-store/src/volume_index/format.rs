@@ -4,15 +4,19 @@
 
 use haul_append_log::{Lsn, Position};
 
-use crate::format::{Head, Needle, u32_at, u64_at};
-use crate::object::Attributes;
+use crate::format::{FilePart, Head, Needle, u32_at, u64_at};
+use crate::index::entry::{Predecessor, Replaced};
+use crate::varint::{put_varint, take_varint};
 use crate::volume_index::ranges::Ranges;
 
 /// Blocks begin at multiples of a sector, so that a torn or damaged one harms no other.
 pub(crate) const BLOCK_ALIGN: usize = 512;
 
-const MAGIC: [u8; 8] = *b"HAUL-IX2";
+const MAGIC: [u8; 8] = *b"HAUL-IX3";
 const BLOCK_HEADER_BYTES: usize = 48;
+
+/// Version 2: entries without predecessors.
+const MAGIC_V2: [u8; 8] = *b"HAUL-IX2";
 
 /// Version 1: one checksum over the whole file, written when the volume was sealed.
 const MAGIC_V1: [u8; 8] = *b"HAUL-IDX";
@@ -64,11 +68,56 @@ pub(crate) struct Block<'a> {
     pub(crate) entries: &'a [u8],
 }
 
+/// A needle, as an index has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IndexedNeedle {
+    pub(crate) at: Position,
+    pub(crate) head: Head,
+    pub(crate) predecessor: Predecessor,
+}
+
 /// Appends the entry of a needle to those of a block.
-pub(crate) fn push_entry(entries: &mut Vec<u8>, at: Position, head: &Head) {
+pub(crate) fn push_entry(
+    entries: &mut Vec<u8>,
+    at: Position,
+    head: &Head,
+    predecessor: &Predecessor,
+) {
     entries.extend_from_slice(&at.lsn.offset().to_le_bytes());
     entries.extend_from_slice(&at.payload_bytes.to_le_bytes());
-    entries.extend_from_slice(&head.encode(&Attributes::new()));
+    entries.extend_from_slice(&head.encode_for_index());
+    match predecessor {
+        Predecessor::Unknown => put_varint(entries, 0),
+        Predecessor::None => put_varint(entries, 1),
+        Predecessor::Object(Replaced { at, bytes, files }) => {
+            put_varint(entries, 2 + files.len() as u64);
+            put_varint(entries, at.lsn.0);
+            put_varint(entries, at.payload_bytes.into());
+            put_varint(entries, *bytes);
+            for file in files {
+                entries.extend_from_slice(&file.id.to_le_bytes());
+                put_varint(entries, file.bytes);
+            }
+        }
+    }
+}
+
+fn take_predecessor(bytes: &mut &[u8]) -> Option<Predecessor> {
+    let files = match take_varint(bytes)? {
+        0 => return Some(Predecessor::Unknown),
+        1 => return Some(Predecessor::None),
+        tag => tag - 2,
+    };
+    let lsn = Lsn(take_varint(bytes)?);
+    let at = Position { lsn, payload_bytes: u32::try_from(take_varint(bytes)?).ok()? };
+    let length = take_varint(bytes)?;
+    let mut found = Vec::new();
+    for _ in 0..files {
+        let (id, rest) = bytes.split_first_chunk()?;
+        *bytes = rest;
+        found.push(FilePart { id: u128::from_le_bytes(*id), bytes: take_varint(bytes)? });
+    }
+    Some(Predecessor::Object(Replaced { at, bytes: length, files: found.into_boxed_slice() }))
 }
 
 impl Block<'_> {
@@ -96,7 +145,9 @@ pub(crate) struct VolumeIndex {
     /// The nonce of the volume it was written for.
     pub(crate) nonce: u64,
     /// The needles, in the order of the volume.
-    pub(crate) needles: Vec<(Position, Head)>,
+    pub(crate) needles: Vec<IndexedNeedle>,
+    /// How many needles it has, those included that were skipped.
+    pub(crate) count: u64,
     /// The ranges whose needles are all among them.
     pub(crate) covered: Ranges,
     /// Where the volume ends for certain: it was sealed, or closed and not opened since.
@@ -111,7 +162,14 @@ pub(crate) struct VolumeIndex {
 ///
 /// `nonce` is that of the volume, where it is known: an index of another use of the file says
 /// nothing.
-pub(crate) fn decode(bytes: &[u8], volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
+///
+/// The needles of blocks that end at or before the offset `skip_before` are counted and not decoded.
+pub(crate) fn decode(
+    bytes: &[u8],
+    volume: u32,
+    nonce: Option<u64>,
+    skip_before: u32,
+) -> Option<VolumeIndex> {
     if bytes.get(..8) == Some(&MAGIC_V1) {
         return decode_v1(bytes, volume, nonce);
     }
@@ -133,9 +191,13 @@ pub(crate) fn decode(bytes: &[u8], volume: u32, nonce: Option<u64>) -> Option<Vo
                 if index.covered.intersects(block.from, block.to) {
                     continue;
                 }
-                let Some(needles) = decode_entries(block.entries, volume) else { continue };
+                if block.to > skip_before {
+                    let decoded = decode_entries(block.entries, volume, block.has_predecessors);
+                    let Some(needles) = decoded else { continue };
+                    index.needles.extend(needles);
+                }
+                index.count += u64::from(block.needles);
                 index.covered.insert(block.from, block.to);
-                index.needles.extend(needles);
                 index.kept_bytes = offset as u64;
                 (index.end, counted) = (None, None);
             }
@@ -144,8 +206,8 @@ pub(crate) fn decode(bytes: &[u8], volume: u32, nonce: Option<u64>) -> Option<Vo
         }
     }
     index.nonce = found?;
-    index.needles.sort_by_key(|(at, _)| at.lsn);
-    index.is_complete = counted == u32::try_from(index.needles.len()).ok()
+    index.needles.sort_by_key(|needle| needle.at.lsn);
+    index.is_complete = counted.map(u64::from) == Some(index.count)
         && index.end.is_some_and(|end| index.covered.is_all_of(FIRST_RECORD, end));
     Some(index)
 }
@@ -160,6 +222,7 @@ struct DecodedBlock<'a> {
     to: u32,
     needles: u32,
     entries: &'a [u8],
+    has_predecessors: bool,
 }
 
 fn decode_block(
@@ -168,7 +231,8 @@ fn decode_block(
     nonce: Option<u64>,
 ) -> Option<(DecodedBlock<'_>, usize)> {
     let header = bytes.get(..BLOCK_HEADER_BYTES)?;
-    if header[..8] != MAGIC || u32_at(header, 12) != volume {
+    let has_predecessors = header[..8] == MAGIC;
+    if !has_predecessors && header[..8] != MAGIC_V2 || u32_at(header, 12) != volume {
         return None;
     }
     let end = BLOCK_HEADER_BYTES.checked_add(u32_at(header, 40) as usize)?;
@@ -182,20 +246,27 @@ fn decode_block(
         from: u32_at(header, 32),
         to: u32_at(header, 36),
         entries: &bytes[BLOCK_HEADER_BYTES..end],
+        has_predecessors,
     };
     let is_of_it = nonce.is_none_or(|nonce| nonce == block.nonce) && block.from <= block.to;
     is_of_it.then_some((block, end.next_multiple_of(BLOCK_ALIGN)))
 }
 
-fn decode_entries(mut bytes: &[u8], volume: u32) -> Option<Vec<(Position, Head)>> {
+fn decode_entries(
+    mut bytes: &[u8],
+    volume: u32,
+    has_predecessors: bool,
+) -> Option<Vec<IndexedNeedle>> {
     let mut needles = Vec::new();
     while !bytes.is_empty() {
         let (place, after) = bytes.split_at_checked(8)?;
         let needle = Needle::decode(after).ok()?;
         let at =
             Position { lsn: Lsn::new(volume, u32_at(place, 0)), payload_bytes: u32_at(place, 4) };
-        needles.push((at, needle.head));
         bytes = needle.rest;
+        let predecessor =
+            if has_predecessors { take_predecessor(&mut bytes)? } else { Predecessor::Unknown };
+        needles.push(IndexedNeedle { at, head: needle.head, predecessor });
     }
     Some(needles)
 }
@@ -209,11 +280,12 @@ fn decode_v1(bytes: &[u8], volume: u32, nonce: Option<u64>) -> Option<VolumeInde
     if !is_good {
         return None;
     }
-    let needles = decode_entries(&bytes[HEADER_BYTES_V1..], volume)?;
+    let needles = decode_entries(&bytes[HEADER_BYTES_V1..], volume, false)?;
     let mut covered = Ranges::default();
     covered.insert(FIRST_RECORD, u32::MAX);
     Some(VolumeIndex {
         nonce: found,
+        count: needles.len() as u64,
         needles,
         covered,
         end: Some(u32::MAX),
@@ -244,6 +316,7 @@ mod tests {
             part: 0,
             upload: 0,
             files: Vec::new(),
+            blocks: Box::default(),
         }
     }
 
@@ -251,9 +324,26 @@ mod tests {
         Position { lsn: Lsn::new(VOLUME.number, offset), payload_bytes: 90 }
     }
 
+    fn predecessor(offset: u32) -> Predecessor {
+        let file = FilePart { id: 7, bytes: 9 };
+        let replaced = |files: Vec<FilePart>| Replaced {
+            at: Position { lsn: Lsn::new(1, 8192), payload_bytes: 900 },
+            bytes: 800,
+            files: files.into_boxed_slice(),
+        };
+        match offset {
+            4096 => Predecessor::None,
+            4224 => Predecessor::Object(replaced(Vec::new())),
+            4352 => Predecessor::Object(replaced(vec![file, file])),
+            _ => Predecessor::Unknown,
+        }
+    }
+
     fn block(out: &mut Vec<u8>, kind: BlockKind, (from, to): (u32, u32), keys: &[(u32, &str)]) {
         let mut entries = Vec::new();
-        keys.iter().for_each(|(offset, key)| push_entry(&mut entries, at(*offset), &head(key)));
+        for (offset, key) in keys {
+            push_entry(&mut entries, at(*offset), &head(key), &predecessor(*offset));
+        }
         let needles =
             if kind == BlockKind::Complete { 3 } else { u32::try_from(keys.len()).unwrap() };
         Block { kind, from, to, needles, entries: &entries }.encode(VOLUME, out);
@@ -270,28 +360,39 @@ mod tests {
 
     #[test]
     fn index_reads_back_as_written() {
-        let index = decode(&complete(), 3, Some(99)).unwrap();
-        let keys: Vec<&str> = index.needles.iter().map(|(_, head)| &*head.key).collect();
+        let index = decode(&complete(), 3, Some(99), 0).unwrap();
+        let keys: Vec<&str> = index.needles.iter().map(|needle| &*needle.head.key).collect();
+        for needle in &index.needles {
+            assert_eq!(needle.predecessor, predecessor(needle.at.lsn.offset()));
+        }
         assert_eq!((keys, index.is_complete, index.end), (vec!["a", "b", "c"], true, Some(4480)));
-        assert_eq!(decode(&complete(), 3, None), Some(index), "the nonce is in each block");
-        assert!(decode(&complete(), 3, Some(98)).is_none());
-        assert!(decode(&complete(), 2, Some(99)).is_none());
+        assert_eq!(decode(&complete(), 3, None, 0), Some(index), "the nonce is in each block");
+        assert!(decode(&complete(), 3, Some(98), 0).is_none());
+        assert!(decode(&complete(), 2, Some(99), 0).is_none());
+    }
+
+    #[test]
+    fn skipped_needles_are_counted() {
+        let whole = decode(&complete(), 3, Some(99), 0).unwrap();
+        let index = decode(&complete(), 3, Some(99), 4352).unwrap();
+        assert_eq!((index.needles.len(), index.count, index.is_complete), (1, 3, true));
+        assert_eq!((&index.needles[..], index.covered), (&whole.needles[2..], whole.covered));
     }
 
     #[test]
     fn flipped_byte_costs_one_block_and_the_rest_stays_known() {
-        let whole = decode(&complete(), 3, Some(99)).unwrap();
+        let whole = decode(&complete(), 3, Some(99), 0).unwrap();
         let bytes = complete();
         for byte in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[byte] ^= 1;
-            let index = decode(&bad, 3, Some(99)).unwrap();
+            let index = decode(&bad, 3, Some(99), 0).unwrap();
             if index == whole {
                 continue;
             }
             assert!(!index.is_complete, "byte {byte}");
-            for (at, head) in &whole.needles {
-                let is_known = index.needles.iter().any(|(_, found)| found.key == head.key);
+            for IndexedNeedle { at, head, .. } in &whole.needles {
+                let is_known = index.needles.iter().any(|found| found.head.key == head.key);
                 let is_covered = index.covered.intersects(at.lsn.offset(), at.lsn.offset() + 1);
                 assert_eq!(is_known, is_covered, "byte {byte}: {}", head.key);
             }
@@ -305,14 +406,14 @@ mod tests {
         block(&mut bytes, BlockKind::Heads, (4096, 4224), &[(4096, "a")]);
         let kept = bytes.len() as u64;
         block(&mut bytes, BlockKind::Closed, (4224, 4224), &[]);
-        let index = decode(&bytes, 3, Some(99)).unwrap();
+        let index = decode(&bytes, 3, Some(99), 0).unwrap();
         assert_eq!((index.end, index.kept_bytes, index.is_complete), (Some(4224), kept, false));
         block(&mut bytes, BlockKind::Heads, (4224, 4352), &[(4224, "b")]);
-        assert_eq!(decode(&bytes, 3, Some(99)).unwrap().end, None);
+        assert_eq!(decode(&bytes, 3, Some(99), 0).unwrap().end, None);
         let mut torn = bytes.clone();
         let last = bytes.len() - BLOCK_ALIGN;
         torn[last] ^= 1;
-        assert_eq!(decode(&torn, 3, Some(99)).unwrap().end, None, "a block that is not known");
+        assert_eq!(decode(&torn, 3, Some(99), 0).unwrap().end, None, "a block that is not known");
     }
 
     #[test]
@@ -322,15 +423,17 @@ mod tests {
         bytes[12..16].copy_from_slice(&3_u32.to_le_bytes());
         bytes[16..24].copy_from_slice(&99_u64.to_le_bytes());
         bytes[24..28].copy_from_slice(&1_u32.to_le_bytes());
-        push_entry(&mut bytes, at(4096), &head("a"));
+        bytes.extend_from_slice(&4096_u32.to_le_bytes());
+        bytes.extend_from_slice(&90_u32.to_le_bytes());
+        bytes.extend_from_slice(&head("a").encode_for_index());
         let checksum = haul_crc::crc32c(&bytes[12..]);
         bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
-        let index = decode(&bytes, 3, Some(99)).unwrap();
+        let index = decode(&bytes, 3, Some(99), 0).unwrap();
         assert_eq!((index.needles.len(), index.is_complete), (1, true));
         for byte in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[byte] ^= 1;
-            assert!(decode(&bad, 3, Some(99)).is_none(), "byte {byte}");
+            assert!(decode(&bad, 3, Some(99), 0).is_none(), "byte {byte}");
         }
     }
 
@@ -348,7 +451,7 @@ mod tests {
                 let checksum = haul_crc::crc32c(&bytes[12..end]);
                 bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
             }
-            drop(decode(&bytes, 3, None));
+            drop(decode(&bytes, 3, None, 0));
         }
     }
 }

@@ -9,5 +9,5 @@ pub(crate) mod ranges;
 mod reader;
 mod writer;
 
-pub(crate) use reader::read;
+pub(crate) use reader::{read, read_after};
 pub(crate) use writer::IndexWriter;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use haul_append_log::Position;
 
 use crate::format::Head;
+use crate::index::entry::{Change, Predecessor};
 use crate::volume_index::format::{FIRST_RECORD, push_entry};
 use crate::volume_index::ranges::Ranges;
 
@@ -28,10 +29,20 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(at: Position, heads: &[Head]) -> Self {
-        let mut entries = Vec::with_capacity(160 * heads.len());
-        heads.iter().for_each(|head| push_entry(&mut entries, at, head));
-        let (offset, needles) = (at.lsn.offset(), u32::try_from(heads.len()).unwrap_or(u32::MAX));
+    /// Creates the record of needles that were applied to the index.
+    pub(crate) fn new(at: Position, changes: &[Change]) -> Self {
+        let predecessor = |change: &Change| Predecessor::from(change.replaces.clone());
+        Self::encode(at, changes.iter().map(|change| (&change.head, predecessor(change))))
+    }
+
+    fn encode<'a>(
+        at: Position,
+        needles: impl ExactSizeIterator<Item = (&'a Head, Predecessor)>,
+    ) -> Self {
+        let count = u32::try_from(needles.len()).unwrap_or(u32::MAX);
+        let mut entries = Vec::with_capacity(128 * needles.len());
+        needles.for_each(|(head, predecessor)| push_entry(&mut entries, at, head, &predecessor));
+        let (offset, needles) = (at.lsn.offset(), count);
         Self { offset, end: offset + haul_append_log::footprint(at), needles, entries }
     }
 }
@@ -164,8 +175,10 @@ mod tests {
         let etag = Etag { md5: [0; 16], parts: 0 };
         let (bucket, key, files) = ("b".to_owned(), offset.to_string(), Vec::new());
         let (kind, version) = (Kind::Tombstone, Version(1));
-        let head = Head { kind, version, bucket, key, bytes: 0, etag, part: 0, upload: 0, files };
-        Record::new(Position { lsn: Lsn::new(1, offset), payload_bytes: 96 }, &[head])
+        let blocks = Box::default();
+        let head =
+            Head { kind, version, bucket, key, bytes: 0, etag, part: 0, upload: 0, files, blocks };
+        Record::new(Position { lsn: Lsn::new(1, offset), payload_bytes: 96 }, &[head.into()])
     }
 
     fn ranges(all: &[(u32, u32)]) -> Ranges {

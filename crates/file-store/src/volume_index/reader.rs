@@ -8,9 +8,19 @@ use crate::volume_index::format::{VolumeIndex, decode};
 /// Reads the index of a volume, as far as it checks out. `nonce` is that of the volume, where it
 /// is known; `None` if there is no index of this volume, or it cannot be read.
 pub(crate) fn read(volumes: &dyn Disk, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
+    read_after(volumes, volume, nonce, 0)
+}
+
+/// Reads the index of a volume without the needles of blocks that end at or before `skip_before`.
+pub(crate) fn read_after(
+    volumes: &dyn Disk,
+    volume: u32,
+    nonce: Option<u64>,
+    skip_before: u32,
+) -> Option<VolumeIndex> {
     let how = Open { read_only: true, ..Open::default() };
     let file = volumes.open(&names::index(volume), how).ok()?;
     let mut bytes = vec![0; usize::try_from(file.bytes().ok()?).ok()?];
     let read = read_full(&*file, &mut bytes, 0).ok()?;
-    decode(&bytes[..read], volume, nonce)
+    decode(&bytes[..read], volume, nonce, skip_before)
 }

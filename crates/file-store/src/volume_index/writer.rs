@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
 use crate::format::Head;
+use crate::index::entry::{Change, Predecessor};
 use crate::names;
 use crate::volume_index::format::{Block, BlockKind, FIRST_RECORD, VolumeId, push_entry};
 use crate::volume_index::pending::{Pending, Record, Run};
@@ -34,6 +35,7 @@ struct State {
     /// What made the thread wake, since it last looked.
     has_new_volume: bool,
     has_heads: bool,
+    is_woken: bool,
     is_stopping: bool,
 }
 
@@ -87,9 +89,9 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Takes the heads of a record that is durable.
-    pub(crate) fn push(&self, at: Position, heads: &[Head]) {
-        let record = Record::new(at, heads);
+    /// Takes the needles of a durable record.
+    pub(crate) fn push(&self, at: Position, changes: &[Change]) {
+        let record = Record::new(at, changes);
         let mut state = self.state.lock();
         let volume = at.lsn.segment();
         let is_new = !state.pending.contains_key(&volume);
@@ -115,7 +117,8 @@ impl IndexWriter {
                 deadline.get_or_insert_with(|| Instant::now() + at_most);
             }
             let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if state.is_stopping || state.has_new_volume || is_much || is_late {
+            let is_woken = std::mem::take(&mut state.is_woken);
+            if state.is_stopping || state.has_new_volume || is_much || is_late || is_woken {
                 let has_new_volume = std::mem::take(&mut state.has_new_volume);
                 state.has_heads = false;
                 return Woken { has_new_volume, is_stopping: state.is_stopping };
@@ -124,6 +127,14 @@ impl IndexWriter {
                 Some(deadline) => drop(self.changed.wait_until(&mut state, deadline)),
                 None => self.changed.wait(&mut state),
             }
+        }
+    }
+
+    /// Wakes the writing thread, which then also looks for other work.
+    pub(crate) fn wake(&self) {
+        let was_woken = std::mem::replace(&mut self.state.lock().is_woken, true);
+        if !was_woken {
+            self.changed.notify_one();
         }
     }
 
@@ -286,7 +297,9 @@ impl IndexWriter {
     ) -> Result<()> {
         let count = u32::try_from(needles.len()).unwrap_or(u32::MAX);
         let mut entries = Vec::new();
-        needles.iter().for_each(|(at, head)| push_entry(&mut entries, *at, head));
+        needles
+            .iter()
+            .for_each(|(at, head)| push_entry(&mut entries, *at, head, &Predecessor::Unknown));
         let mut bytes = Vec::new();
         let heads = BlockKind::Heads;
         Block { kind: heads, from: FIRST_RECORD, to: end, needles: count, entries: &entries }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use haul_disk::{Disk, Open};
+use haul_disk::{Disk, Open, read_full, write_full};
 use haul_disk_sim::{Crash, Crashes, Medium, MemoryDisk, Survival, crash_everywhere, crash_until};
 use haul_file_store::{Attributes, Error, Precondition, Recovered, Store};
-use haul_testing::Random;
+use haul_testing::{PrintOnPanic, Random};
 
 use crate::script::{Act, Lengths, Model, Seen};
 use crate::small;
@@ -44,6 +44,9 @@ impl Workload {
             let started = model.carry_out(&act, &store).unwrap();
             model.apply(&act, started);
             disk.note(Acknowledged(number));
+            if number % 16 == 0 {
+                disk.note(OldIndex::of(disk));
+            }
             workload.models.push(model);
             workload.acts.push(act);
             if random.below(40) == 0 {
@@ -79,8 +82,13 @@ impl Workload {
 
     /// Opens the store again, looks at all of it, and goes on.
     fn recover(&self, crash: &Crash) {
-        lose_derived_files(crash);
+        let derived = lose_derived_files(crash);
+        let _context = PrintOnPanic(format!("{derived:?}"));
         let (store, mut recovered) = open_on(&crash.disk);
+        // After the second crash, the files that the first one tore may be back.
+        let is_first = crash.notes::<Found>().count() == 0;
+        let is_usable = recovered.index_rebuilt.is_none();
+        assert!(is_usable || !is_first || !derived.keeps_index(), "{recovered:?}");
         // One copy of the manifest may be lost.
         recovered.damage.retain(|damage| !damage.what.contains("this copy of the manifest"));
         assert_eq!(recovered.damage, [], "a power cut is not damage");
@@ -99,28 +107,103 @@ impl Workload {
     }
 }
 
-/// Removes or cuts files that only say what damage hides: without damage nothing depends on them.
+/// What happens to the derived files in a crash, beside the crash itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Derived {
+    Whole,
+    VolumeIndexesLost,
+    VolumeIndexesTorn,
+    ManifestCopyLost,
+    CatalogLost,
+    IndexLost,
+    IndexTorn,
+    IndexOld,
+}
+
+impl Derived {
+    const ALL: [Self; 8] = [
+        Self::Whole,
+        Self::VolumeIndexesLost,
+        Self::VolumeIndexesTorn,
+        Self::ManifestCopyLost,
+        Self::CatalogLost,
+        Self::IndexLost,
+        Self::IndexTorn,
+        Self::IndexOld,
+    ];
+
+    fn keeps_index(self) -> bool {
+        let kept = [Self::Whole, Self::VolumeIndexesLost, Self::VolumeIndexesTorn];
+        kept.contains(&self) || self == Self::ManifestCopyLost
+    }
+}
+
+/// Removes, cuts or replaces derived files: without damage to volumes nothing depends on them.
 /// After the next power cut some of them are back, as old ones.
-fn lose_derived_files(crash: &Crash) {
+fn lose_derived_files(crash: &Crash) -> Derived {
     let acknowledged = crash.notes().last().map_or(0, |Acknowledged(acts)| *acts);
-    let how = acknowledged + crash.notes::<Stored>().count();
+    let number = acknowledged + crash.notes::<Stored>().count();
+    let derived = Derived::ALL[number % Derived::ALL.len()];
     let disk = &crash.disk;
-    let names = disk.list("volumes").unwrap_or_default();
-    for name in names.iter().filter(|name| name.ends_with(".index")) {
-        let name = format!("volumes/{name}");
-        let is_of_volume = disk.open(&name.replace(".index", ".segment"), Open::default()).is_ok();
-        match how % 4 {
-            1 if is_of_volume => disk.remove(&name).unwrap(),
-            2 => {
-                let file = disk.open(&name, Open::default()).unwrap();
-                file.resize(file.bytes().unwrap() / 2).unwrap();
+    let files = |dir: &str| -> Vec<String> {
+        let names = disk.list(dir).unwrap_or_default();
+        names.into_iter().map(|name| format!("{dir}/{name}")).collect()
+    };
+    let cut = |name: &String| {
+        let file = disk.open(name, Open::default()).unwrap();
+        file.resize(file.bytes().unwrap() / 2).unwrap();
+    };
+    let is_of_volume = |name: &&String| {
+        name.ends_with(".index")
+            && disk.open(&name.replace(".index", ".segment"), Open::default()).is_ok()
+    };
+    match derived {
+        Derived::Whole => {}
+        Derived::VolumeIndexesLost => {
+            files("volumes")
+                .iter()
+                .filter(is_of_volume)
+                .for_each(|name| disk.remove(name).unwrap());
+        }
+        Derived::VolumeIndexesTorn => {
+            files("volumes").iter().filter(|name| name.ends_with(".index")).for_each(cut);
+        }
+        // These may not exist yet.
+        Derived::ManifestCopyLost => drop(disk.remove("MANIFEST.copy").ok()),
+        Derived::CatalogLost => drop(disk.remove("index/CATALOG").ok()),
+        Derived::IndexLost => {
+            files("index").iter().for_each(|name| disk.remove(name).unwrap());
+        }
+        Derived::IndexTorn => {
+            let files = files("index");
+            files.iter().skip(number / 8 % files.len().max(1)).take(1).for_each(cut);
+        }
+        Derived::IndexOld => {
+            if let Some(OldIndex(old)) = crash.notes().last() {
+                files("index").iter().for_each(|name| disk.remove(name).unwrap());
+                for (name, bytes) in old {
+                    let file = disk.create(name, Open::default()).unwrap();
+                    write_full(&*file, bytes, 0).unwrap();
+                }
             }
-            _ => {}
         }
     }
-    if how % 4 == 3 {
-        // It may not exist yet.
-        disk.remove("MANIFEST.copy").ok();
+    derived
+}
+
+/// All files of the index, at some time before the crash.
+struct OldIndex(Vec<(String, Vec<u8>)>);
+
+impl OldIndex {
+    fn of(disk: &MemoryDisk) -> Self {
+        let read = |name: String| {
+            let name = format!("index/{name}");
+            let file = disk.open(&name, Open::default()).ok()?;
+            let mut bytes = vec![0; usize::try_from(file.bytes().ok()?).unwrap()];
+            read_full(&*file, &mut bytes, 0).ok()?;
+            Some((name, bytes))
+        };
+        Self(disk.list("index").unwrap().into_iter().filter_map(read).collect())
     }
 }
 

@@ -51,7 +51,7 @@ fn a_flipped_bit_in_an_object_harms_that_object_alone() {
         let is_indexed = volume.contains("0001");
         // The data, the key in the head, the checksum of the head, the header of the record.
         for (offset, has_head) in
-            [(at, true), (at + 49_000, true), (at - 1, false), (at - 80, false), (at - 110, false)]
+            [(at, true), (at + 49_000, true), (at - 1, false), (at - 47, false), (at - 70, false)]
         {
             let copy = sample.copy();
             let path = copy.path().join(&volume);

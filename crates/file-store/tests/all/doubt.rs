@@ -15,6 +15,9 @@ use crate::{BIG, BUCKET, put, random_bytes, small, try_get, try_put};
 const VOLUME: &str = "volumes/0000000001.segment";
 const INDEX: &str = "volumes/0000000001.index";
 
+/// The bytes of the head of a short object before its names.
+const HEAD_BYTES: usize = 34;
+
 /// The medium of a closed store in which `key` was stored twice and then `after` once, with the
 /// second needle of `key` damaged and the index lost: what was there is unknown.
 fn hidden() -> Medium {
@@ -29,8 +32,8 @@ fn hidden() -> Medium {
     let mut medium = disk.medium().cut(Survival::Everything);
     let mut volume = medium.file(VOLUME);
     let at = volume.windows(9).rposition(|window| window == b"bucketkey").unwrap();
-    volume[at - 72] ^= 1;
-    volume[at - 72 - 32] ^= 1;
+    volume[at - HEAD_BYTES] ^= 1;
+    volume[at - HEAD_BYTES - 32] ^= 1;
     drop(volume);
     medium
 }

@@ -142,12 +142,13 @@ fn an_unreadable_sector_is_an_error_for_who_asks_and_damage_for_who_verifies() {
     put(&store, "small", b"bytes");
     disk.fail(Op::Read, 1, 1, Errno::IO);
     assert!(matches!(store.get(BUCKET, "small"), Err(Error::Disk(_))));
-    disk.fail(Op::Read, 1, 1, Errno::IO);
+    // The volume is read first, then the object in it.
+    disk.fail(Op::Read, 1, 2, Errno::IO);
     let verified = store.verify(&mut |_, _| {}).unwrap();
-    assert_eq!((verified.objects, verified.damage.len()), (1, 1));
-    assert_eq!(verified.damage[0].key.as_deref(), Some("small"));
-    disk.fail(Op::Read, 2, 1, Errno::IO);
-    assert_eq!(store.verify(&mut |_, _| {}).unwrap().damage.len(), 1, "in a volume's own reading");
+    assert_eq!(verified.objects, 1);
+    assert!(verified.damage.iter().any(|damage| damage.key.as_deref() == Some("small")));
+    disk.fail(Op::Read, 1, 1, Errno::IO);
+    assert_eq!(store.verify(&mut |_, _| {}).unwrap().damage.len(), 1, "in the volume alone");
     assert!(store.verify(&mut |_, _| {}).unwrap().damage.is_empty());
 }
 

@@ -126,7 +126,7 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
         let seed = first.wrapping_add(round);
         let acknowledged = run_and_kill(dir.path(), seed, 50 + random.below(600));
         let (store, recovered) = reopen(dir.path());
-        assert!(recovered.after_crash);
+        assert!(recovered.after_crash && recovered.index_rebuilt.is_none());
         assert_eq!(recovered.damage, []);
         let found = objects(&store);
         for thread in 0..THREADS {

@@ -22,9 +22,12 @@ mod listing;
 mod model;
 mod objects;
 mod power;
+mod ranges;
 mod recovery;
 mod sample;
 mod script;
+mod small_store;
+mod snapshot;
 mod steady;
 mod threads;
 mod uploads;
@@ -45,11 +48,24 @@ use tempfile::TempDir;
 fn small() -> Options {
     // Without the watermarks of an idle log: tests compare exact costs.
     let (volume_bytes, big_object_bytes) = (4 << 20, BIG as u64);
-    Options { volume_bytes, big_object_bytes, idle_watermark_ms: 0, ..Options::default() }
+    // So little memory for the index that checkpoints are frequent.
+    let index_memory_bytes = 8 << 10;
+    Options {
+        volume_bytes,
+        big_object_bytes,
+        idle_watermark_ms: 0,
+        index_memory_bytes,
+        ..Options::default()
+    }
 }
 
 /// From this many bytes on, an object of a [`small`] store is a big one.
 const BIG: usize = 64 << 10;
+
+/// Like [`small`], with enough memory for the index that a test writes no checkpoint.
+fn without_checkpoints() -> Options {
+    Options { index_memory_bytes: 64 << 20, ..small() }
+}
 
 const BUCKET: &str = "bucket";
 

@@ -37,11 +37,13 @@ fn run(seed: u64, acts: u32, lengths: Lengths) {
                 let copy = crate::sample::copy_of(dir.path());
                 let (copied, recovered) = reopen(copy.path());
                 assert_eq!((recovered.after_crash, recovered.damage), (true, Vec::new()));
+                assert!(recovered.index_rebuilt.is_none());
                 check(&model, &copied, copy.path());
                 drop(store);
             }
             let (opened, recovered) = reopen(dir.path());
             assert_eq!((recovered.after_crash, recovered.damage), (false, Vec::new()));
+            assert!(recovered.index_rebuilt.is_none());
             assert_eq!((recovered.orphans_removed, recovered.torn_bytes), (0, 0));
             store = opened;
             check(&model, &store, dir.path());

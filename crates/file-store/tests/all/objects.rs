@@ -134,7 +134,7 @@ fn any_text_is_a_key() {
     assert!(dump(&reopen(dir.path()).0) == before);
     assert_eq!(
         crate::file_names(dir.path()),
-        ["LOCK", "MANIFEST", "MANIFEST.copy", "STORE", "objects", "volumes"]
+        ["LOCK", "MANIFEST", "MANIFEST.copy", "STORE", "index", "objects", "volumes"]
     );
 }
 

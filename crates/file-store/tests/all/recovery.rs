@@ -1,15 +1,29 @@
 //! Opening a store again, whatever happened to it.
 
 use std::fs;
+use std::path::Path;
 
-use haul_file_store::{Error, Options, Store};
+use haul_file_store::{Error, Options, Recovered, Store};
 use haul_testing::{Random, eventually};
+use tempfile::TempDir;
 
 use crate::sample::Sample;
 use crate::{
-    BUCKET, big_files, disk_dir, dump, file_names, flip, new_store, put, random_bytes, reopen,
-    small, try_get,
+    BUCKET, big_files, disk_dir, dump, file_names, flip, put, random_bytes, small, try_get,
+    without_checkpoints,
 };
+
+/// Opens a store whose index is not checkpointed, so that the indexes of volumes are needed.
+fn reopen(dir: &Path) -> (Store, Recovered) {
+    Store::open(dir, without_checkpoints()).unwrap()
+}
+
+fn new_store() -> (TempDir, Store) {
+    let dir = disk_dir();
+    let (store, _) = reopen(dir.path());
+    store.create_bucket(BUCKET).unwrap();
+    (dir, store)
+}
 
 #[test]
 fn indexes_say_what_the_volumes_say() {
@@ -74,12 +88,12 @@ fn a_directory_of_somebody_else_is_refused_and_untouched() {
         let dir = disk_dir();
         let path = dir.path().join(&foreign);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, b"haul file store, version 3\n").unwrap();
+        fs::write(&path, b"haul file store, version 4\n").unwrap();
         let before = file_names(dir.path());
         let refused = Store::open(dir.path(), small()).unwrap_err();
         assert!(matches!(refused, Error::NotAStore { .. }), "{foreign}: {refused:?}");
         assert_eq!(file_names(dir.path()), before);
-        assert_eq!(fs::read(&path).unwrap(), b"haul file store, version 3\n");
+        assert_eq!(fs::read(&path).unwrap(), b"haul file store, version 4\n");
     }
     let file = disk_dir();
     fs::write(file.path().join("file"), b"").unwrap();
@@ -129,7 +143,9 @@ fn a_store_is_open_once() {
 #[test]
 fn a_hundred_thousand_objects_open_in_a_moment() {
     let dir = disk_dir();
-    let (store, _) = Store::open(dir.path(), Options { volume_bytes: 8 << 20, ..small() }).unwrap();
+    let (store, _) =
+        Store::open(dir.path(), Options { volume_bytes: 8 << 20, ..without_checkpoints() })
+            .unwrap();
     store.create_bucket(BUCKET).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..50 {

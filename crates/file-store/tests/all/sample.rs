@@ -10,7 +10,7 @@ use haul_testing::eventually;
 use tempfile::TempDir;
 
 use crate::{
-    BUCKET, Dump, disk_dir, dump, file_names, list, new_store, put, random_bytes, try_get,
+    BUCKET, Dump, disk_dir, dump, file_names, list, put, random_bytes, try_get, without_checkpoints,
 };
 
 /// The files of a store as they are now, taken again while compaction changes them meanwhile: a
@@ -19,8 +19,9 @@ pub(crate) fn copy_of(dir: &Path) -> TempDir {
     loop {
         let before = files_of(dir);
         let copy = disk_dir();
-        fs::create_dir(copy.path().join("volumes")).unwrap();
-        fs::create_dir(copy.path().join("objects")).unwrap();
+        for part in ["volumes", "objects", "index"] {
+            fs::create_dir(copy.path().join(part)).unwrap();
+        }
         for (path, _) in &before {
             let to = copy.path().join(path.strip_prefix(dir).unwrap());
             // One that is gone meanwhile is noticed below.
@@ -35,7 +36,7 @@ pub(crate) fn copy_of(dir: &Path) -> TempDir {
 /// The files of a store, each with its length and when it was last changed.
 fn files_of(dir: &Path) -> Vec<(PathBuf, Option<(u64, SystemTime)>)> {
     let mut files = Vec::new();
-    for part in ["", "volumes", "objects"] {
+    for part in ["", "volumes", "objects", "index"] {
         for name in file_names(&dir.join(part)) {
             let path = dir.join(part).join(name);
             if !path.is_dir() {
@@ -63,7 +64,9 @@ pub(crate) struct Sample {
 
 impl Sample {
     pub(crate) fn new() -> Self {
-        let (dir, store) = new_store();
+        let dir = disk_dir();
+        let (store, _) = Store::open(dir.path(), without_checkpoints()).unwrap();
+        store.create_bucket(BUCKET).unwrap();
         for n in 0..100 {
             put(&store, &format!("key {n:02}"), &random_bytes(n, small_bytes(n)));
         }

@@ -108,15 +108,15 @@ fn body(n: u64) -> Vec<u8> {
 }
 
 /// The objects of a full store.
-struct FullStore<'a> {
+pub(crate) struct FullStore<'a> {
     store: Option<Store>,
     open: &'a dyn Fn() -> Store,
-    live: BTreeSet<u64>,
+    pub(crate) live: BTreeSet<u64>,
     next: u64,
 }
 
 impl<'a> FullStore<'a> {
-    fn new(open: &'a dyn Fn() -> Store) -> Self {
+    pub(crate) fn new(open: &'a dyn Fn() -> Store) -> Self {
         let store = open();
         store.create_bucket(BUCKET).unwrap();
         let mut full = Self { store: Some(store), open, live: BTreeSet::new(), next: 0 };
@@ -124,7 +124,7 @@ impl<'a> FullStore<'a> {
         full
     }
 
-    fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         self.store.as_ref().unwrap()
     }
 
@@ -155,7 +155,7 @@ impl<'a> FullStore<'a> {
 
     /// Deletes eight objects, compacts, and puts at least half as many: so many rounds, each from
     /// a disk that is full again. Every seventh time the full store is opened again.
-    fn delete_and_compact(&mut self, rounds: u64) {
+    pub(crate) fn delete_and_compact(&mut self, rounds: u64) {
         let mut random = Random(seed());
         for round in 0..rounds {
             let _context = PrintOnPanic(format!("round {round}\n{}", replay_command(random.0)));

@@ -72,6 +72,16 @@ fn store(out: &mut Exposition, stats: &Stats) {
     out.gauge("haul_volume_bytes", "Bytes of all volumes.", stats.volume_bytes);
     let live = stats.live_volume_bytes;
     out.gauge("haul_volume_live_bytes", "Bytes in volumes that belong to an object.", live);
+    let help = "Bytes in volumes of objects that were replaced or deleted.";
+    out.gauge("haul_volume_dead_bytes", help, stats.dead_volume_bytes);
+    if let Some(free_bytes) = stats.free_bytes {
+        let help = "Bytes that small objects can still take before compaction must free more.";
+        out.gauge("haul_store_free_bytes", help, free_bytes);
+    }
+    let help = "Bytes of the sorted runs of keys on disk.";
+    out.gauge("haul_index_run_bytes", help, stats.index_run_bytes);
+    let help = "Memory of keys that no run contains yet.";
+    out.gauge("haul_index_recent_bytes", help, stats.index_recent_bytes);
     out.gauge("haul_big_files", "Files of big objects and parts.", stats.big_files);
     out.gauge("haul_big_file_bytes", "Bytes of them.", stats.big_file_bytes);
     let latched = u64::from(stats.latched);
@@ -169,6 +179,33 @@ mod tests {
         assert_eq!(value("haul_requests_total{kind=\"get\",status=\"2xx\"}"), 5.0);
         assert_eq!(value("haul_file_system_free_bytes"), 4.0);
         assert_eq!(value("haul_sync_duration_seconds_count"), 0.0);
+    }
+
+    #[test]
+    fn live_dead_and_free_bytes_of_the_store_are_gauges() {
+        let shown = |stats: &Stats| {
+            text(stats, &Metrics::new(), &ConnectionStats::default(), Some((10, 4)))
+        };
+        let stats = Stats {
+            live_volume_bytes: 100,
+            dead_volume_bytes: 20,
+            free_bytes: Some(3),
+            index_run_bytes: 7,
+            index_recent_bytes: 8,
+            ..Stats::default()
+        };
+        let exposed = shown(&stats);
+        for line in [
+            "haul_volume_live_bytes 100",
+            "haul_volume_dead_bytes 20",
+            "haul_store_free_bytes 3",
+            "haul_index_run_bytes 7",
+            "haul_index_recent_bytes 8",
+        ] {
+            assert!(exposed.lines().any(|found| found == line), "{line} is not in\n{exposed}");
+        }
+        let unlimited = shown(&Stats { free_bytes: None, ..stats });
+        assert!(!unlimited.contains("haul_store_free_bytes"), "the disk has no limit");
     }
 
     #[test]

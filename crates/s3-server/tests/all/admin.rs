@@ -30,6 +30,9 @@ fn the_numbers_tell_what_happened() {
     assert_eq!(stats["received_bytes"], 5);
     assert!(stats["free_bytes"].as_u64().unwrap() > 0);
     assert!(stats["file_system_bytes"].as_u64() > stats["free_bytes"].as_u64());
+    assert!(stats["store"]["free_bytes"].as_u64().unwrap() > 0);
+    assert!(stats["store"]["live_volume_bytes"].as_u64().unwrap() > 0);
+    assert_eq!(stats["store"]["dead_volume_bytes"], 0);
     let get = stats["requests"].as_array().unwrap().iter().find(|kind| kind["kind"] == "get");
     assert_eq!(get.unwrap()["by_status"], serde_json::json!([0, 1, 0, 1, 0]));
 
@@ -44,9 +47,27 @@ fn the_numbers_tell_what_happened() {
         "haul_requests_total{kind=\"list\",status=\"2xx\"} 1",
         "haul_request_duration_seconds_count{kind=\"get\"} 2",
         "haul_latched 0",
+        "haul_volume_dead_bytes 0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
+}
+
+#[test]
+fn deleted_object_turns_live_bytes_into_dead_ones() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", &[7; 10_000]);
+    let store = || {
+        let stats = server.admin.get("/stats.json");
+        let stats: serde_json::Value = serde_json::from_slice(&stats.body).unwrap();
+        let bytes = |name: &str| stats["store"][name].as_u64().unwrap();
+        (bytes("live_volume_bytes"), bytes("dead_volume_bytes"))
+    };
+    let (live_before, dead_before) = store();
+    server.s3.delete("/bucket/key");
+    let (live, dead) = store();
+    assert_eq!(live_before - live, dead - dead_before);
+    assert!(dead >= 10_000, "{dead}");
 }
 
 #[test]

@@ -76,12 +76,19 @@ fn ranges_are_sent_and_impossible_ones_refused() {
     let body = noise(6_000_000);
     server.s3.put("/bucket/big", &body);
     server.s3.put("/bucket/small", &body[..100]);
+    server.s3.put("/bucket/medium", &body[..900_000]);
     let get = |key: &str, range| server.s3.send("GET", key, &[("range", range)], b"");
     for (key, range, first, end) in [
         ("/bucket/small", "bytes=0-0", 0, 1),
         ("/bucket/small", "bytes=90-", 90, 100),
         ("/bucket/small", "bytes=-10", 90, 100),
         ("/bucket/small", "bytes=50-1000", 50, 100),
+        ("/bucket/medium", "bytes=0-", 0, 900_000),
+        ("/bucket/medium", "bytes=0-0", 0, 1),
+        ("/bucket/medium", "bytes=65535-65536", 65_535, 65_537),
+        ("/bucket/medium", "bytes=100000-500000", 100_000, 500_001),
+        ("/bucket/medium", "bytes=100000-800000", 100_000, 800_001),
+        ("/bucket/medium", "bytes=-70000", 830_000, 900_000),
         ("/bucket/big", "bytes=4095-4096", 4095, 4097),
         ("/bucket/big", "bytes=1048570-3145740", 1_048_570, 3_145_741),
         ("/bucket/big", "bytes=-1", 5_999_999, 6_000_000),
@@ -89,7 +96,11 @@ fn ranges_are_sent_and_impossible_ones_refused() {
         let reply = get(key, range);
         assert_eq!(reply.status, 206, "{range}");
         assert!(reply.is_whole() && reply.body == body[first..end], "{range}");
-        let all = if key.ends_with("big") { body.len() } else { 100 };
+        let all = match key {
+            "/bucket/small" => 100,
+            "/bucket/medium" => 900_000,
+            _ => body.len(),
+        };
         let told = format!("bytes {first}-{}/{all}", end - 1);
         assert_eq!(reply.header("content-range"), Some(told.as_str()));
         let head = server.s3.send("HEAD", key, &[("range", range)], b"");

@@ -25,6 +25,7 @@ use Layer::{Level, Support, Tests};
 const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-units", Level(1), ""),
     ("haul-crc", Level(1), "crc-fast | proptest"),
+    ("haul-md5-lanes", Level(1), "parking_lot | md-5 proptest"),
     ("haul-disk", Level(1), "io-uring libc rustix | proptest tempfile"),
     ("haul-append-log", Level(2), "parking_lot rustix shuttle thiserror | proptest tempfile tokio"),
     (
@@ -43,7 +44,11 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-reactor", Level(2), "mio rustix socket2 thiserror | tempfile"),
     ("haul-http1", Level(2), "httparse memchr thiserror time | proptest"),
     ("haul-admin-endpoint", Level(3), "| tempfile"),
-    ("haul-file-store", Level(3), "bytes md-5 parking_lot rustix thiserror | proptest tempfile"),
+    (
+        "haul-file-store",
+        Level(3),
+        "bytes md-5 parking_lot rustix siphasher thiserror | proptest tempfile",
+    ),
     ("haul-tuning", Level(3), ""),
     ("haul-checksums", Level(3), "parking_lot | tempfile"),
     ("haul-page-cache", Level(3), "rustix | tempfile"),
@@ -83,7 +88,8 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-bench-compare",
         Level(7),
-        "clap heed okaywal protobuf raft-engine rocksdb rusqlite rustix tokio walrus-rust | tempfile",
+        "clap fjall heed okaywal protobuf raft-engine rocksdb rusqlite rustix tokio walrus-rust \
+         | tempfile",
     ),
     ("haul-disk-sim", Support, "clap fuser parking_lot rustix serde_json tempfile tokio"),
     ("haul-testing", Support, "rustix tempfile"),

@@ -10,7 +10,7 @@ const UNUSED: &[(&str, usize)] = &[
     ("append-log", 1),
     ("bench", 2),
     ("bulk-read", 3),
-    ("disk", 3),
+    ("disk", 2),
     ("disk-sim", 2),
     ("duplicates", 1),
     ("file-store", 1),

@@ -10,6 +10,8 @@ const ALLOWED: &[&str] = &[
     "crates/disk/src/access/map.rs",
     "crates/disk/src/access/ring.rs",
     "crates/disk/src/sys.rs",
+    "crates/md5-lanes/src/kernels.rs",
+    "crates/md5-lanes/src/pending.rs",
 ];
 
 fn violations(files: &[Source]) -> Vec<String> {

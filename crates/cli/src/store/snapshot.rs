@@ -1,0 +1,39 @@
+//! `haul store snapshot`: creates a snapshot of the store.
+
+use haul_file_store::{SnapshotInfo, Store};
+use serde_json::{Value, json};
+
+use crate::args::SnapshotArgs;
+use crate::output::Output;
+use crate::report::{OrFail, Result};
+use crate::units::{Bytes, Count};
+
+pub(super) fn run(store: &Store, args: &SnapshotArgs) -> Result {
+    let cannot = || format!("cannot create the snapshot {}", args.to.display());
+    let info = store.snapshot(&args.to).or_fail(cannot)?;
+    let mut output = Output::new();
+    if args.json {
+        output.line(json(&info))?;
+    } else {
+        output.line(format_args!(
+            "created snapshot {}: {} ({}); linked {}, copied {}",
+            args.to.display(),
+            Count(info.objects, "object"),
+            Bytes(info.object_bytes),
+            Bytes(info.linked_bytes),
+            Bytes(info.copied_bytes),
+        ))?;
+    }
+    output.finish()
+}
+
+fn json(info: &SnapshotInfo) -> Value {
+    json!({
+        "objects": info.objects,
+        "object_bytes": info.object_bytes,
+        "volumes": info.volumes,
+        "big_files": info.big_files,
+        "linked_bytes": info.linked_bytes,
+        "copied_bytes": info.copied_bytes,
+    })
+}

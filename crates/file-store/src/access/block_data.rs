@@ -1,0 +1,74 @@
+//! The data of an object in a volume, read block by block.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use haul_append_log::PinnedRecord;
+
+use crate::error::{Error, Result};
+use crate::format::BLOCK_BYTES;
+use crate::inner::Inner;
+
+/// The data of an object in a volume, which is read block by block and stays readable as long as
+/// this exists.
+pub(crate) struct BlockData {
+    pub(super) inner: Arc<Inner>,
+    /// The bucket and the key, to name damage.
+    pub(super) name: (String, String),
+    pub(super) record: PinnedRecord,
+    /// The offset of the data in the payload of the record.
+    pub(super) data_at: u32,
+    pub(super) bytes: u32,
+    /// The checksum of each block.
+    pub(super) blocks: Box<[u32]>,
+}
+
+impl std::fmt::Debug for BlockData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockData").field("record", &self.record).finish_non_exhaustive()
+    }
+}
+
+impl BlockData {
+    /// Reads up to `bytes_max` bytes at `offset` with one request, and verifies their blocks.
+    pub(crate) fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
+        let all = self.bytes as usize;
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(all);
+        let to = from.saturating_add(bytes_max).min(all);
+        if from == to {
+            return Ok(Bytes::new());
+        }
+        let read = self.read_blocks(from / BLOCK_BYTES, to.div_ceil(BLOCK_BYTES));
+        match read {
+            Ok(blocks) => {
+                let start = from - from % BLOCK_BYTES;
+                Ok(Bytes::from(blocks).slice(from - start..to - start))
+            }
+            Err(error) => {
+                let error = self.inner.explain(self.record.position().lsn, error);
+                self.inner.damage.note(&self.name.0, &self.name.1, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads the blocks with these numbers, without `end`.
+    fn read_blocks(&self, first: usize, end: usize) -> Result<Vec<u8>> {
+        let start = first * BLOCK_BYTES;
+        let mut bytes = vec![0; (end * BLOCK_BYTES).min(self.bytes as usize) - start];
+        let payload_at = self.data_at + u32::try_from(start).unwrap_or(u32::MAX);
+        self.record.read_payload_at(payload_at, &mut bytes)?;
+        self.inner.counters.needle_read(bytes.len());
+        for (number, block) in (first..end).zip(bytes.chunks(BLOCK_BYTES)) {
+            if self.blocks.get(number) != Some(&haul_crc::crc32c(block)) {
+                return Err(self.damaged(number));
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn damaged(&self, number: usize) -> Error {
+        let what = format!("the checksum of block {number} of the object does not match its bytes");
+        self.inner.damaged(self.record.position().lsn, &what)
+    }
+}

@@ -1,0 +1,237 @@
+//! Finding the needle of a key: in the recent changes, or by one read of a candidate record.
+//!
+//! The location table gives the records that may hold the needle of a key, usually one or none. The
+//! key in the needle decides. If a candidate is damaged, the runs of keys decide.
+
+use haul_append_log::{self as log, Lsn, Position};
+
+use crate::error::{Error, Result};
+use crate::format::{Kind, Needle, NotANeedle};
+use crate::index::addresses::Candidate;
+use crate::index::entry::Entry;
+use crate::inner::Inner;
+use crate::object::Attributes;
+
+/// The bytes of a needle that are read for its head: enough unless the attributes are very long.
+pub(crate) const HEAD_READ_BYTES: usize = 4096;
+
+/// The number of lookups of a key before a needle that compaction moves is reported as damaged.
+const LOOKUPS_MAX: usize = 16;
+
+/// A candidate that was read.
+pub(crate) enum Read<T> {
+    /// It holds the object of the key.
+    Found(Entry, T),
+    /// It holds another needle.
+    Other,
+}
+
+impl Inner {
+    /// Returns the newest entry of a key: from memory if it changed recently, else by reading the
+    /// head of its needle. The head of a damaged needle comes from the runs of keys.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the needle and the run of keys are damaged; the errors of the kernel.
+    pub(crate) fn find(&self, bucket: &str, key: &str) -> Result<Option<Entry>> {
+        if let Some(recent) = self.index.read().keys.recent(bucket, key) {
+            return Ok(recent);
+        }
+        let found = self.search(bucket, key, |candidate| {
+            let (entry, _) = match self.read_head(candidate, bucket, key)? {
+                Read::Found(entry, attributes) => (entry, attributes),
+                Read::Other => return Ok(Read::Other),
+            };
+            Ok(Read::Found(entry, ()))
+        });
+        match found {
+            Ok(found) => Ok(found.map(|(entry, ())| entry)),
+            Err(error) => {
+                let keys = self.index.read().keys.snapshot();
+                keys.get(bucket, key).map_err(|_also_damaged| error)
+            }
+        }
+    }
+
+    /// Returns the entry of an existing object for a request.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the newest state of the
+    /// key may be in a damaged place.
+    pub(crate) fn entry(&self, bucket: &str, key: &str) -> Result<Entry> {
+        self.check_bucket(bucket)?;
+        let found = self.find(bucket, key)?;
+        self.check_doubt(bucket, key, found.as_ref().map(|entry| entry.at.lsn))?;
+        found.ok_or_else(|| no_such_key(bucket, key))
+    }
+
+    /// Looks an object up for a request and reads it with `read`.
+    ///
+    /// # Errors
+    /// As [`Self::entry`], and those of `read`; damage is remembered.
+    pub(crate) fn look_up<T>(
+        &self,
+        bucket: &str,
+        key: &str,
+        read: impl Fn(Candidate) -> Result<Read<T>>,
+    ) -> Result<(Entry, T)> {
+        self.check_bucket(bucket)?;
+        let found = self.search(bucket, key, read).inspect_err(|error| {
+            self.damage.note(bucket, key, error);
+        })?;
+        self.check_doubt(bucket, key, found.as_ref().map(|(entry, _)| entry.at.lsn))?;
+        found.ok_or_else(|| no_such_key(bucket, key))
+    }
+
+    fn check_bucket(&self, bucket: &str) -> Result<()> {
+        let index = self.index.read();
+        if index.buckets.contains_key(bucket) {
+            return Ok(());
+        }
+        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
+        Err(index.doubt_bucket(bucket).unwrap_or_else(missing))
+    }
+
+    fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {
+        match self.index.read().doubt(bucket, key, newest) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the candidates of a key until one holds its object, again if compaction moved it in
+    /// between.
+    fn search<T>(
+        &self,
+        bucket: &str,
+        key: &str,
+        read: impl Fn(Candidate) -> Result<Read<T>>,
+    ) -> Result<Option<(Entry, T)>> {
+        for lookup in 1.. {
+            let candidates = self.index.read().candidates(bucket, key);
+            let mut was_moved = false;
+            for candidate in candidates {
+                match read(candidate) {
+                    Ok(Read::Found(entry, value)) => return Ok(Some((entry, value))),
+                    Ok(Read::Other) => {}
+                    Err(Error::Log(log::Error::Invalid(_))) if lookup < LOOKUPS_MAX => {
+                        was_moved = true;
+                    }
+                    Err(error) if self.holds(candidate.lsn, bucket, key)? => {
+                        return Err(self.explain(candidate.lsn, error));
+                    }
+                    Err(_damage_to_another_object) => {}
+                }
+            }
+            if !was_moved {
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns `true` if a record that cannot be read is that of this key, or if that is not known.
+    fn holds(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<bool> {
+        match self.indexed(lsn, bucket, key) {
+            Ok(entry) => Ok(entry.is_some()),
+            Err(Error::Damaged { .. }) => Ok(true),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Returns the entry of a key from the runs of keys, if its needle is at `lsn`.
+    fn indexed(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<Option<Entry>> {
+        let keys = self.index.read().keys.snapshot();
+        Ok(keys.get(bucket, key)?.filter(|entry| entry.at.lsn == lsn))
+    }
+
+    /// Reads the head of a needle in a damaged record: its own checksum may still match. `None` if
+    /// it does not, or if this is not the needle of the key.
+    pub(crate) fn salvage(
+        &self,
+        candidate: Candidate,
+        bucket: &str,
+        key: &str,
+    ) -> Option<(Entry, Attributes)> {
+        let entry = self.indexed(candidate.lsn, bucket, key).ok()??;
+        let attributes = self.read_attributes(entry.at).ok()?;
+        Some((entry, attributes))
+    }
+
+    /// Turns the error that a missing volume gives into damage.
+    pub(crate) fn explain(&self, lsn: Lsn, error: Error) -> Error {
+        if !matches!(error, Error::Log(log::Error::Invalid(_))) {
+            return error;
+        }
+        self.damaged(lsn, "the volume is missing or cannot be opened")
+    }
+
+    /// Returns the error for a damaged record.
+    pub(super) fn damaged(&self, lsn: Lsn, what: &str) -> Error {
+        let file = self.volumes.root().join(log::segment_name(lsn.segment()));
+        Error::Damaged { file, offset: lsn.offset().into(), what: what.to_owned() }
+    }
+
+    /// Reads the head of the needle in a record.
+    pub(crate) fn read_head(
+        &self,
+        candidate: Candidate,
+        bucket: &str,
+        key: &str,
+    ) -> Result<Read<Attributes>> {
+        let (at, front) = match self.read_front(candidate) {
+            Ok(read) => read,
+            Err(error @ Error::Damaged { .. }) => {
+                let salvaged = self.salvage(candidate, bucket, key);
+                let (entry, attributes) = salvaged.ok_or(error)?;
+                return Ok(Read::Found(entry, attributes));
+            }
+            Err(other) => return Err(other),
+        };
+        let needle = self.check(Needle::decode(&front), at)?;
+        Ok(match is_object(&needle, bucket, key) {
+            true => Read::Found(Entry::of(&needle.head, at), needle.attributes),
+            false => Read::Other,
+        })
+    }
+
+    /// Reads the front of the needle in a record: at least its head, unless it is malformed. One
+    /// request is enough unless the attributes are very long.
+    pub(super) fn read_front(&self, candidate: Candidate) -> Result<(Position, Vec<u8>)> {
+        let mut buffer = vec![0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
+        loop {
+            let (at, front) = self.log.read_front_hinted(candidate.lsn, &mut buffer)?;
+            self.counters.needle_read(front.len());
+            let filled = front.len();
+            match Needle::decode(front) {
+                Err(NotANeedle::Needs(bytes))
+                    if bytes > filled && bytes <= at.payload_bytes as usize =>
+                {
+                    buffer.resize(log::RECORD_HEADER_BYTES + bytes, 0);
+                }
+                _ => return Ok((at, front.to_vec())),
+            }
+        }
+    }
+
+    /// Returns the needle if the bytes of a record are one.
+    pub(crate) fn check<'a>(
+        &self,
+        decoded: std::result::Result<Needle<'a>, NotANeedle>,
+        at: Position,
+    ) -> Result<Needle<'a>> {
+        decoded.map_err(|why| match why {
+            NotANeedle::Malformed(what) => self.damaged(at.lsn, what),
+            NotANeedle::Needs(_) => self.damaged(at.lsn, "the needle is cut short"),
+        })
+    }
+}
+
+/// Returns `true` if a needle stores the object of this key.
+pub(crate) fn is_object(needle: &Needle<'_>, bucket: &str, key: &str) -> bool {
+    let head = &needle.head;
+    head.kind == Kind::Object && head.bucket == bucket && head.key == key
+}
+
+fn no_such_key(bucket: &str, key: &str) -> Error {
+    Error::NoSuchKey { bucket: bucket.to_owned(), key: key.to_owned() }
+}

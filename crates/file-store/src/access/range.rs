@@ -1,0 +1,71 @@
+//! Reading parts of objects that are stored in volumes.
+
+use std::sync::Arc;
+
+use crate::access::block_data::BlockData;
+use crate::access::lookup::{Read, is_object};
+use crate::access::object::{Content, Object};
+use crate::error::Result;
+use crate::format::Needle;
+use crate::index::addresses::Candidate;
+use crate::index::entry::Entry;
+use crate::inner::Inner;
+use crate::object::Attributes;
+use crate::store::Store;
+
+impl Store {
+    /// Opens an object to read ranges of it. Of an object of more than 128 KiB that is stored in a
+    /// volume, only the head is read. [`Object::read`] then reads the requested bytes with one read
+    /// of whole blocks of 64 KiB, and verifies these. Other objects are read as by [`Store::get`],
+    /// and so are objects stored by a version of Haul without block checksums.
+    ///
+    /// As long as the object is open, the file of its volume cannot be reused. On a nearly full
+    /// disk this can delay compaction, so the object should be dropped soon after it was read.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    pub fn open_object(&self, bucket: &str, key: &str) -> Result<Object> {
+        self.get_with(bucket, key, |inner, candidate| inner.open_content(candidate, bucket, key))
+    }
+}
+
+impl Inner {
+    /// Reads the head of a needle and, unless its data can be read block by block, its data.
+    fn open_content(
+        self: &Arc<Self>,
+        candidate: Candidate,
+        bucket: &str,
+        key: &str,
+    ) -> Result<Read<(Attributes, Content)>> {
+        if candidate.is_long()
+            && let Some((entry, attributes, data)) = self.open_blocks(candidate, bucket, key)?
+        {
+            return Ok(Read::Found(entry, (attributes, Content::Blocks(data))));
+        }
+        self.read_content(candidate, bucket, key)
+    }
+
+    /// Reads the head of a needle; `None` if it has no block checksums, or is of another object.
+    fn open_blocks(
+        self: &Arc<Self>,
+        candidate: Candidate,
+        bucket: &str,
+        key: &str,
+    ) -> Result<Option<(Entry, Attributes, BlockData)>> {
+        let (at, front) = self.read_front(candidate)?;
+        let needle = self.check(Needle::decode(&front), at)?;
+        let (data_at, bytes) = (front.len() - needle.rest.len(), needle.head.inline_bytes());
+        let has_blocks = !needle.head.blocks.is_empty()
+            && data_at.saturating_add(bytes) <= at.payload_bytes as usize;
+        if !has_blocks || !is_object(&needle, bucket, key) {
+            return Ok(None);
+        }
+        let Needle { head, attributes, .. } = needle;
+        let entry = Entry::of(&head, at);
+        let [data_at, bytes] = [data_at, bytes].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        let (name, blocks) = ((bucket.to_owned(), key.to_owned()), head.blocks);
+        let (inner, record) = (Arc::clone(self), self.log.pin(at)?);
+        let data = BlockData { inner, name, record, data_at, bytes, blocks };
+        Ok(Some((entry, attributes, data)))
+    }
+}

@@ -1,0 +1,113 @@
+//! The thread that merges runs of keys.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::checkpoint::files::choose_runs;
+use crate::error::{Error, Result};
+use crate::index::runs::run::Run;
+use crate::inner::Inner;
+
+/// The longest pause after a write of a merge.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// The thread of an open store.
+#[derive(Debug)]
+pub(crate) struct MergeThread {
+    inner: Option<Arc<Inner>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MergeThread {
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let thread = thread::Builder::new().name("store-merge".to_owned()).spawn({
+            let inner = Arc::clone(inner);
+            move || run(&inner)
+        });
+        let thread = thread.map_err(|source| {
+            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
+        })?;
+        Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
+    }
+
+    /// Stops the thread at its next write.
+    pub(crate) fn stop(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        inner.merges.stop();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for MergeThread {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Merges whenever there is a new run. A failed merge changes nothing, and is tried again after the
+/// next checkpoint.
+fn run(inner: &Inner) {
+    loop {
+        while !inner.merges.is_stopping() && inner.merge_next().unwrap_or(false) {}
+        if inner.merges.is_stopping() {
+            return;
+        }
+        inner.merges.wait();
+    }
+}
+
+impl Inner {
+    /// Merges the runs that are worth it now; `false` if there are none.
+    ///
+    /// 1. The merged run is written and synced. A crash leaves a file that no catalog lists.
+    /// 2. The catalog lists it in the place of the runs that it replaces.
+    /// 3. Readers use it; the files of the replaced runs are removed.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if a run is damaged: the catalog is then discarded, and the index is
+    /// rebuilt when the store is opened. A failed system call.
+    fn merge_next(&self) -> Result<bool> {
+        let (runs, objects, may_publish) = {
+            let index = self.index.read();
+            let may_publish = index.hidden.any().is_none() && !self.index_files.is_damaged();
+            (index.keys.runs().to_vec(), index.objects(), may_publish)
+        };
+        // While nothing is published, the catalog does not list all runs.
+        let Some((inputs, with_oldest)) = choose_runs(&runs, objects).filter(|_| may_publish)
+        else {
+            return Ok(false);
+        };
+        let bytes = inputs.iter().map(|run| run.info().bytes).sum();
+        if !self.has_space_for_index(bytes)? {
+            return Ok(false);
+        }
+        let mut last = Instant::now();
+        let mut pace = |_written| {
+            thread::sleep(last.elapsed().min(PAUSE_MAX));
+            last = Instant::now();
+            !self.merges.is_stopping()
+        };
+        let merged = self.index_files.merge(&inputs, with_oldest, &mut pace);
+        let Some(run) = merged.map_err(|error| self.note_index_damage(error))? else {
+            return Ok(false);
+        };
+        self.replace_runs(&inputs, run)?;
+        Ok(true)
+    }
+
+    fn replace_runs(&self, inputs: &[Arc<Run>], run: Arc<Run>) -> Result<()> {
+        let mut current = self.index_files.catalog.lock();
+        let Some(mut catalog) = current.clone() else { return Ok(()) };
+        let is_input = |number: &u64| inputs.iter().any(|input| input.info().id == *number);
+        let Some(at) = catalog.runs.iter().position(is_input) else { return Ok(()) };
+        catalog.runs.retain(|number| !is_input(number));
+        catalog.runs.insert(at, run.info().id);
+        catalog.last_file = self.index_files.last_number();
+        self.index_files.publish(&mut current, catalog)?;
+        self.index.write().keys.replace_runs(inputs, run);
+        Ok(())
+    }
+}

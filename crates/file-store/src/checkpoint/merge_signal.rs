@@ -1,0 +1,38 @@
+//! Wakes and stops the thread that merges runs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+/// Wakes and stops the thread.
+#[derive(Debug, Default)]
+pub(crate) struct MergeSignal {
+    is_awake: Mutex<bool>,
+    changed: Condvar,
+    is_stopping: AtomicBool,
+}
+
+impl MergeSignal {
+    /// Wakes the thread: there is a new run.
+    pub(crate) fn wake(&self) {
+        *self.is_awake.lock() = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn wait(&self) {
+        let mut is_awake = self.is_awake.lock();
+        while !*is_awake {
+            self.changed.wait(&mut is_awake);
+        }
+        *is_awake = false;
+    }
+}

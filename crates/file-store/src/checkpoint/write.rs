@@ -1,0 +1,191 @@
+//! Writing a checkpoint of an open store.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use haul_append_log::Lsn;
+
+use crate::checkpoint::chunks;
+use crate::checkpoint::format::{encode_changes, encode_state};
+use crate::error::Result;
+use crate::index::keys::Memtable;
+use crate::index::locations::dump::Snapshot;
+use crate::index::{Index, LocationChange};
+use crate::inner::Inner;
+use crate::names::{self, IndexFile};
+
+/// The location table is written as a whole when the changes since then are this part of it.
+const CHANGED_PART: u64 = 32;
+
+/// The bytes of an entry of the location table in its file, about.
+const SLOT_BYTES: u64 = 9;
+
+/// The changes that are encoded into one chunk.
+const CHANGES_PER_CHUNK: usize = 8192;
+
+/// A closing store writes a checkpoint if opening it again would replay more changes than this.
+const REPLAY_MAX: usize = 4096;
+
+/// The index at one place of the log.
+struct Frozen {
+    applied: Lsn,
+    recent: Arc<Memtable>,
+    /// The whole location table, if it is to be written instead of the changes.
+    whole: Option<Snapshot>,
+    /// The changes of the location table since the last checkpoint, if they are known.
+    changes: Option<Vec<LocationChange>>,
+    state: Vec<u8>,
+    secret: [u64; 2],
+    /// `false` while damage hides keys, because a checkpoint would declare that it knows them; and
+    /// if a run is damaged.
+    may_publish: bool,
+}
+
+impl Inner {
+    /// Returns `true` if the recent changes take their share of the memory for the index.
+    pub(crate) fn is_checkpoint_due(&self, index: &Index) -> bool {
+        index.keys.recent_bytes() >= self.checkpoint_due_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Writes a checkpoint if it is due.
+    pub(crate) fn checkpoint_if_due(&self) {
+        let index = self.index.read();
+        let (is_due, recent_bytes) = (self.is_checkpoint_due(&index), index.keys.recent_bytes());
+        drop(index);
+        if !is_due {
+            return;
+        }
+        let first_due = self.options.recent_bytes_max();
+        let next_due = match self.checkpoint() {
+            Ok(()) => first_due,
+            // The disk may be full: the next attempt is made when more has changed.
+            Err(_) => recent_bytes + first_due / 4,
+        };
+        self.checkpoint_due_bytes.store(next_due, Ordering::Relaxed);
+    }
+
+    /// Writes a checkpoint before the store is closed, if opening it would otherwise take long.
+    pub(crate) fn checkpoint_at_close(&self) {
+        if self.index.read().keys.recent_len() > REPLAY_MAX {
+            // Derived data: without it, opening reads more.
+            drop(self.checkpoint());
+        }
+    }
+
+    /// Writes a checkpoint of all needles that are durable now.
+    ///
+    /// 1. Without an active writer, all durable needles are applied: recent keys and changes of
+    ///    locations are set aside, and the small rest is encoded.
+    /// 2. The run and the locations are written and synced. A crash leaves files that no catalog
+    ///    lists.
+    /// 3. The catalog is replaced. From here on, opening replays the log from the place of step 1.
+    /// 4. The run takes the place of the recent keys. If a step failed, they become recent again.
+    ///
+    /// # Errors
+    /// A failed system call. Nothing is lost: the log has all needles.
+    ///
+    /// # Durability
+    /// The checkpoint survives a power cut when this returns.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let _alone = self.index_files.checkpointing.lock();
+        let Some(mut frozen) = self.freeze() else { return Ok(()) };
+        let run = match frozen.recent.len() {
+            0 => Ok(None),
+            _ => self.index_files.write_run(&frozen.recent).map(Some),
+        };
+        let published = run.and_then(|run| {
+            let number = run.as_ref().map(|run| run.info().id);
+            if frozen.may_publish {
+                self.publish(&mut frozen, number)
+                    .inspect_err(|_| self.index_files.remove(number.into_iter()))?;
+            } else {
+                self.index.write().location_changes = None;
+            }
+            Ok(run)
+        });
+        let mut index = self.index.write();
+        match published {
+            Ok(run) => {
+                index.keys.thaw_into(run);
+                drop(index);
+                self.merges.wake();
+                // Indexes of volumes that the checkpoint covers can be removed.
+                self.admission.background.set();
+                Ok(())
+            }
+            Err(error) => {
+                index.keys.unfreeze();
+                let later = index.location_changes.take();
+                index.location_changes = frozen.changes.zip(later).map(|(mut changes, later)| {
+                    changes.extend(later);
+                    changes
+                });
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the index as it is between two needles. `None` if the log has failed.
+    fn freeze(&self) -> Option<Frozen> {
+        let earlier = self.index_files.catalog.lock().as_ref().map(|catalog| catalog.change_count);
+        let _no_writer = self.gate.write();
+        let mut index = self.index.write();
+        if self.log.is_latched() {
+            return None;
+        }
+        let nonces = self.volume_nonces();
+        let state = encode_state(&index, |volume| nonces.get(&volume).copied().unwrap_or(0));
+        let changes = index.location_changes.replace(Vec::new());
+        let objects = index.locations.len();
+        let are_few = changes.as_ref().zip(earlier).is_some_and(|(changes, earlier)| {
+            // On a full disk any number of changes is written.
+            (earlier + changes.len() as u64) * CHANGED_PART < objects
+                || !self.has_space_for_index(SLOT_BYTES * objects).unwrap_or(false)
+        });
+        Some(Frozen {
+            applied: self.log.synced(),
+            recent: index.keys.freeze(),
+            whole: (!are_few).then(|| index.locations.snapshot()),
+            changes,
+            state,
+            secret: index.hash.secret,
+            may_publish: index.hidden.any().is_none() && !self.index_files.is_damaged(),
+        })
+    }
+
+    /// Writes the locations and replaces the catalog. After an error, the file of the locations is
+    /// removed.
+    fn publish(&self, frozen: &mut Frozen, run: Option<u64>) -> Result<()> {
+        let number = self.index_files.next_number();
+        let published = self.publish_with(frozen, run, number);
+        published.inspect_err(|_| self.index_files.remove([number].into_iter()))
+    }
+
+    fn publish_with(&self, frozen: &mut Frozen, run: Option<u64>, number: u64) -> Result<()> {
+        let files = &self.index_files;
+        let mut current = files.catalog.lock();
+        let mut catalog = current.clone().unwrap_or_default();
+        if let Some(snapshot) = frozen.whole.take() {
+            let name = names::index_file(IndexFile::Locations, number);
+            chunks::write(&*files.disk, &name, number, snapshot.chunks())?;
+            catalog.locations = number;
+            (catalog.changes, catalog.change_count) = (Vec::new(), 0);
+        } else {
+            let changes = frozen.changes.as_deref().unwrap_or_default();
+            let name = names::index_file(IndexFile::Changes, number);
+            let encoded = changes.chunks(CHANGES_PER_CHUNK).map(encode_changes);
+            chunks::write(&*files.disk, &name, number, encoded)?;
+            catalog.changes.push(number);
+            catalog.change_count += changes.len() as u64;
+        }
+        // Runs that were written while nothing could be published are listed now, too.
+        let listed = self.index.read().keys.runs().iter().map(|run| run.info().id).collect();
+        catalog.runs = listed;
+        catalog.runs.splice(0..0, run);
+        catalog.applied = frozen.applied;
+        catalog.secret = frozen.secret;
+        catalog.state.clone_from(&frozen.state);
+        catalog.last_file = files.last_number();
+        files.publish(&mut current, catalog)
+    }
+}

@@ -1,0 +1,264 @@
+//! The bytes of needles and of the marker: the only module that knows them.
+//! See `FORMAT.md` for tables. All numbers are little-endian, checksums are CRC-32C.
+
+mod blocks;
+mod layout;
+mod layout_v2;
+#[cfg(test)]
+mod tests;
+
+use crate::clock::Version;
+use crate::object::{Attributes, Etag};
+
+pub(crate) use blocks::{BLOCK_BYTES, block_checksums};
+
+/// The offset of the byte that states the kind of a needle and its layout.
+const KIND_AT: usize = 4;
+
+/// The bytes of a reference to a big object's file.
+const FILE_BYTES: usize = 24;
+
+/// The content of the marker file. The texts of all versions have the same length.
+pub(crate) const MARKER_TEXT: &str = "haul file store, version 3\n";
+
+/// The content of the marker file of a store whose needles all have the earlier layout.
+pub(crate) const MARKER_TEXT_V2: &str = "haul file store, version 2\n";
+
+/// The content of the marker file of a store that also has no manifest.
+pub(crate) const MARKER_TEXT_V1: &str = "haul file store, version 1\n";
+
+/// What a needle does to its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Stores an object under its key.
+    Object,
+    /// Deletes the object under its key.
+    Tombstone,
+    /// Creates its bucket.
+    BucketCreated,
+    /// Deletes its bucket.
+    BucketDeleted,
+    /// Starts an upload for its key.
+    UploadStarted,
+    /// Stores one part of an upload.
+    Part,
+    /// Ends an upload, completed or aborted.
+    UploadEnded,
+}
+
+/// One file of a big object, and how much of the object is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FilePart {
+    pub(crate) id: u128,
+    pub(crate) bytes: u64,
+}
+
+/// A needle without its attributes and its data: what the index is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) kind: Kind,
+    pub(crate) version: Version,
+    pub(crate) bucket: String,
+    pub(crate) key: String,
+    /// The length of the object or of the part.
+    pub(crate) bytes: u64,
+    pub(crate) etag: Etag,
+    /// The number of the part, or 0.
+    pub(crate) part: u16,
+    /// The upload a part belongs to, or 0.
+    pub(crate) upload: u128,
+    /// Where the bytes are, when they are not in the needle itself.
+    pub(crate) files: Vec<FilePart>,
+    /// The checksum of each [`BLOCK_BYTES`] of the data, or empty. Neither the index in memory nor
+    /// the indexes of volumes have them.
+    pub(crate) blocks: Box<[u32]>,
+}
+
+/// A needle taken apart.
+#[derive(Debug)]
+pub(crate) struct Needle<'a> {
+    pub(crate) head: Head,
+    pub(crate) attributes: Attributes,
+    /// What follows the head: the bytes of a small object, or the next needle of the record.
+    pub(crate) rest: &'a [u8],
+}
+
+/// Why some bytes are not a needle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotANeedle {
+    /// The head is longer than the bytes at hand: at least this many are needed.
+    Needs(usize),
+    /// It is none.
+    Malformed(&'static str),
+}
+
+impl Kind {
+    /// All kinds, in the order of their codes. The first has code 1.
+    const ALL: [Self; 7] = [
+        Self::Object,
+        Self::Tombstone,
+        Self::BucketCreated,
+        Self::BucketDeleted,
+        Self::UploadStarted,
+        Self::Part,
+        Self::UploadEnded,
+    ];
+
+    fn code(self) -> u8 {
+        match self {
+            Self::Object => 1,
+            Self::Tombstone => 2,
+            Self::BucketCreated => 3,
+            Self::BucketDeleted => 4,
+            Self::UploadStarted => 5,
+            Self::Part => 6,
+            Self::UploadEnded => 7,
+        }
+    }
+
+    fn of(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(array(bytes, at))
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array(bytes, at))
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array(bytes, at))
+}
+
+fn u128_at(bytes: &[u8], at: usize) -> u128 {
+    u128::from_le_bytes(array(bytes, at))
+}
+
+impl Head {
+    /// Whether the needle stores nothing and only ends something older.
+    pub(crate) fn ends_something(&self) -> bool {
+        matches!(self.kind, Kind::Tombstone | Kind::BucketDeleted | Kind::UploadEnded)
+    }
+
+    /// Returns the length of the needle's head in bytes, without its attributes.
+    pub(crate) fn head_bytes(&self) -> usize {
+        layout::head_bytes(self, 0, &self.blocks)
+    }
+
+    /// How many bytes of data the needle holds behind its head.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        if self.kind == Kind::Object && self.files.is_empty() {
+            usize::try_from(self.bytes).unwrap_or(usize::MAX)
+        } else {
+            0
+        }
+    }
+
+    /// Returns the needle's bytes up to its data.
+    pub(crate) fn encode(&self, attributes: &Attributes) -> Vec<u8> {
+        layout::encode(self, attributes, &self.blocks)
+    }
+
+    /// Returns the bytes of the head without attributes and block checksums, for the index of a
+    /// volume.
+    pub(crate) fn encode_for_index(&self) -> Vec<u8> {
+        layout::encode(self, &Attributes::new(), &[])
+    }
+}
+
+impl<'a> Needle<'a> {
+    /// Decodes a needle of any version. Its head must be complete, its data need not be.
+    ///
+    /// [`NotANeedle::Needs`] always requires more bytes than there are.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, NotANeedle> {
+        match bytes.get(KIND_AT) {
+            Some(kind) if kind & layout::KIND_BIT == 0 => layout_v2::decode(bytes),
+            Some(_) => layout::decode(bytes),
+            None => Err(NotANeedle::Needs(layout::FIXED_BYTES)),
+        }
+    }
+}
+
+/// The needles of one record in order, each with its own bytes, head and data.
+pub(crate) fn needles(record: &[u8]) -> impl Iterator<Item = Result<(Head, &[u8]), NotANeedle>> {
+    let mut left = record;
+    std::iter::from_fn(move || {
+        if left.is_empty() {
+            return None;
+        }
+        let decoded = Needle::decode(left).and_then(|needle| {
+            let data = needle.head.inline_bytes();
+            let rest = needle.rest.get(data..).ok_or(NotANeedle::Needs(data))?;
+            Ok((needle.head, rest))
+        });
+        Some(match decoded {
+            Ok((head, rest)) => {
+                let needle = &left[..left.len() - rest.len()];
+                left = rest;
+                Ok((head, needle))
+            }
+            Err(why) => {
+                left = &[];
+                Err(why)
+            }
+        })
+    })
+}
+
+const CHECKSUM: NotANeedle =
+    NotANeedle::Malformed("the checksum of the needle's head does not match");
+
+const UNKNOWN_KIND: NotANeedle = NotANeedle::Malformed("its kind is not known");
+
+/// Appends attributes, each name and value with its length before it.
+fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
+    for (name, value) in attributes.iter() {
+        for text in [name, value] {
+            out.extend_from_slice(&length::<u32>(text.len()).to_le_bytes());
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NotANeedle> {
+    const BAD: NotANeedle = NotANeedle::Malformed("its attributes do not fit their length");
+    let mut next_text = || -> Result<String, NotANeedle> {
+        let length = bytes.get(..4).ok_or(BAD)?;
+        let end = 4 + u32_at(length, 0) as usize;
+        let text = bytes.get(4..end).ok_or(BAD)?;
+        bytes = &bytes[end..];
+        std::str::from_utf8(text).map(str::to_owned).map_err(|_not_utf8| BAD)
+    };
+    let mut attributes = Attributes::new();
+    loop {
+        match next_text() {
+            Ok(name) => attributes.set(name, next_text()?),
+            Err(_) if bytes.is_empty() => return Ok(attributes),
+            Err(bad) => return Err(bad),
+        }
+    }
+}
+
+fn decode_files(bytes: &[u8]) -> Vec<FilePart> {
+    let part = |file: &[u8]| FilePart { id: u128_at(file, 0), bytes: u64_at(file, 16) };
+    bytes.chunks_exact(FILE_BYTES).map(part).collect()
+}
+
+fn decode_text(bytes: &[u8]) -> Result<String, NotANeedle> {
+    let text = std::str::from_utf8(bytes).map(str::to_owned);
+    text.map_err(|_not_utf8| NotANeedle::Malformed("it is not UTF-8"))
+}
+
+/// Converts a length. Names, attributes and parts were checked to be short.
+fn length<T: TryFrom<usize>>(bytes: usize) -> T {
+    T::try_from(bytes).ok().expect("names, attributes and parts were checked to be short")
+}

@@ -1,0 +1,251 @@
+//! Assigns each volume a range of a 43-bit byte address space, so that the place of a needle fits
+//! into 40 bits. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use haul_append_log::{Lsn, Position};
+
+/// The unit of addresses: records begin at multiples of 8 bytes.
+const UNIT_BYTES: u64 = 8;
+
+/// The bits of an address.
+const ADDRESS_BITS: u32 = 40;
+
+/// The bytes that all volumes together may have: 8 TiB.
+pub(crate) const ADDRESSABLE_BYTES: u64 = UNIT_BYTES << ADDRESS_BITS;
+
+/// The upper bounds of the length classes of records, in bytes: powers of two with space for the
+/// head of a needle. A record is read with one request of at most twice its length. Longer records
+/// than these belong to the last class, and are read with two requests.
+const CLASS_BYTES: [u32; 8] = [
+    1024,
+    (4 << 10) + HEAD_BYTES,
+    (8 << 10) + HEAD_BYTES,
+    (16 << 10) + HEAD_BYTES,
+    (32 << 10) + HEAD_BYTES,
+    (64 << 10) + HEAD_BYTES,
+    (128 << 10) + HEAD_BYTES,
+    (256 << 10) + HEAD_BYTES,
+];
+
+/// The space for the head of a needle in a length class.
+const HEAD_BYTES: u32 = 512;
+
+/// The location of a needle as the location table stores it: the class of its record's length (3
+/// bits) and the address of the record (40 bits).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Location(pub(crate) u64);
+
+/// A record that may hold the needle of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) lsn: Lsn,
+    /// A length that is enough for most records of the class.
+    pub(crate) bytes_hint: u32,
+}
+
+impl Candidate {
+    /// Returns `true` for a record of the last class, which has no upper bound.
+    pub(crate) fn is_long(self) -> bool {
+        self.bytes_hint == CLASS_BYTES[CLASS_BYTES.len() - 1]
+    }
+}
+
+/// The range of addresses of one volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AddressRange {
+    pub(crate) volume: u32,
+    /// The first address, in bytes.
+    pub(crate) base: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The address ranges of all volumes that hold needles.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Addresses {
+    by_base: BTreeMap<u64, AddressRange>,
+    by_volume: HashMap<u32, AddressRange>,
+    used_bytes: u64,
+    /// Lengths of volumes that have no range yet.
+    announced: HashMap<u32, u64>,
+    /// The length assumed for a volume that was not announced.
+    default_bytes: u64,
+}
+
+impl Location {
+    fn new(address: u64, payload_bytes: u32) -> Self {
+        let class = CLASS_BYTES.iter().position(|bound| payload_bytes <= *bound);
+        let class = class.unwrap_or(CLASS_BYTES.len() - 1) as u64;
+        Self((class << ADDRESS_BITS) | (address / UNIT_BYTES))
+    }
+
+    fn address(self) -> u64 {
+        (self.0 & ((1 << ADDRESS_BITS) - 1)) * UNIT_BYTES
+    }
+
+    fn bytes_hint(self) -> u32 {
+        CLASS_BYTES[(self.0 >> ADDRESS_BITS) as usize & 7]
+    }
+}
+
+impl Addresses {
+    /// Returns an empty address space; `volume_bytes` is the length of new volumes.
+    pub(crate) fn new(volume_bytes: u64) -> Self {
+        Self { default_bytes: volume_bytes.next_multiple_of(4096), ..Self::default() }
+    }
+
+    /// Notes the length of a volume's file, for the case that the volume gets a range.
+    pub(crate) fn announce(&mut self, volume: u32, bytes: u64) {
+        if !self.by_volume.contains_key(&volume) {
+            self.announced.insert(volume, bytes.next_multiple_of(UNIT_BYTES));
+        }
+    }
+
+    /// Restores a range that was assigned before. Returns `false` if it overlaps another one.
+    pub(crate) fn restore(&mut self, range: AddressRange) -> bool {
+        let end = range.base.saturating_add(range.bytes);
+        let before = self.by_base.range(..end).next_back();
+        let is_free = before.is_none_or(|(_, other)| other.base + other.bytes <= range.base);
+        if !is_free || end > ADDRESSABLE_BYTES || self.by_volume.contains_key(&range.volume) {
+            return false;
+        }
+        self.insert(range);
+        true
+    }
+
+    fn insert(&mut self, range: AddressRange) {
+        self.used_bytes += range.bytes;
+        self.by_base.insert(range.base, range);
+        self.by_volume.insert(range.volume, range);
+    }
+
+    /// Returns the location of a record, and assigns a range to its volume if it has none. `None`
+    /// if the address space is used up.
+    pub(crate) fn assign(&mut self, at: Position) -> Option<Location> {
+        let volume = at.lsn.segment();
+        if !self.by_volume.contains_key(&volume) {
+            let bytes = self.announced.remove(&volume).unwrap_or(self.default_bytes);
+            let base = self.first_gap(bytes)?;
+            self.insert(AddressRange { volume, base, bytes });
+        }
+        self.locate(at)
+    }
+
+    /// The first address that is followed by so many unused bytes.
+    fn first_gap(&self, bytes: u64) -> Option<u64> {
+        let mut from = 0;
+        for range in self.by_base.values() {
+            if range.base - from >= bytes {
+                return Some(from);
+            }
+            from = range.base + range.bytes;
+        }
+        (ADDRESSABLE_BYTES - from >= bytes).then_some(from)
+    }
+
+    /// Returns the location of a record; `None` if its volume has no range.
+    pub(crate) fn locate(&self, at: Position) -> Option<Location> {
+        let range = self.by_volume.get(&at.lsn.segment())?;
+        let offset = u64::from(at.lsn.offset());
+        (offset < range.bytes).then(|| Location::new(range.base + offset, at.payload_bytes))
+    }
+
+    /// Returns the record at a location; `None` if no volume has this address.
+    pub(crate) fn candidate(&self, location: Location) -> Option<Candidate> {
+        let address = location.address();
+        let (_, range) = self.by_base.range(..=address).next_back()?;
+        let offset = u32::try_from(address - range.base).ok()?;
+        let is_inside = u64::from(offset) < range.bytes;
+        let lsn = Lsn::new(range.volume, offset);
+        is_inside.then(|| Candidate { lsn, bytes_hint: location.bytes_hint() })
+    }
+
+    /// Releases the range of a volume that was removed.
+    pub(crate) fn release(&mut self, volume: u32) {
+        self.announced.remove(&volume);
+        if let Some(range) = self.by_volume.remove(&volume) {
+            self.by_base.remove(&range.base);
+            self.used_bytes -= range.bytes;
+        }
+    }
+
+    /// Returns the range of a volume.
+    pub(crate) fn range(&self, volume: u32) -> Option<AddressRange> {
+        self.by_volume.get(&volume).copied()
+    }
+
+    /// The ranges in the order of their addresses.
+    #[cfg(test)]
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = AddressRange> {
+        self.by_base.values().copied()
+    }
+
+    /// `true` if there is no space for several more volumes.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        ADDRESSABLE_BYTES - self.used_bytes < 8 * self.default_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(volume: u32, offset: u32, payload_bytes: u32) -> Position {
+        Position { lsn: Lsn::new(volume, offset), payload_bytes }
+    }
+
+    #[test]
+    fn record_is_found_at_its_location_with_a_sufficient_hint() {
+        let mut addresses = Addresses::new(128 << 20);
+        for (volume, offset, bytes) in
+            [(7, 4096, 80), (7, 8192, 4200), (9, 4096, 65_700), (8, (128 << 20) - 8, 256 << 10)]
+        {
+            let location = addresses.assign(at(volume, offset, bytes)).unwrap();
+            let found = addresses.candidate(location).unwrap();
+            assert_eq!(found.lsn, Lsn::new(volume, offset));
+            assert!(found.bytes_hint >= bytes && found.bytes_hint <= 2 * bytes.max(512) + 512);
+            assert_eq!(addresses.locate(at(volume, offset, bytes)), Some(location));
+        }
+        assert_eq!(addresses.locate(at(10, 4096, 80)), None);
+    }
+
+    #[test]
+    fn exhausted_address_space_gives_no_location() {
+        let mut addresses = Addresses::new(2 << 40);
+        for volume in 0..4 {
+            assert!(addresses.assign(at(volume, 4096, 80)).is_some());
+        }
+        assert!(addresses.is_nearly_full());
+        assert_eq!(addresses.assign(at(4, 4096, 80)), None);
+        addresses.release(2);
+        assert!(addresses.assign(at(4, 4096, 80)).is_some());
+        let ranges: Vec<u32> = addresses.ranges().map(|range| range.volume).collect();
+        assert_eq!(ranges, [0, 1, 4, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_never_overlap_and_can_be_restored(
+            steps in prop::collection::vec((0_u32..12, 1_u64..40, any::<bool>()), 0..60),
+        ) {
+            let mut addresses = Addresses::new(4096);
+            for (volume, pages, releases) in steps {
+                if releases {
+                    addresses.release(volume);
+                } else {
+                    addresses.announce(volume, pages * 4096);
+                    prop_assert!(addresses.assign(at(volume, 0, 80)).is_some());
+                }
+                let ranges: Vec<AddressRange> = addresses.ranges().collect();
+                prop_assert!(ranges.windows(2).all(|w| w[0].base + w[0].bytes <= w[1].base));
+                let mut restored = Addresses::new(4096);
+                for range in &ranges {
+                    prop_assert!(restored.restore(*range));
+                    prop_assert!(!restored.restore(*range));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The entry of an object in the index, and its encoding in the runs of keys. Pure.
+
+use haul_append_log::{Lsn, Position};
+
+use crate::clock::Version;
+use crate::format::{FilePart, Head};
+use crate::object::{Etag, ObjectInfo};
+use crate::varint::{put_varint, take_varint};
+
+/// An object, without its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Exact if it comes from the needle, and to the millisecond if it comes from a run of keys.
+    pub(crate) version: Version,
+    pub(crate) at: Position,
+    pub(crate) bytes: u64,
+    pub(crate) etag: Etag,
+    /// Empty for an object whose bytes are in its needle.
+    pub(crate) files: Box<[FilePart]>,
+}
+
+/// The object that a needle replaces or deletes, as far as the counters need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replaced {
+    pub(crate) at: Position,
+    pub(crate) bytes: u64,
+    pub(crate) files: Box<[FilePart]>,
+}
+
+/// The record of the object that a needle replaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Predecessor {
+    /// Nothing is recorded: the index must be searched.
+    Unknown,
+    /// The key had no object, or the needle is not of an object.
+    None,
+    /// The needle replaces this object.
+    Object(Replaced),
+}
+
+/// A durable needle, and the object that it replaces or deletes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) head: Head,
+    pub(crate) replaces: Option<Replaced>,
+}
+
+impl From<Head> for Change {
+    /// Returns the change by a needle that replaces no object.
+    fn from(head: Head) -> Self {
+        Self { head, replaces: None }
+    }
+}
+
+impl From<Entry> for Replaced {
+    fn from(entry: Entry) -> Self {
+        Self { at: entry.at, bytes: entry.bytes, files: entry.files }
+    }
+}
+
+impl From<Option<Replaced>> for Predecessor {
+    fn from(replaced: Option<Replaced>) -> Self {
+        replaced.map_or(Self::None, Self::Object)
+    }
+}
+
+impl Entry {
+    pub(crate) fn info(&self, key: &str) -> ObjectInfo {
+        ObjectInfo {
+            key: key.to_owned(),
+            bytes: self.bytes,
+            modified: self.version.time(),
+            etag: self.etag,
+        }
+    }
+
+    /// Returns the entry of the object whose needle has this head.
+    pub(crate) fn of(head: &Head, at: Position) -> Self {
+        let Head { version, bytes, etag, .. } = *head;
+        Self { version, at, bytes, etag, files: head.files.clone().into_boxed_slice() }
+    }
+
+    /// Encodes the entry as the value of its key in a run of keys.
+    pub(crate) fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(40);
+        put_varint(&mut out, self.version.millis());
+        put_varint(&mut out, self.at.lsn.segment().into());
+        put_varint(&mut out, u64::from(self.at.lsn.offset()) / 8);
+        put_varint(&mut out, u64::from(self.at.payload_bytes).wrapping_sub(self.inline_bytes()));
+        put_varint(&mut out, self.bytes);
+        out.extend_from_slice(&self.etag.md5);
+        if self.etag.parts > 0 || !self.files.is_empty() {
+            put_varint(&mut out, self.etag.parts.into());
+            for file in &self.files {
+                out.extend_from_slice(&file.id.to_le_bytes());
+                put_varint(&mut out, file.bytes);
+            }
+        }
+        out.into_boxed_slice()
+    }
+
+    fn inline_bytes(&self) -> u64 {
+        if self.files.is_empty() { self.bytes } else { 0 }
+    }
+
+    /// Decodes the value of a key; `None` if the bytes are not an entry.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let input = &mut bytes;
+        let version = Version::of_millis(take_varint(input)?);
+        let segment = u32::try_from(take_varint(input)?).ok()?;
+        let offset = u32::try_from(take_varint(input)?.checked_mul(8)?).ok()?;
+        let head_bytes = take_varint(input)?;
+        let length = take_varint(input)?;
+        let (md5, rest) = input.split_first_chunk()?;
+        *input = rest;
+        let parts = if input.is_empty() { 0 } else { u16::try_from(take_varint(input)?).ok()? };
+        let mut files = Vec::new();
+        while !input.is_empty() {
+            let (id, rest) = input.split_first_chunk()?;
+            *input = rest;
+            files.push(FilePart { id: u128::from_le_bytes(*id), bytes: take_varint(input)? });
+        }
+        let inline = if files.is_empty() { length } else { 0 };
+        let payload_bytes = u32::try_from(head_bytes.wrapping_add(inline)).ok()?;
+        Some(Self {
+            version,
+            at: Position { lsn: Lsn::new(segment, offset), payload_bytes },
+            bytes: length,
+            etag: Etag { md5: *md5, parts },
+            files: files.into_boxed_slice(),
+        })
+    }
+}
+
+/// Returns the name of an object in the runs of keys: the bucket, a zero byte and the key. The
+/// names of a bucket are in the order of its keys.
+pub(crate) fn full_key(bucket: &str, key: &str) -> Vec<u8> {
+    let mut name = Vec::with_capacity(bucket.len() + 1 + key.len());
+    name.extend_from_slice(bucket.as_bytes());
+    name.push(0);
+    name.extend_from_slice(key.as_bytes());
+    name
+}
+
+/// Splits the name of an object into bucket and key; `None` if it is not such a name.
+pub(crate) fn split_key(name: &[u8]) -> Option<(&str, &str)> {
+    let at = name.iter().position(|byte| *byte == 0)?;
+    let text = |bytes| std::str::from_utf8(bytes).ok();
+    Some((text(&name[..at])?, text(&name[at + 1..])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn entry_of_a_small_object_takes_few_bytes() {
+        let entry = Entry {
+            version: Version::of_millis(1_790_000_000_000),
+            at: Position { lsn: Lsn::new(800, 1 << 26), payload_bytes: 4096 + 90 },
+            bytes: 4096,
+            etag: Etag { md5: [7; 16], parts: 0 },
+            files: Box::default(),
+        };
+        assert_eq!(entry.encode().len(), 31);
+        assert_eq!(Entry::decode(&entry.encode()), Some(entry));
+    }
+
+    #[test]
+    fn name_splits_into_bucket_and_key() {
+        assert_eq!(split_key(&full_key("bucket", "a\0b")), Some(("bucket", "a\0b")));
+        assert_eq!(split_key(b"bucket"), None);
+        assert_eq!(split_key(b"b\0\xff"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn entry_reads_back_as_written(
+            millis in 0_u64..1 << 43,
+            lsn in (any::<u32>(), 0_u32..1 << 29),
+            lengths in (0_u32..1 << 20, 0_u32..1 << 20),
+            md5: [u8; 16],
+            parts: u16,
+            files in prop::collection::vec((any::<u128>(), any::<u64>()), 0..4),
+        ) {
+            let file = |(id, bytes)| FilePart { id, bytes };
+            let (head, length) = lengths;
+            let inline = if files.is_empty() { length } else { 0 };
+            let entry = Entry {
+                version: Version::of_millis(millis),
+                at: Position { lsn: Lsn::new(lsn.0, lsn.1 * 8), payload_bytes: head + inline },
+                bytes: length.into(),
+                etag: Etag { md5, parts },
+                files: files.into_iter().map(file).collect(),
+            };
+            prop_assert_eq!(Entry::decode(&entry.encode()), Some(entry));
+        }
+
+        #[test]
+        fn no_bytes_make_the_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            drop(Entry::decode(&bytes));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The files of big objects, and how many objects and readers refer to each. Pure.
+
+use std::collections::HashMap;
+
+use crate::format::FilePart;
+
+/// A file of a big object: copies share it, and readers keep it from being removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileUse {
+    bytes: u64,
+    /// References by needles, which a checkpoint keeps.
+    uses: u32,
+    /// References by readers, which end with the process.
+    readers: u32,
+}
+
+/// All files of big objects.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    by_id: HashMap<u128, FileUse>,
+    /// Bytes of objects in all files.
+    bytes: u64,
+    /// Files to which nothing refers any more, and which the caller removes.
+    freed: Vec<u128>,
+}
+
+impl Files {
+    /// Adds a reference of a needle to each of `files`.
+    pub(crate) fn hold(&mut self, files: &[FilePart]) {
+        files.iter().for_each(|file| self.entry(file).uses += 1);
+    }
+
+    /// Adds a reference of a reader to each of `files`.
+    pub(crate) fn pin(&mut self, files: &[FilePart]) {
+        files.iter().for_each(|file| self.entry(file).readers += 1);
+    }
+
+    fn entry(&mut self, file: &FilePart) -> &mut FileUse {
+        let bytes = &mut self.bytes;
+        self.by_id.entry(file.id).or_insert_with(|| {
+            *bytes += file.bytes;
+            FileUse { bytes: file.bytes, uses: 0, readers: 0 }
+        })
+    }
+
+    /// Removes a reference of a needle to each of `files`.
+    pub(crate) fn release(&mut self, files: &[FilePart]) {
+        self.remove_references(files, |file| &mut file.uses);
+    }
+
+    /// Removes a reference of a reader to each of `files`.
+    pub(crate) fn unpin(&mut self, files: &[FilePart]) {
+        self.remove_references(files, |file| &mut file.readers);
+    }
+
+    fn remove_references(&mut self, files: &[FilePart], count: fn(&mut FileUse) -> &mut u32) {
+        for file in files {
+            let Some(held) = self.by_id.get_mut(&file.id) else { continue };
+            let count = count(held);
+            *count = count.saturating_sub(1);
+            if held.uses == 0 && held.readers == 0 {
+                self.bytes -= held.bytes;
+                self.by_id.remove(&file.id);
+                self.freed.push(file.id);
+            }
+        }
+    }
+
+    /// Frees files to which nothing ever referred.
+    pub(crate) fn free(&mut self, files: &[FilePart]) {
+        self.freed.extend(files.iter().map(|file| file.id));
+    }
+
+    /// Takes the files to which nothing refers any more.
+    pub(crate) fn take_freed(&mut self) -> Vec<u128> {
+        std::mem::take(&mut self.freed)
+    }
+
+    pub(crate) fn contains(&self, id: u128) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.by_id.len() as u64
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The files, each once.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = FilePart> {
+        self.by_id.iter().map(|(id, file)| FilePart { id: *id, bytes: file.bytes })
+    }
+
+    /// The files to which needles refer: identifier, bytes and references.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = (FilePart, u32)> {
+        let used = self.by_id.iter().filter(|(_, file)| file.uses > 0);
+        used.map(|(id, file)| (FilePart { id: *id, bytes: file.bytes }, file.uses))
+    }
+
+    /// Restores a file from a checkpoint.
+    pub(crate) fn restore(&mut self, file: FilePart, uses: u32) {
+        self.entry(&file).uses = uses;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_is_freed_with_its_last_reference_and_reader() {
+        let part = [FilePart { id: 7, bytes: 100 }];
+        let mut files = Files::default();
+        files.hold(&part);
+        files.pin(&part);
+        files.release(&part);
+        assert_eq!((files.take_freed(), files.bytes(), files.uses().count()), (vec![], 100, 0));
+        files.unpin(&part);
+        assert_eq!((files.take_freed(), files.bytes(), files.contains(7)), (vec![7], 0, false));
+        files.restore(part[0], 2);
+        files.release(&part);
+        assert_eq!((files.take_freed(), files.uses().collect()), (vec![], vec![(part[0], 1)]));
+    }
+}

@@ -1,0 +1,160 @@
+//! The encoding of a whole table, for a file from which it is loaded again.
+//!
+//! A dump is a sequence of chunks, each of one or more pages in the order of their hashes:
+//!
+//! | bytes | field of a page, little-endian |
+//! |---|---|
+//! | 8 | the least hash of the page |
+//! | 8 | the number of slots |
+//! | 4 | the depth |
+//! | 8 each | the slots, in ascending order |
+//!
+//! Chunks have no checksums; the caller adds them.
+
+use std::sync::Arc;
+
+use super::page::Page;
+use super::{DEPTH_MAX, DEPTH_MIN, Locations, is_depth_allowed};
+
+/// Bytes from which a chunk is complete.
+const CHUNK_BYTES: usize = 256 << 10;
+
+const SLOT_BYTES: usize = 8;
+
+/// The number of hashes, the end of the last page.
+const HASHES_END: u128 = 1 << 64;
+
+/// The state of a table at one time.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// All pages, in the order of their hashes.
+    pages: Vec<Arc<Page>>,
+}
+
+impl Snapshot {
+    pub(super) const fn new(pages: Vec<Arc<Page>>) -> Self {
+        Self { pages }
+    }
+
+    /// Returns the number of entries.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> u64 {
+        self.pages.iter().map(|page| page.len() as u64).sum()
+    }
+
+    /// Encodes the snapshot in chunks of about 256 KiB. Each page is released when it has been
+    /// encoded, so that a change of the table need no longer copy it.
+    pub(crate) fn chunks(self) -> impl Iterator<Item = Vec<u8>> {
+        let mut pages = self.pages.into_iter();
+        let mut hash = 0;
+        std::iter::from_fn(move || {
+            let mut chunk = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 8);
+            while chunk.len() < CHUNK_BYTES {
+                let Some(page) = pages.next() else { break };
+                hash = encode_page(&mut chunk, hash, &page);
+            }
+            (!chunk.is_empty()).then_some(chunk)
+        })
+    }
+}
+
+/// Appends a page that begins with a hash; returns the hash with which the next page begins.
+fn encode_page(chunk: &mut Vec<u8>, hash: u64, page: &Page) -> u64 {
+    chunk.extend_from_slice(&hash.to_le_bytes());
+    chunk.extend_from_slice(&(page.len() as u64).to_le_bytes());
+    chunk.extend_from_slice(&page.depth().to_le_bytes());
+    for slots in page.slots() {
+        chunk.extend(slots.iter().flat_map(|slot| slot.to_le_bytes()));
+    }
+    hash.wrapping_add(1 << (64 - page.depth()))
+}
+
+/// The reason why a dump cannot be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// A chunk ends inside of a page.
+    #[error("a page of the index is incomplete")]
+    Truncated,
+    /// A depth is out of range, or too great for the number of pages.
+    #[error("a page of the index has an invalid depth")]
+    Depth,
+    /// A page does not begin where the page before ends.
+    #[error("a page of the index is missing, repeated or out of order")]
+    Range,
+    /// A slot is invalid, or less than the slot before.
+    #[error("a page of the index has invalid or unsorted slots")]
+    Slots,
+    /// Pages are missing at the end.
+    #[error("the last pages of the index are missing")]
+    Incomplete,
+}
+
+/// Builds a table from the chunks of a dump. Memory is bounded by a multiple of the chunks.
+#[derive(Debug, Default)]
+pub(crate) struct Loader {
+    pages: Vec<Arc<Page>>,
+    /// The hash with which the next page begins.
+    next: u128,
+}
+
+impl Loader {
+    /// Creates a loader for the first chunk.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next chunk. After an error, the loader must not be used again.
+    ///
+    /// # Errors
+    /// Fails if the chunk is inconsistent, or does not follow the chunk before.
+    pub(crate) fn add(&mut self, mut chunk: &[u8]) -> Result<(), LoadError> {
+        while !chunk.is_empty() {
+            chunk = self.add_page(chunk)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the table after the last chunk.
+    ///
+    /// # Errors
+    /// Fails if pages are missing.
+    pub(crate) fn finish(self) -> Result<Locations, LoadError> {
+        if self.next != HASHES_END {
+            return Err(LoadError::Incomplete);
+        }
+        let depth = self.pages.iter().map(|page| page.depth()).max().unwrap_or(0);
+        if !is_depth_allowed(depth, self.pages.len()) {
+            return Err(LoadError::Depth);
+        }
+        Ok(Locations::from_pages(self.pages))
+    }
+
+    /// Adds the first page of a chunk, and returns the rest of the chunk.
+    fn add_page<'a>(&mut self, chunk: &'a [u8]) -> Result<&'a [u8], LoadError> {
+        let (hash, count, depth, rest) = decode_header(chunk).ok_or(LoadError::Truncated)?;
+        if !(DEPTH_MIN..=DEPTH_MAX).contains(&depth) {
+            return Err(LoadError::Depth);
+        }
+        let hashes = 1 << (64 - depth);
+        if u128::from(hash) != self.next || !hash.is_multiple_of(hashes) {
+            return Err(LoadError::Range);
+        }
+        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(SLOT_BYTES));
+        let (slots, rest) =
+            bytes.and_then(|bytes| rest.split_at_checked(bytes)).ok_or(LoadError::Truncated)?;
+        let slots = slots.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        let page = Page::from_sorted(depth, slots).ok_or(LoadError::Slots)?;
+        self.pages.push(Arc::new(page));
+        self.next += u128::from(hashes);
+        Ok(rest)
+    }
+}
+
+/// Returns the least hash of a page, the number of its slots, its depth, and the bytes behind.
+fn decode_header(bytes: &[u8]) -> Option<(u64, u64, u32, &[u8])> {
+    let (hash, bytes) = bytes.split_first_chunk()?;
+    let (count, bytes) = bytes.split_first_chunk()?;
+    let (depth, bytes) = bytes.split_first_chunk()?;
+    let (hash, count) = (u64::from_le_bytes(*hash), u64::from_le_bytes(*count));
+    Some((hash, count, u32::from_le_bytes(*depth), bytes))
+}

@@ -1,0 +1,209 @@
+//! A position in a run, which moves forward from block to block.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::index::runs::format::{
+    BLOCK_BYTES, CHECKSUM_BYTES, EntryAt, Malformed, decode_entry, seek_entry, shared_prefix,
+};
+use crate::index::runs::run::Run;
+use crate::index::runs::source::Source;
+
+/// A position in a run.
+///
+/// After a seek, the cursor reads one block; while it advances, it reads twice as many bytes at
+/// each read, up to a limit. It allocates only when its buffer or its key grows.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    run: Arc<Run>,
+    readahead_bytes_max: usize,
+    readahead_bytes: usize,
+    /// The bytes of the blocks `loaded`, followed by bytes without meaning.
+    buffer: Vec<u8>,
+    loaded: Range<usize>,
+    state: State,
+    /// The number of the current block.
+    block: usize,
+    /// The offset in the buffer of the entry after the current one.
+    next: usize,
+    /// The end of the current block in the buffer.
+    block_end: usize,
+    key: Vec<u8>,
+    value: Option<Range<usize>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    BeforeFirst,
+    AtEntry,
+    AtEnd,
+    Failed,
+}
+
+impl Cursor {
+    /// Creates a cursor that reads at most `readahead_bytes_max` bytes at once, or one block if
+    /// the limit is less than a block.
+    pub(crate) fn new(run: Arc<Run>, readahead_bytes_max: usize) -> Self {
+        Self {
+            run,
+            readahead_bytes_max,
+            readahead_bytes: 0,
+            buffer: Vec::new(),
+            loaded: 0..0,
+            state: State::BeforeFirst,
+            block: 0,
+            next: 0,
+            block_end: 0,
+            key: Vec::new(),
+            value: None,
+        }
+    }
+
+    /// Returns the current entry, with `None` in the place of the value for a deletion mark.
+    #[cfg(test)]
+    #[inline]
+    pub(crate) fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
+        (self.state == State::AtEntry).then(|| (&self.key[..], self.current_value()))
+    }
+
+    #[inline]
+    fn current_value(&self) -> Option<&[u8]> {
+        self.value.clone().map(|value| &self.buffer[value])
+    }
+
+    fn try_seek(&mut self, target: &[u8]) -> Result<()> {
+        let Some(block) = self.run.index().find(target) else {
+            self.state = State::AtEnd;
+            return Ok(());
+        };
+        let mut matched = 0;
+        if self.state == State::AtEntry && self.block == block && self.key[..] <= *target {
+            if self.key == target {
+                return Ok(());
+            }
+            matched = shared_prefix(&self.key, target);
+        } else {
+            self.readahead_bytes = 0;
+            self.key.clear();
+            self.enter(block)?;
+        }
+        let found = seek_entry(&self.buffer[..self.block_end], self.next, matched, target)
+            .map_err(|Malformed| self.run.malformed(block))?;
+        match found {
+            Some(entry) => {
+                self.key.clear();
+                self.key.extend_from_slice(&target[..entry.shared]);
+                self.set_current(entry);
+            }
+            None => self.enter_first(block + 1)?,
+        }
+        Ok(())
+    }
+
+    /// Moves in front of the first entry of a block.
+    fn enter(&mut self, block: usize) -> Result<()> {
+        if !self.loaded.contains(&block) {
+            let end = self.run.index().end_within(block, self.readahead_bytes);
+            self.loaded = 0..0;
+            self.run.read_blocks(block, end, &mut self.buffer)?;
+            self.loaded = block..end;
+        }
+        self.block_end = self.run.check_block(block, self.loaded.start, &self.buffer)?;
+        self.next = self.run.position(block, self.loaded.start) + CHECKSUM_BYTES;
+        self.block = block;
+        Ok(())
+    }
+
+    /// Moves to the first entry of a block, or to the end.
+    fn enter_first(&mut self, block: usize) -> Result<()> {
+        if block == self.run.index().blocks() {
+            self.state = State::AtEnd;
+            return Ok(());
+        }
+        self.readahead_bytes =
+            (2 * self.readahead_bytes).max(2 * BLOCK_BYTES).min(self.readahead_bytes_max);
+        self.enter(block)?;
+        let entry = self.decode_next()?;
+        let is_first = entry.shared == 0 && self.buffer[entry.suffix.clone()] > self.key[..];
+        if !is_first {
+            return Err(self.run.malformed(block));
+        }
+        self.set_current(entry);
+        Ok(())
+    }
+
+    fn try_advance(&mut self) -> Result<()> {
+        if self.next == self.block_end {
+            return self.enter_first(self.block + 1);
+        }
+        let entry = self.decode_next()?;
+        // The key is greater than the preceding one, or the order of a damaged run would mislead
+        // the caller.
+        let first = self.buffer[entry.suffix.clone()].first();
+        let is_ascending = match self.key.get(entry.shared) {
+            Some(replaced) => first > Some(replaced),
+            None => entry.shared == self.key.len() && first.is_some(),
+        };
+        if !is_ascending {
+            return Err(self.run.malformed(self.block));
+        }
+        self.set_current(entry);
+        Ok(())
+    }
+
+    #[inline]
+    fn decode_next(&self) -> Result<EntryAt> {
+        decode_entry(&self.buffer[..self.block_end], self.next)
+            .map_err(|Malformed| self.run.malformed(self.block))
+    }
+
+    /// Makes an entry the current one. The key has at least its shared bytes.
+    #[inline]
+    fn set_current(&mut self, entry: EntryAt) {
+        self.key.truncate(entry.shared);
+        self.key.extend_from_slice(&self.buffer[entry.suffix]);
+        self.value = entry.value;
+        self.next = entry.end;
+        self.state = State::AtEntry;
+    }
+
+    #[inline]
+    fn note_failure(&mut self, outcome: Result<()>) -> Result<()> {
+        if outcome.is_err() {
+            self.state = State::Failed;
+        }
+        outcome
+    }
+}
+
+impl Source for Cursor {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        let outcome = self.try_seek(key);
+        self.note_failure(outcome)
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        let outcome = match self.state {
+            State::AtEntry => self.try_advance(),
+            State::BeforeFirst => self.enter_first(0),
+            State::AtEnd => return Ok(()),
+            State::Failed => {
+                let what = "a cursor that failed must be positioned again".to_owned();
+                return Err(Error::Invalid { what });
+            }
+        };
+        self.note_failure(outcome)
+    }
+
+    #[inline]
+    fn key(&self) -> Option<&[u8]> {
+        (self.state == State::AtEntry).then_some(&self.key[..])
+    }
+
+    #[inline]
+    fn value(&self) -> Option<&[u8]> {
+        if self.state == State::AtEntry { self.current_value() } else { None }
+    }
+}

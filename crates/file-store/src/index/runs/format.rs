@@ -1,0 +1,254 @@
+//! Encodes and decodes the files of sorted runs, as described in `FORMAT.md`.
+
+use std::ops::Range;
+
+use haul_crc::{crc32c, crc32c_append};
+
+use crate::format::{u32_at, u64_at};
+
+/// The maximum length of a key.
+pub(crate) const KEY_BYTES_MAX: usize = 4 << 10;
+
+/// The maximum length of a value.
+pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
+
+/// The maximum length of a block, unless the block has only one entry.
+pub(crate) const BLOCK_BYTES: usize = 16 << 10;
+
+/// The length of the footer.
+pub(crate) const FOOTER_BYTES: usize = 64;
+
+/// The length of the checksum at the beginning of a block.
+pub(crate) const CHECKSUM_BYTES: usize = 4;
+
+/// The maximum length of the numbers in front of an entry.
+pub(crate) const ENTRY_NUMBERS_BYTES_MAX: usize = 2 + 2 + 3;
+
+const MAGIC: [u8; 8] = *b"HAUL-RUN";
+const VERSION: u32 = 1;
+
+/// The error of bytes that no writer produces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// The place of an entry in the bytes of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EntryAt {
+    /// The length of the prefix that the key shares with the preceding key.
+    pub(crate) shared: usize,
+    /// The remaining bytes of the key.
+    pub(crate) suffix: Range<usize>,
+    /// The value; `None` for a deletion mark.
+    pub(crate) value: Option<Range<usize>>,
+    /// The end of the entry.
+    pub(crate) end: usize,
+}
+
+/// The last bytes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) id: u64,
+    pub(crate) entries: u64,
+    pub(crate) deletions: u64,
+    pub(crate) blocks: u32,
+    /// The checksum of the block index.
+    pub(crate) index_checksum: u32,
+    pub(crate) index_offset: u64,
+    pub(crate) index_bytes: u64,
+}
+
+impl Footer {
+    pub(crate) fn encode(&self) -> [u8; FOOTER_BYTES] {
+        let mut footer = [0; FOOTER_BYTES];
+        footer[..8].copy_from_slice(&MAGIC);
+        footer[12..16].copy_from_slice(&VERSION.to_le_bytes());
+        footer[16..24].copy_from_slice(&self.id.to_le_bytes());
+        footer[24..32].copy_from_slice(&self.entries.to_le_bytes());
+        footer[32..40].copy_from_slice(&self.deletions.to_le_bytes());
+        footer[40..44].copy_from_slice(&self.blocks.to_le_bytes());
+        footer[44..48].copy_from_slice(&self.index_checksum.to_le_bytes());
+        footer[48..56].copy_from_slice(&self.index_offset.to_le_bytes());
+        footer[56..64].copy_from_slice(&self.index_bytes.to_le_bytes());
+        let checksum = crc32c(&footer[12..]);
+        footer[8..12].copy_from_slice(&checksum.to_le_bytes());
+        footer
+    }
+
+    /// Decodes the footer of a file of `file_bytes` bytes.
+    pub(crate) fn decode(
+        footer: &[u8; FOOTER_BYTES],
+        file_bytes: u64,
+    ) -> Result<Self, &'static str> {
+        if footer[..8] != MAGIC {
+            return Err("the file does not end with the footer of a run");
+        }
+        if u32_at(footer, 8) != crc32c(&footer[12..]) {
+            return Err("the checksum of the footer does not match");
+        }
+        if u32_at(footer, 12) != VERSION {
+            return Err("the version of the run is not supported");
+        }
+        let footer = Self {
+            id: u64_at(footer, 16),
+            entries: u64_at(footer, 24),
+            deletions: u64_at(footer, 32),
+            blocks: u32_at(footer, 40),
+            index_checksum: u32_at(footer, 44),
+            index_offset: u64_at(footer, 48),
+            index_bytes: u64_at(footer, 56),
+        };
+        let end = footer.index_offset.checked_add(footer.index_bytes);
+        if end.and_then(|end| end.checked_add(FOOTER_BYTES as u64)) != Some(file_bytes) {
+            return Err("the footer does not match the length of the file");
+        }
+        Ok(footer)
+    }
+}
+
+/// Computes the checksum of the block at `offset`. The checksum covers the run and the offset, so
+/// that a block written to a wrong place does not pass for the right one.
+fn block_checksum(run: u64, offset: u64, entries: &[u8]) -> u32 {
+    let mut place = [0; 16];
+    place[..8].copy_from_slice(&run.to_le_bytes());
+    place[8..].copy_from_slice(&offset.to_le_bytes());
+    crc32c_append(crc32c(&place), entries)
+}
+
+/// Writes the checksum into the first bytes of a block.
+pub(crate) fn seal_block(block: &mut [u8], run: u64, offset: u64) {
+    let (checksum, entries) = block.split_at_mut(CHECKSUM_BYTES);
+    checksum.copy_from_slice(&block_checksum(run, offset, entries).to_le_bytes());
+}
+
+/// `true` if the checksum of a block matches.
+pub(crate) fn is_intact(block: &[u8], run: u64, offset: u64) -> bool {
+    block.split_first_chunk::<CHECKSUM_BYTES>().is_some_and(|(checksum, entries)| {
+        u32::from_le_bytes(*checksum) == block_checksum(run, offset, entries)
+    })
+}
+
+/// Appends an entry to a block. `previous` is the preceding key of the block, or empty.
+pub(crate) fn push_entry(out: &mut Vec<u8>, previous: &[u8], key: &[u8], value: Option<&[u8]>) {
+    let shared = shared_prefix(previous, key);
+    push_number(out, shared);
+    push_number(out, key.len() - shared);
+    push_number(out, value.map_or(0, |value| value.len() + 1));
+    out.extend_from_slice(&key[shared..]);
+    out.extend_from_slice(value.unwrap_or_default());
+}
+
+/// Decodes the entry that begins at `at`.
+#[inline]
+pub(crate) fn decode_entry(block: &[u8], at: usize) -> Result<EntryAt, Malformed> {
+    let mut at = at;
+    let shared = number(block, &mut at)?;
+    let suffix_bytes = number(block, &mut at)?;
+    let value_bytes = number(block, &mut at)?;
+    let suffix = at..at + suffix_bytes;
+    let end = suffix.end + value_bytes.saturating_sub(1);
+    if end > block.len() || shared + suffix_bytes > KEY_BYTES_MAX {
+        return Err(Malformed);
+    }
+    let value = (value_bytes > 0).then_some(suffix.end..end);
+    Ok(EntryAt { shared, suffix, value, end })
+}
+
+/// Finds the first entry at or after `at` whose key is not less than `target`; `None` if the block
+/// has none. The key of the entry is `target[..shared]` followed by the suffix.
+///
+/// The key before `at` is less than `target`, and shares the first `matched` bytes with it. An
+/// entry that shares more with its preceding key is less than `target`, too, and is skipped without
+/// a comparison. An entry that shares less is greater.
+pub(crate) fn seek_entry(
+    block: &[u8],
+    mut at: usize,
+    mut matched: usize,
+    target: &[u8],
+) -> Result<Option<EntryAt>, Malformed> {
+    while at < block.len() {
+        let entry = decode_entry(block, at)?;
+        at = entry.end;
+        if entry.shared > matched {
+            continue;
+        }
+        let (suffix, rest) = (&block[entry.suffix.clone()], &target[entry.shared..]);
+        if suffix >= rest {
+            return Ok(Some(entry));
+        }
+        matched = entry.shared + shared_prefix(suffix, rest);
+    }
+    Ok(None)
+}
+
+/// Returns the shortest prefix of `first` that is greater than `last`, which is less than `first`.
+pub(crate) fn separator<'a>(last: &[u8], first: &'a [u8]) -> &'a [u8] {
+    &first[..first.len().min(shared_prefix(last, first) + 1)]
+}
+
+/// Appends a block to the block index.
+pub(crate) fn push_index_entry(out: &mut Vec<u8>, separator: &[u8], block_bytes: usize) {
+    push_number(out, separator.len());
+    push_number(out, block_bytes);
+    out.extend_from_slice(separator);
+}
+
+/// Decodes the entry of the block index at `at`, and moves `at` to the next one. Returns the
+/// separator and the length of the block.
+pub(crate) fn decode_index_entry<'a>(
+    index: &'a [u8],
+    at: &mut usize,
+) -> Result<(&'a [u8], usize), Malformed> {
+    let separator_bytes = number(index, at)?;
+    let block_bytes = number(index, at)?;
+    let separator = index.get(*at..*at + separator_bytes).ok_or(Malformed)?;
+    *at += separator_bytes;
+    if block_bytes <= CHECKSUM_BYTES || separator_bytes > KEY_BYTES_MAX {
+        return Err(Malformed);
+    }
+    Ok((separator, block_bytes))
+}
+
+/// Returns the length of the common prefix of two keys.
+#[inline]
+pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+    let mut shared = 0;
+    for (a, b) in words {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return shared + differing.trailing_zeros() as usize / 8;
+        }
+        shared += 8;
+    }
+    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
+}
+
+/// Appends a number of at most 28 bits: seven bits a byte, the low ones first. The top bit marks
+/// all bytes but the last.
+fn push_number(out: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        out.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    out.push(number.to_le_bytes()[0]);
+}
+
+#[inline]
+fn number(bytes: &[u8], at: &mut usize) -> Result<usize, Malformed> {
+    let byte = *bytes.get(*at).ok_or(Malformed)?;
+    *at += 1;
+    if byte < 0x80 { Ok(usize::from(byte)) } else { long_number(bytes, at, byte) }
+}
+
+fn long_number(bytes: &[u8], at: &mut usize, first: u8) -> Result<usize, Malformed> {
+    let mut number = usize::from(first & 0x7f);
+    for shift in [7, 14, 21] {
+        let byte = *bytes.get(*at).ok_or(Malformed)?;
+        *at += 1;
+        number |= usize::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(Malformed)
+}

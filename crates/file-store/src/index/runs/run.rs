@@ -1,0 +1,143 @@
+//! An open run: its block index in memory, and reads of its blocks.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haul_disk::{Disk, File, Open, read_full};
+
+use crate::error::{Error, Result};
+use crate::index::runs::block_index::BlockIndex;
+use crate::index::runs::format::{
+    CHECKSUM_BYTES, FOOTER_BYTES, Footer, Malformed, is_intact, seek_entry,
+};
+use crate::index::runs::writer::RunInfo;
+
+/// A run open for reading, shared by any number of cursors.
+#[derive(Debug)]
+pub(crate) struct Run {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    info: RunInfo,
+    index: BlockIndex,
+}
+
+impl Run {
+    /// Opens a complete run, and reads and checks its footer and its block index.
+    ///
+    /// # Errors
+    /// `Damaged` if the file is not a complete run; the error of a failed system call.
+    pub(crate) fn open(disk: &dyn Disk, name: &str) -> Result<Self> {
+        let file = disk.open(name, Open { read_only: true, random: true, ..Open::default() })?;
+        let path = disk.root().join(name);
+        let bytes = file.bytes()?;
+        let damaged = |offset, what: &str| Error::Damaged {
+            file: path.clone(),
+            offset,
+            what: what.to_owned(),
+        };
+        let Some(footer_offset) = bytes.checked_sub(FOOTER_BYTES as u64) else {
+            return Err(damaged(0, "the file is too short for a run"));
+        };
+        let mut footer = [0; FOOTER_BYTES];
+        let read = read_full(&*file, &mut footer, footer_offset)?;
+        if read < FOOTER_BYTES {
+            return Err(damaged(footer_offset, "the file ends within the footer"));
+        }
+        let footer = Footer::decode(&footer, bytes).map_err(|what| damaged(footer_offset, what))?;
+        let mut index = vec![0; usize::try_from(footer.index_bytes).unwrap_or(usize::MAX)];
+        let read = read_full(&*file, &mut index, footer.index_offset)?;
+        if read < index.len() || haul_crc::crc32c(&index) != footer.index_checksum {
+            return Err(damaged(
+                footer.index_offset,
+                "the checksum of the block index does not match",
+            ));
+        }
+        let index = BlockIndex::decode(&index, &footer)
+            .map_err(|Malformed| damaged(footer.index_offset, "the block index is malformed"))?;
+        let info = RunInfo {
+            name: name.to_owned(),
+            id: footer.id,
+            entries: footer.entries,
+            deletions: footer.deletions,
+            bytes,
+        };
+        Ok(Self { file, path, info, index })
+    }
+
+    /// Returns the properties of the run.
+    pub(crate) fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    /// Returns the memory that the block index uses.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.index.memory_bytes()
+    }
+
+    /// Looks up a key with one read: `None` if the run has no entry, `Some(None)` if it has a
+    /// deletion mark. The value is a part of `buffer`, which the caller may reuse.
+    ///
+    /// # Errors
+    /// `Damaged` if the block is damaged; the error of a failed read.
+    pub(crate) fn get<'a>(
+        &self,
+        key: &[u8],
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Option<Option<&'a [u8]>>> {
+        let Some(block) = self.index.find(key) else { return Ok(None) };
+        self.read_blocks(block, block + 1, buffer)?;
+        let bytes = self.check_block(block, block, buffer)?;
+        let buffer = &buffer[..bytes];
+        let found = seek_entry(buffer, CHECKSUM_BYTES, 0, key)
+            .map_err(|Malformed| self.malformed(block))?;
+        Ok(found.and_then(|entry| {
+            let is_equal = buffer[entry.suffix.clone()] == key[entry.shared..];
+            is_equal.then(|| entry.value.map(|value| &buffer[value]))
+        }))
+    }
+
+    pub(crate) fn index(&self) -> &BlockIndex {
+        &self.index
+    }
+
+    /// Reads the blocks `first..end` into the beginning of `buffer`, which grows as needed.
+    pub(crate) fn read_blocks(&self, first: usize, end: usize, buffer: &mut Vec<u8>) -> Result<()> {
+        let offset = self.index.offset(first);
+        let bytes = usize::try_from(self.index.offset(end) - offset).unwrap_or(usize::MAX);
+        if buffer.len() < bytes {
+            buffer.resize(bytes, 0);
+        }
+        let read = read_full(&*self.file, &mut buffer[..bytes], offset)?;
+        if read < bytes {
+            return Err(self.damaged(offset + read as u64, "the file ends within a block"));
+        }
+        Ok(())
+    }
+
+    /// Checks a block in a buffer that begins with the block `first`. Returns the end of the block
+    /// in the buffer.
+    pub(crate) fn check_block(&self, block: usize, first: usize, buffer: &[u8]) -> Result<usize> {
+        let offset = self.index.offset(block);
+        let start = self.position(block, first);
+        let end = self.position(block + 1, first);
+        if !is_intact(&buffer[start..end], self.info.id, offset) {
+            return Err(self.damaged(offset, "the checksum of a block does not match"));
+        }
+        Ok(end)
+    }
+
+    /// Returns the beginning of a block in a buffer that begins with the block `first`.
+    pub(crate) fn position(&self, block: usize, first: usize) -> usize {
+        let bytes = self.index.offset(block) - self.index.offset(first);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the error for a block whose entries no writer produces.
+    pub(crate) fn malformed(&self, block: usize) -> Error {
+        self.damaged(self.index.offset(block), "a block is malformed")
+    }
+
+    fn damaged(&self, offset: u64, what: &str) -> Error {
+        Error::Damaged { file: self.path.clone(), offset, what: what.to_owned() }
+    }
+}

@@ -1,0 +1,99 @@
+//! The number of reads, and the sizes of files and of memory.
+
+use std::sync::Arc;
+
+use haul_disk::Op;
+use haul_disk_sim::MemoryDisk;
+
+use super::{NAME, Pair, rest, run_of, store_pairs};
+use crate::index::runs::cursor::Cursor;
+use crate::index::runs::format::shared_prefix;
+use crate::index::runs::source::Source;
+
+#[test]
+fn lookup_is_one_read() {
+    let disk = MemoryDisk::default();
+    let pairs = store_pairs(5000);
+    let run = run_of(&disk, NAME, &pairs);
+    let mut buffer = Vec::new();
+    for (key, value) in pairs.iter().step_by(37) {
+        let before = disk.calls(Op::Read);
+        assert_eq!(run.get(key, &mut buffer).unwrap(), Some(value.as_deref()));
+        let absent = [key, &b"x"[..]].concat();
+        assert_eq!(run.get(&absent, &mut buffer).unwrap(), None);
+        assert_eq!(disk.calls(Op::Read) - before, 2);
+    }
+}
+
+#[test]
+fn scan_reads_each_block_once() {
+    let disk = MemoryDisk::default();
+    let pairs = store_pairs(20_000);
+    let run = run_of(&disk, NAME, &pairs);
+    let blocks = run.index().blocks() as u64;
+    assert!(blocks > 50, "{blocks}");
+    let reads = |readahead: usize| {
+        let before = disk.calls(Op::Read);
+        let mut cursor = Cursor::new(Arc::clone(&run), readahead);
+        cursor.advance().unwrap();
+        assert_eq!(rest(&mut cursor).unwrap(), pairs);
+        disk.calls(Op::Read) - before
+    };
+    assert_eq!(reads(0), blocks);
+    let readahead_blocks = 16;
+    let expected = blocks / (readahead_blocks - 1) + 6;
+    assert!(reads(256 << 10) <= expected, "{} reads of {blocks} blocks", reads(256 << 10));
+}
+
+#[test]
+fn seek_in_the_current_block_reads_nothing() {
+    let disk = MemoryDisk::default();
+    let pairs = store_pairs(5000);
+    let run = run_of(&disk, NAME, &pairs);
+    let blocks = run.index().blocks() as u64;
+    let before = disk.calls(Op::Read);
+    let mut cursor = Cursor::new(run, 0);
+    for (key, value) in pairs.iter().step_by(3) {
+        cursor.seek(key).unwrap();
+        assert_eq!(cursor.current(), Some((&key[..], value.as_deref())));
+    }
+    assert_eq!(disk.calls(Op::Read) - before, blocks);
+    cursor.seek(&pairs[4990].0).unwrap();
+    cursor.seek(&pairs[4980].0).unwrap();
+    assert_eq!(cursor.key(), Some(&pairs[4980].0[..]), "backwards");
+    assert_eq!(disk.calls(Op::Read) - before, blocks);
+}
+
+#[test]
+fn entry_costs_four_bytes_besides_its_key_and_value() {
+    let pair = |n: u64| {
+        let key = format!("photos\0albums/2024/holidays/{:016x}", n * 0x9e37_79b9_7f4a);
+        (format!("{key:0<45}").into_bytes(), Some(vec![1; 40]))
+    };
+    let mut pairs: Vec<Pair> = (0..50_000).map(pair).collect();
+    pairs.sort();
+    let run = run_of(&MemoryDisk::default(), NAME, &pairs);
+    let payload = |pair: &[Pair]| pair[1].0.len() - shared_prefix(&pair[0].0, &pair[1].0) + 40;
+    let payload_bytes: usize = pairs.windows(2).map(payload).sum();
+    let entries = pairs.len() as f64;
+    let overhead = (run.info().bytes as f64 - payload_bytes as f64) / entries;
+    assert!(overhead <= 4.0, "{overhead} bytes per entry");
+    let memory = run.memory_bytes() as f64 / entries;
+    assert!(memory <= 0.3, "{memory} bytes of memory per entry");
+}
+
+#[test]
+fn cursors_of_several_threads_share_a_run() {
+    let pairs = store_pairs(3000);
+    let run = run_of(&MemoryDisk::default(), NAME, &pairs);
+    std::thread::scope(|scope| {
+        for start in [0, 100, 1000, 2500] {
+            let (run, pairs) = (Arc::clone(&run), &pairs);
+            scope.spawn(move || {
+                let mut cursor = Cursor::new(run, 64 << 10);
+                cursor.seek(&pairs[start].0).unwrap();
+                assert_eq!(rest(&mut cursor).unwrap(), pairs[start..]);
+            });
+        }
+    });
+}

@@ -1,0 +1,200 @@
+//! Writes runs: entries in ascending order of their keys, into a new file.
+
+use std::sync::Arc;
+
+use haul_disk::{Disk, Durability, File, Open, write_full};
+
+use crate::error::{Error, Result};
+use crate::index::runs::format::{
+    BLOCK_BYTES, CHECKSUM_BYTES, ENTRY_NUMBERS_BYTES_MAX, Footer, KEY_BYTES_MAX, VALUE_BYTES_MAX,
+    push_entry, push_index_entry, seal_block, separator, shared_prefix,
+};
+
+/// The bytes that are collected for one write.
+pub(crate) const WRITE_BYTES: usize = 512 << 10;
+
+/// The properties of a complete run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunInfo {
+    /// The name of the file.
+    pub(crate) name: String,
+    /// The identifier that the caller chose. A caller that reuses the name of a removed run
+    /// chooses another identifier, so that old bytes on the disk never pass for the new run.
+    pub(crate) id: u64,
+    /// The number of entries, deletion marks included.
+    pub(crate) entries: u64,
+    /// The number of deletion marks.
+    pub(crate) deletions: u64,
+    /// The length of the file.
+    pub(crate) bytes: u64,
+}
+
+/// A run being written.
+///
+/// After an error, all later calls fail, and the caller removes the file. Dropping a writer leaves
+/// an incomplete file, which the caller removes, too.
+#[derive(Debug)]
+pub(crate) struct RunWriter {
+    file: Arc<dyn File>,
+    name: String,
+    id: u64,
+    /// Complete blocks that are not written yet, followed by the block that is being filled.
+    buffer: Vec<u8>,
+    /// The offset of the buffer in the file.
+    buffer_offset: u64,
+    /// The beginning in the buffer of the block that is being filled.
+    block_start: usize,
+    /// The separator of that block.
+    separator: Vec<u8>,
+    /// The last key.
+    key: Vec<u8>,
+    index: Vec<u8>,
+    blocks: u32,
+    entries: u64,
+    deletions: u64,
+    has_failed: bool,
+}
+
+impl RunWriter {
+    /// Creates the file.
+    pub(crate) fn create(disk: &dyn Disk, name: &str, id: u64) -> Result<Self> {
+        Ok(Self {
+            file: disk.create(name, Open::default())?,
+            name: name.to_owned(),
+            id,
+            buffer: Vec::new(),
+            buffer_offset: 0,
+            block_start: 0,
+            separator: Vec::new(),
+            key: Vec::new(),
+            index: Vec::new(),
+            blocks: 0,
+            entries: 0,
+            deletions: 0,
+            has_failed: false,
+        })
+    }
+
+    /// Appends an entry; `None` is a deletion mark. The key must be greater than the last one.
+    ///
+    /// # Errors
+    /// A failed write, which is final; `Invalid` for an entry that the format cannot hold.
+    pub(crate) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.check_usable()?;
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            return Err(invalid(format!("a key of {} bytes in a run", key.len())));
+        }
+        let value_bytes = value.map_or(0, <[u8]>::len);
+        if value_bytes > VALUE_BYTES_MAX {
+            return Err(invalid(format!("a value of {value_bytes} bytes in a run")));
+        }
+        if key <= &self.key[..] {
+            return Err(invalid("keys of a run that are not in ascending order".to_owned()));
+        }
+        let suffix_bytes = key.len() - shared_prefix(&self.key, key);
+        let bytes = ENTRY_NUMBERS_BYTES_MAX + suffix_bytes + value_bytes;
+        if self.block_bytes() > 0 && self.block_bytes() + bytes > BLOCK_BYTES {
+            self.end_block()?;
+        }
+        if self.block_bytes() == 0 {
+            self.separator.clear();
+            if self.blocks > 0 {
+                self.separator.extend_from_slice(separator(&self.key, key));
+            }
+            self.buffer.extend_from_slice(&[0; CHECKSUM_BYTES]);
+            self.key.clear();
+        }
+        push_entry(&mut self.buffer, &self.key, key, value);
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.entries += 1;
+        self.deletions += u64::from(value.is_none());
+        Ok(())
+    }
+
+    /// Returns the number of bytes written to the file.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.buffer_offset
+    }
+
+    /// Writes the rest of the run and syncs the file.
+    ///
+    /// # Errors
+    /// A failed write or sync, which is final.
+    ///
+    /// # Durability
+    /// The run survives a power cut if the caller syncs the directory, too.
+    pub(crate) fn finish(mut self) -> Result<RunInfo> {
+        self.check_usable()?;
+        if self.block_bytes() > 0 {
+            self.end_block()?;
+        }
+        let footer = Footer {
+            id: self.id,
+            entries: self.entries,
+            deletions: self.deletions,
+            blocks: self.blocks,
+            index_checksum: haul_crc::crc32c(&self.index),
+            index_offset: self.buffer_offset + self.buffer.len() as u64,
+            index_bytes: self.index.len() as u64,
+        };
+        for part in std::mem::take(&mut self.index).chunks(WRITE_BYTES) {
+            self.buffer.extend_from_slice(part);
+            self.write_if_full()?;
+        }
+        self.buffer.extend_from_slice(&footer.encode());
+        self.write()?;
+        self.file.sync(Durability::Data)?;
+        Ok(RunInfo {
+            name: self.name,
+            id: self.id,
+            entries: self.entries,
+            deletions: self.deletions,
+            bytes: self.buffer_offset,
+        })
+    }
+
+    /// Returns the length of the block that is being filled.
+    fn block_bytes(&self) -> usize {
+        self.buffer.len() - self.block_start
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        let offset = self.buffer_offset + self.block_start as u64;
+        let bytes = self.block_bytes();
+        seal_block(&mut self.buffer[self.block_start..], self.id, offset);
+        push_index_entry(&mut self.index, &self.separator, bytes);
+        if u32::try_from(self.index.len()).is_err() {
+            self.has_failed = true;
+            return Err(invalid("a run with a block index of more than 4 GiB".to_owned()));
+        }
+        self.blocks += 1;
+        self.block_start = self.buffer.len();
+        self.write_if_full()
+    }
+
+    fn write_if_full(&mut self) -> Result<()> {
+        if self.buffer.len() < WRITE_BYTES { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.has_failed = true;
+        write_full(&*self.file, &self.buffer, self.buffer_offset)?;
+        self.has_failed = false;
+        self.buffer_offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.block_start = 0;
+        Ok(())
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        if self.has_failed {
+            return Err(invalid("an earlier write of this run failed".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn invalid(what: String) -> Error {
+    Error::Invalid { what }
+}

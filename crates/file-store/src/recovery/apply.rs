@@ -1,0 +1,89 @@
+//! Applying needles to the index while the log is replayed.
+
+use haul_append_log::Position;
+
+use crate::error::Result;
+use crate::format::{Head, Kind};
+use crate::index::entry::{Change, Predecessor, Replaced};
+use crate::recovery::replay::Replayer;
+use crate::volume_index::format::IndexedNeedle;
+
+impl Replayer<'_> {
+    pub(super) fn apply_head(&mut self, at: Position, head: Head) -> Option<Change> {
+        let needle = IndexedNeedle { at, head, predecessor: Predecessor::Unknown };
+        match self.try_apply(needle) {
+            Ok(change) => Some(change),
+            Err(error) => {
+                self.failed.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    pub(super) fn apply(&mut self, needle: IndexedNeedle) {
+        if let Err(error) = self.try_apply(needle) {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    /// Applies a needle, unless the checkpoint has it.
+    fn try_apply(&mut self, needle: IndexedNeedle) -> Result<Change> {
+        let IndexedNeedle { at, head, predecessor } = needle;
+        if at.lsn < self.applied {
+            let replaces = match predecessor {
+                Predecessor::Object(replaced) => Some(replaced),
+                Predecessor::Unknown | Predecessor::None => None,
+            };
+            return Ok(Change { head, replaces });
+        }
+        if head.kind == Kind::BucketDeleted {
+            self.delete_remaining(&head)?;
+        }
+        let replaces = self.resolve(&head, predecessor)?;
+        let change = Change { head, replaces };
+        drop(self.index.apply(change.clone(), at));
+        self.spill.spill(&mut self.index)?;
+        Ok(change)
+    }
+
+    /// Returns the object that a needle replaces or deletes. The recorded one is right unless
+    /// damage swallowed a needle in between.
+    fn resolve(&self, head: &Head, recorded: Predecessor) -> Result<Option<Replaced>> {
+        if !matches!(head.kind, Kind::Object | Kind::Tombstone) {
+            return Ok(None);
+        }
+        let (bucket, key) = (&*head.bucket, &*head.key);
+        match recorded {
+            Predecessor::Object(old) if self.index.is_object_at(bucket, key, old.at) => {
+                return Ok(Some(old));
+            }
+            _ if self.index.candidates(bucket, key).is_empty() => return Ok(None),
+            _ => {}
+        }
+        let found = match self.index.keys.recent(bucket, key) {
+            Some(recent) => recent,
+            None => self.index.keys.snapshot().get(bucket, key)?,
+        };
+        Ok(found.map(Replaced::from))
+    }
+
+    /// Deletes objects that are still in a bucket when it is deleted: damage swallowed their
+    /// tombstones, since only an empty bucket is deleted.
+    fn delete_remaining(&mut self, deleted: &Head) -> Result<()> {
+        let bucket = &deleted.bucket;
+        if self.index.buckets.get(bucket.as_str()).is_none_or(|bucket| bucket.objects == 0) {
+            return Ok(());
+        }
+        let mut remaining = Vec::new();
+        self.index.keys.snapshot().scan(|of, key, entry| {
+            if of == bucket {
+                remaining.push((key.to_owned(), entry));
+            }
+            true
+        })?;
+        for (key, entry) in remaining {
+            self.index.forget(bucket, &key, entry.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! Opening the log and the index together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use haul_append_log::{self as log, Log, Lsn, OnDamage, SyncMethod};
+use haul_disk::Disk;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::checkpoint::files::IndexFiles;
+use crate::checkpoint::format::Catalog;
+use crate::checkpoint::load::{Loaded, is_unusable, load};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::index::hash::KeyHash;
+use crate::index::keys::Keys;
+use crate::manifest::format::{AcceptedLoss, Manifest};
+use crate::names;
+use crate::options::Options;
+use crate::recovery::replay::Replayer;
+use crate::recovery::spill::Spill;
+use crate::recovery::survey::Survey;
+
+/// A log and an index that were opened together.
+pub(super) struct OpenedIndex<'a> {
+    pub(super) replayed: Replayed<'a>,
+    pub(super) index_files: Arc<IndexFiles>,
+    /// The reason why the index was rebuilt, if its checkpoint could not be used.
+    pub(super) index_rebuilt: Option<String>,
+    /// The checkpoint was unusable, so a new one should be written at once.
+    pub(super) is_checkpoint_due: bool,
+}
+
+/// Loads the checkpoint and replays the log from there; or the whole log, if the checkpoint is
+/// missing or cannot be used.
+///
+/// # Errors
+/// A failed system call; a log that cannot be opened.
+pub(super) fn open_index<'a>(
+    volumes: &'a Arc<dyn Disk>,
+    disk: &Arc<dyn Disk>,
+    expected: &BTreeMap<u32, Option<u64>>,
+    manifest: Option<&Manifest>,
+    options: &Options,
+) -> Result<OpenedIndex<'a>> {
+    let accepted = manifest.map_or(&[][..], |manifest| &manifest.accepted);
+    let checkpoint_min = manifest.map_or(Lsn::default(), |manifest| manifest.checkpoint_min);
+    let (loaded, mut index_rebuilt) = match load(&**disk, options.volume_bytes, checkpoint_min) {
+        Err(error) if is_unusable(&error) => (None, Some(error.to_string())),
+        loaded => (loaded?, None),
+    };
+    let had_index = disk.list("")?.iter().any(|name| names::parse_index_file(name).is_some());
+    let mut is_checkpoint_due = had_index && loaded.is_none();
+    let mut index_files = index_files_of(disk, loaded.as_ref())?;
+    let replay = |index_files: &Arc<IndexFiles>, loaded| {
+        replay_log(volumes, index_files, loaded, expected.clone(), options, accepted)
+    };
+    let replayed = match replay(&index_files, loaded) {
+        // The checkpoint does not fit the volumes, or is damaged where only the replay reads it.
+        Err(error) if had_index && is_unusable(&error) => {
+            index_files.discard_catalog();
+            index_files = index_files_of(disk, None)?;
+            (is_checkpoint_due, index_rebuilt) = (true, Some(error.to_string()));
+            replay(&index_files, None)?
+        }
+        replayed => replayed?,
+    };
+    Ok(OpenedIndex { replayed, index_files, index_rebuilt, is_checkpoint_due })
+}
+
+/// A log that was opened, and the index that its records give.
+pub(super) struct Replayed<'a> {
+    pub(super) log: Log,
+    pub(super) found: log::Recovered,
+    pub(super) replay: Replayer<'a>,
+    pub(super) survey: Survey,
+}
+
+/// Opens the log and applies its records to the index of the checkpoint, or to an empty one.
+fn replay_log<'a>(
+    volumes: &'a Arc<dyn Disk>,
+    index_files: &Arc<IndexFiles>,
+    loaded: Option<Loaded>,
+    expected: BTreeMap<u32, Option<u64>>,
+    options: &Options,
+    accepted: &[AcceptedLoss],
+) -> Result<Replayed<'a>> {
+    let newest = expected.last_key_value().map_or(0, |(number, _)| *number);
+    let (index, checkpoint) = match loaded {
+        Some(loaded) => (loaded.index, (loaded.catalog.applied, loaded.nonces)),
+        None => (empty_index(options)?, (Lsn::default(), BTreeMap::new())),
+    };
+    let spill =
+        Spill { files: Arc::clone(index_files), recent_bytes_max: options.recent_bytes_max() };
+    let mut replay = Replayer::new(&**volumes, expected, index, checkpoint, spill);
+    let log_options = log_options(options, newest)?;
+    let (log, found) = Log::open(Arc::clone(volumes), log_options, &mut replay)?;
+    replay.end()?;
+    let survey = Survey::new(&mut replay, &log, found.damage.clone(), accepted)?;
+    Ok(Replayed { log, found, replay, survey })
+}
+
+/// How many volumes are kept for compaction: one to move what lives in any volume, and one that
+/// deletions may use meanwhile.
+const COMPACTION_VOLUMES: u32 = 2;
+
+/// The length of the first volume of a new store, if the longest needle fits into it. Each further
+/// volume is twice as long, up to `volume_bytes`.
+const FIRST_VOLUME_BYTES: u32 = 4 << 20;
+
+fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
+    let too_large = |_too_large| Error::Invalid { what: "volume_bytes is too large".to_owned() };
+    let segment_bytes = u32::try_from(options.volume_bytes).map_err(too_large)?;
+    let buffer_bytes = u32::try_from(2 * options.big_object_bytes).map_err(too_large)?;
+    Ok(log::Options {
+        on_damage: OnDamage::Report,
+        idle_watermark_ms: options.idle_watermark_ms,
+        numbers_after,
+        reserve_bytes: (1 << 20).min(segment_bytes / 8),
+        compaction_segments: COMPACTION_VOLUMES,
+        // For the indexes of volumes, which are written when there is space.
+        free_bytes_min: options.free_bytes_min(),
+        // Where volumes are overwritten and compacted all the time, those that are removed are the
+        // next ones. Big objects get their space back when they need it.
+        spare_segments_max: 2,
+        segment_bytes: segment_bytes.next_multiple_of(4096),
+        first_segment_bytes: Some(FIRST_VOLUME_BYTES),
+        buffer_bytes: buffer_bytes.next_multiple_of(4096).max(1 << 20),
+        // An object is often read soon after it was put, and is then in the page cache. Large
+        // batches are written with direct I/O in spite of this.
+        sync_method: Some(SyncMethod::Buffered),
+        ..log::Options::default()
+    })
+}
+
+/// Returns an empty index with a new secret.
+fn empty_index(options: &Options) -> Result<Index> {
+    let mut secret = [0; 16];
+    getrandom(&mut secret, GetRandomFlags::empty()).map_err(|errno| {
+        haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
+    })?;
+    let (one, other) = secret.split_at(8);
+    let number = |half: &[u8]| half.try_into().map_or(0, u64::from_le_bytes);
+    let hash = KeyHash { secret: [number(one), number(other)] };
+    Ok(Index::new(Keys::default(), hash, options.volume_bytes))
+}
+
+/// The directory of the index, with numbers for new files that no file has.
+fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<IndexFiles>> {
+    let catalog = loaded.map(|loaded| loaded.catalog.clone());
+    let names = disk.list("")?;
+    let numbers = names.iter().filter_map(|name| names::parse_index_file(name));
+    let of_catalog = catalog.as_ref().map_or(0, |catalog| catalog.last_file);
+    let last = numbers.max().unwrap_or(0).max(of_catalog);
+    Ok(Arc::new(IndexFiles::new(Arc::clone(disk), last, catalog)))
+}
+
+/// Removes files of the index that neither the catalog nor the open index uses.
+pub(super) fn remove_unlisted(disk: &dyn Disk, index: &Index, files: &IndexFiles) -> Result<()> {
+    let catalog = files.catalog.lock();
+    let mut used: Vec<u64> = catalog.iter().flat_map(Catalog::files).collect();
+    used.extend(index.keys.runs().iter().map(|run| run.info().id));
+    for name in disk.list("")? {
+        let is_unused = names::parse_index_file(&name).is_some_and(|file| !used.contains(&file));
+        if is_unused || name == names::unfinished(names::CATALOG) {
+            disk.remove(&name)?;
+        }
+    }
+    Ok(())
+}

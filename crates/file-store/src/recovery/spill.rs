@@ -1,0 +1,48 @@
+//! Keeping the memory of a long replay bounded.
+
+use std::sync::Arc;
+
+use crate::checkpoint::files::{IndexFiles, choose_runs};
+use crate::error::{Error, Result};
+use crate::index::Index;
+
+/// Writes recent keys to runs while the log is replayed. No catalog lists these runs until the
+/// replay is complete.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    pub(crate) files: Arc<IndexFiles>,
+    /// The memory that recent keys may take.
+    pub(crate) recent_bytes_max: usize,
+}
+
+impl Spill {
+    /// Writes the recent keys to a run if they take too much memory.
+    ///
+    /// # Errors
+    /// A failed system call, or a damaged run.
+    pub(crate) fn spill(&mut self, index: &mut Index) -> Result<()> {
+        if index.keys.recent_bytes() < self.recent_bytes_max {
+            return Ok(());
+        }
+        let recent = index.keys.freeze();
+        match self.files.write_run(&recent) {
+            Ok(run) => index.keys.thaw_into(Some(run)),
+            Err(Error::Full { .. }) => {
+                // Opening a store needs no space, but then more memory.
+                index.keys.unfreeze();
+                self.recent_bytes_max = index.keys.recent_bytes() * 2;
+                return Ok(());
+            }
+            Err(other) => return Err(other),
+        }
+        index.location_changes = None;
+        while let Some((inputs, with_oldest)) = choose_runs(index.keys.runs(), index.objects()) {
+            match self.files.merge(&inputs, with_oldest, &mut |_| true) {
+                Ok(Some(run)) => index.keys.replace_runs(&inputs, run),
+                Ok(None) | Err(Error::Full { .. }) => break,
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+}

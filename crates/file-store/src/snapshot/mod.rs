@@ -1,0 +1,219 @@
+//! Snapshots: directories that open as stores of their own, and share the immutable files of the
+//! store by hard links.
+//!
+//! A volume that nothing is appended to any more is never written in place while it has two names:
+//! the log recycles no file with another name.
+
+mod files;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use haul_append_log::{Lsn, segment_name};
+use haul_disk::{Disk, Durability, Open, OsDisk, Subdir, write_full};
+
+use crate::compaction::upkeep::Upkeep;
+use crate::error::{Error, Result};
+use crate::format::{FilePart, MARKER_TEXT};
+use crate::inner::Inner;
+use crate::manifest::ManifestFile;
+use crate::manifest::format::Manifest;
+use crate::names;
+use crate::snapshot::files::{Progress, read_end_page};
+use crate::store::Store;
+use crate::volume_index::format::FIRST_RECORD;
+
+/// The content and the files of a snapshot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SnapshotInfo {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes of these objects.
+    pub object_bytes: u64,
+    /// Volumes.
+    pub volumes: u64,
+    /// Files of big objects.
+    pub big_files: u64,
+    /// Bytes of files that the snapshot shares with the store.
+    pub linked_bytes: u64,
+    /// Bytes that were copied.
+    pub copied_bytes: u64,
+}
+
+/// The state of the store at the moment of the snapshot. No volume is removed while the caller
+/// holds [`Upkeep`], and no file of a big object while this exists.
+struct Moment<'a> {
+    inner: &'a Inner,
+    /// The volumes that nothing is appended to any more.
+    sealed: BTreeSet<u32>,
+    /// The volume with the last record, and its last page.
+    tail: Option<(u32, Vec<u8>)>,
+    /// The end of the last acknowledged record.
+    end: Lsn,
+    manifest: Manifest,
+    pinned: Vec<FilePart>,
+    objects: u64,
+    object_bytes: u64,
+}
+
+impl Drop for Moment<'_> {
+    fn drop(&mut self) {
+        let mut index = self.inner.index.write();
+        index.files.unpin(&self.pinned);
+        let freed = index.files.take_freed();
+        drop(index);
+        self.inner.remove_files(&freed);
+    }
+}
+
+impl Store {
+    /// Makes a snapshot in the directory `to`, which is created if missing, and must be empty. It
+    /// opens as a store with exactly the objects that are acknowledged at one moment of this call.
+    ///
+    /// Writers wait only while the moment is determined; compaction waits until the call returns.
+    /// Sealed volumes and files of big objects are shared by hard links, or copied if `to` is on
+    /// another file system. The volume being written is copied. The index is left out: the first
+    /// opening of the snapshot rebuilds it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the directory is not empty or a sync failed before, [`Error::Full`], or
+    /// a failed system call. An incomplete snapshot is left behind, and opening it fails with
+    /// [`Error::NotAStore`].
+    ///
+    /// # Durability
+    /// The snapshot survives a power cut when this returns. A power cut before that leaves it
+    /// complete, or so that opening it fails.
+    pub fn snapshot(&self, to: &Path) -> Result<SnapshotInfo> {
+        self.snapshot_on(Arc::new(OsDisk::open_or_create(to)?))
+    }
+
+    /// Makes a snapshot in the root of any disk, such as a simulated one.
+    ///
+    /// # Errors
+    /// As [`Store::snapshot`].
+    ///
+    /// # Durability
+    /// As [`Store::snapshot`].
+    pub fn snapshot_on(&self, to: Arc<dyn Disk>) -> Result<SnapshotInfo> {
+        if let Some(name) = to.list("")?.first() {
+            let what = format!("{} is not empty (it contains {name})", to.root().display());
+            return Err(Error::Invalid { what });
+        }
+        let upkeep = self.inner.upkeep.lock();
+        let moment = self.inner.moment()?;
+        moment.write(&to, &upkeep)
+    }
+}
+
+impl Inner {
+    /// Determines the state of the store between two writes. The caller holds [`Upkeep`], so that no
+    /// compaction appends or removes anything.
+    fn moment(&self) -> Result<Moment<'_>> {
+        let _no_writer = self.gate.write();
+        self.objects.check()?;
+        if self.log.is_latched() {
+            let what = "the log stopped after a failed sync".to_owned();
+            return Err(Error::Invalid { what });
+        }
+        let end = self.log.synced();
+        let mut manifest = self.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();
+        let has_record = |number: u32| Lsn::new(number, FIRST_RECORD) < end;
+        let segments = self.log.segments();
+        let begun = || segments.iter().filter(|segment| has_record(segment.number));
+        manifest.volumes.extend(begun().map(|segment| (segment.number, segment.nonce)));
+        let tail = begun().map(|segment| segment.number).next_back();
+        let tail = match tail {
+            // Another thread may append to this volume later, and in some versions also to this
+            // page: it is read now.
+            Some(number) => Some((number, read_end_page(&*self.volumes, &segment_name(number))?)),
+            None => None,
+        };
+        let is_sealed = |number: &u32| tail.as_ref().is_none_or(|(tail, _)| number != tail);
+        // A damaged volume may be listed and not be open.
+        let sealed = manifest.volumes.keys().copied().filter(is_sealed).collect();
+        let mut index = self.index.write();
+        let pinned: Vec<FilePart> = index.files.uses().map(|(file, _)| file).collect();
+        index.files.pin(&pinned);
+        let (objects, object_bytes) = (index.objects(), index.bytes());
+        drop(index);
+        Ok(Moment { inner: self, sealed, tail, end, manifest, pinned, objects, object_bytes })
+    }
+}
+
+impl Moment<'_> {
+    /// Writes the snapshot.
+    ///
+    /// 1. The manifest. A directory with a manifest and no marker is refused as a store, also after
+    ///    a power cut, because the manifest is durable before anything else is written.
+    /// 2. The volumes, their indexes and the files of big objects. Their names become durable.
+    /// 3. The marker, under another name, and a sync; then it is renamed, and the name becomes
+    ///    durable. From here on the directory is a store.
+    fn write(&self, to: &Arc<dyn Disk>, upkeep: &Upkeep) -> Result<SnapshotInfo> {
+        drop(ManifestFile::open(to, self.manifest.clone(), true)?);
+        to.create_dir(names::VOLUMES)?;
+        to.create_dir(names::OBJECTS)?;
+        to.sync_dir("")?;
+        let mut progress = Progress::default();
+        let volumes = self.write_volumes(to, upkeep, &mut progress)?;
+        let big_files = self.write_big_files(to, &mut progress)?;
+        let marker = names::unfinished(names::MARKER);
+        let file = to.create(&marker, Open::default())?;
+        write_full(&*file, MARKER_TEXT.as_bytes(), 0)?;
+        file.sync(Durability::Everything)?;
+        to.sync_dir("")?;
+        to.rename(&marker, names::MARKER)?;
+        to.sync_dir("")?;
+        Ok(SnapshotInfo {
+            objects: self.objects,
+            object_bytes: self.object_bytes,
+            volumes,
+            big_files,
+            linked_bytes: progress.linked_bytes,
+            copied_bytes: progress.copied_bytes,
+        })
+    }
+
+    fn write_volumes(
+        &self,
+        to: &Arc<dyn Disk>,
+        upkeep: &Upkeep,
+        progress: &mut Progress,
+    ) -> Result<u64> {
+        let from = &*self.inner.volumes;
+        let to = Subdir::new(Arc::clone(to), names::VOLUMES);
+        let mut count = 0;
+        for number in &self.sealed {
+            count += u64::from(progress.link(from, &to, &segment_name(*number))?);
+            // Indexes are derived, but name the objects of damaged volumes. They are copied, because
+            // they may be written in place. One that is not complete is left out.
+            if upkeep.indexed.contains(number) || upkeep.damaged.contains(number) {
+                progress.copy_file(from, &to, &names::index(*number))?;
+            }
+        }
+        if let Some((number, end_page)) = &self.tail {
+            // A volume before the end of the log may have been sealed after its last record.
+            let is_last = self.end.segment() == *number;
+            let end = if is_last { self.end.offset().into() } else { u64::MAX };
+            progress.copy_volume((from, &to), &segment_name(*number), end, end_page)?;
+            count += 1;
+        }
+        to.sync_dir("")?;
+        Ok(count)
+    }
+
+    /// Links the files of all big objects. Files to which no needle refers may be among them;
+    /// opening the snapshot removes them as after a crash.
+    fn write_big_files(&self, to: &Arc<dyn Disk>, progress: &mut Progress) -> Result<u64> {
+        let from = &*self.inner.objects.disk;
+        let to = Subdir::new(Arc::clone(to), names::OBJECTS);
+        let mut count = 0;
+        for name in from.list("")? {
+            if names::parse_big_file(&name).is_some() {
+                count += u64::from(progress.link(from, &to, &name)?);
+            }
+        }
+        to.sync_dir("")?;
+        Ok(count)
+    }
+}
