@@ -2,6 +2,8 @@
 //! synced at commit: the flags `NOSYNC` and `NOMETASYNC`, which skip syncs, are not set. LMDB
 //! admits one writer at a time.
 
+use std::path::Path;
+
 use haul_bench::log::{Contender, Failure};
 use haul_bench::random_write::Places;
 use heed::byteorder::BigEndian;
@@ -27,23 +29,29 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    #[expect(unsafe_code, reason = "no other process opens the mapped file")]
     pub(crate) fn open(load: Workload<'_>, map: Map) -> Result<Self, Failure> {
-        let mut options = EnvOpenOptions::new();
         // A value of 4 KiB and its header take two pages. The map has space for four pages per
         // value, because old versions of values take space until LMDB frees them.
-        options.map_size(usize::try_from((load.pages + 4096) * 4096 * 4)?);
-        if map == Map::Writable {
-            // SAFETY: only the writes of LMDB's transactions modify the map.
-            unsafe { options.flags(EnvFlags::WRITE_MAP) };
-        }
-        // SAFETY: only this program uses the directory, and opens the database in it once.
-        let env = unsafe { options.open(load.dir) }?;
+        let env = open_env(load.dir, usize::try_from((load.pages + 4096) * 4096 * 4)?, map)?;
         let mut transaction = env.write_txn()?;
         let database = env.create_database(&mut transaction, None)?;
         transaction.commit()?;
         Ok(Self { env, database, places: Places::new(load.writers, load.pages), pages: load.pages })
     }
+}
+
+/// Opens the environment in `dir`, with a map of `map_bytes`. The file grows only as values are
+/// stored, unless the map is writable.
+#[expect(unsafe_code, reason = "no other process opens the mapped file")]
+pub(crate) fn open_env(dir: &Path, map_bytes: usize, map: Map) -> Result<Env, Failure> {
+    let mut options = EnvOpenOptions::new();
+    options.map_size(map_bytes);
+    if map == Map::Writable {
+        // SAFETY: only the writes of LMDB's transactions modify the map.
+        unsafe { options.flags(EnvFlags::WRITE_MAP) };
+    }
+    // SAFETY: only this program uses the directory, and opens the database in it once.
+    Ok(unsafe { options.open(dir) }?)
 }
 
 impl Contender for Pages {

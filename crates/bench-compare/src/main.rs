@@ -1,7 +1,8 @@
-//! Runs one rival of Haul's append log (another library that writes durable records) under one
-//! workload, with the same loop that measures Haul's log, and prints one line of JSON. `haul bench
-//! log` starts this program; `docs/log-bench.md` explains how to build it. With `--relay`, as `haul
-//! bench relay` starts it, the program relays connections with tokio until it is killed.
+//! Runs one rival of Haul's append log or file store (another library that writes durable records)
+//! under one workload, with the same loop that measures Haul's, and prints one line of JSON. `haul
+//! bench log` and `haul bench small-files` start this program; `docs/log-bench.md` explains how to
+//! build it. With `--relay`, as `haul bench relay` starts it, the program relays connections with
+//! tokio until it is killed.
 
 mod lmdb_pages;
 mod okaywal;
@@ -9,6 +10,7 @@ mod raft_engine;
 mod relay;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+mod small_files;
 mod sqlite;
 mod sqlite_pages;
 mod variants;
@@ -26,10 +28,9 @@ use std::time::Duration;
 use clap::Parser;
 use haul_bench::log::{Failure, Load, Sample, drive};
 
-use crate::variants::VARIANTS;
 use crate::workload::Workload;
 
-/// Measure a rival of Haul's append log and print the result as one line of JSON, or relay
+/// Measure a rival of Haul's append log or file store and print the result as one line of JSON, or relay
 /// connections with a rival of Haul's relay
 #[derive(Debug, Parser)]
 #[command(version)]
@@ -89,7 +90,7 @@ fn main() -> ExitCode {
 }
 
 fn list() -> String {
-    VARIANTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n")
+    variants::all().map(|(name, _)| *name).collect::<Vec<_>>().join("\n")
 }
 
 fn relay(cli: &Cli) -> Result<(), Failure> {
@@ -99,8 +100,7 @@ fn relay(cli: &Cli) -> Result<(), Failure> {
 
 fn measure(cli: &Cli) -> Result<Sample, Failure> {
     let (log, dir) = cli.log.as_deref().zip(cli.dir.as_deref()).ok_or("give --log and --dir")?;
-    let (_, open) = VARIANTS
-        .iter()
+    let (_, open) = variants::all()
         .find(|(name, _)| *name == log)
         .ok_or_else(|| format!("unknown log {log:?}; known are:\n{}", list()))?;
     if log.starts_with("walrus") && WALRUS.iter().any(|name| env::var_os(name).is_none()) {

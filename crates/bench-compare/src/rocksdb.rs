@@ -35,15 +35,10 @@ impl Log {
         let mut options = Options::default();
         options.create_if_missing(true);
         if let Tuning::Recycling = tuning {
-            options.set_compression_type(DBCompressionType::None);
-            options.set_write_buffer_size(MEMTABLE_BYTES);
-            options.set_max_write_buffer_number(4);
+            recycle_logs(&mut options);
             options.set_disable_auto_compactions(true);
             options.set_level_zero_slowdown_writes_trigger(FILES_MAX);
             options.set_level_zero_stop_writes_trigger(FILES_MAX);
-            options.set_recycle_log_file_num(RECYCLED);
-            // This is the default mode, and it supports recycling.
-            options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
         }
         let mut synced = WriteOptions::default();
         synced.set_sync(true);
@@ -55,6 +50,30 @@ impl Log {
     }
 }
 
+/// Sets memtables and recycled log files that suit durable writes of values that cannot be
+/// compressed.
+pub(crate) fn recycle_logs(options: &mut Options) {
+    options.set_compression_type(DBCompressionType::None);
+    options.set_write_buffer_size(MEMTABLE_BYTES);
+    options.set_max_write_buffer_number(4);
+    options.set_recycle_log_file_num(RECYCLED);
+    // This is the default mode, and it supports recycling.
+    options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+}
+
+/// Writes log files to their full size, so that RocksDB recycles them afterwards. `key` returns a
+/// new key at each call.
+pub(crate) fn fill_logs<K: AsRef<[u8]>>(db: &DB, key: impl Fn() -> K) -> Result<(), Failure> {
+    let record = vec![0; WARM_UP_BYTES];
+    for _ in 0..WARM_UP_FILES {
+        for _ in 0..MEMTABLE_BYTES / WARM_UP_BYTES {
+            db.put(key(), &record)?;
+        }
+        db.flush()?;
+    }
+    Ok(())
+}
+
 impl Contender for Log {
     fn append(&self, _writer: usize, record: &[u8]) -> Result<(), Failure> {
         self.db.put_opt(self.key(), record, &self.synced)?;
@@ -63,16 +82,9 @@ impl Contender for Log {
 
     /// Writes log files to their full size, so that RocksDB recycles them during the measurement.
     fn warm_up(&self) -> Result<(), Failure> {
-        if let Tuning::Default = self.tuning {
-            return Ok(());
+        match self.tuning {
+            Tuning::Default => Ok(()),
+            Tuning::Recycling => fill_logs(&self.db, || self.key()),
         }
-        let record = vec![0; WARM_UP_BYTES];
-        for _ in 0..WARM_UP_FILES {
-            for _ in 0..MEMTABLE_BYTES / WARM_UP_BYTES {
-                self.db.put(self.key(), &record)?;
-            }
-            self.db.flush()?;
-        }
-        Ok(())
     }
 }

@@ -15,6 +15,9 @@ const BUSY_MAX: Duration = Duration::from_secs(60);
 /// overwrites the log from its start. The default of 1000 causes a checkpoint every few hundred
 /// rows.
 const CHECKPOINT_PAGES: u32 = 4000;
+/// The table of records and pages.
+pub(crate) const RECORDS: &str =
+    "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, bytes BLOB)";
 const INSERT: &str = "INSERT INTO records (bytes) VALUES (?1)";
 
 /// The assignment of connections to writers.
@@ -40,13 +43,14 @@ impl Log {
         };
         let mut connections = Vec::new();
         for _ in 0..count {
-            connections.push(Mutex::new(connect(&path)?));
+            connections.push(Mutex::new(connect(&path, RECORDS)?));
         }
         Ok(Self { connections })
     }
 }
 
-pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
+/// Opens a connection to the database at `path`, in which the statement `table` creates the table.
+pub(crate) fn connect(path: &Path, table: &str) -> Result<Connection, Failure> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_MAX)?;
     let mode: String =
@@ -56,7 +60,6 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-    let table = "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, bytes BLOB)";
     connection.execute(table, [])?;
     Ok(connection)
 }

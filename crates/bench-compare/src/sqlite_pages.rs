@@ -7,7 +7,7 @@ use haul_bench::log::{Contender, Failure};
 use haul_bench::random_write::Places;
 use rusqlite::{Connection, params};
 
-use crate::sqlite::{Sharing, connect};
+use crate::sqlite::{RECORDS, Sharing, connect};
 use crate::workload::Workload;
 
 const UPDATE: &str = "UPDATE records SET bytes = ?2 WHERE id = ?1";
@@ -24,7 +24,7 @@ impl Pages {
     pub(crate) fn open(load: Workload<'_>, sharing: Sharing) -> Result<Self, Failure> {
         let count = if let Sharing::Each = sharing { load.writers } else { 1 };
         let path = load.dir.join("pages.sqlite");
-        let connect = |_| connect(&path).map(Mutex::new);
+        let connect = |_| connect(&path, RECORDS).map(Mutex::new);
         let connections = (0..count).map(connect).collect::<Result<_, _>>()?;
         Ok(Self { connections, places: Places::new(load.writers, load.pages), pages: load.pages })
     }

@@ -1,16 +1,17 @@
-//! Lists the rivals of Haul's append log and page file, each with the settings worth measuring.
-
-use haul_bench::log::{Contender, Failure};
+//! Lists the rivals of Haul's append log, page file and file store, each with the settings worth
+//! measuring.
 
 use crate::lmdb_pages::Map;
 use crate::okaywal::Files;
 use crate::sqlite::Sharing;
 use crate::walrus::Topics;
-use crate::workload::{Tuning, Workload};
-use crate::{lmdb_pages, okaywal, raft_engine, sqlite, sqlite_pages, walrus};
+use crate::workload::{Open, Tuning};
+use crate::{lmdb_pages, okaywal, raft_engine, small_files, sqlite, sqlite_pages, walrus};
 
-/// A function that opens a rival for a workload.
-pub(crate) type Open = fn(Workload<'_>) -> Result<Box<dyn Contender>, Failure>;
+/// Returns the names and constructors of all variants.
+pub(crate) fn all() -> impl Iterator<Item = &'static (&'static str, Open)> {
+    VARIANTS.iter().chain(small_files::VARIANTS)
+}
 
 /// The name and the constructor of each variant. Variants with the prefix `pages/` overwrite random
 /// pages instead of appending. The first variant of a rival was the fastest when measured and has

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use haul_bench::log::{Contender, Failure};
+
 /// The settings of a rival.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Tuning {
@@ -20,3 +22,6 @@ pub(crate) struct Workload<'a> {
     /// The number of pages, for rivals that overwrite pages.
     pub(crate) pages: u64,
 }
+
+/// A function that opens a rival for a workload.
+pub(crate) type Open = fn(Workload<'_>) -> Result<Box<dyn Contender>, Failure>;

@@ -43,6 +43,18 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
+    /// Returns the reads of several threads, each with its latencies, start and end.
+    pub(crate) fn of(parts: &[(Latencies, Instant, Instant)]) -> Self {
+        let mut latencies = Latencies::default();
+        parts.iter().for_each(|(times, _, _)| latencies.add(times));
+        // On a busy machine the threads neither begin nor end at the same time, so the round lasts
+        // from the first start to the last end.
+        let began = parts.iter().map(|part| part.1).min();
+        let ended = parts.iter().map(|part| part.2).max();
+        let time = ended.zip(began).map_or(Duration::ZERO, |(ended, began)| ended - began);
+        Self { time, latencies, device_reads: None }
+    }
+
     pub(crate) fn per_second(&self) -> Option<f64> {
         let count = self.latencies.count() as f64;
         Some(count / self.time.as_secs_f64()).filter(|rate| *rate > 0.0)
@@ -85,14 +97,7 @@ impl Load {
             let threads: Vec<_> = threads.collect();
             threads.into_iter().map(joined).collect::<Result<Vec<_>>>()
         })?;
-        let mut latencies = Latencies::default();
-        parts.iter().for_each(|(times, _, _)| latencies.add(times));
-        // On a busy machine the threads neither begin nor end at the same time, so the round lasts
-        // from the first start to the last end.
-        let began = parts.iter().map(|part| part.1).min();
-        let ended = parts.iter().map(|part| part.2).max();
-        let time = ended.zip(began).map_or(Duration::ZERO, |(ended, began)| ended - began);
-        Ok(Reads { time, latencies, device_reads: None })
+        Ok(Reads::of(&parts))
     }
 
     fn read(&self, reader: &impl Fn(&mut [u8], u64) -> Result<()>, seed: u64) -> Result<Latencies> {

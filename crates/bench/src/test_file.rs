@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_disk::{
-    AlignedBuf, DeviceCounters, DirectIo, Disk, Durability, File, Open, OsDisk, PAGE_BYTES,
+    AlignedBuf, DeviceCounters, DirectIo, Disk, Durability, File, HasFd, Open, OsDisk, PAGE_BYTES,
     Storage, evict, probe, read_full, resident, write_full,
 };
 
@@ -109,19 +109,27 @@ impl TestFile {
     /// Evicts the file from the page cache.
     pub(crate) fn make_cold(&self) -> Result<()> {
         let file = self.open(Open::default())?;
-        let mut left = 1.0;
-        // Pages of an unfinished readahead cannot be evicted yet, so this retries.
-        for _ in 0..EVICTIONS_MAX {
-            evict(&*file, 0, u64::MAX)?;
-            left = self.in_memory()?;
-            if left == 0.0 {
-                return Ok(());
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        let why = io::Error::other(format!("{:.1} % of it stay", left * 100.0));
-        Err(Error::other("empty the page cache of the file")(why))
+        evict_all(&[&*file], 0)
     }
+}
+
+/// Evicts the files from the page cache, up to `left_max` bytes that may stay.
+pub(crate) fn evict_all<F: HasFd + ?Sized>(files: &[&F], left_max: u64) -> Result<()> {
+    let mut left = 0;
+    // Pages of an unfinished readahead cannot be evicted yet, so this retries.
+    for _ in 0..EVICTIONS_MAX {
+        left = 0;
+        for file in files {
+            evict(*file, 0, u64::MAX)?;
+            left += resident(*file, 0, u64::MAX)?.resident_bytes;
+        }
+        if left <= left_max {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let why = io::Error::other(format!("{left} bytes stay"));
+    Err(Error::other("empty the page cache of the files")(why))
 }
 
 /// Writes the offset of each page into the page, followed by bytes that compress badly.

@@ -112,6 +112,11 @@ fn record(writer: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
+/// Returns the CPU time of this process so far, in user and kernel mode.
+pub(crate) fn process_cpu() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
 /// The values of all counters at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Meters {
@@ -123,10 +128,9 @@ struct Meters {
 
 impl Meters {
     fn read(contender: &dyn Contender, device: Option<&Device>) -> Result<Self, Failure> {
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
         Ok(Self {
             at: Instant::now(),
-            cpu: Duration::try_from(cpu).unwrap_or_default(),
+            cpu: process_cpu(),
             device: device.map(DeviceCounters::of).transpose()?,
             counts: contender.counts(),
         })

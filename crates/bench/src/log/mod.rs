@@ -22,6 +22,7 @@ use haul_disk::{Storage, probe};
 use haul_measure::{Latencies, Result, Spread, Watcher, load};
 
 pub use contender::{Contender, Counts, Failure};
+pub(crate) use drive::process_cpu;
 pub use drive::{Load, drive};
 pub use options::Options;
 pub use rivals::RIVALS_PROGRAM;

@@ -15,6 +15,10 @@ use super::sample::Sample;
 
 /// The name of the program that drives the rivals.
 pub const RIVALS_PROGRAM: &str = "haul-bench-compare";
+/// The prefix of the forms that write pages, which `haul bench random-write` measures.
+pub(crate) const PAGES: &str = "pages/";
+/// The prefix of the forms that store objects, which `haul bench small-files` measures.
+pub(crate) const SMALL_FILES: &str = "small-files/";
 /// The rivals that can be built into the program.
 pub(crate) const FAMILIES: &[&str] = &["okaywal", "walrus", "raft-engine", "rocksdb", "sqlite"];
 /// The text in the row of a rival that is missing.
@@ -42,6 +46,11 @@ impl Rivals {
         }
         let forms = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
         Ok(Self { program: program.to_path_buf(), forms })
+    }
+
+    /// Returns the names of the forms with this prefix, without the prefix.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = &str> {
+        self.forms.iter().filter_map(move |form| form.strip_prefix(prefix))
     }
 
     /// Measures a form in a separate process. `dir` must be an empty directory; `more` are

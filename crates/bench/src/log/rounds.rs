@@ -12,7 +12,7 @@ use super::floor::{GROWING, OURS, RAW, kept, rate_of};
 use super::options::Options;
 use super::ours::Ours;
 use super::raw::{Raw, RawMode};
-use super::rivals::{FAMILIES, NOT_BUILT, Rivals};
+use super::rivals::{FAMILIES, NOT_BUILT, PAGES, Rivals, SMALL_FILES};
 use super::sample::Sample;
 use super::scratch::Scratch;
 use crate::contest::{Contest, Outcome};
@@ -126,8 +126,8 @@ impl<'a> Plan<'a> {
             competitor(GROWING, Kind::Raw(RawMode::Growing)),
         ];
         let forms = self.rivals.iter().flat_map(|rivals| &rivals.forms);
-        // Forms (configurations of rivals) that write pages belong to the benchmark `random-write`.
-        let is_log = |form: &&String| !form.starts_with("pages/");
+        // Forms (configurations of rivals) with a prefix belong to other benchmarks.
+        let is_log = |form: &&String| !form.starts_with(PAGES) && !form.starts_with(SMALL_FILES);
         let is_wanted =
             |form: &&String| is_log(form) && (self.options.all_forms || !form.contains('/'));
         all.extend(forms.filter(is_wanted).map(|form| competitor(form, Kind::Rival)));

@@ -28,7 +28,7 @@ use haul_measure::{Error, Result, Watcher, load};
 
 use crate::contest::{Contest, Outcome, Stage, columns};
 use crate::host::Host;
-use crate::log::rivals::Rivals;
+use crate::log::rivals::{PAGES, Rivals};
 use crate::log::{Failure, Sample, Scratch, drive as drive_load};
 use crate::report::Report;
 use crate::simulated::Drive;
@@ -174,10 +174,6 @@ fn failed(failure: Failure) -> Error {
     Error::other("measure page writes")(std::io::Error::other(failure))
 }
 
-/// The prefix of the names that haul-bench-compare, which drives the databases, gives to variants
-/// that write pages.
-const PAGES: &str = "pages/";
-
 /// Measures durable page writes with the page file, plain files and the installed databases.
 fn measure_pages(
     options: &Options,
@@ -186,8 +182,7 @@ fn measure_pages(
     stage: &Stage<'_>,
 ) -> Result<Contest<Strategy, Round>> {
     let rivals = options.rivals.as_deref().map(Rivals::query).transpose()?;
-    let forms = rivals.iter().flat_map(|rivals| &rivals.forms);
-    let forms = forms.filter_map(|form| form.strip_prefix(PAGES));
+    let forms = rivals.iter().flat_map(|rivals| rivals.with_prefix(PAGES));
     let names = Writer::ALL.iter().map(|writer| writer.name()).chain(forms);
     let mut contest = Contest::new(FIELDS, names.map(Strategy::pages));
     contest.run(stage, |strategy| {

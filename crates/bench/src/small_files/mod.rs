@@ -1,14 +1,20 @@
-//! Compares durable puts of small files into a file store with files and with a plain group commit.
+//! Compares durable puts of small files into a file store with files, with a plain group commit, and
+//! with databases.
 //!
 //! Every put is durable when its call returns. The floor is the least that a batch of puts can
 //! cost: their bytes, collected from all writers, are written to blocks that were written before,
 //! with one write and one sync for each batch.
 
+mod directory;
+mod fill;
 mod group_commit;
+mod objects;
+pub mod reads;
+pub mod scale;
 mod store;
+mod strategy;
 mod synced_files;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,16 +22,18 @@ use haul_disk::{Device, Disk, error_chain, probe};
 use haul_measure::{Error, Result, Watcher, load};
 use haul_units::parse_time;
 
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Outcome, Stage, columns};
 use crate::host::{Host, StorageFacts};
+use crate::log::rivals::{NOT_BUILT, Rivals, SMALL_FILES};
 use crate::log::{Contender, Failure, Load, Sample, Scratch, drive};
-use crate::named::named;
 use crate::options::{count, rounds, size};
-use crate::report::{Column, Report};
+use crate::report::Report;
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
 use group_commit::GroupCommit;
+pub use objects::key;
 use store::ObjectStore;
+use strategy::{BAR, FIELDS, Round, Strategy, Target, add_ratios};
 use synced_files::SyncedFiles;
 
 /// Options of `haul bench small-files`.
@@ -54,6 +62,12 @@ pub struct Options {
     /// Duration of one measurement
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_time)]
     pub seconds: Duration,
+    /// Path of haul-bench-compare, the program that drives the databases
+    ///
+    /// By default it is searched for beside haul-bench and in PATH; without it no database is
+    /// measured. See docs/log-bench.md for how to build it.
+    #[arg(long, value_name = "PROGRAM")]
+    pub rivals: Option<PathBuf>,
 }
 
 fn file_bytes(text: &str) -> Result<usize, String> {
@@ -64,88 +78,19 @@ fn file_bytes(text: &str) -> Result<usize, String> {
 /// The bytes of an image for the files of one measurement.
 const VIRTUAL_DISK_BYTES: u64 = 4 << 30;
 
-named! {
-    /// The target of the puts.
-    enum Target {
-        /// The file store of Haul.
-        Store = "haul",
-        /// Batches written to one file whose blocks were written before.
-        Floor = "floor: group commit",
-        /// A new file for each put, synced together with its directory.
-        Files = "file, fsync",
-    }
-}
-
-/// A target under a load.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Strategy {
-    target: Target,
-    file_bytes: usize,
-    writers: usize,
-}
-
-impl Strategy {
-    fn group(&self) -> String {
-        format!("{} bytes, {} writers", self.file_bytes, self.writers)
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.group(), self.target.name())
-    }
-}
-
-/// One measurement, with the length of a file.
-#[derive(Debug, Clone)]
-struct Round {
-    sample: Sample,
-    file_bytes: usize,
-}
-
-fn rate(round: &Round) -> Option<f64> {
-    Some(round.sample.rate())
-}
-
-/// Returns the bytes written to the device for each byte of the files.
-fn amplification(round: &Round) -> Option<f64> {
-    Some(round.sample.each(round.sample.device_bytes)? / round.file_bytes as f64)
-}
-
-const BAR: &str = "puts_per_s";
-
-/// The columns of the table: medians of the rounds.
-const FIELDS: &[Field<Strategy, Round>] = &[
-    Field::label("target", "target", |strategy| strategy.target.name().into()),
-    Field::parameter(Column::number("file_bytes", "bytes", 0), |strategy| {
-        (strategy.file_bytes as f64).into()
-    }),
-    Field::parameter(Column::number("writers", "writers", 0), |strategy| {
-        (strategy.writers as f64).into()
-    }),
-    Field::spread(Column::number("puts_per_s", "puts/s", 0), 5, rate),
-    Field::median(Column::number("p50_us", "p50 µs", 0), |round| round.sample.p50_us),
-    Field::median(Column::number("p99_us", "p99 µs", 0), |round| round.sample.p99_us),
-    Field::median(Column::number("cpu_us_per_put", "CPU µs", 1), |round| {
-        Some(round.sample.each(round.sample.cpu_seconds)? * 1e6)
-    }),
-    Field::median(Column::number("device_bytes_per_byte", "bytes/byte", 2), amplification),
-    Field::median(Column::number("device_writes_per_put", "writes", 2).ranked(3), |round| {
-        round.sample.each(round.sample.device_writes)
-    }),
-    Field::median(Column::number("device_syncs_per_put", "syncs", 3).ranked(3), |round| {
-        round.sample.each(round.sample.device_syncs)
-    }),
-];
-
 /// Runs the benchmark. All files are removed when this returns.
 ///
 /// # Errors
 /// Returns [`crate::Error::Cancelled`] if the watcher cancels, and an error if a directory or a
 /// virtual disk cannot be used, or a target fails.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    let rivals = options.rivals.as_deref().map(Rivals::query).transpose()?;
+    let plan = Plan { options, rivals };
     let mut report = Report::new("small-files", Host::here(), columns(FIELDS), BAR);
     report.notes.push(note(options));
+    if plan.rivals.is_none() {
+        report.notes.push(format!("databases are {NOT_BUILT}"));
+    }
     report.notes.extend(load());
     let name = format!("haul-bench-small-files.{}", std::process::id());
     if options.virtual_disk.is_empty() {
@@ -154,7 +99,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         report.host.storage.push(StorageFacts::of(&name_of_fs, &storage));
         let stage = Stage { name: &name_of_fs, number: 0, of: 1, rounds: options.rounds, watcher };
         let scratch = Scratch::new(&options.dir, &name)?;
-        measure_on(&scratch, storage.device.as_ref(), &stage, options, "", &mut report)?;
+        plan.measure_on(&scratch, storage.device.as_ref(), &stage, "", &mut report)?;
     }
     let of = options.virtual_disk.len();
     for (number, kind) in options.virtual_disk.iter().enumerate() {
@@ -164,7 +109,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         let scratch = Scratch::new(place.disk.root(), &name)?;
         let prefix = if of > 1 { format!("{}_", place.name) } else { String::new() };
         let device = place.storage.device.as_ref();
-        measure_on(&scratch, device, &stage, options, &prefix, &mut report)?;
+        plan.measure_on(&scratch, device, &stage, &prefix, &mut report)?;
     }
     Ok(report)
 }
@@ -180,61 +125,82 @@ fn note(options: &Options) -> String {
     )
 }
 
-fn measure_on(
-    scratch: &Scratch,
-    device: Option<&Device>,
-    stage: &Stage<'_>,
-    options: &Options,
-    prefix: &str,
-    report: &mut Report,
-) -> Result<()> {
-    let strategies = options.sizes.iter().flat_map(|&file_bytes| {
-        options.writers.iter().flat_map(move |&writers| {
-            Target::ALL.map(|target| Strategy { target, file_bytes, writers })
-        })
-    });
-    let mut contest = Contest::new(FIELDS, strategies);
-    contest.run(stage, |strategy| {
-        let measured = measure(strategy, scratch.path(), device, options.seconds);
-        let failed = |failure: Failure| {
-            Error::Missing(format!("cannot measure {strategy}: {}", error_chain(&*failure)))
-        };
-        let sample = measured.map_err(failed)?;
-        Ok(Outcome::Measured(Round { sample, file_bytes: strategy.file_bytes }))
-    })?;
-    contest.report(report, stage.name, Strategy::group);
-    add_ratios(&contest, prefix, report);
-    Ok(())
+/// The parameters of all rounds.
+struct Plan<'a> {
+    options: &'a Options,
+    rivals: Option<Rivals>,
 }
 
-fn measure(
-    strategy: &Strategy,
-    dir: &Path,
-    device: Option<&Device>,
-    measure: Duration,
-) -> Result<Sample, Failure> {
-    let scratch = Scratch::new(dir, "files")?;
-    let Strategy { target, file_bytes, writers } = *strategy;
-    let load = Load { writers, record_bytes: file_bytes, settle: measure / 4, measure };
-    let contender: Box<dyn Contender> = match target {
-        Target::Store => Box::new(ObjectStore::open(scratch.path())?),
-        Target::Floor => Box::new(GroupCommit::open(scratch.path(), file_bytes, writers)?),
-        Target::Files => Box::new(SyncedFiles::open(scratch.path(), writers)?),
-    };
-    rustix::fs::sync();
-    drive(&*contender, &load, device)
-}
-
-/// Adds the rate of the store divided by those of the other targets, and the bytes it writes.
-fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, report: &mut Report) {
-    let stores = contest.entries.iter().map(|entry| entry.strategy);
-    for store in stores.filter(|strategy| strategy.target == Target::Store) {
-        let Strategy { file_bytes, writers, .. } = store;
-        for (key, target) in [("floor", Target::Floor), ("files", Target::Files)] {
-            let ratio = contest.ratio(&store, &Strategy { target, ..store }, rate);
-            report.ratio(format!("{prefix}store_vs_{key}_{file_bytes}_{writers}w"), ratio);
+impl Plan<'_> {
+    fn strategies(&self) -> Vec<Strategy> {
+        let rivals = self.rivals.iter().flat_map(|rivals| rivals.with_prefix(SMALL_FILES));
+        let rivals = rivals.map(|form| Target::Rival(form.to_owned()));
+        let targets: Vec<_> =
+            [Target::Store, Target::Floor, Target::Files].into_iter().chain(rivals).collect();
+        let mut strategies = Vec::new();
+        for &file_bytes in &self.options.sizes {
+            for &writers in &self.options.writers {
+                let strategy = |target: &Target| {
+                    let target = target.clone();
+                    Strategy { target, file_bytes, writers }
+                };
+                strategies.extend(targets.iter().map(strategy));
+            }
         }
-        let bytes = contest.median(&store, amplification);
-        report.ratio(format!("{prefix}device_bytes_per_byte_{file_bytes}_{writers}w"), bytes);
+        strategies
+    }
+
+    fn measure_on(
+        &self,
+        scratch: &Scratch,
+        device: Option<&Device>,
+        stage: &Stage<'_>,
+        prefix: &str,
+        report: &mut Report,
+    ) -> Result<()> {
+        let mut contest = Contest::new(FIELDS, self.strategies());
+        contest.run(stage, |strategy| {
+            let measured = self.measure(strategy, scratch.path(), device, stage.watcher);
+            let file_bytes = strategy.file_bytes;
+            match measured {
+                Ok(sample) => Ok(Outcome::Measured(Round { sample, file_bytes })),
+                Err(_) if stage.watcher.is_cancelled() => Err(Error::Cancelled),
+                Err(failure) if matches!(strategy.target, Target::Rival(_)) => {
+                    Ok(Outcome::Skipped(error_chain(&*failure)))
+                }
+                Err(failure) => Err(Error::Missing(format!(
+                    "cannot measure {strategy}: {}",
+                    error_chain(&*failure)
+                ))),
+            }
+        })?;
+        contest.report(report, stage.name, Strategy::group);
+        add_ratios(&contest, prefix, report);
+        Ok(())
+    }
+
+    fn measure(
+        &self,
+        strategy: &Strategy,
+        dir: &Path,
+        device: Option<&Device>,
+        watcher: &dyn Watcher,
+    ) -> Result<Sample, Failure> {
+        let scratch = Scratch::new(dir, "files")?;
+        let Strategy { target, file_bytes, writers } = strategy;
+        let (file_bytes, writers, measure) = (*file_bytes, *writers, self.options.seconds);
+        let load = Load { writers, record_bytes: file_bytes, settle: measure / 4, measure };
+        let contender: Box<dyn Contender> = match target {
+            Target::Store => Box::new(ObjectStore::open(scratch.path())?),
+            Target::Floor => Box::new(GroupCommit::open(scratch.path(), file_bytes, writers)?),
+            Target::Files => Box::new(SyncedFiles::open(scratch.path(), writers)?),
+            Target::Rival(form) => {
+                let rivals = self.rivals.as_ref().ok_or(NOT_BUILT)?;
+                let form = format!("{SMALL_FILES}{form}");
+                return rivals.measure(&form, scratch.path(), &load, &[], watcher);
+            }
+        };
+        rustix::fs::sync();
+        drive(&*contender, &load, device)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_file_store::{Attributes, Options, Precondition, Store};
 
+use super::objects::key;
 use crate::log::{Contender, Failure};
 
 const BUCKET: &str = "bench";
@@ -27,7 +28,7 @@ impl ObjectStore {
 
 impl Contender for ObjectStore {
     fn append(&self, _writer: usize, record: &[u8]) -> Result<(), Failure> {
-        let key = format!("files/{:010}", self.next.fetch_add(1, Ordering::Relaxed));
+        let key = key(self.next.fetch_add(1, Ordering::Relaxed));
         self.store.put(BUCKET, &key, record, &self.attributes, &Precondition::None)?;
         Ok(())
     }

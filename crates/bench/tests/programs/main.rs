@@ -6,6 +6,7 @@ mod log;
 mod net;
 mod pacing;
 mod read;
+mod small_files;
 mod work_dir;
 mod write;
 mod write_modes;

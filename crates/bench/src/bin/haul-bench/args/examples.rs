@@ -52,7 +52,18 @@ pub(super) const SMALL_FILES: &str = "\
 Examples:
   haul bench small-files --dir /var/tmp
   haul bench small-files --dir /srv --writers 64 --sizes 16KiB,64KiB --json small-files.json
+  haul bench small-files --dir /srv --rivals ./haul-bench-compare --writers 1,16,64
   sudo haul bench small-files --dir /var/tmp --virtual-disk ext4,xfs --rounds 5";
+
+pub(super) const SMALL_FILES_GET: &str = "\
+Examples:
+  haul bench small-files-get --dir /var/tmp
+  haul bench small-files-get --dir /srv --sizes 4KiB --data-size 16GiB --threads 1 --json get.json";
+
+pub(super) const SMALL_FILES_SCALE: &str = "\
+Examples:
+  haul bench small-files-scale --dir /var/tmp
+  haul bench small-files-scale --dir /srv --objects 100000000 --steps 10 --loaders 256";
 
 pub(super) const DUPLICATES: &str = "\
 Examples:

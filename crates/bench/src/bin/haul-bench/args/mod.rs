@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
+use haul_bench::small_files::{reads, scale};
 use haul_bench::{duplicates, files, log, pacing, random_write, read_order, relay};
 use haul_bench::{small_files, write_modes};
 
@@ -109,13 +110,30 @@ pub(crate) enum BenchCommand {
     /// minutes.
     #[command(after_long_help = examples::RANDOM_WRITE)]
     RandomWrite(Measured<random_write::Options>),
-    /// Durable puts of small files: the file store, a plain group commit, and synced files
+    /// Durable puts of small files: the file store, a plain group commit, synced files, databases
     ///
     /// The same loop drives each target, in new directories and interleaved rounds. The floor is a
-    /// group commit into blocks that were written before. Rows have rates, latencies, CPU time and
-    /// the bytes written to the device for each byte of the files. By default it takes five minutes.
+    /// group commit into blocks that were written before. A separate program drives the databases.
+    /// Rows have rates, latencies, CPU time and the bytes written to the device for each byte of the
+    /// files. By default it takes five minutes, and 15 with the databases.
     #[command(after_long_help = examples::SMALL_FILES)]
     SmallFiles(Measured<small_files::Options>),
+    /// Reads of small files: the file store, and as many bytes from one file
+    ///
+    /// Many threads read whole objects, and ranges of long objects, in random order: cold, evicted
+    /// from the page cache before, and hot. The floor is pread at random offsets of one file. Rows
+    /// have rates, latencies, CPU time, and requests and bytes of the device. By default it takes
+    /// three minutes.
+    #[command(after_long_help = examples::SMALL_FILES_GET)]
+    SmallFilesGet(Measured<reads::Options>),
+    /// A file store with many objects: memory, disk space, opening after a kill, listing
+    ///
+    /// A child process stores objects of 100 bytes and is killed; others open the store. The report
+    /// has the memory and the disk space for each object, the time and CPU time of opening with cold
+    /// and with cached files, keys per second of a listing, and percentiles of its pages. A million
+    /// objects take about half a minute.
+    #[command(after_long_help = examples::SMALL_FILES_SCALE)]
+    SmallFilesScale(Measured<scale::Options>),
     /// Files over HTTP, compared with nginx
     ///
     /// Measures haul files and nginx with several settings, each on one core, with the load

@@ -3,6 +3,7 @@
 mod measured;
 mod net;
 mod programs;
+mod store;
 
 use std::env;
 
@@ -13,6 +14,7 @@ use self::programs::{haul_program, rivals_program};
 use crate::args::BenchCommand;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
+use haul_bench::small_files::reads;
 use haul_bench::{duplicates, log, pacing, random_write, read_order, small_files, write_modes};
 
 /// Runs the benchmark that `command` selects.
@@ -59,9 +61,15 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
             let options = random_write::Options { rivals, ..args.options.clone() };
             measured("random-write", &args.report, |watcher| random_write::run(&options, watcher))
         }
-        BenchCommand::SmallFiles(args) => measured("small-files", &args.report, |watcher| {
-            small_files::run(&args.options, watcher)
-        }),
+        BenchCommand::SmallFiles(args) => {
+            let rivals = args.options.rivals.clone().or_else(rivals_program);
+            let options = small_files::Options { rivals, ..args.options.clone() };
+            measured("small-files", &args.report, |watcher| small_files::run(&options, watcher))
+        }
+        BenchCommand::SmallFilesGet(args) => {
+            measured("small-files-get", &args.report, |watcher| reads::run(&args.options, watcher))
+        }
+        BenchCommand::SmallFilesScale(args) => store::scale(args),
         BenchCommand::Files(args) => net::files(args),
         BenchCommand::Relay(args) => net::relay(args),
         BenchCommand::Completions { .. } | BenchCommand::Man { .. } => Ok(()),

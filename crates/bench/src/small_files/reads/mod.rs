@@ -1,0 +1,197 @@
+//! Measures reading objects of the file store beside `pread` of as many bytes from one file.
+//!
+//! Cold reads reach the device: the files are evicted from the page cache before each round, and a
+//! round reads an object at most once. Hot reads find their bytes in the page cache.
+
+mod case;
+mod options;
+mod target;
+
+use std::fmt;
+
+use haul_disk::{DeviceCounters, error_chain};
+use haul_measure::{Error, Latencies, Result, Watcher, load};
+
+use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::host::Host;
+use crate::log::{Failure, process_cpu};
+use crate::named::named;
+use crate::reads::Reads;
+use crate::report::{Column, Report};
+use crate::test_file::TestFile;
+use case::Case;
+pub use options::Options;
+use options::RANGE_OBJECT_BYTES;
+use target::Targets;
+
+named! {
+    /// The source of the bytes: the device (cold) or the page cache (hot).
+    enum Cache {
+        Cold = "cold",
+        Hot = "hot",
+    }
+}
+
+named! {
+    /// The target of the reads.
+    enum Target {
+        /// The file store of Haul.
+        Store = "haul",
+        /// `pread` of whole pages at random offsets of one file.
+        Floor = "floor: pread",
+    }
+}
+
+/// A target, the bytes that it reads, and their source.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Strategy {
+    cache: Cache,
+    case: Case,
+    target: Target,
+}
+
+impl Strategy {
+    fn group(&self) -> String {
+        self.case.to_string()
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}: {}", self.cache, self.case, self.target)
+    }
+}
+
+/// The reads of one round.
+struct Round {
+    reads: Reads,
+    cpu_seconds: f64,
+    /// Bytes read from the device during the round, including those of other programs.
+    device_bytes: Option<f64>,
+}
+
+const BAR: &str = "gets_per_s";
+
+const FIELDS: &[Field<Strategy, Round>] = &[
+    Field::label("target", "target", |strategy| strategy.target.name().into()),
+    Field::parameter(Column::number("object_bytes", "object", 0), |strategy| {
+        (strategy.case.object_bytes as f64).into()
+    }),
+    Field::parameter(Column::number("read_bytes", "bytes", 0), |strategy| {
+        (strategy.case.read_bytes as f64).into()
+    }),
+    Field::spread(Column::number("gets_per_s", "reads/s", 0), 5, rate),
+    Field::percentile_us(Column::number("p50_us", "p50 µs", 1), 50.0, latencies),
+    Field::percentile_us(Column::number("p99_us", "p99 µs", 1), 99.0, latencies),
+    Field::median(Column::number("cpu_us_per_get", "CPU µs", 1), |round| {
+        Some(round.cpu_seconds * 1e6 / count(round))
+    }),
+    Field::median(Column::number("device_reads_per_get", "device reads", 2), |round| {
+        round.reads.device_reads_each()
+    }),
+    Field::median(Column::number("device_bytes_per_get", "device bytes", 0), |round| {
+        Some(round.device_bytes? / count(round))
+    }),
+    Field::total(Column::number("gets", "reads", 0).ranked(6), |rounds| {
+        Some(rounds.iter().map(count).sum())
+    }),
+];
+
+fn count(round: &Round) -> f64 {
+    round.reads.latencies.count() as f64
+}
+
+fn rate(round: &Round) -> Option<f64> {
+    round.reads.per_second()
+}
+
+fn latencies(round: &Round) -> &Latencies {
+    &round.reads.latencies
+}
+
+/// Runs the benchmark. All files are removed when this returns.
+///
+/// # Errors
+/// Returns [`crate::Error::Cancelled`] if the watcher cancels, and an error if the disk fails or a
+/// read returns wrong bytes.
+pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    watcher.step(0, 1, "writing the files");
+    let file = TestFile::new(&options.dir, options.data_size, watcher)?;
+    let cases = options.cases();
+    let targets = Targets::new(options, &file, &cases, watcher)?;
+    let host = Host::here().with_storage("", &file.storage);
+    let mut report = Report::new("small-files-get", host, columns(FIELDS), BAR);
+    report.notes.push(note(options));
+    report.notes.extend(load());
+    for (number, cache) in Cache::ALL.into_iter().enumerate() {
+        let strategies = cases
+            .iter()
+            .flat_map(|&case| Target::ALL.map(|target| Strategy { cache, case, target }));
+        let mut contest = Contest::new(FIELDS, strategies);
+        let stage = Stage { number, of: Cache::ALL.len(), ..Stage::only(options.rounds, watcher) };
+        contest.run(&stage, |strategy| measure(&targets, &file, strategy))?;
+        contest.report(&mut report, cache.name(), Strategy::group);
+        add_ratios(&contest, cache, &cases, &mut report);
+    }
+    Ok(report)
+}
+
+fn note(options: &Options) -> String {
+    format!(
+        "{} interleaved rounds of up to {} ms by {} threads. Cold: the files are evicted from the \
+         page cache before each round, and a round reads at most a quarter of the objects, each \
+         once. Hot: a quarter of the objects, read before. The floor reads whole pages at random \
+         offsets of a file of {} MiB, cold with O_DIRECT where the disk supports it. A range is \
+         read from objects of {RANGE_OBJECT_BYTES} bytes. Device reads and bytes are per read, and \
+         include other programs.",
+        options.rounds,
+        options.seconds.as_millis(),
+        options.threads,
+        options.data_size >> 20,
+    )
+}
+
+fn measure(targets: &Targets<'_>, file: &TestFile, strategy: &Strategy) -> Result<Outcome<Round>> {
+    let counters = || {
+        let device = file.storage.device.as_ref()?;
+        DeviceCounters::of(device).ok()
+    };
+    let is_cold = strategy.cache == Cache::Cold;
+    let failed = |failure: Failure| {
+        Error::Missing(format!("cannot measure {strategy}: {}", error_chain(&*failure)))
+    };
+    let run: Box<dyn FnOnce() -> Result<Reads>> = match strategy.target {
+        Target::Store => {
+            let numbers = targets.prepare_store(strategy.case, is_cold).map_err(failed)?;
+            Box::new(move || targets.read_store(strategy.case, &numbers, is_cold).map_err(failed))
+        }
+        Target::Floor => {
+            targets.prepare_floor(is_cold)?;
+            Box::new(move || targets.read_floor(strategy.case, is_cold))
+        }
+    };
+    let (before, cpu) = (counters(), process_cpu());
+    let reads = run()?;
+    let cpu_seconds = process_cpu().saturating_sub(cpu).as_secs_f64();
+    let device = counters().zip(before).map(|(after, before)| after.since(&before));
+    let device_reads = device.map(|device| device.reads);
+    let device_bytes = device.map(|device| device.read_bytes as f64);
+    let reads = Reads { device_reads, ..reads };
+    Ok(Outcome::Measured(Round { reads, cpu_seconds, device_bytes }))
+}
+
+/// Adds the rate of the store divided by that of the floor.
+fn add_ratios(
+    contest: &Contest<Strategy, Round>,
+    cache: Cache,
+    cases: &[Case],
+    report: &mut Report,
+) {
+    for &case in cases {
+        let strategy = |target| Strategy { cache, case, target };
+        let ratio = contest.ratio(&strategy(Target::Store), &strategy(Target::Floor), rate);
+        let Case { object_bytes, read_bytes } = case;
+        let name = format!("store_vs_floor_{read_bytes}_of_{object_bytes}_{cache}");
+        report.ratio(name, ratio);
+    }
+}
