@@ -128,7 +128,7 @@ fn truncated_volume_loses_only_objects_behind_its_end() {
     let mut client = server.client();
     let lost: Vec<_> = (0..OBJECTS).filter(|number| !is_intact(&mut client, *number)).collect();
     let end = FIRST_LOST + lost.len();
-    assert!(lost.iter().copied().eq(FIRST_LOST..end) && (FIRST_LOST + 1..OBJECTS).contains(&end));
+    assert!(lost.iter().copied().eq(FIRST_LOST..end) && (FIRST_LOST + 1..=OBJECTS).contains(&end));
     for number in lost {
         let response = get(&mut client, number);
         assert!(matches!(response.status, 404 | 500), "{number}: {}", response.status);
