@@ -66,7 +66,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Error::Damaged`] when the medium does not return what was written; [`Error::Invalid`] of
-    /// an object opened with [`Store::head`].
+    /// an object opened with [`crate::Store::head`].
     pub fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
         match &self.content {
             Content::Memory(bytes) => {
