@@ -11,8 +11,9 @@
 //! journal commit of the file system. If batches are so large that a journal commit costs less than
 //! writing their length in zeros, the log only reserves the blocks of a new file.
 //!
-//! With [`Options::first_segment_bytes`] the first segment is short, and each further one twice as
-//! long, up to [`Options::segment_bytes`]: a log with few records takes little space.
+//! With [`first_segment_bytes`](Options#structfield.first_segment_bytes) the first segment is
+//! short, and each further one twice as long, up to [`Options::segment_bytes`]: a log with few
+//! records takes little space.
 //!
 //! # Example
 //! ```

@@ -48,7 +48,8 @@ impl Log {
 
     /// Reads the front of the record at `lsn`, whose length is unknown, with one request. Returns
     /// the position of the record and the first bytes of its payload: all of them, or as many as
-    /// `buffer` holds after the header of the record, which takes [`RECORD_HEADER_BYTES`].
+    /// `buffer` holds after the header of the record, which takes
+    /// [`crate::RECORD_HEADER_BYTES`].
     ///
     /// The checksum of the record's header is verified, so the position and the end of the payload
     /// are correct. The checksum of the payload is not verified, because it covers the whole
