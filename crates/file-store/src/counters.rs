@@ -21,8 +21,12 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn add(counter: &AtomicU64, count: usize) {
+        counter.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
     pub(crate) fn needle_read(&self, bytes: usize) {
         Self::count(&self.needle_reads);
-        self.needle_read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Self::add(&self.needle_read_bytes, bytes);
     }
 }

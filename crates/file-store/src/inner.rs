@@ -84,8 +84,14 @@ impl Inner {
         if index.buckets.contains_key(bucket) {
             return Ok(Entered { _bucket: entered, _writer: self.writers.enter() });
         }
+        drop(index);
+        Err(self.missing_bucket(bucket))
+    }
+
+    /// Returns the error for a request to a bucket that is not in the index.
+    pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
         let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-        Err(index.doubt_bucket(bucket).unwrap_or_else(missing))
+        self.index.read().doubt_bucket(bucket).unwrap_or_else(missing)
     }
 
     /// A head with nothing in it yet but its names.

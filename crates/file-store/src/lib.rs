@@ -94,6 +94,7 @@ mod verification;
 mod volume_index;
 
 pub use access::object::Object;
+pub use access::put_many::NewObject;
 pub use access::written::{ObjectWriter, Written};
 pub use compaction::compact::Compacted;
 pub use error::{Error, Result};

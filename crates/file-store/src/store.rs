@@ -219,11 +219,25 @@ impl Store {
     /// Applies the needles of a durable record to the index in one step, and removes files that
     /// are not referred to any more.
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
+        self.inner.indexes.push(at, &changes);
+        self.apply_to_index(changes.into_iter().map(|change| (change, at)));
+    }
+
+    /// Applies durable records of one needle each to the index in one step, in the order of the
+    /// log, and removes files that are not referred to any more.
+    pub(crate) fn apply_records(&self, records: Vec<(Change, Position)>) {
+        self.inner.indexes.push_records(&records);
+        self.apply_to_index(records.into_iter());
+    }
+
+    fn apply_to_index(&self, changes: impl Iterator<Item = (Change, Position)>) {
         let inner = &*self.inner;
-        inner.indexes.push(at, &changes);
+        let (mut freed, mut volume) = (Vec::new(), 0);
         let mut index = inner.index.write();
-        let freed: Vec<u128> =
-            changes.into_iter().flat_map(|change| index.apply(change, at)).collect();
+        for (change, at) in changes {
+            freed.extend(index.apply(change, at));
+            volume = at.lsn.segment();
+        }
         let is_worn = index.volumes.take_worn();
         let is_checkpoint_due = inner.is_checkpoint_due(&index);
         drop(index);
@@ -231,7 +245,7 @@ impl Store {
             inner.indexes.wake();
         }
         inner.remove_files(&freed);
-        if inner.writers.advance(at.lsn.segment()) || is_worn {
+        if inner.writers.advance(volume) || is_worn {
             inner.admission.background.set();
         }
     }

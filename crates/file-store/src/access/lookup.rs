@@ -83,12 +83,10 @@ impl Inner {
     }
 
     fn check_bucket(&self, bucket: &str) -> Result<()> {
-        let index = self.index.read();
-        if index.buckets.contains_key(bucket) {
+        if self.index.read().buckets.contains_key(bucket) {
             return Ok(());
         }
-        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-        Err(index.doubt_bucket(bucket).unwrap_or_else(missing))
+        Err(self.missing_bucket(bucket))
     }
 
     fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {

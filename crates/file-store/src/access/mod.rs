@@ -5,6 +5,7 @@ pub(crate) mod get;
 pub(crate) mod lookup;
 pub(crate) mod object;
 pub(crate) mod put;
+pub(crate) mod put_many;
 pub(crate) mod range;
 pub(crate) mod upload;
 pub(crate) mod writers;

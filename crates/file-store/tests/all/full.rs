@@ -7,7 +7,7 @@ use haul_testing::{PrintOnPanic, Random, eventually, replay_command, seed};
 use rustix::io::Errno;
 
 use crate::crash::open_on;
-use crate::script::{Act, Lengths, Model, Seen};
+use crate::script::{Lengths, Model, Seen};
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
 const VOLUME: u64 = 4 << 20;
@@ -141,14 +141,14 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
     let before = disk.calls(op);
     let (mut random, mut model) = (Random(seed), Model::default());
     disk.fail(op, n, u64::MAX, Errno::NOSPC);
-    let (mut refused, mut in_part) = (0, false);
+    let (mut refused, mut in_part) = (0, None);
     for _ in 0..150 {
         let act = model.plan(&mut random, Lengths::Long);
         match model.carry_out(&act, &store) {
             Ok(started) => model.apply(&act, started),
-            // Of several deletions some may have been done.
-            Err(Error::Full { .. } | Error::Log(_)) if matches!(act, Act::Delete { .. }) => {
-                in_part = true;
+            // Of several objects some may have been stored or deleted.
+            Err(Error::Full { .. } | Error::Log(_)) if act.is_divisible() => {
+                in_part = Some(act);
                 break;
             }
             Err(Error::Full { .. }) => refused += 1,
@@ -161,9 +161,9 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
         }
     }
     let came = disk.calls(op) >= before + n;
-    assert!(in_part || Seen::of(&store) == model.seen());
+    assert!(model.allows(in_part.as_ref(), &Seen::of(&store)));
     disk.heal();
-    if !in_part && !store.stats().latched {
+    if in_part.is_none() && !store.stats().latched {
         for _ in 0..20 {
             let act = model.plan(&mut random, Lengths::Long);
             let mut outcome = model.carry_out(&act, &store);
@@ -182,7 +182,7 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
     let (store, recovered) = open_on(&disk);
     assert_eq!(recovered.damage, []);
     // Only what a latched log was told last may be there or not.
-    assert!(in_part || op == Op::Write || Seen::of(&store) == model.seen());
+    assert!(in_part.is_some() || op == Op::Write || Seen::of(&store) == model.seen());
     assert_eq!(disk.list("objects").unwrap().len() as u64, store.stats().big_files);
     came
 }

@@ -22,6 +22,7 @@ mod listing;
 mod model;
 mod objects;
 mod power;
+mod put_many;
 mod ranges;
 mod recovery;
 mod sample;

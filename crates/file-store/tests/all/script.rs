@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haul_file_store::{Attributes, Etag, Precondition, Result, Store};
+use haul_file_store::{Attributes, Etag, NewObject, Precondition, Result, Store};
 use haul_testing::Random;
 use md5::{Digest, Md5};
 
@@ -17,6 +17,7 @@ pub(crate) enum Act {
     CreateBucket(String),
     DeleteBucket(String),
     Put { bucket: String, key: String, bytes: Content, attributes: Attributes },
+    PutMany { bucket: String, objects: Vec<(String, Content, Attributes)> },
     Delete { bucket: String, keys: Vec<String> },
     Copy { from: (String, String), to: (String, String) },
     Start { bucket: String, key: String, attributes: Attributes },
@@ -79,6 +80,13 @@ fn attributes(random: &mut Random) -> Attributes {
     (0..random.below(3)).map(|n| (format!("name {n}"), random.below(1000).to_string())).collect()
 }
 
+impl Act {
+    /// Returns `true` if the act changes several objects, each on its own.
+    pub(crate) fn is_divisible(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::PutMany { .. })
+    }
+}
+
 impl Model {
     /// Something that makes sense now.
     pub(crate) fn plan(&self, random: &mut Random, lengths: Lengths) -> Act {
@@ -122,6 +130,13 @@ impl Model {
             }
             (25, Some(upload)) => Act::Abort { upload },
             (26, _) => Act::Compact,
+            (29, _) => {
+                let object = |_| {
+                    let key = format!("key/{:02}", random.below(12));
+                    (key, content(random, lengths), attributes(random))
+                };
+                Act::PutMany { bucket, objects: (0..8).map(object).collect() }
+            }
             (27..29, _) => {
                 let empty = |bucket: &&&String| {
                     self.buckets[**bucket].is_empty()
@@ -150,6 +165,20 @@ impl Model {
             Act::DeleteBucket(bucket) => store.delete_bucket(bucket)?,
             Act::Put { bucket, key, bytes, attributes } => {
                 drop(store.put(bucket, key, bytes, attributes, &none)?);
+            }
+            Act::PutMany { bucket, objects } => {
+                let objects: Vec<NewObject<'_>> = objects
+                    .iter()
+                    .map(|(key, bytes, attributes)| NewObject {
+                        key,
+                        bytes,
+                        attributes,
+                        precondition: &none,
+                    })
+                    .collect();
+                for outcome in store.put_many(bucket, &objects) {
+                    drop(outcome?);
+                }
             }
             Act::Delete { bucket, keys } => {
                 let named: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -194,6 +223,11 @@ impl Model {
             Act::Put { bucket, key, bytes, attributes } => {
                 self.objects(&bucket).insert(key, (bytes, attributes));
             }
+            Act::PutMany { bucket, objects } => {
+                let objects = objects.into_iter();
+                let objects = objects.map(|(key, bytes, attributes)| (key, (bytes, attributes)));
+                self.objects(&bucket).extend(objects);
+            }
             Act::Delete { bucket, keys } => {
                 self.objects(&bucket).retain(|key, _| !keys.contains(key));
             }
@@ -226,22 +260,30 @@ impl Model {
         self.buckets.get_mut(bucket).expect("it was planned so")
     }
 
-    /// The states a delete of several keys may leave when it is cut short: any of them are gone.
+    /// Returns `true` if an act that was cut short may leave this state: of several deletions any
+    /// have happened, of several objects those up to any one of them are stored.
     pub(crate) fn allows(&self, act: Option<&Act>, seen: &Seen) -> bool {
-        if self.seen() == *seen {
-            return true;
-        }
-        let Some(act) = act else { return false };
-        let mut after = self.clone();
-        if let Act::Delete { bucket, keys } = act {
-            let here = seen.objects.get(bucket);
-            let is_gone = |key: &&String| here.is_none_or(|objects| !objects.contains_key(*key));
-            let keys = keys.iter().filter(is_gone).cloned().collect();
-            after.apply(&Act::Delete { bucket: bucket.clone(), keys }, None);
-        } else {
+        let after = |act: &Act| {
+            let mut after = self.clone();
             after.apply(act, None);
-        }
-        after.seen() == *seen
+            after.seen() == *seen
+        };
+        self.seen() == *seen
+            || match act {
+                None => false,
+                Some(Act::Delete { bucket, keys }) => {
+                    let here = seen.objects.get(bucket);
+                    let is_gone =
+                        |key: &&String| here.is_none_or(|objects| !objects.contains_key(*key));
+                    let keys = keys.iter().filter(is_gone).cloned().collect();
+                    after(&Act::Delete { bucket: bucket.clone(), keys })
+                }
+                Some(Act::PutMany { bucket, objects }) => (1..=objects.len()).any(|stored| {
+                    let objects = objects[..stored].to_vec();
+                    after(&Act::PutMany { bucket: bucket.clone(), objects })
+                }),
+                Some(act) => after(act),
+            }
     }
 
     pub(crate) fn seen(&self) -> Seen {
