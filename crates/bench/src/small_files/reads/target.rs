@@ -15,12 +15,12 @@ use super::options::Options;
 use crate::log::{Failure, Scratch};
 use crate::reads::{Load, Reads, joined};
 use crate::small_files::directory::evict_below;
-use crate::small_files::fill::fill;
+use crate::small_files::fill::{Loaders, fill};
 use crate::small_files::objects::{Numbered, key};
 use crate::test_file::TestFile;
 
 /// The number of threads that store the objects.
-const LOADERS: usize = 64;
+const LOADERS: Loaders = Loaders { threads: 64, batch: 1 };
 /// A round reads one of this many objects, so that an object shares few pages with objects that
 /// were read before it.
 const PART: usize = 4;
