@@ -75,7 +75,7 @@ impl Workload {
             let acknowledged = crash.notes().last().map_or(0, |Acknowledged(acts)| *acts);
             let act = self.acts.get(acknowledged);
             let model = &self.models[acknowledged];
-            assert!(model.allows(act, &seen), "after {acknowledged}, in {act:?}");
+            assert!(model.allows_crash(act, &seen), "after {acknowledged}, in {act:?}");
         }
         seen
     }

@@ -260,30 +260,40 @@ impl Model {
         self.buckets.get_mut(bucket).expect("it was planned so")
     }
 
-    /// Returns `true` if an act that was cut short may leave this state: of several deletions any
-    /// have happened, of several objects those up to any one of them are stored.
-    pub(crate) fn allows(&self, act: Option<&Act>, seen: &Seen) -> bool {
-        let after = |act: &Act| {
-            let mut after = self.clone();
-            after.apply(act, None);
-            after.seen() == *seen
+    /// Returns `true` if a crash during an act may leave this state. Of several objects, those up to
+    /// any one of them are stored.
+    pub(crate) fn allows_crash(&self, act: Option<&Act>, seen: &Seen) -> bool {
+        let Some(Act::PutMany { bucket, objects }) = act else {
+            return self.after(act, seen).is_some();
         };
-        self.seen() == *seen
-            || match act {
-                None => false,
-                Some(Act::Delete { bucket, keys }) => {
-                    let here = seen.objects.get(bucket);
-                    let is_gone =
-                        |key: &&String| here.is_none_or(|objects| !objects.contains_key(*key));
-                    let keys = keys.iter().filter(is_gone).cloned().collect();
-                    after(&Act::Delete { bucket: bucket.clone(), keys })
-                }
-                Some(Act::PutMany { bucket, objects }) => (1..=objects.len()).any(|stored| {
-                    let objects = objects[..stored].to_vec();
-                    after(&Act::PutMany { bucket: bucket.clone(), objects })
-                }),
-                Some(act) => after(act),
-            }
+        (0..=objects.len()).any(|stored| {
+            let (mut after, objects) = (self.clone(), objects[..stored].to_vec());
+            after.apply(&Act::PutMany { bucket: bucket.clone(), objects }, None);
+            after.seen() == *seen
+        })
+    }
+
+    /// Returns the model of a state that an act that failed may leave: of several objects, any may
+    /// be deleted or stored. `None` if the act cannot leave this state.
+    pub(crate) fn after(&self, act: Option<&Act>, seen: &Seen) -> Option<Self> {
+        if self.seen() == *seen {
+            return Some(self.clone());
+        }
+        let mut act = act?.clone();
+        if let Act::Delete { bucket, keys } = &mut act {
+            let here = seen.objects.get(bucket);
+            keys.retain(|key| here.is_none_or(|objects| !objects.contains_key(key)));
+        }
+        if let Act::PutMany { bucket, objects } = &mut act {
+            let here = seen.objects.get(bucket);
+            objects.retain(|(key, bytes, attributes)| {
+                let found = here.and_then(|objects| objects.get(key));
+                found.is_some_and(|found| found.0 == **bytes && found.1 == *attributes)
+            });
+        }
+        let mut after = self.clone();
+        after.apply(&act, None);
+        Some(after).filter(|after| after.seen() == *seen)
     }
 
     pub(crate) fn seen(&self) -> Seen {
