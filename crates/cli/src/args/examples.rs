@@ -236,6 +236,18 @@ Examples:
   haul store export photos ./copy
   haul store export backup/2026-11-21/etc/ ./etc          without the prefix";
 
+pub(super) const IMPORT_TAR: &str = "\
+Examples:
+  haul store import-tar photos photos.tar
+  zstd -d < photos.tar.zst | haul store import-tar photos/2026/
+  ssh nas tar -C /srv/photos -c . | haul store import-tar photos";
+
+pub(super) const EXPORT_TAR: &str = "\
+Examples:
+  haul store export-tar photos photos.tar
+  haul store export-tar photos/2026/ | zstd > photos.tar.zst
+  haul store export-tar photos | ssh nas haul store import-tar photos";
+
 pub(super) const PUT: &str = "\
 Examples:
   haul store put photos/cat.jpg cat.jpg

@@ -39,8 +39,8 @@ pub(crate) use probe::ProbeArgs;
 pub(crate) use relay::RelayArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
-    ExportArgs, GetArgs, ImportArgs, LsArgs, OpenArgs, PutArgs, RmArgs, SnapshotArgs, StatArgs,
-    StoreArgs, StoreCommand, VerifyArgs,
+    ExportArgs, ExportTarArgs, GetArgs, ImportArgs, ImportTarArgs, LsArgs, OpenArgs, PutArgs,
+    RmArgs, SnapshotArgs, StatArgs, StoreArgs, StoreCommand, VerifyArgs,
 };
 pub(crate) use sum::SumArgs;
 pub(crate) use tune::TuneArgs;

@@ -13,6 +13,7 @@ mod put;
 mod rm;
 mod snapshot;
 mod stat;
+mod tar;
 mod verify;
 
 use haul_file_store::{Damage, Store};
@@ -31,6 +32,10 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         StoreCommand::Import(import) => import::run(&args.open, import),
         StoreCommand::Export(args) => {
             with_store("export", &mut |store, damage| export::run(store, damage, args))
+        }
+        StoreCommand::ImportTar(import) => tar::import::run(&args.open, import),
+        StoreCommand::ExportTar(args) => {
+            with_store("export-tar", &mut |store, damage| tar::export::run(store, damage, args))
         }
         StoreCommand::Put(args) => with_store("put", &mut |store, _| put::run(store, args)),
         StoreCommand::Get(args) => with_store("get", &mut |store, _| get::run(store, args)),

@@ -5,6 +5,7 @@
     reason = "helpers of tests, which may panic like tests"
 )]
 
+mod archives;
 mod cache;
 mod cache_order;
 mod damage;
