@@ -22,7 +22,11 @@ impl Counters {
     }
 
     pub(crate) fn needle_read(&self, bytes: usize) {
-        Self::count(&self.needle_reads);
-        self.needle_read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.needle_reads(1, bytes as u64);
+    }
+
+    pub(crate) fn needle_reads(&self, reads: u64, bytes: u64) {
+        self.needle_reads.fetch_add(reads, Ordering::Relaxed);
+        self.needle_read_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }

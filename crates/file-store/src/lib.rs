@@ -21,6 +21,10 @@
 //! // The object now survives a power cut.
 //! let object = store.get("photos", "a/greeting")?;
 //! assert_eq!(&object.read(0, 100)?[..], b"hello");
+//! assert_eq!(&store.get_range("photos", "a/greeting", 1, 3)?[..], b"ell");
+//! for (index, object) in store.get_many("photos", &["a/greeting", "absent"]) {
+//!     assert_eq!(object.is_ok(), index == 0);
+//! }
 //! store.close()?;
 //! # Ok(())
 //! # }
@@ -49,7 +53,8 @@
 //! | store a small object | one write and one sync, shared by concurrent writers |
 //! | overwrite or delete an object | also one read of up to 4 KiB, unless it was stored recently |
 //! | read a small object, cold | one read of up to 256 KiB: at most 4.5 KiB or about twice its length; two reads if it is longer |
-//! | read a range of an object of more than 128 KiB, cold | one read of the head, and one of the blocks of 64 KiB |
+//! | read a range of an object of more than 128 KiB ([`Store::get_range`]), cold | one read of the head, and one of the blocks of 64 KiB |
+//! | read many objects ([`Store::get_many`]), cold | one read for each group of needles that are at most 16 KiB apart, up to 256 KiB; of an object of more than 128 KiB, one read of the head |
 //! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
 //! | list | for each page, a read of a block of 16 KiB of each run of keys (at most 19 runs in simulations), then sequential reads |
@@ -93,6 +98,7 @@ mod varint;
 mod verification;
 mod volume_index;
 
+pub use access::get_many::GetMany;
 pub use access::object::Object;
 pub use access::written::{ObjectWriter, Written};
 pub use compaction::compact::Compacted;

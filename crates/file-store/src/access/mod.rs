@@ -2,6 +2,7 @@
 
 mod block_data;
 pub(crate) mod get;
+pub(crate) mod get_many;
 pub(crate) mod lookup;
 pub(crate) mod object;
 pub(crate) mod put;

@@ -25,7 +25,7 @@ use haul_append_log::{Lsn, Position};
 use crate::clock::Version;
 use crate::error::Error;
 use crate::format::{Head, Kind};
-use crate::index::addresses::{Addresses, Candidate, Location};
+use crate::index::addresses::{Addresses, Candidates, Location};
 use crate::index::bucket::Bucket;
 use crate::index::files::Files;
 use crate::index::hash::KeyHash;
@@ -87,7 +87,7 @@ impl Index {
 
     /// Returns the records that may hold the needle of a key. There is usually at most one; the key
     /// in the needle decides.
-    pub(crate) fn candidates(&self, bucket: &str, key: &str) -> Vec<Candidate> {
+    pub(crate) fn candidates(&self, bucket: &str, key: &str) -> Candidates {
         let matches = self.locations.matches(self.hash.of(bucket, key));
         matches.filter_map(|slot| self.addresses.candidate(Location(slot))).collect()
     }

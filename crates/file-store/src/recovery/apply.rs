@@ -57,7 +57,7 @@ impl Replayer<'_> {
             Predecessor::Object(old) if self.index.is_object_at(bucket, key, old.at) => {
                 return Ok(Some(old));
             }
-            _ if self.index.candidates(bucket, key).is_empty() => return Ok(None),
+            _ if self.index.candidates(bucket, key).first().is_none() => return Ok(None),
             _ => {}
         }
         let found = match self.index.keys.recent(bucket, key) {

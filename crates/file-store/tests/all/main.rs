@@ -16,6 +16,7 @@ mod earlier_versions;
 mod exact;
 mod faults;
 mod full;
+mod get_many;
 mod in_use;
 mod kill;
 mod listing;
