@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::RECORD_HEADER_BYTES;
 use crate::read::batch::plan::{Run, plan};
 use crate::read::batch::queue::{Queue, RangeRead};
-use crate::read::batch::{BatchRecord, RecordRequest};
+use crate::record::{BatchRecord, RecordRequest};
 use crate::segments::Segment;
 
 /// An iterator over records that are read together. It returns each record as soon as it was read,

@@ -5,8 +5,7 @@ use haul_disk::read_full;
 use crate::error::{Error, Result};
 use crate::format::{Kind, RECORD_HEADER_BYTES, RecordHeader};
 use crate::lsn::{Lsn, Position};
-use crate::read::batch::{BatchRecord, RecordRequest};
-use crate::record::Record;
+use crate::record::{BatchRecord, Record, RecordRequest};
 use crate::segments::Segment;
 
 const ENDS_EARLY: &str = "the file ends within the record";

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::RecordRequest;
 use crate::format::RECORD_HEADER_BYTES;
+use crate::record::RecordRequest;
 
 /// The longest run of neighbouring records that is read with one request, except a single record.
 const RUN_BYTES_MAX: u32 = 256 << 10;
