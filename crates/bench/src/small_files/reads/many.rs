@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use haul_file_store::GetMany;
 use haul_measure::Latencies;
 
 use super::case::Case;
@@ -33,7 +34,8 @@ impl Targets<'_> {
                 let keys: Vec<String> = batch.iter().map(|number| key(*number)).collect();
                 let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
                 let called = Instant::now();
-                for (index, object) in self.store.get_many(&bucket, &keys) {
+                let objects: GetMany<'_> = self.store.get_many(&bucket, &keys);
+                for (index, object) in objects {
                     let read = object?.read(0, bytes)?;
                     latencies.record(called.elapsed());
                     self.check(case, batch[index], 0, &read)?;
