@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::lsn::Lsn;
 
-    const HEADER: u32 = RECORD_HEADER_BYTES as u32;
+    const HEADER: u32 = 32;
 
     fn requests(places: &[(u32, u32, u32)]) -> Vec<RecordRequest> {
         let request = |(tag, (segment, offset, payload_bytes)): (u64, &(u32, u32, u32))| {
@@ -82,6 +82,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_read_together() {
+        assert_eq!(HEADER as usize, RECORD_HEADER_BYTES);
         let gap = GAP_BYTES_MAX;
         for (places, expected) in [
             (vec![], vec![]),
