@@ -14,7 +14,7 @@ use crate::format::Head;
 use crate::index::entry::{Change, Predecessor};
 use crate::names;
 use crate::volume_index::format::{Block, BlockKind, FIRST_RECORD, VolumeId, push_entry};
-use crate::volume_index::pending::{Pending, Record, Run};
+use crate::volume_index::pending::{Pending, Record, Run, WATERMARK_BYTES};
 
 /// With so many bytes of heads waiting, the thread that writes is woken at once.
 const WAKE_BYTES: usize = 64 << 10;
@@ -273,7 +273,10 @@ impl IndexWriter {
             None => Some(FIRST_RECORD),
         };
         drop(state);
-        if known_to == Some(end) {
+        // The last record may be a watermark.
+        if known_to
+            .is_some_and(|known_to| (0..=WATERMARK_BYTES).contains(&end.saturating_sub(known_to)))
+        {
             let mut bytes = Vec::new();
             let (kind, entries) = (BlockKind::Closed, &[][..]);
             Block { kind, from: end, to: end, needles: 0, entries }.encode(volume, &mut bytes);
