@@ -85,7 +85,7 @@
 //! | a new segment, in the background | zeros for its whole length, written while the current segment fills; two syncs and one sync of the directory |
 //! | a new segment after one with large batches, in the background | a reservation, one sync and one sync of the directory; later a journal commit for each batch |
 //! | a recycled segment, in the background | three pages written, one sync and one sync of the directory |
-//! | opening | each segment synced and read once bypassing the page cache, unless the caller knows its records; a few syncs |
+//! | opening | each segment synced and read once bypassing the page cache, except for the parts whose records the caller knows; a few syncs |
 //!
 //! The log calls the wakers of futures without holding a lock, so a waker may call the log.
 //!

@@ -97,7 +97,7 @@ impl Scan {
 }
 
 /// Delivers every valid record of a segment to `replay`, in order, and finds the end and the
-/// damage.
+/// damage. Reads no record before `from`, the offset of a record or of the end of the records.
 ///
 /// Invalid bytes in the last segment are classified by the records after them. If the `synced`
 /// field of such a record lies after the invalid bytes, these bytes were durable when the record
@@ -111,20 +111,20 @@ impl Scan {
 pub(crate) fn scan(
     segment: &Arc<Segment>,
     file: &Arc<dyn File>,
-    state: SegmentState,
+    (from, state): (u32, SegmentState),
     windows: &Windows,
     replay: &mut dyn Replay,
 ) -> Result<Scan> {
     let file_bytes = file.bytes()?;
-    let end = HEADER_BYTES;
     let is_shortened = file_bytes < u64::from(segment.bytes);
     let (end_state, damage) = (EndState::Open, Vec::new());
-    let mut scan = Scan { end, end_state, torn_bytes: 0, records: 0, damage, is_shortened };
     let limit = match state {
         SegmentState::SyncedTo(end) => end,
         SegmentState::Last { .. } | SegmentState::Sealed => segment.limit,
     };
-    let mut reader = SegmentReader::sequential(segment, file, limit, windows);
+    let end = from.min(limit).max(HEADER_BYTES);
+    let mut scan = Scan { end, end_state, torn_bytes: 0, records: 0, damage, is_shortened };
+    let mut reader = SegmentReader::sequential(segment, file, (end, limit), windows);
     let mut survey = None;
     loop {
         if let Some((header, payload)) = reader.record_at(scan.end)? {
@@ -203,7 +203,8 @@ pub(crate) fn is_first_page_zero(segment: &Arc<Segment>, file: &Arc<dyn File>) -
 /// field proves that records before it were durable. If the segment's first page is zero
 /// nevertheless, the segment was in use and has lost this page.
 pub(crate) fn has_durable_records(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
-    let mut reader = SegmentReader::sequential(segment, file, segment.limit, &Windows::default());
+    let range = (HEADER_BYTES, segment.limit);
+    let mut reader = SegmentReader::sequential(segment, file, range, &Windows::default());
     let first = Lsn::new(segment.number, HEADER_BYTES);
     Ok(reader.survey(HEADER_BYTES)?.synced_max > first)
 }
