@@ -2,6 +2,7 @@
 
 pub(crate) mod accept_damage;
 mod apply;
+mod coverage;
 pub(crate) mod damage;
 pub(crate) mod found_damage;
 pub(crate) mod index_thread;
