@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use haul_append_log::{Log, Room, SegmentInfo, Ticket};
 use haul_disk::{Disk, Lock};
@@ -12,6 +11,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::access::writers::{ActiveWriter, Writers};
 use crate::big_files::directory::Objects;
+use crate::checkpoint::due::CheckpointDue;
 use crate::checkpoint::files::IndexFiles;
 use crate::checkpoint::merge_signal::MergeSignal;
 use crate::clock::{Clock, Version};
@@ -55,8 +55,7 @@ pub(crate) struct Inner {
     pub(crate) index: RwLock<Index>,
     /// The files of the index.
     pub(crate) index_files: Arc<IndexFiles>,
-    /// The memory of recent keys at which the next checkpoint is written.
-    pub(crate) checkpoint_due_bytes: AtomicUsize,
+    pub(crate) checkpoint_due: CheckpointDue,
     pub(crate) merges: MergeSignal,
     /// Held while a key is written, from the look at what is there to the new entry; for a bucket
     /// itself, that of the empty key.

@@ -53,7 +53,7 @@
 //! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
 //! | list | for each page, a read of a block of 16 KiB of each run of keys (at most 19 runs in simulations), then sequential reads |
-//! | open | reads of the location table (8 to 9 bytes an object) and of the block indexes of the runs, of the indexes of sealed volumes after it, and of the volume that was being written |
+//! | open | reads of the location table (8 to 9 bytes an object) and of the block indexes of the runs, of what was stored after the last checkpoint: the indexes of sealed volumes, and the end of the volume that was being written. After a kill, about [`Options::index_memory_bytes`] / 1 KiB needles are replayed, and those stored while a checkpoint was being written |
 //! | a checkpoint, in the background | writes of the recent changes, at times of the whole location table; three syncs of files, two of the directory |
 //!
 //! Memory: about 10 bytes for an object and at most a fiftieth of the length of its key, up to

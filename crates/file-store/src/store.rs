@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 
 use haul_append_log::{Position, Room};
 use haul_disk::{Disk, Locked, OsDisk};
@@ -12,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::access::writers::Writers;
 use crate::background::Background;
 use crate::big_files::directory::Objects;
+use crate::checkpoint::due::CheckpointDue;
 use crate::checkpoint::merge::MergeThread;
 use crate::checkpoint::merge_signal::MergeSignal;
 use crate::clock::Clock;
@@ -78,7 +79,7 @@ impl Store {
         let opened = recover(&disk, &options)?;
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
-        let recent_bytes_max = options.recent_bytes_max();
+        let checkpoint_due = CheckpointDue::new(&options);
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
             admission: Arc::new(Admission::new(options.volume_bytes)),
@@ -89,7 +90,7 @@ impl Store {
             clock: Clock::after(opened.index.newest),
             index: RwLock::new(opened.index),
             index_files: opened.index_files,
-            checkpoint_due_bytes: AtomicUsize::new(recent_bytes_max),
+            checkpoint_due,
             merges: MergeSignal::default(),
             keys: KeyLocks::new(),
             gate: RwLock::new(()),

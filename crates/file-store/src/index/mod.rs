@@ -34,6 +34,7 @@ use crate::index::keys::Keys;
 use crate::index::locations::Locations;
 use crate::index::upload::Upload;
 use crate::index::volumes::Volumes;
+use crate::options::RecentChanges;
 
 /// A change of the location table: the slot of a hash that was removed, and the one that was
 /// inserted.
@@ -60,6 +61,8 @@ pub(crate) struct Index {
     /// Changes of `locations` that no checkpoint has; `None` if they are not known, so that the next
     /// checkpoint has the whole table.
     pub(crate) location_changes: Option<Vec<LocationChange>>,
+    /// The number of needles that were applied since the last checkpoint.
+    pub(crate) change_count: u64,
     /// What damaged places may hide.
     pub(crate) hidden: Hidden,
     /// While a store is being opened, parts may come before the start of their upload.
@@ -80,6 +83,7 @@ impl Index {
             locations: Locations::new(),
             keys,
             location_changes: Some(Vec::new()),
+            change_count: 0,
             hidden: Hidden::default(),
             replaying: false,
         }
@@ -106,6 +110,11 @@ impl Index {
     /// The bytes of all objects.
     pub(crate) fn bytes(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.bytes).sum()
+    }
+
+    /// The changes since the last checkpoint.
+    pub(crate) fn recent_changes(&self) -> RecentChanges {
+        RecentChanges { key_bytes: self.keys.recent_bytes() as u64, needles: self.change_count }
     }
 
     /// The memory that the index takes, about, without uploads and big files.

@@ -16,7 +16,7 @@ use crate::index::hash::KeyHash;
 use crate::index::keys::Keys;
 use crate::manifest::format::{AcceptedLoss, Manifest};
 use crate::names;
-use crate::options::Options;
+use crate::options::{Options, RecentChanges};
 use crate::recovery::replay::Replayer;
 use crate::recovery::spill::Spill;
 use crate::recovery::survey::Survey;
@@ -90,8 +90,12 @@ fn replay_log<'a>(
         Some(loaded) => (loaded.index, (loaded.catalog.applied, loaded.nonces)),
         None => (empty_index(options)?, (Lsn::default(), BTreeMap::new())),
     };
-    let spill =
-        Spill { files: Arc::clone(index_files), recent_bytes_max: options.recent_bytes_max() };
+    let RecentChanges { key_bytes, needles } = options.recent_changes_max();
+    let spill = Spill {
+        files: Arc::clone(index_files),
+        recent_bytes_max: usize::try_from(key_bytes).unwrap_or(usize::MAX),
+        changes_max: needles * CHANGES_KEPT,
+    };
     let mut replay = Replayer::new(&**volumes, expected, index, checkpoint, spill);
     let log_options = log_options(options, newest)?;
     let (log, found) = Log::open(Arc::clone(volumes), log_options, &mut replay)?;
@@ -99,6 +103,9 @@ fn replay_log<'a>(
     let survey = Survey::new(&mut replay, &log, found.damage.clone(), accepted)?;
     Ok(Replayed { log, found, replay, survey })
 }
+
+/// Changes of locations are kept for a replay of so many times the changes between checkpoints.
+const CHANGES_KEPT: u64 = 8;
 
 /// How many volumes are kept for compaction: one to move what lives in any volume, and one that
 /// deletions may use meanwhile.
