@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use haul_disk::{AlignedBuf, Disk};
 
-use crate::append::batch::{Batch, Tail};
+use crate::append::batch::{Batch, Tail, append_buffer};
 use crate::append::batch_sizes::BatchSizes;
 use crate::append::lock::{Locked, StateLock};
 use crate::append::state::{Next, State};
@@ -66,7 +66,7 @@ impl Shared {
     ) -> haul_disk::Result<Self> {
         let buffer_bytes = options.buffer_bytes as usize;
         let filling = Batch::resume(start.tail, start.end, buffer_bytes)?;
-        let mut state = State::new(filling, next, AlignedBuf::zeroed(buffer_bytes));
+        let mut state = State::new(filling, next, append_buffer(buffer_bytes));
         state.unproven_since = (!start.is_proven).then(now);
         Ok(Self {
             disk,
