@@ -66,7 +66,7 @@ pub struct Options {
     /// measures the methods that the storage supports, for about 200 ms at most, and selects
     /// [`SyncMethod::Buffered`] unless another method is more than 5 % faster.
     ///
-    /// Large batches (512 KiB or more on average) bypass the page cache where the storage supports
+    /// Large batches (288 KiB or more on average) bypass the page cache where the storage supports
     /// direct I/O, also with [`SyncMethod::Buffered`].
     pub sync_method: Option<SyncMethod>,
     /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment

@@ -13,7 +13,6 @@ use std::time::Duration;
 use haul_disk::{AlignedBuf, Disk};
 
 use crate::append::batch::{Batch, Tail, append_buffer};
-use crate::append::batch_sizes::BatchSizes;
 use crate::append::lock::{Locked, StateLock};
 use crate::append::state::{Next, State};
 use crate::error::Result;
@@ -186,7 +185,7 @@ impl Shared {
         state.batch_sizes.add(batch.bytes());
         if batch.sealed {
             batch.tail.segment.end_at(batch.offset());
-            state.batch_sizes = BatchSizes::default();
+            state.batch_sizes = state.batch_sizes.of_next_segment();
         }
         state.keep_buffer(batch);
         self.notify_committed(state);
