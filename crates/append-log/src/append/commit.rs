@@ -178,7 +178,7 @@ impl Shared {
     /// Executes step 4 of [`Self::commit`] and updates the state after a batch is synced.
     fn finish_batch(&self, state: &mut State, batch: Batch, took: Duration) {
         let (now, pending) = (now(), state.filling.records);
-        state.gather.batch_done(now, took, batch.records, pending);
+        state.gather.batch_done(now, took, batch.bytes(), (batch.records, pending));
         self.restart_idle_time(state, batch.records, now);
         state.synced = batch.end();
         state.committed += 1;
