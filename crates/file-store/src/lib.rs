@@ -47,6 +47,7 @@
 //! | operation | disk requests |
 //! |---|---|
 //! | store a small object | one write and one sync, shared by concurrent writers |
+//! | store an object of up to 8 KiB with [`Store::start_put`] | the same, and no thread that waits; a batch wakes one thread of the store |
 //! | overwrite or delete an object | also one read of up to 4 KiB, unless it was stored recently |
 //! | read a small object, cold | one read of up to 256 KiB: at most 4.5 KiB or about twice its length; two reads if it is longer |
 //! | read a range of an object of more than 128 KiB, cold | one read of the head, and one of the blocks of 64 KiB |
@@ -94,6 +95,7 @@ mod verification;
 mod volume_index;
 
 pub use access::object::Object;
+pub use access::pending_put::future::PendingPut;
 pub use access::written::{ObjectWriter, Written};
 pub use compaction::compact::Compacted;
 pub use error::{Error, Result};

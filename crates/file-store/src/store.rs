@@ -9,6 +9,8 @@ use haul_disk::{Disk, Locked, OsDisk};
 use haul_md5_lanes::Md5Queue;
 use parking_lot::{Mutex, RwLock};
 
+use crate::access::pending_put::queue::PendingPuts;
+use crate::access::pending_put::thread::CompletingThread;
 use crate::access::writers::Writers;
 use crate::background::Background;
 use crate::big_files::directory::Objects;
@@ -35,10 +37,12 @@ use crate::verification::scrub::Scrub;
 
 /// A store of objects in buckets, in a directory of its own.
 ///
-/// All calls block, and may be made from several threads at once.
+/// All calls block except [`Store::start_put`], and may be made from several threads at once.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
+    // Stopped before the threads that wait for writers.
+    completing: CompletingThread,
     background: Background,
     merges: MergeThread,
     index_thread: IndexThread,
@@ -92,7 +96,7 @@ impl Store {
             checkpoint_due_bytes: AtomicUsize::new(recent_bytes_max),
             merges: MergeSignal::default(),
             keys: KeyLocks::new(),
-            gate: RwLock::new(()),
+            gate: Arc::default(),
             counters: Counters::default(),
             upkeep: Mutex::new(Upkeep {
                 damaged: opened.damaged_volumes,
@@ -102,7 +106,8 @@ impl Store {
             indexes: opened.indexes,
             manifest: opened.manifest,
             damage: FoundDamage::new(&opened.recovered),
-            writers: Writers::new(current),
+            writers: Arc::new(Writers::new(current)),
+            pending_puts: PendingPuts::default(),
             md5: Md5Queue::default(),
             _lock: lock,
         });
@@ -112,10 +117,11 @@ impl Store {
             drop(inner.checkpoint());
         }
         let merges = MergeThread::start(&inner)?;
+        let completing = CompletingThread::start(&inner)?;
         let background = Background::start(&inner)?;
         let index_thread = IndexThread::start(&inner)?;
         let scrub = Scrub::start(&inner)?;
-        Ok((Self { inner, background, merges, index_thread, scrub }, opened.recovered))
+        Ok((Self { inner, completing, background, merges, index_thread, scrub }, opened.recovered))
     }
 
     /// The directory.
@@ -216,24 +222,9 @@ impl Store {
         }
     }
 
-    /// Applies the needles of a durable record to the index in one step, and removes files that
-    /// are not referred to any more.
+    /// Applies the needles of a durable record to the index, see [`Inner::apply`].
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
-        let inner = &*self.inner;
-        inner.indexes.push(at, &changes);
-        let mut index = inner.index.write();
-        let freed: Vec<u128> =
-            changes.into_iter().flat_map(|change| index.apply(change, at)).collect();
-        let is_worn = index.volumes.take_worn();
-        let is_checkpoint_due = inner.is_checkpoint_due(&index);
-        drop(index);
-        if is_checkpoint_due {
-            inner.indexes.wake();
-        }
-        inner.remove_files(&freed);
-        if inner.writers.advance(at.lsn.segment()) || is_worn {
-            inner.admission.background.set();
-        }
+        self.inner.apply(vec![(changes, at)]);
     }
 
     /// Compacts every volume of which a tenth or more is dead, and where space is short every one
@@ -250,12 +241,13 @@ impl Store {
         self.inner.compact_all(&AtomicBool::new(false))
     }
 
-    /// Waits for what is in flight and closes the store. Dropping does the same and keeps
+    /// Completes all puts that [`Store::start_put`] began, and closes the store. Dropping does the same and keeps
     /// failures to itself.
     ///
     /// # Errors
     /// When a write or sync failed, now or earlier.
     pub fn close(mut self) -> Result<()> {
+        self.completing.stop();
         self.scrub.stop();
         self.background.stop();
         self.merges.stop();

@@ -52,6 +52,14 @@ impl Inner {
         }
     }
 
+    /// Returns the newest entry of a key like [`Self::find`], or `None` if only a read of the disk
+    /// can tell.
+    pub(crate) fn find_in_memory(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
+        let index = self.index.read();
+        let recent = index.keys.recent(bucket, key);
+        recent.or_else(|| index.candidates(bucket, key).is_empty().then_some(None))
+    }
+
     /// Returns the entry of an existing object for a request.
     ///
     /// # Errors

@@ -28,6 +28,7 @@ mod sample;
 mod script;
 mod small_store;
 mod snapshot;
+mod start_put;
 mod steady;
 mod threads;
 mod uploads;

@@ -7,6 +7,7 @@ use haul_file_store::{Attributes, Etag, Precondition, Result, Store};
 use haul_testing::Random;
 use md5::{Digest, Md5};
 
+use crate::start_put::block_on;
 use crate::{BIG, Dump, dump};
 
 type Content = Arc<[u8]>;
@@ -149,7 +150,15 @@ impl Model {
             Act::CreateBucket(bucket) => store.create_bucket(bucket)?,
             Act::DeleteBucket(bucket) => store.delete_bucket(bucket)?,
             Act::Put { bucket, key, bytes, attributes } => {
-                drop(store.put(bucket, key, bytes, attributes, &none)?);
+                // Both kinds of put, without a random number, which would change the workload.
+                let started = match bytes.len() % 2 {
+                    0 => store.start_put(bucket, key, bytes, attributes, &none)?,
+                    _ => None,
+                };
+                match started {
+                    Some(pending) => drop(block_on(pending)?),
+                    None => drop(store.put(bucket, key, bytes, attributes, &none)?),
+                }
             }
             Act::Delete { bucket, keys } => {
                 let named: Vec<&str> = keys.iter().map(String::as_str).collect();
