@@ -206,7 +206,7 @@ fn refused_put_releases_its_locks() {
 #[test]
 fn full_disk_would_block_and_loses_nothing() {
     let (disk, store) = memory_store();
-    disk.limit(Some((5 * 4 << 20) + (100 << 10)));
+    disk.limit(Some((20 << 20) + (100 << 10)));
     let filler = random_bytes(1, 50_000);
     let fillers = (0..).find(|n: &u64| try_put(&store, &n.to_string(), &filler).is_err()).unwrap();
     let mut started = 0;

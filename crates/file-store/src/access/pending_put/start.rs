@@ -29,6 +29,18 @@ impl Store {
     /// The put holds its locks until it is completed, by a thread of the store: also if the future
     /// is never polled, or is dropped. [`Store::close`] completes it, too.
     ///
+    /// ```
+    /// # use haul_file_store::{Attributes, ObjectInfo, Precondition, Result, Store};
+    /// async fn put(store: &Store, key: &str, bytes: &[u8]) -> Result<ObjectInfo> {
+    ///     let none = Attributes::new();
+    ///     match store.start_put("bucket", key, bytes, &none, &Precondition::None)? {
+    ///         Some(pending) => pending.await,
+    ///         // A server calls this on a thread that may block.
+    ///         None => store.put("bucket", key, bytes, &none, &Precondition::None),
+    ///     }
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Store::put`] except [`crate::Error::Full`] and [`crate::Error::Stalled`]. Nothing
     /// was stored.
