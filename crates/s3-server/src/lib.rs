@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! A server for S3 clients and for curl. It holds no data: every request is executed by the store
-//! on a thread that may block, and is acknowledged with `200 OK` only once the store has made it
-//! durable.
+//! on a thread that may block, except that a `PUT` of up to 8 KiB holds no thread while it waits
+//! for the sync. A request is acknowledged with `200 OK` only once the store has made it durable.
 //!
 //! # Example
 //! ```no_run

@@ -18,4 +18,5 @@ mod integrity;
 mod listing;
 mod objects;
 mod signing;
+mod small_puts;
 mod uploads;
