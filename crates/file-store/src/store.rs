@@ -241,8 +241,8 @@ impl Store {
         self.inner.compact_all(&AtomicBool::new(false))
     }
 
-    /// Completes all puts that [`Store::start_put`] began, and closes the store. Dropping does the same and keeps
-    /// failures to itself.
+    /// Completes all puts that [`Store::start_put`] began, and closes the store. Dropping does the
+    /// same and ignores failures.
     ///
     /// # Errors
     /// When a write or sync failed, now or earlier.

@@ -74,17 +74,21 @@ impl PendingPuts {
         }
     }
 
-    /// Moves all queued puts to `puts`. If `puts` is empty, waits for a queued one. Returns `false`
-    /// if the queue is stopped and no put is left.
-    pub(crate) fn take(&self, puts: &mut Vec<AppendedPut>) -> bool {
+    /// Waits for a put and returns all that are queued; `None` if the queue is stopped and empty.
+    pub(crate) fn take(&self) -> Option<Vec<AppendedPut>> {
         let mut state = self.state.lock();
-        while state.puts.is_empty() && puts.is_empty() && !state.is_stopping {
+        while state.puts.is_empty() && !state.is_stopping {
             state.is_waiting = true;
             self.changed.wait(&mut state);
         }
         state.is_waiting = false;
-        puts.append(&mut state.puts);
-        !puts.is_empty()
+        let puts = std::mem::take(&mut state.puts);
+        (!puts.is_empty()).then_some(puts)
+    }
+
+    /// Queues puts again that the completing thread took and did not complete.
+    pub(crate) fn put_back(&self, mut puts: Vec<AppendedPut>) {
+        self.state.lock().puts.append(&mut puts);
     }
 
     /// Lets the completing thread end when the queue is empty.

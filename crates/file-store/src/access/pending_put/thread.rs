@@ -54,15 +54,15 @@ impl Drop for CompletingThread {
 }
 
 fn complete_until_stopped(inner: &Inner) {
-    let mut puts = Vec::new();
-    while inner.pending_puts.take(&mut puts) {
+    while let Some(puts) = inner.pending_puts.take() {
         // After a panic, the puts that were being completed return an error. The thread continues,
         // because the others would keep their locks without it.
-        drop(catch_unwind(AssertUnwindSafe(|| complete_durable(inner, &mut puts))));
+        drop(catch_unwind(AssertUnwindSafe(|| complete_durable(inner, puts))));
     }
 }
 
-/// Waits until the oldest put is durable, and completes all puts that are durable then.
+/// Waits until the oldest put is durable, and completes all puts that are durable then. The others
+/// return to the queue: a waker that drops the store completes them from there.
 ///
 /// 1. The log commits the batch of the oldest put, on this thread unless another thread does. After
 ///    a crash before the end of the sync, the log has the needles of the batch or not.
@@ -71,7 +71,7 @@ fn complete_until_stopped(inner: &Inner) {
 /// 4. The futures resolve, and their wakers are called. No lock is held.
 ///
 /// If the write or the sync fails, all puts return the error, and nothing is applied.
-fn complete_durable(inner: &Inner, puts: &mut Vec<AppendedPut>) {
+fn complete_durable(inner: &Inner, mut puts: Vec<AppendedPut>) {
     // The callers append and queue their puts in two steps, so the order can differ.
     puts.sort_unstable_by_key(|put| put.ticket.position().lsn);
     let oldest = puts.remove(0).wait();
@@ -81,18 +81,20 @@ fn complete_durable(inner: &Inner, puts: &mut Vec<AppendedPut>) {
         // The log has failed, so no ticket blocks.
         Err(_) => puts.len(),
     };
-    let mut chunk = vec![oldest];
-    for put in puts.drain(..count) {
+    inner.pending_puts.put_back(puts.split_off(count));
+    let (mut chunk, mut wakes) = (vec![oldest], Vec::with_capacity(count + 1));
+    for put in puts {
         if chunk.len() == APPLY_MAX {
-            complete(inner, std::mem::take(&mut chunk));
+            complete(inner, std::mem::take(&mut chunk), &mut wakes);
         }
         chunk.push(put.wait());
     }
-    complete(inner, chunk);
+    complete(inner, chunk, &mut wakes);
+    drop(wakes);
 }
 
-/// Executes the steps 2 to 4 of [`complete_durable`].
-fn complete(inner: &Inner, puts: Vec<WaitedPut>) {
+/// Executes the steps 2 to 4 of [`complete_durable`], except that it adds the wakers to `wakes`.
+fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
     let (mut records, mut locks) = (Vec::with_capacity(puts.len()), Vec::new());
     let mut outcomes = Vec::with_capacity(puts.len());
     for WaitedPut { at, change, info, locks: held, resolver } in puts {
@@ -106,7 +108,5 @@ fn complete(inner: &Inner, puts: Vec<WaitedPut>) {
     }
     inner.apply(records);
     drop(locks);
-    let wakes: Vec<Wake> =
-        outcomes.into_iter().map(|(resolver, outcome)| resolver.resolve(outcome)).collect();
-    drop(wakes);
+    wakes.extend(outcomes.into_iter().map(|(resolver, outcome)| resolver.resolve(outcome)));
 }
