@@ -164,7 +164,8 @@ fn long_object_and_full_buffer_would_block() {
     let count = started.len();
     started.into_iter().for_each(|pending| drop(block_on(pending).unwrap()));
     assert_eq!(store.stats().objects, count as u64);
-    block_on(start(&store, "after", longest)).unwrap();
+    // A checkpoint may keep writers out just now.
+    put_either(&store, "after", longest);
 }
 
 #[test]
