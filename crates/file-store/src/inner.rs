@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use haul_append_log::{Log, Room, SegmentInfo, Ticket};
+use haul_append_log::{Log, Position, Room, SegmentInfo, Ticket};
 use haul_disk::{Disk, Lock};
 use haul_md5_lanes::Md5Queue;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -21,6 +21,8 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
+use crate::index::entry::Change;
+use crate::lifecycle::config::LifecycleState;
 use crate::locks::KeyLocks;
 use crate::manifest::ManifestFile;
 use crate::names;
@@ -66,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) gate: RwLock<()>,
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
+    pub(crate) lifecycle: LifecycleState,
     pub(crate) upkeep: Mutex<Upkeep>,
     /// Writers whose needles the index may not know yet.
     pub(crate) writers: Writers,
@@ -111,6 +114,25 @@ impl Inner {
             return Err(Error::Invalid { what });
         }
         Ok(self.log.append(&[needles, data], room)?)
+    }
+
+    /// Applies the needles of a durable record to the index in one step, and removes files that
+    /// are not referred to any more.
+    pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
+        self.indexes.push(at, &changes);
+        let mut index = self.index.write();
+        let freed: Vec<u128> =
+            changes.into_iter().flat_map(|change| index.apply(change, at)).collect();
+        let is_worn = index.volumes.take_worn();
+        let is_checkpoint_due = self.is_checkpoint_due(&index);
+        drop(index);
+        if is_checkpoint_due {
+            self.indexes.wake();
+        }
+        self.remove_files(&freed);
+        if self.writers.advance(at.lsn.segment()) || is_worn {
+            self.admission.background.set();
+        }
     }
 
     /// Notes that a file of the index is damaged, if that is the error, so that it is rebuilt when

@@ -79,6 +79,7 @@ mod format;
 mod index;
 mod inner;
 mod keys;
+mod lifecycle;
 mod locks;
 mod manifest;
 mod names;
@@ -95,8 +96,12 @@ mod volume_index;
 
 pub use access::object::Object;
 pub use access::written::{ObjectWriter, Written};
+pub use clock::TimeSource;
 pub use compaction::compact::Compacted;
 pub use error::{Error, Result};
+pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
+pub use lifecycle::stats::LifecycleStats;
+pub use lifecycle::sweep::{Expirable, SweepReport};
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListPage, ListRequest,
     Listed, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::clock::TimeSource;
 use crate::error::{Error, Result};
 
 /// Options of a store. The defaults suit one machine with one disk.
@@ -28,6 +29,10 @@ pub struct Options {
     /// page cache; everything at most once a day. 0 disables it; 0, because a process that opens
     /// the store briefly does not need it.
     pub scrub_bytes_per_second: u64,
+    /// Behaviour: the interval at which a thread looks for buckets whose lifecycle is to be applied;
+    /// zero disables the thread; 1 h. The first check is one minute after opening at the latest.
+    /// Each bucket is swept at most once a day in UTC, and again after its rules were changed.
+    pub lifecycle_check_every: Duration,
     /// Performance: the interval in which the headers of durable needles are written to the index
     /// of their volume, which is synced every fifth time. Corruption of bytes written within that
     /// time before a kill or power cut cannot be distinguished from a torn write. 1 s.
@@ -38,6 +43,8 @@ pub struct Options {
     pub index_memory_bytes: u64,
     /// Behaviour: the description of this process that other processes get if the store is locked.
     pub holder: String,
+    /// Behaviour: the clock of writes and of expiry; that of the machine.
+    pub time: TimeSource,
 }
 
 impl Default for Options {
@@ -48,9 +55,11 @@ impl Default for Options {
             stall_max: Duration::from_secs(10),
             idle_watermark_ms: 100,
             scrub_bytes_per_second: 0,
+            lifecycle_check_every: Duration::from_hours(1),
             index_write_every: Duration::from_secs(1),
             index_memory_bytes: 64 << 20,
             holder: format!("process {}", std::process::id()),
+            time: TimeSource::default(),
         }
     }
 }

@@ -24,6 +24,8 @@ use crate::format::Kind;
 use crate::index::entry::Change;
 use crate::inner::Inner;
 use crate::keys::check_bucket;
+use crate::lifecycle::config::LifecycleState;
+use crate::lifecycle::thread::LifecycleThread;
 use crate::locks::KeyLocks;
 use crate::object::{Attributes, BucketInfo};
 use crate::options::Options;
@@ -39,6 +41,7 @@ use crate::verification::scrub::Scrub;
 #[derive(Debug)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
+    lifecycle: LifecycleThread,
     background: Background,
     merges: MergeThread,
     index_thread: IndexThread,
@@ -82,11 +85,11 @@ impl Store {
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
             admission: Arc::new(Admission::new(options.volume_bytes)),
+            clock: Clock::after(opened.index.newest, options.time.clone()),
             options,
             volumes: opened.volumes,
             objects: Arc::new(Objects::new(opened.objects)),
             log: opened.log,
-            clock: Clock::after(opened.index.newest),
             index: RwLock::new(opened.index),
             index_files: opened.index_files,
             checkpoint_due_bytes: AtomicUsize::new(recent_bytes_max),
@@ -94,6 +97,7 @@ impl Store {
             keys: KeyLocks::new(),
             gate: RwLock::new(()),
             counters: Counters::default(),
+            lifecycle: LifecycleState::default(),
             upkeep: Mutex::new(Upkeep {
                 damaged: opened.damaged_volumes,
                 indexed: opened.indexed_volumes,
@@ -115,7 +119,9 @@ impl Store {
         let background = Background::start(&inner)?;
         let index_thread = IndexThread::start(&inner)?;
         let scrub = Scrub::start(&inner)?;
-        Ok((Self { inner, background, merges, index_thread, scrub }, opened.recovered))
+        let lifecycle = LifecycleThread::start(&inner)?;
+        let store = Self { inner, lifecycle, background, merges, index_thread, scrub };
+        Ok((store, opened.recovered))
     }
 
     /// The directory.
@@ -188,6 +194,7 @@ impl Store {
         let room = if kind == Kind::BucketDeleted { Room::Reserve } else { Room::Ordinary };
         let at = self.inner.append(&head.encode(&Attributes::new()), &[], room)?.wait()?;
         self.apply(vec![head.into()], at);
+        self.inner.lifecycle.forget(bucket);
         Ok(())
     }
 
@@ -216,24 +223,9 @@ impl Store {
         }
     }
 
-    /// Applies the needles of a durable record to the index in one step, and removes files that
-    /// are not referred to any more.
+    /// Applies the needles of a durable record; see [`Inner::apply`].
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
-        let inner = &*self.inner;
-        inner.indexes.push(at, &changes);
-        let mut index = inner.index.write();
-        let freed: Vec<u128> =
-            changes.into_iter().flat_map(|change| index.apply(change, at)).collect();
-        let is_worn = index.volumes.take_worn();
-        let is_checkpoint_due = inner.is_checkpoint_due(&index);
-        drop(index);
-        if is_checkpoint_due {
-            inner.indexes.wake();
-        }
-        inner.remove_files(&freed);
-        if inner.writers.advance(at.lsn.segment()) || is_worn {
-            inner.admission.background.set();
-        }
+        self.inner.apply(changes, at);
     }
 
     /// Compacts every volume of which a tenth or more is dead, and where space is short every one
@@ -256,6 +248,7 @@ impl Store {
     /// # Errors
     /// When a write or sync failed, now or earlier.
     pub fn close(mut self) -> Result<()> {
+        self.lifecycle.stop();
         self.scrub.stop();
         self.background.stop();
         self.merges.stop();

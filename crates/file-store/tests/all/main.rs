@@ -18,6 +18,7 @@ mod faults;
 mod full;
 mod in_use;
 mod kill;
+mod lifecycle;
 mod listing;
 mod model;
 mod objects;
@@ -36,6 +37,7 @@ mod victim;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Duration;
 
 use haul_file_store::{
     Attributes, Etag, ListRequest, Listed, Object, ObjectInfo, Options, Precondition, Recovered,
@@ -55,6 +57,7 @@ fn small() -> Options {
         big_object_bytes,
         idle_watermark_ms: 0,
         index_memory_bytes,
+        lifecycle_check_every: Duration::ZERO,
         ..Options::default()
     }
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
-use haul_file_store::{Attributes, Etag, Precondition, Result, Store};
+use haul_file_store::{
+    Attributes, Etag, Expiry, Lifecycle, LifecycleRule, Precondition, Result, Store,
+};
 use haul_testing::Random;
 use md5::{Digest, Md5};
 
@@ -23,6 +26,8 @@ pub(crate) enum Act {
     Part { upload: String, number: u16, bytes: Content },
     Complete { upload: String, numbers: Vec<u16> },
     Abort { upload: String },
+    SetLifecycle { bucket: String, lifecycle: Lifecycle },
+    Expire { bucket: String },
     Compact,
 }
 
@@ -39,6 +44,8 @@ struct Upload {
 pub(crate) struct Model {
     buckets: BTreeMap<String, BTreeMap<String, (Content, Attributes)>>,
     uploads: BTreeMap<String, Upload>,
+    /// Those with rules.
+    lifecycles: BTreeMap<String, Lifecycle>,
 }
 
 /// An upload as anybody can see it, but for its identifier: bucket, key, attributes, parts.
@@ -49,6 +56,7 @@ type SeenUpload = (String, String, Vec<(String, String)>, Vec<(u16, u64, Etag)>)
 pub(crate) struct Seen {
     objects: Dump,
     uploads: Vec<SeenUpload>,
+    lifecycles: BTreeMap<String, Lifecycle>,
 }
 
 /// How long the objects of a workload are.
@@ -79,7 +87,36 @@ fn attributes(random: &mut Random) -> Attributes {
     (0..random.below(3)).map(|n| (format!("name {n}"), random.below(1000).to_string())).collect()
 }
 
+/// Rules by which some keys have expired, sometimes so many that they take several reads.
+fn lifecycle(random: &mut Random) -> Lifecycle {
+    let count = if random.below(8) == 0 { 100 } else { random.below(3) };
+    let rule = |number: u64| LifecycleRule {
+        id: format!("rule {number}"),
+        enabled: random.below(4) > 0,
+        prefix: format!("key/{}", if random.below(2) == 0 { "0" } else { "11" }),
+        expire: Some(match random.below(4) {
+            0 => Expiry::After(Duration::from_hours(24)),
+            _ => Expiry::At(UNIX_EPOCH),
+        }),
+        ..LifecycleRule::default()
+    };
+    Lifecycle { rules: (0..count).map(rule).collect() }
+}
+
 impl Model {
+    /// The keys of a bucket that have expired.
+    fn expired(&self, bucket: &str) -> Vec<String> {
+        let rules = self.lifecycles.get(bucket).map_or(&[][..], |lifecycle| &lifecycle.rules);
+        let has_expired = |key: &&String| {
+            let applies = |rule: &LifecycleRule| {
+                let is_past = rule.expire == Some(Expiry::At(UNIX_EPOCH));
+                rule.enabled && is_past && key.starts_with(&rule.prefix)
+            };
+            rules.iter().any(applies)
+        };
+        self.buckets[bucket].keys().filter(has_expired).cloned().collect()
+    }
+
     /// Something that makes sense now.
     pub(crate) fn plan(&self, random: &mut Random, lengths: Lengths) -> Act {
         let buckets: Vec<&String> = self.buckets.keys().collect();
@@ -122,6 +159,8 @@ impl Model {
             }
             (25, Some(upload)) => Act::Abort { upload },
             (26, _) => Act::Compact,
+            (29, _) => Act::SetLifecycle { bucket, lifecycle: lifecycle(random) },
+            (30, _) => Act::Expire { bucket },
             (27..29, _) => {
                 let empty = |bucket: &&&String| {
                     self.buckets[**bucket].is_empty()
@@ -181,6 +220,11 @@ impl Model {
                 let Upload { bucket, key, .. } = &self.uploads[upload];
                 store.abort_upload(bucket, key, upload)?;
             }
+            Act::SetLifecycle { bucket, lifecycle } => store.set_lifecycle(bucket, lifecycle)?,
+            Act::Expire { bucket } => {
+                let report = store.expire_now(bucket)?;
+                assert_eq!(report.expired_objects, self.expired(bucket).len() as u64);
+            }
             Act::Compact => drop(store.compact()?),
         }
         Ok(None)
@@ -190,7 +234,10 @@ impl Model {
     pub(crate) fn apply(&mut self, act: &Act, started: Option<String>) {
         match act.clone() {
             Act::CreateBucket(bucket) => drop(self.buckets.insert(bucket, BTreeMap::new())),
-            Act::DeleteBucket(bucket) => drop(self.buckets.remove(&bucket)),
+            Act::DeleteBucket(bucket) => {
+                self.buckets.remove(&bucket);
+                self.lifecycles.remove(&bucket);
+            }
             Act::Put { bucket, key, bytes, attributes } => {
                 self.objects(&bucket).insert(key, (bytes, attributes));
             }
@@ -218,6 +265,14 @@ impl Model {
                 self.objects(&upload.bucket).insert(upload.key, object);
             }
             Act::Abort { upload } => drop(self.uploads.remove(&upload)),
+            Act::SetLifecycle { bucket, lifecycle } => match lifecycle.rules.is_empty() {
+                true => drop(self.lifecycles.remove(&bucket)),
+                false => drop(self.lifecycles.insert(bucket, lifecycle)),
+            },
+            Act::Expire { bucket } => {
+                let keys = self.expired(&bucket);
+                self.objects(&bucket).retain(|key, _| !keys.contains(key));
+            }
             Act::Compact => {}
         }
     }
@@ -233,10 +288,15 @@ impl Model {
         }
         let Some(act) = act else { return false };
         let mut after = self.clone();
-        if let Act::Delete { bucket, keys } = act {
+        let deleted = match act {
+            Act::Delete { bucket, keys } => Some((bucket, keys.clone())),
+            Act::Expire { bucket } => Some((bucket, self.expired(bucket))),
+            _ => None,
+        };
+        if let Some((bucket, keys)) = deleted {
             let here = seen.objects.get(bucket);
             let is_gone = |key: &&String| here.is_none_or(|objects| !objects.contains_key(*key));
-            let keys = keys.iter().filter(is_gone).cloned().collect();
+            let keys = keys.into_iter().filter(|key| is_gone(&key)).collect();
             after.apply(&Act::Delete { bucket: bucket.clone(), keys }, None);
         } else {
             after.apply(act, None);
@@ -259,7 +319,7 @@ impl Model {
         };
         let mut uploads: Vec<SeenUpload> = self.uploads.values().map(upload).collect();
         uploads.sort_by(order);
-        Seen { objects, uploads }
+        Seen { objects, uploads, lifecycles: self.lifecycles.clone() }
     }
 }
 
@@ -283,7 +343,10 @@ impl Seen {
         }
         assert_eq!(store.stats().uploads, uploads.len() as u64);
         uploads.sort_by(order);
-        Self { objects, uploads }
+        let lifecycle = |bucket: &String| (bucket.clone(), store.lifecycle(bucket).unwrap());
+        let lifecycles = objects.keys().map(lifecycle);
+        let lifecycles = lifecycles.filter(|(_, found)| !found.rules.is_empty()).collect();
+        Self { objects, uploads, lifecycles }
     }
 }
 
