@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::index::entry::Change;
-use crate::lifecycle::config::LifecycleState;
+use crate::lifecycle::state::LifecycleState;
 use crate::locks::KeyLocks;
 use crate::manifest::ManifestFile;
 use crate::names;

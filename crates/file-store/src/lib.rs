@@ -42,6 +42,9 @@
 //!   reach a steady state: writers are delayed until compaction has caught up, and refused only
 //!   when no dead space is left (`docs/space.md`).
 //! - Keys are text and are never used as paths.
+//! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: one that was
+//!   replaced since it was listed is kept, and so is one whose newest state may be in a damaged
+//!   place.
 //!
 //! # Cost
 //! | operation | disk requests |
@@ -53,6 +56,7 @@
 //! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
 //! | list | for each page, a read of a block of 16 KiB of each run of keys (at most 19 runs in simulations), then sequential reads |
+//! | sweep a bucket | the reads of a listing, of the prefixes that rules expire; one write and one sync for up to 256 deletions, without a read for an object that is where it was listed |
 //! | open | reads of the location table (8 to 9 bytes an object) and of the block indexes of the runs, of the indexes of sealed volumes after it, and of the volume that was being written |
 //! | a checkpoint, in the background | writes of the recent changes, at times of the whole location table; three syncs of files, two of the directory |
 //!
@@ -99,9 +103,10 @@ pub use access::written::{ObjectWriter, Written};
 pub use clock::TimeSource;
 pub use compaction::compact::Compacted;
 pub use error::{Error, Result};
+pub use lifecycle::expirable::Expirable;
+pub use lifecycle::report::SweepReport;
 pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
 pub use lifecycle::stats::LifecycleStats;
-pub use lifecycle::sweep::{Expirable, SweepReport};
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListPage, ListRequest,
     Listed, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,

@@ -24,7 +24,7 @@ use crate::format::Kind;
 use crate::index::entry::Change;
 use crate::inner::Inner;
 use crate::keys::check_bucket;
-use crate::lifecycle::config::LifecycleState;
+use crate::lifecycle::state::LifecycleState;
 use crate::lifecycle::thread::LifecycleThread;
 use crate::locks::KeyLocks;
 use crate::object::{Attributes, BucketInfo};

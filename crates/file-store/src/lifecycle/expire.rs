@@ -1,35 +1,19 @@
-//! Deletes expired objects and aborts stale uploads, a batch with one sync after the other.
+//! Deletes expired objects, a batch with one sync after the other.
 
 use haul_append_log::{Room, Ticket};
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::format::{Head, Kind};
+use crate::format::Kind;
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::inner::Inner;
-use crate::lifecycle::config::Rules;
 use crate::lifecycle::page::{Candidate, Search};
-use crate::lifecycle::sweep::SweepReport;
+use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::state::Rules;
 use crate::object::Attributes;
 
 /// The maximum number of deletions that share a sync: a writer in the same batch hardly notices them.
 pub(super) const BATCH: usize = 256;
-
-/// An upload that was stale when the index was searched.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StaleUpload {
-    pub(super) key: String,
-    pub(super) id: u128,
-    pub(super) started_ms: u64,
-}
-
-/// The end of a batch.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Batch {
-    Done,
-    /// The rules of the bucket were replaced, and nothing was deleted.
-    RulesChanged,
-}
 
 /// A needle that was appended, and the bytes of the object that it deletes.
 struct Appended {
@@ -48,21 +32,23 @@ impl Inner {
     /// 3. A tombstone for each is appended. After a crash the log has any of them: these objects are
     ///    deleted, the others are deleted by the next sweep.
     /// 4. The tombstones are durable: they are applied to the index.
+    ///
+    /// `None`: the rules were replaced, and nothing was deleted.
     pub(super) fn delete_expired(
         &self,
         search: &Search<'_>,
         rules: &Rules,
         batch: &[Candidate],
         report: &mut SweepReport,
-    ) -> Result<Batch> {
+    ) -> Result<Option<()>> {
         let _entered = self.enter(search.bucket)?;
         if !self.lifecycle.is_current(search.bucket, rules) {
-            return Ok(Batch::RulesChanged);
+            return Ok(None);
         }
         let lock = |candidate: &Candidate| self.keys.lock(search.bucket, &candidate.key);
         let _locked: Vec<_> = batch.iter().map(lock).collect();
         let mut appended = Vec::with_capacity(batch.len());
-        let mut outcome = Ok(Batch::Done);
+        let mut outcome = Ok(Some(()));
         for candidate in batch {
             match self.append_expired(search, candidate, report) {
                 Ok(tombstone) => appended.extend(tombstone),
@@ -74,11 +60,15 @@ impl Inner {
         }
         // What was appended becomes durable, whether or not the rest could be appended.
         for Appended { change, ticket, bytes } in appended {
-            let at = ticket.wait()?;
-            self.apply(vec![change], at);
-            Counters::count(&self.counters.deletes);
-            report.expired_objects += 1;
-            report.expired_bytes += bytes;
+            match ticket.wait() {
+                Ok(at) => {
+                    self.apply(vec![change], at);
+                    Counters::count(&self.counters.deletes);
+                    report.expired_objects += 1;
+                    report.expired_bytes += bytes;
+                }
+                Err(error) => outcome = outcome.and(Err(error.into())),
+            }
         }
         outcome
     }
@@ -118,86 +108,113 @@ impl Inner {
         let found = self.find(search.bucket, key)?;
         Ok(found.filter(|entry| search.has_expired(key, entry)))
     }
+}
 
-    /// Returns the stale uploads of a bucket in order of their keys, without those of which damage
-    /// may hide parts or the end; these are counted.
-    pub(super) fn stale_uploads(
-        &self,
-        search: &Search<'_>,
-        report: &mut SweepReport,
-    ) -> Vec<StaleUpload> {
-        let Search { bucket, lifecycle, now_ms, .. } = *search;
-        if !lifecycle.aborts_uploads() {
-            return Vec::new();
-        }
-        let mut stale = Vec::new();
-        let index = self.index.read();
-        for (id, upload) in index.uploads.iter().filter(|(_, upload)| upload.bucket == bucket) {
-            let started_ms = upload.started.millis();
-            let expires = lifecycle.upload_expires_ms(&upload.key, started_ms);
-            if expires.is_none_or(|(at, _)| at > now_ms) {
-                continue;
-            }
-            if index.hidden.behind_upload(upload.started).is_some() {
-                report.skipped += 1;
-                continue;
-            }
-            stale.push(StaleUpload { key: upload.key.clone(), id: *id, started_ms });
-        }
-        drop(index);
-        stale.sort_unstable();
-        stale
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+    use crate::lifecycle::page::PAGE_KEYS;
+    use crate::lifecycle::rules::{Expiry, Lifecycle, LifecycleRule};
+    use crate::{Options, Precondition, Store};
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let (volume_bytes, big_object_bytes) = (4 << 20, 64 << 10);
+        let lifecycle_check_every = Duration::ZERO;
+        let options =
+            Options { volume_bytes, big_object_bytes, lifecycle_check_every, ..Options::default() };
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.create_bucket("bucket").unwrap();
+        set(&store, UNIX_EPOCH);
+        (dir, store)
     }
 
-    /// Aborts those of the uploads that have not ended since. The uploads are in order of their keys.
-    ///
-    /// 1. The bucket is entered: its rules, which are compared, stay until the batch ends.
-    /// 2. The keys are locked in order, so that no part is stored meanwhile.
-    /// 3. The end of each upload is appended. After a crash the log has any of them: these uploads
-    ///    are aborted, the others are aborted by the next sweep.
-    /// 4. The ends are durable: they are applied to the index, and the files of parts are removed;
-    ///    after a crash before this, opening the store removes them.
-    pub(super) fn abort_stale(
-        &self,
-        search: &Search<'_>,
-        rules: &Rules,
-        batch: &[StaleUpload],
-        report: &mut SweepReport,
-    ) -> Result<Batch> {
-        let _entered = self.enter(search.bucket)?;
-        if !self.lifecycle.is_current(search.bucket, rules) {
-            return Ok(Batch::RulesChanged);
-        }
-        let mut keys: Vec<&str> = batch.iter().map(|upload| upload.key.as_str()).collect();
-        keys.dedup();
-        let _locked: Vec<_> = keys.iter().map(|key| self.keys.lock(search.bucket, key)).collect();
-        let mut appended = Vec::with_capacity(batch.len());
-        let mut outcome = Ok(Batch::Done);
-        for upload in batch {
-            if !self.index.read().uploads.contains_key(&upload.id) {
-                continue;
-            }
-            match self.append_upload_end(search.bucket, upload) {
-                Ok(end) => appended.push(end),
-                Err(error) => {
-                    outcome = Err(error);
-                    break;
-                }
-            }
-        }
-        for (head, ticket) in appended {
-            let at = ticket.wait()?;
-            self.apply(vec![head.into()], at);
-            report.aborted_uploads += 1;
-        }
-        outcome
+    /// Lets the objects that exist at `time` expire then.
+    fn set(store: &Store, time: std::time::SystemTime) {
+        let expire = Some(Expiry::At(time));
+        let rule = LifecycleRule { enabled: true, expire, ..LifecycleRule::default() };
+        store.set_lifecycle("bucket", &Lifecycle { rules: vec![rule] }).unwrap();
     }
 
-    fn append_upload_end(&self, bucket: &str, upload: &StaleUpload) -> Result<(Head, Ticket)> {
-        let mut head = self.head(Kind::UploadEnded, bucket, &upload.key);
-        head.upload = upload.id;
-        head.version = self.clock.next();
-        let ticket = self.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
-        Ok((head, ticket))
+    fn put(store: &Store, key: &str, bytes: &[u8]) {
+        store.put("bucket", key, bytes, &Attributes::new(), &Precondition::None).unwrap();
+    }
+
+    /// Lists expired objects, lets `meanwhile` change the store, and deletes those still expired.
+    /// The limit on bytes makes longer objects unexpired. Returns the outcome.
+    fn expire(store: &Store, meanwhile: impl FnOnce()) -> (Option<()>, SweepReport) {
+        let inner = &store.inner;
+        let rules = inner.rules("bucket").unwrap();
+        let mut lifecycle = rules.lifecycle.clone();
+        lifecycle.rules[0].bytes_less_than = Some(10);
+        let now_ms = inner.clock.now_ms();
+        let search = Search { bucket: "bucket", prefix: "", lifecycle: &lifecycle, now_ms };
+        let keys = inner.index.read().keys.snapshot();
+        let page = search.page(&mut keys.merged(4096), None, PAGE_KEYS).unwrap();
+        meanwhile();
+        let mut report = SweepReport::default();
+        let outcome = inner.delete_expired(&search, &rules, &page.candidates, &mut report).unwrap();
+        (outcome, report)
+    }
+
+    #[test]
+    fn object_replaced_after_it_was_listed_is_judged_again() {
+        let (_dir, store) = store();
+        ["a", "b", "c", "d"].iter().for_each(|key| put(&store, key, b"old"));
+        let (outcome, report) = expire(&store, || {
+            put(&store, "b", b"too long to be expired");
+            assert!(store.delete("bucket", "c").unwrap());
+            put(&store, "d", b"short");
+        });
+        assert!(outcome.is_some());
+        // Three bytes of `a`, and five of the new `d`.
+        assert_eq!((report.expired_objects, report.expired_bytes), (2, 8));
+        assert_eq!(store.bucket("bucket").unwrap().objects, 1);
+        assert!(store.stat("bucket", "b").is_ok());
+    }
+
+    #[test]
+    fn object_moved_by_compaction_after_it_was_listed_is_deleted() {
+        let (_dir, store) = store();
+        put(&store, "a", b"old");
+        (0..120).for_each(|_| put(&store, "filler", &[7; 60_000]));
+        let (_, report) = expire(&store, || {
+            assert!(store.compact().unwrap().volumes_removed > 0);
+        });
+        assert_eq!(report.expired_objects, 1);
+        assert!(store.stat("bucket", "a").is_err());
+    }
+
+    #[test]
+    fn replaced_rules_delete_nothing() {
+        let (_dir, store) = store();
+        put(&store, "a", b"old");
+        let later = UNIX_EPOCH + Duration::from_hours(24 * 365 * 200);
+        let (outcome, report) = expire(&store, || set(&store, later));
+        assert_eq!((outcome, report.expired_objects), (None, 0));
+        let (outcome, _) = expire(&store, || set(&store, UNIX_EPOCH));
+        assert_eq!(outcome, None, "equal rules, set again");
+        store.delete("bucket", "a").unwrap();
+        let (outcome, _) = expire(&store, || {
+            store.delete_bucket("bucket").unwrap();
+            store.create_bucket("bucket").unwrap();
+            put(&store, "a", b"new");
+        });
+        assert_eq!(outcome, None, "the bucket is another one");
+    }
+
+    #[test]
+    fn object_listed_where_it_is_needs_no_read() {
+        let (dir, store) = store();
+        (0..100).for_each(|number| put(&store, &format!("key {number}"), b"old"));
+        let options = store.inner.options.clone();
+        store.close().unwrap();
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.expire_now("bucket").unwrap();
+        let stats = store.stats();
+        // Only the rules are read.
+        assert_eq!((stats.objects, stats.needle_reads), (0, 1));
     }
 }

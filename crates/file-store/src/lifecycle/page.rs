@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn expired_objects_are_found_whatever_the_pages() {
+    fn expired_objects_do_not_depend_on_the_pages() {
         assert_eq!(pages("", 100), [["a/1", "a/3", "b", "c"]]);
         assert_eq!(pages("", 2), [vec!["a/1"], vec!["a/3", "b"], vec!["c"]]);
         for keys_max in 1..7 {

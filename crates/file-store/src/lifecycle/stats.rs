@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 
-use crate::lifecycle::sweep::SweepReport;
+use crate::lifecycle::report::SweepReport;
 
 /// The state of lifecycle sweeps, and their counters since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! A full disk: what is refused, what still works, and how it ends.
 
+use std::time::UNIX_EPOCH;
+
 use haul_disk::{Disk, Op};
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Error, Store};
+use haul_file_store::{Error, Expiry, Lifecycle, LifecycleRule, Store};
 use haul_testing::{PrintOnPanic, Random, eventually, replay_command, seed};
 use rustix::io::Errno;
 
@@ -56,6 +58,24 @@ fn check(store: &Store, objects: std::ops::Range<u64>) {
     for n in objects {
         assert!(get(store, &format!("{n:04}")) == random_bytes(n, 50_000), "{n}");
     }
+}
+
+#[test]
+fn objects_expire_on_a_full_disk_and_make_room() {
+    let (_disk, store, objects) = full_store();
+    // Setting rules takes space that a full disk does not have.
+    assert!(store.delete(BUCKET, "0000").unwrap());
+    store.compact().unwrap();
+    let expire = Some(Expiry::At(UNIX_EPOCH));
+    let rule = LifecycleRule { enabled: true, expire, ..LifecycleRule::default() };
+    store.set_lifecycle(BUCKET, &Lifecycle { rules: vec![rule] }).unwrap();
+    let is_stored =
+        |n: &u64| try_put(&store, &format!("{n:04}"), &random_bytes(*n, 50_000)).is_ok();
+    let more = (objects..).take_while(is_stored).count() as u64;
+    let report = store.expire_now(BUCKET).unwrap();
+    assert_eq!(report.expired_objects, objects - 1 + more);
+    store.compact().unwrap();
+    put(&store, "more", &random_bytes(1, 50_000));
 }
 
 #[test]
