@@ -11,6 +11,7 @@ use crate::attributes::kept;
 use crate::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::conditions::precondition;
 use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::lifecycle::operations::expiration;
 use crate::read::etag;
 use crate::receive::Receiver;
 use crate::service::Haul;
@@ -35,14 +36,16 @@ pub(crate) async fn put_object(
     // Nobody should send bytes to a bucket that is not there.
     haul.store().bucket(&bucket).map_err(from_store)?;
 
-    let (stored, checksum) = if receiver.is_small() {
+    let (stored, expiration, checksum) = if receiver.is_small() {
         let collected = receiver.collect(haul).await?;
         haul.blocking(move |store| {
             let (bytes, checksum) = collected.verify()?;
             keep(&mut attributes, checksum.as_ref());
             let stored = store.put(&bucket, &key, bytes, &attributes, &precondition);
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
-            Ok((stored.map_err(refused)?, checksum))
+            let stored = stored.map_err(refused)?;
+            let expiration = expiration(store, &bucket, &stored);
+            Ok((stored, expiration, checksum))
         })
         .await?
     } else {
@@ -52,12 +55,15 @@ pub(crate) async fn put_object(
             keep(&mut attributes, checksum.as_ref());
             let stored = store.put_written(&bucket, &key, written, &attributes, &precondition);
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
-            Ok((stored.map_err(refused)?, checksum))
+            let stored = stored.map_err(refused)?;
+            let expiration = expiration(store, &bucket, &stored);
+            Ok((stored, expiration, checksum))
         })
         .await?
     };
 
-    let mut output = PutObjectOutput { e_tag: Some(etag(stored.etag)), ..Default::default() };
+    let e_tag = Some(etag(stored.etag));
+    let mut output = PutObjectOutput { e_tag, expiration, ..Default::default() };
     output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
     show_checksum!(output, checksum);
     Ok(output)

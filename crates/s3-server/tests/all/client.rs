@@ -45,6 +45,16 @@ impl Running {
         server
     }
 
+    /// A server on a store with these options, with a bucket named `bucket`.
+    pub(crate) fn with_options(options: Options) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), options).unwrap().0;
+        let mut server = Self::serve(store, None, Limits::default());
+        server.dir = Some(dir);
+        assert_eq!(server.s3.put("/bucket", b"").status, 200);
+        server
+    }
+
     /// A server on a disk in memory, with a bucket named `bucket`.
     pub(crate) fn in_memory(disk: &MemoryDisk) -> Self {
         let options = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..small() };
@@ -109,7 +119,7 @@ impl Running {
     }
 }
 
-fn small() -> Options {
+pub(crate) fn small() -> Options {
     Options { volume_bytes: 16 << 20, ..Options::default() }
 }
 

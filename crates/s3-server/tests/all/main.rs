@@ -15,6 +15,7 @@ mod ending;
 mod faults;
 mod hostile;
 mod integrity;
+mod lifecycle;
 mod listing;
 mod objects;
 mod signing;
