@@ -1,4 +1,4 @@
-//! When a bucket is swept. Pure.
+//! The schedule of sweeps. Pure.
 
 use std::collections::HashMap;
 

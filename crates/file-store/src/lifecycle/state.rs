@@ -1,4 +1,4 @@
-//! What an open store knows of the lifecycle of its buckets.
+//! The rules in use of an open store.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -287,8 +287,8 @@ fn store_closes_in_the_middle_of_a_sweep_and_continues_it_later() {
     println!("opened {opened} times");
 }
 
-/// What may have a newer state in a damaged place is not deleted; neither is anything by rules that
-/// may have been replaced there.
+/// A key that may have a newer state in a damaged place is not deleted, and no key is deleted by
+/// rules that may have been replaced there.
 #[test]
 fn keys_and_rules_in_doubt_are_left_alone() {
     for rules_are_certain in [true, false] {
