@@ -80,7 +80,5 @@ mod write;
 
 pub use config::{Config, Credentials, Limits};
 pub use error::{Error, Result};
-pub use lifecycle::document::{
-    InvalidLifecycle, lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml,
-};
+pub use lifecycle::document::{lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml};
 pub use server::{Addresses, Listening, Server};

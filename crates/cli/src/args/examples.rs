@@ -286,6 +286,34 @@ Examples:
   haul store --data /srv/haul snapshot /srv/haul-monday
   haul store --data /srv/haul-monday ls --recursive photos/";
 
+pub(super) const LIFECYCLE: &str = "\
+Examples:
+  haul store lifecycle set logs rules.json
+  haul store lifecycle run --dry-run logs";
+
+pub(super) const LIFECYCLE_SHOW: &str = "\
+Examples:
+  haul store lifecycle show logs
+  haul store lifecycle show --json logs > rules.json";
+
+pub(super) const LIFECYCLE_SET: &str = "\
+Examples:
+  haul store lifecycle set logs rules.json
+  haul store lifecycle set logs < rules.xml
+
+A file that expires logs after 30 days, and aborts uploads after 7 days:
+  {\"Rules\": [{\"ID\": \"old\", \"Status\": \"Enabled\", \"Filter\": {\"Prefix\": \"logs/\"},
+    \"Expiration\": {\"Days\": 30}, \"AbortIncompleteMultipartUpload\": {\"DaysAfterInitiation\": 7}}]}";
+
+pub(super) const LIFECYCLE_REMOVE: &str = "\
+Examples:
+  haul store lifecycle remove logs";
+
+pub(super) const LIFECYCLE_RUN: &str = "\
+Examples:
+  haul store lifecycle run --dry-run
+  haul store lifecycle run logs && haul store compact";
+
 pub(super) const COMPACT: &str = "\
 Examples:
   haul store rm --recursive photos/2019/ && haul store compact";

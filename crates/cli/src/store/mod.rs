@@ -6,6 +6,7 @@ mod export;
 mod failure;
 mod get;
 mod import;
+mod lifecycle;
 pub(crate) mod location;
 mod ls;
 mod objects;
@@ -48,6 +49,9 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         }
         StoreCommand::AcceptDamage => {
             with_store("accept-damage", &mut |store, _| verify::accept_damage(store))
+        }
+        StoreCommand::Lifecycle(args) => {
+            with_store("lifecycle", &mut |store, _| lifecycle::run(store, args))
         }
         StoreCommand::Snapshot(args) => {
             with_store("snapshot", &mut |store, _| snapshot::run(store, args))

@@ -13,6 +13,7 @@ mod dups_filters;
 mod files;
 mod generated;
 mod helper;
+mod lifecycle;
 mod log;
 mod mistakes;
 mod objects;

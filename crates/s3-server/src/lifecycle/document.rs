@@ -7,24 +7,15 @@ use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{parse, render};
-
-/// The reason why a document is not a lifecycle configuration.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct InvalidLifecycle {
-    /// The error code of S3, such as `MalformedXML` or `NotImplemented`.
-    pub code: String,
-    /// The rule that is violated.
-    pub message: String,
-}
+use crate::error::{Error, Result};
 
 /// Returns the lifecycle in a document: XML of the S3 API (`<LifecycleConfiguration>…`), or JSON of
 /// the AWS command line (`{"Rules": […]}`).
 ///
 /// # Errors
-/// [`InvalidLifecycle`] for what an S3 request would be refused for.
-pub fn lifecycle_from_document(text: &str) -> Result<Lifecycle, InvalidLifecycle> {
-    let malformed = |message: String| InvalidLifecycle { code: "MalformedXML".to_owned(), message };
+/// [`Error::Lifecycle`] for what an S3 request would be refused for.
+pub fn lifecycle_from_document(text: &str) -> Result<Lifecycle> {
+    let malformed = |message: String| Error::Lifecycle { code: "MalformedXML".to_owned(), message };
     let xml = if text.trim_start().starts_with('{') {
         let json = serde_json::from_str(text)
             .map_err(|error| malformed(format!("the JSON is malformed: {error}")))?;
@@ -36,7 +27,7 @@ pub fn lifecycle_from_document(text: &str) -> Result<Lifecycle, InvalidLifecycle
     let configuration = BucketLifecycleConfiguration::deserialize(&mut input)
         .and_then(|configuration| input.expect_eof().map(|()| configuration))
         .map_err(|error| malformed(format!("not a lifecycle configuration: {error}")))?;
-    parse::lifecycle(configuration.rules).map_err(|error| InvalidLifecycle {
+    parse::lifecycle(configuration.rules).map_err(|error| Error::Lifecycle {
         code: error.code().as_str().to_owned(),
         message: error.message().unwrap_or_default().to_owned(),
     })

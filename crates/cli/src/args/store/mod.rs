@@ -1,9 +1,15 @@
 //! Defines the arguments of `haul store`.
 
+mod lifecycle;
+
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
+
+pub(crate) use lifecycle::{
+    LifecycleArgs, LifecycleCommand, LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs,
+};
 
 use super::examples;
 use crate::store::location::{Location, Object, Range};
@@ -102,6 +108,12 @@ pub(crate) enum StoreCommand {
     /// which are removed on deletion.
     #[command(after_long_help = examples::COMPACT)]
     Compact,
+    /// Show, replace, remove or apply the rules by which objects expire
+    ///
+    /// A rule deletes objects of an age, or after a date, and aborts uploads of an age that were
+    /// not completed. Ages are days, rounded up to the next midnight UTC, as in S3.
+    #[command(after_long_help = examples::LIFECYCLE)]
+    Lifecycle(LifecycleArgs),
     /// Create a snapshot of the store in another directory
     ///
     /// The snapshot is a store of its own with exactly the objects of this one; open it with
