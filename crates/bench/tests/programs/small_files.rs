@@ -62,3 +62,23 @@ fn killed_store_is_opened_and_listed_with_all_objects() {
     assert!((20.0..4096.0).contains(&beyond), "{beyond}");
     assert!(ratio("memory_bytes_per_object_after_open") > 41.0);
 }
+
+#[test]
+fn overwrites_of_a_full_disk_reach_a_steady_state() {
+    if !rustix::process::geteuid().is_root() {
+        return haul_testing::skip("virtual disks need root");
+    }
+    let disk = ["--disk-size", "96MiB", "--volume", "4MiB", "--live", "60"];
+    let load = ["--patterns", "zipf", "--writers", "4", "--times", "1", "--seconds", "3s"];
+    let report = report(&[&["small-files-churn"][..], &disk, &load].concat());
+    let rows = report["rows"].as_array().unwrap();
+    let targets: Vec<_> = rows.iter().map(|row| row["target"].as_str().unwrap()).collect();
+    assert_eq!(targets, ["haul", "files, rename", "slots in place"]);
+    for row in rows {
+        assert!(row["puts_per_s"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!(row["failed"].as_f64(), Some(0.0), "{row}");
+        // Every byte is written at least once, and stays on the disk at least once.
+        assert!(row["device_bytes_per_byte"].as_f64().unwrap() >= 1.0, "{row}");
+        assert!(row["space_per_live_byte"].as_f64().unwrap() >= 1.0, "{row}");
+    }
+}
