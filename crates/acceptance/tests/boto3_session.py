@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import io
 import sys
+import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from botocore.exceptions import ClientError
 URL, KEYS = sys.argv[1], sys.argv[2:]
 BUCKET = "session"
 MIB = 1 << 20
+MIDNIGHT = datetime(2017, 9, 27, tzinfo=timezone.utc)
 
 
 def client(keys=KEYS):
@@ -585,6 +587,95 @@ def check_presigned_urls():
     assert fetch(presigned_at(key, now - timedelta(minutes=50)))[0] == 200
     status, body = fetch(presigned_at(key, now - timedelta(minutes=70)))
     assert status == 403 and b"AccessDenied" in body, body
+
+
+def rule(rule_id="rule", prefix="", days=1, **more):
+    """Returns a lifecycle rule."""
+    filtered = {"ID": rule_id, "Status": "Enabled", "Filter": {"Prefix": prefix}}
+    return {**filtered, "Expiration": {"Days": days}, **more}
+
+
+def put_rules(*rules, bucket=BUCKET):
+    configuration = {"Rules": list(rules)}
+    s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=configuration)
+
+
+def check_lifecycle_rules_are_stored():
+    def stored():
+        return s3.get_bucket_lifecycle_configuration(Bucket=BUCKET)["Rules"]
+
+    with raises("NoSuchLifecycleConfiguration", 404):
+        stored()
+    legacy = {"ID": "b", "Status": "Disabled", "Prefix": "old/"}
+    sizes = {"Prefix": "x/", "ObjectSizeGreaterThan": 500, "ObjectSizeLessThan": 64000}
+    rules = [
+        rule("a", "logs/", 30),
+        {**legacy, "Expiration": {"Date": MIDNIGHT}},
+        {
+            "ID": "c",
+            "Status": "Enabled",
+            "Filter": {},
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 2},
+        },
+        rule("d", Filter={"And": sizes}),
+        rule("e", Filter={"ObjectSizeGreaterThan": 1}),
+    ]
+    put_rules(*rules)
+    assert stored() == rules, stored()
+    put_rules({**rule(), "ID": ""})
+    assert stored()[0]["ID"], stored()
+    s3.delete_bucket_lifecycle(Bucket=BUCKET)
+    with raises("NoSuchLifecycleConfiguration", 404):
+        stored()
+
+
+def check_invalid_lifecycle_rules_are_refused():
+    transition = [{"Days": 1, "StorageClass": "GLACIER"}]
+    with raises("InvalidArgument", 400):
+        put_rules(rule("a"), rule("a", "other"))
+    with raises("InvalidArgument", 400):
+        put_rules(rule("a" * 256))
+    with raises("InvalidArgument", 400):
+        put_rules(rule(days=0))
+    with raises("MalformedXML", 400):
+        put_rules(rule(Status="enabled"))
+    with raises("MalformedXML", 400):
+        put_rules(rule(Expiration={"Days": 1, "Date": MIDNIGHT}))
+    with raises("InvalidArgument", 400):
+        put_rules(rule(Expiration={"Date": MIDNIGHT + timedelta(hours=1)}))
+    with raises("InvalidRequest", 400):
+        put_rules(*(rule(str(number)) for number in range(1001)))
+    with raises("NotImplemented", 501):
+        put_rules(rule(Filter={"Tag": {"Key": "k", "Value": "v"}}))
+    with raises("NotImplemented", 501):
+        put_rules(rule(Transitions=transition))
+    with raises("NotImplemented", 501):
+        put_rules(rule(NoncurrentVersionExpiration={"NoncurrentDays": 1}))
+    with raises("NoSuchBucket", 404):
+        put_rules(rule(), bucket="absent-bucket")
+
+
+def check_objects_expire():
+    """The server of the test checks often; a date in the past expires all objects."""
+    put_rules(rule("in days", "expiring/", 3))
+    # The end of the third day, rounded up to midnight.
+    now = datetime.now(timezone.utc)
+    midnight = (now + timedelta(days=4)).replace(hour=0, minute=0, second=0, microsecond=0)
+    date = midnight.strftime("%a, %d %b %Y %H:%M:%S GMT")
+    expected = f'expiry-date="{date}", rule-id="in+days"'
+    assert put("expiring/a")["Expiration"] == expected, expected
+    assert head("expiring/a")["Expiration"] == expected
+    assert get("expiring/a")["Expiration"] == expected
+    assert "Expiration" not in put("staying")
+    put_rules(rule("date", "expiring/", Expiration={"Date": MIDNIGHT}))
+    deadline = time.monotonic() + 60
+    while "Contents" in s3.list_objects_v2(Bucket=BUCKET, Prefix="expiring/"):
+        assert time.monotonic() < deadline, "the object did not expire"
+        time.sleep(0.1)
+    with raises("NoSuchKey", 404):
+        get("expiring/a")
+    head("staying")
+    s3.delete_bucket_lifecycle(Bucket=BUCKET)
 
 
 def main():

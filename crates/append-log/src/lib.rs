@@ -81,19 +81,20 @@
 //! | a watermark, once per idle period | one write of one or two pages, one sync |
 //! | a read by position | one read |
 //! | a read by LSN ([`Log::read_hinted`]) | one read, two if the record is longer than the hint |
+//! | reading many records by LSN ([`Log::read_batch`]) | one read for each group of records that are at most 16 KiB apart, up to 256 KiB; 64 reads in flight |
 //! | switching to the next segment | nothing: the seal is written along with the last record |
 //! | a new segment, in the background | zeros for its whole length, written while the current segment fills; two syncs and one sync of the directory |
 //! | a new segment after one with large batches, in the background | a reservation, one sync and one sync of the directory; later a journal commit for each batch |
 //! | a recycled segment, in the background | three pages written, one sync and one sync of the directory |
-//! | opening | each segment synced and read once bypassing the page cache, unless the caller knows its records; a few syncs |
+//! | opening | each segment synced and read once bypassing the page cache, except for the parts whose records the caller knows; a few syncs |
 //!
 //! The log calls the wakers of futures without holding a lock, so a waker may call the log.
 //!
 //! A lone writer commits in its own thread. Concurrent writers share a batch: the committing thread
-//! first waits until the writers of the last batch have appended again, for at most half the
-//! duration of a sync. It skips most of these waits if the previous waits brought few records. The
-//! log keeps two append buffers of [`Options::buffer_bytes`] in memory. An append waits while the
-//! buffer being filled has no space for the record.
+//! first waits until the writers of the last batch have appended again, for at most half the time
+//! in which a short batch is written and synced. It skips most of these waits if the previous waits
+//! brought few records. The log keeps two append buffers of [`Options::buffer_bytes`] in memory. An
+//! append waits while the buffer being filled has no space for the record.
 //!
 //! # What it is not
 //! The log has no keys, no transactions over several records, and no compression. It keeps one or
@@ -124,12 +125,12 @@ mod sync;
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
 pub use format::{RECORD_HEADER_BYTES, footprint};
-pub use log::{Log, PinnedRecord, Reader, Space};
+pub use log::{BatchReader, Log, PinnedRecord, Reader, Space};
 pub use lsn::{Lsn, Position};
 pub use names::segment as segment_name;
 pub use options::{OnDamage, Options};
 pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
-pub use record::Record;
+pub use record::{BatchRecord, Record, RecordRequest};
 pub use replay::{Damage, Recovered, Replay, SegmentInfo};
 pub use segments::reserve::Room;
 pub use stats::{SYNC_BUCKETS, Stats};

@@ -59,13 +59,14 @@ pub struct Options {
     pub first_segment_bytes: Option<u32>,
     /// Performance: the length of each of the two append buffers in bytes, a multiple of 4 KiB. It
     /// limits the bytes of records that are not yet written, and the length of a record. 64 KiB to
-    /// 256 MiB. Default: 8 MiB.
+    /// 256 MiB. A buffer whose length is a multiple of 2 MiB is in huge pages, if the kernel has
+    /// some, and takes at least 2 MiB of memory. Default: 8 MiB.
     pub buffer_bytes: u32,
     /// Performance: the method by which batches are written and synced. With `None`, opening
     /// measures the methods that the storage supports, for about 200 ms at most, and selects
     /// [`SyncMethod::Buffered`] unless another method is more than 5 % faster.
     ///
-    /// Large batches (512 KiB or more on average) bypass the page cache where the storage supports
+    /// Large batches (288 KiB or more on average) bypass the page cache where the storage supports
     /// direct I/O, also with [`SyncMethod::Buffered`].
     pub sync_method: Option<SyncMethod>,
     /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment

@@ -1,13 +1,41 @@
-//! Defines the record that [`crate::Log::read`] and [`crate::Log::read_hinted`] return.
+//! Defines the records that [`crate::Log::read`], [`crate::Log::read_hinted`] and
+//! [`crate::Log::read_batch`] return, and the requests of the latter.
 
 use crate::format::RECORD_HEADER_BYTES;
-use crate::lsn::Position;
+use crate::lsn::{Lsn, Position};
 
 /// A record that was read and verified.
 #[derive(Debug, Clone)]
 pub struct Record {
     at: Position,
     bytes: Vec<u8>,
+}
+
+/// A record that [`crate::Log::read_batch`] reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordRequest {
+    /// The LSN of the record.
+    pub lsn: Lsn,
+    /// The bytes of the payload to read. A longer record is returned as
+    /// [`BatchRecord::Front`].
+    pub payload_bytes: u32,
+    /// The caller's identifier of the request, which is returned with the record.
+    pub tag: u64,
+}
+
+/// A record that was read by [`crate::Log::read_batch`].
+#[derive(Debug, Clone)]
+pub enum BatchRecord {
+    /// A record that was read whole, with its checksum verified.
+    Whole(Record),
+    /// A record that is longer than requested: only the checksum of its header was verified, as by
+    /// [`crate::Log::read_front_hinted`].
+    Front {
+        /// The position and length of the record.
+        at: Position,
+        /// The first bytes of the payload, as many as requested.
+        front: Vec<u8>,
+    },
 }
 
 impl Record {

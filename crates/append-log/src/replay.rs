@@ -33,6 +33,15 @@ pub trait Replay {
         0
     }
 
+    /// Returns an offset in this segment at which a record begins or the records end, and before
+    /// which the caller knows all records from another source; 0 if there is none. Bytes before
+    /// this offset are neither read nor verified, and records before it are not delivered. Opening
+    /// a log calls this for each segment that it reads.
+    fn known_end(&mut self, segment: SegmentInfo) -> u32 {
+        let _ = segment;
+        0
+    }
+
     /// Returns `false` to stop reading the segment before its end. [`crate::Log::check`] calls this
     /// after each record; opening a log does not call it.
     fn wants_more(&self) -> bool {

@@ -75,7 +75,7 @@ pub struct WriteStrategy {
     /// The reason for the values of `prefills` and `recycles`.
     pub segments_reason: String,
     /// The method by which batches are written and synced. If it is [`SyncMethod::Buffered`] and the
-    /// storage supports direct I/O, segments with large batches (512 KiB or more on average) are
+    /// storage supports direct I/O, segments with large batches (288 KiB or more on average) are
     /// written by [`SyncMethod::Direct`].
     pub sync_method: SyncMethod,
     /// The reason for the choice of `sync_method`.

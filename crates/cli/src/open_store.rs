@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use haul_file_store::{Damage, Error, Options, Recovered, Store};
 
@@ -26,7 +27,7 @@ pub(crate) enum IfMissing {
 /// Opens the store of `args` and prints the results of recovery to stderr. `holder` describes this
 /// process: the error message of another process that tries to open the store contains it.
 fn open(args: &OpenArgs, holder: &str, if_missing: IfMissing) -> Result<(Store, Vec<Damage>)> {
-    open_scrubbed(args, holder, if_missing, 0)
+    open_for(args, holder, if_missing, Upkeep::default())
 }
 
 /// Opens the store for `haul store NAME`, runs `work` with the damage found by recovery, and closes
@@ -44,13 +45,21 @@ pub(crate) fn with_store(
     worked.and(closed)
 }
 
-/// Opens a store like [`open`]. A background scrub reads `scrub_rate` bytes of the store per second
-/// and verifies their checksums.
-pub(crate) fn open_scrubbed(
+/// The work of a store in the background. A command that opens the store for itself has none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Upkeep {
+    /// The bytes per second whose checksums are verified; 0 for none.
+    pub(crate) scrub_rate: u64,
+    /// The interval of checks for expired objects and stale uploads; zero for none.
+    pub(crate) lifecycle_check: Duration,
+}
+
+/// Opens a store like [`open`], with work in the background.
+pub(crate) fn open_for(
     args: &OpenArgs,
     holder: &str,
     if_missing: IfMissing,
-    scrub_rate: u64,
+    upkeep: Upkeep,
 ) -> Result<(Store, Vec<Damage>)> {
     let dir = &args.data;
     if if_missing == IfMissing::Fail && is_empty(dir) {
@@ -61,7 +70,8 @@ pub(crate) fn open_scrubbed(
     let options = Options {
         big_object_bytes: args.big_object,
         volume_bytes: args.volume,
-        scrub_bytes_per_second: scrub_rate,
+        scrub_bytes_per_second: upkeep.scrub_rate,
+        lifecycle_check_every: upkeep.lifecycle_check,
         holder: format!("{holder}, process {}", std::process::id()),
         ..Options::default()
     };

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::args::ServeArgs;
 use crate::credentials;
 use crate::descriptors;
-use crate::open_store::{IfMissing, open_scrubbed};
+use crate::open_store::{IfMissing, Upkeep, open_for};
 use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::signals::on_termination;
@@ -40,7 +40,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         .map_err(|failure| failure.exit(Exit::NotStarted))?;
     let listening = runtime.block_on(async { Listening::bind(config) }).map_err(not_started)?;
     let holder = format!("haul serve on http://{}", listening.addresses().listen);
-    let (store, _damage) = open_scrubbed(&args.open, &holder, IfMissing::Create, args.scrub_rate)?;
+    let upkeep = Upkeep { scrub_rate: args.scrub_rate, lifecycle_check: args.lifecycle_check };
+    let (store, _damage) = open_for(&args.open, &holder, IfMissing::Create, upkeep)?;
     let store = Arc::new(store);
     let served = runtime.block_on(serve(listening, Arc::clone(&store)));
     // Dropping the runtime waits for store calls in progress.

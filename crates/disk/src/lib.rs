@@ -86,8 +86,8 @@ mod units;
 mod writeback;
 
 pub use access::{
-    AlignedBuf, Map, ReadRing, RingCompletion, RingRead, read_uncached, read_uncached_fd,
-    write_durable, write_out,
+    AlignedBuf, HUGE_PAGE_BYTES, Map, ReadRing, RingCompletion, RingRead, read_uncached,
+    read_uncached_fd, write_durable, write_out,
 };
 pub use blocks::{
     DedupeOutcome, DelayedAllocation, Extent, ExtentFlags, ExtentMap, FILL_STEP_BYTES, FillMethod,

@@ -1,5 +1,6 @@
 //! Versions: numbers that say which of two writes is the newer, and when it was made.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,22 +29,54 @@ impl Version {
     }
 }
 
+/// The source of the times of writes, and of the time by which objects expire.
+#[derive(Debug, Clone, Default)]
+pub enum TimeSource {
+    /// The clock of the machine.
+    #[default]
+    System,
+    /// Milliseconds since 1970 that the caller sets: for tests.
+    Manual(Arc<AtomicU64>),
+}
+
+impl TimeSource {
+    fn now_ms(&self) -> u64 {
+        match self {
+            Self::System => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                u64::try_from(since.as_millis()).unwrap_or(0)
+            }
+            Self::Manual(millis) => millis.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// Gives versions.
 #[derive(Debug)]
 pub(crate) struct Clock {
     last: AtomicU64,
+    source: TimeSource,
 }
 
 impl Clock {
     /// A clock whose versions are all greater than `last`.
-    pub(crate) fn after(last: Version) -> Self {
-        Self { last: AtomicU64::new(last.0) }
+    pub(crate) fn after(last: Version, source: TimeSource) -> Self {
+        Self { last: AtomicU64::new(last.0), source }
+    }
+
+    /// Returns the time, in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.source.now_ms()
+    }
+
+    /// Returns the time, to the millisecond.
+    pub(crate) fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.now_ms())
     }
 
     /// The next version.
     pub(crate) fn next(&self) -> Version {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(since.as_millis()).unwrap_or(0) << COUNTER_BITS;
+        let now = self.now_ms() << COUNTER_BITS;
         let next = |last: u64| Some(now.max(last + 1));
         let last = self
             .last
@@ -59,12 +92,15 @@ mod tests {
 
     #[test]
     fn versions_grow_and_tell_the_time() {
-        let clock = Clock::after(Version(0));
+        let clock = Clock::after(Version(0), TimeSource::System);
         let before = SystemTime::now() - Duration::from_millis(1);
         let (first, second) = (clock.next(), clock.next());
         assert!(second > first);
         assert!(first.time() > before && second.time() <= SystemTime::now());
         let ahead = Version(u64::MAX >> 1);
-        assert_eq!(Clock::after(ahead).next(), Version(ahead.0 + 1), "the clock was set back");
+        let set_back = Clock::after(ahead, TimeSource::System);
+        assert_eq!(set_back.next(), Version(ahead.0 + 1), "the clock was set back");
+        let manual = Clock::after(Version(0), TimeSource::Manual(Arc::new(AtomicU64::new(7))));
+        assert_eq!((manual.next().millis(), manual.now_ms()), (7, 7));
     }
 }

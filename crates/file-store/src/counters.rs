@@ -21,8 +21,16 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+
     pub(crate) fn needle_read(&self, bytes: usize) {
-        Self::count(&self.needle_reads);
-        self.needle_read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.needle_reads(1, bytes as u64);
+    }
+
+    pub(crate) fn needle_reads(&self, reads: u64, bytes: u64) {
+        Self::add(&self.needle_reads, reads);
+        Self::add(&self.needle_read_bytes, bytes);
     }
 }

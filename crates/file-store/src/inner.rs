@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use haul_append_log::{Log, Room, SegmentInfo, Ticket};
 use haul_disk::{Disk, Lock};
 use haul_md5_lanes::Md5Queue;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
 
-use crate::access::writers::{ActiveWriter, Writers};
+use crate::access::pending_put::queue::PendingPuts;
+use crate::access::writers::{Entered, Writers};
 use crate::big_files::directory::Objects;
+use crate::checkpoint::due::CheckpointDue;
 use crate::checkpoint::files::IndexFiles;
 use crate::checkpoint::merge_signal::MergeSignal;
 use crate::clock::{Clock, Version};
@@ -21,6 +22,7 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
+use crate::lifecycle::state::LifecycleState;
 use crate::locks::KeyLocks;
 use crate::manifest::ManifestFile;
 use crate::names;
@@ -29,13 +31,6 @@ use crate::options::Options;
 use crate::recovery::damage::Damage;
 use crate::recovery::found_damage::FoundDamage;
 use crate::volume_index::IndexWriter;
-
-/// A writer's leave to write to a bucket, which stays until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Entered<'a> {
-    _bucket: RwLockReadGuard<'a, ()>,
-    _writer: ActiveWriter<'a>,
-}
 
 /// An open store.
 #[derive(Debug)]
@@ -55,20 +50,22 @@ pub(crate) struct Inner {
     pub(crate) index: RwLock<Index>,
     /// The files of the index.
     pub(crate) index_files: Arc<IndexFiles>,
-    /// The memory of recent keys at which the next checkpoint is written.
-    pub(crate) checkpoint_due_bytes: AtomicUsize,
+    pub(crate) checkpoint_due: CheckpointDue,
     pub(crate) merges: MergeSignal,
     /// Held while a key is written, from the look at what is there to the new entry; for a bucket
     /// itself, that of the empty key.
     pub(crate) keys: KeyLocks,
     /// Held for reading by every writer of objects, for writing by the creation and deletion of
     /// buckets: no object can slip into a bucket that is being deleted.
-    pub(crate) gate: RwLock<()>,
+    pub(crate) gate: Arc<RwLock<()>>,
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
+    pub(crate) lifecycle: LifecycleState,
     pub(crate) upkeep: Mutex<Upkeep>,
     /// Writers whose needles the index may not know yet.
-    pub(crate) writers: Writers,
+    pub(crate) writers: Arc<Writers>,
+    /// Puts that the completing thread applies to the index.
+    pub(crate) pending_puts: PendingPuts,
     /// Delays writers while compaction is behind.
     pub(crate) admission: Arc<Admission>,
     /// The queue in which concurrent puts are hashed together.
@@ -78,14 +75,25 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// A writer of objects' leave to begin: the bucket is there, and stays until this is dropped.
-    pub(crate) fn enter(&self, bucket: &str) -> Result<Entered<'_>> {
-        let entered = self.gate.read();
+    pub(crate) fn enter(&self, bucket: &str) -> Result<Entered> {
+        self.enter_with(self.gate.read_arc(), bucket)
+    }
+
+    /// Enters a bucket like [`Self::enter`] unless this would wait for a holder of the gate.
+    pub(crate) fn try_enter(&self, bucket: &str) -> Result<Option<Entered>> {
+        let gate = self.gate.try_read_arc();
+        gate.map(|gate| self.enter_with(gate, bucket)).transpose()
+    }
+
+    fn enter_with(&self, gate: ArcRwLockReadGuard<RawRwLock, ()>, bucket: &str) -> Result<Entered> {
         let index = self.index.read();
-        if index.buckets.contains_key(bucket) {
-            return Ok(Entered { _bucket: entered, _writer: self.writers.enter() });
-        }
-        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-        Err(index.doubt_bucket(bucket).unwrap_or_else(missing))
+        index.check_bucket(bucket)?;
+        Ok(Entered { _bucket: gate, _writer: self.writers.enter() })
+    }
+
+    /// Returns the error for a request to a bucket that is not in the index.
+    pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
+        self.index.read().missing_bucket(bucket)
     }
 
     /// A head with nothing in it yet but its names.
@@ -106,11 +114,27 @@ impl Inner {
 
     /// Puts needles into the log as one record.
     pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
+        self.check_addresses(room)?;
+        Ok(self.log.append(&[needles, data], room)?)
+    }
+
+    /// Appends a record like [`Self::append`], or returns `None` if this would block.
+    pub(crate) fn try_append(
+        &self,
+        needles: &[u8],
+        data: &[u8],
+        room: Room,
+    ) -> Result<Option<Ticket>> {
+        self.check_addresses(room)?;
+        Ok(self.log.try_append(&[needles, data], room)?)
+    }
+
+    fn check_addresses(&self, room: Room) -> Result<()> {
         if room == Room::Ordinary && self.index.read().addresses.is_nearly_full() {
             let what = "the volumes take all of the 8 TiB that a store can have".to_owned();
             return Err(Error::Invalid { what });
         }
-        Ok(self.log.append(&[needles, data], room)?)
+        Ok(())
     }
 
     /// Notes that a file of the index is damaged, if that is the error, so that it is rebuilt when

@@ -21,6 +21,10 @@
 //! // The object now survives a power cut.
 //! let object = store.get("photos", "a/greeting")?;
 //! assert_eq!(&object.read(0, 100)?[..], b"hello");
+//! assert_eq!(&store.get_range("photos", "a/greeting", 1, 3)?[..], b"ell");
+//! for (index, object) in store.get_many("photos", &["a/greeting", "absent"]) {
+//!     assert_eq!(object.is_ok(), index == 0);
+//! }
 //! store.close()?;
 //! # Ok(())
 //! # }
@@ -42,18 +46,24 @@
 //!   reach a steady state: writers are delayed until compaction has caught up, and refused only
 //!   when no dead space is left (`docs/space.md`).
 //! - Keys are text and are never used as paths.
+//! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: one that was
+//!   replaced since it was listed is kept, and so is one whose newest state may be in a damaged
+//!   place.
 //!
 //! # Cost
 //! | operation | disk requests |
 //! |---|---|
 //! | store a small object | one write and one sync, shared by concurrent writers |
+//! | store an object of up to 8 KiB with [`Store::start_put`] | the same, and no thread that waits; a batch wakes one thread of the store |
 //! | overwrite or delete an object | also one read of up to 4 KiB, unless it was stored recently |
 //! | read a small object, cold | one read of up to 256 KiB: at most 4.5 KiB or about twice its length; two reads if it is longer |
-//! | read a range of an object of more than 128 KiB, cold | one read of the head, and one of the blocks of 64 KiB |
+//! | read a range of an object of more than 128 KiB ([`Store::get_range`]), cold | one read of the head, and one of the blocks of 64 KiB |
+//! | read many objects ([`Store::get_many`]), cold | one read for each group of needles that are at most 16 KiB apart, up to 256 KiB; of an object of more than 128 KiB, one read of the head |
 //! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
 //! | list | for each page, a read of a block of 16 KiB of each run of keys (at most 19 runs in simulations), then sequential reads |
-//! | open | reads of the location table (8 to 9 bytes an object) and of the block indexes of the runs, of the indexes of sealed volumes after it, and of the volume that was being written |
+//! | sweep a bucket | the reads of a listing, of the prefixes that rules expire; one write and one sync for up to 256 deletions, without a read for an object that is where it was listed |
+//! | open | reads of the location table (8 to 9 bytes an object) and of the block indexes of the runs, of what was stored after the last checkpoint: the indexes of sealed volumes, and the end of the volume that was being written. After a kill, about [`Options::index_memory_bytes`] / 1 KiB needles are replayed, and those stored while a checkpoint was being written |
 //! | a checkpoint, in the background | writes of the recent changes, at times of the whole location table; three syncs of files, two of the directory |
 //!
 //! Memory: about 10 bytes for an object and at most a fiftieth of the length of its key, up to
@@ -79,6 +89,7 @@ mod format;
 mod index;
 mod inner;
 mod keys;
+mod lifecycle;
 mod locks;
 mod manifest;
 mod names;
@@ -93,10 +104,18 @@ mod varint;
 mod verification;
 mod volume_index;
 
+pub use access::get_many::GetMany;
 pub use access::object::Object;
+pub use access::pending_put::future::PendingPut;
+pub use access::put_many::NewObject;
 pub use access::written::{ObjectWriter, Written};
+pub use clock::TimeSource;
 pub use compaction::compact::Compacted;
 pub use error::{Error, Result};
+pub use lifecycle::expirable::Expirable;
+pub use lifecycle::report::SweepReport;
+pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
+pub use lifecycle::stats::LifecycleStats;
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListPage, ListRequest,
     Listed, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -10,7 +11,7 @@ const SHARDS: usize = 64;
 /// The keys being written.
 #[derive(Debug)]
 pub(crate) struct KeyLocks {
-    shards: Vec<Shard>,
+    shards: Arc<[Shard]>,
     hasher: RandomState,
 }
 
@@ -20,10 +21,12 @@ struct Shard {
     released: Condvar,
 }
 
-/// A key that is ours to write until this is dropped.
+/// A key that is locked until this is dropped, on any thread.
 #[derive(Debug)]
-pub(crate) struct KeyGuard<'a> {
-    shard: &'a Shard,
+pub(crate) struct KeyGuard {
+    shards: Arc<[Shard]>,
+    /// The index of the shard.
+    shard: usize,
     name: String,
 }
 
@@ -33,39 +36,46 @@ impl KeyLocks {
         Self { shards, hasher: RandomState::new() }
     }
 
-    fn shard(&self, bucket: &str, key: &str) -> (&Shard, String) {
+    /// Returns the index of the shard of a key, and the name of the key in it.
+    fn shard_of(&self, bucket: &str, key: &str) -> (usize, String) {
         // No bucket has a slash in its name, so no two pairs give the same text.
         let name = format!("{bucket}/{key}");
-        let hash = usize::try_from(self.hasher.hash_one(&name) % SHARDS as u64).unwrap_or(0);
-        (&self.shards[hash], name)
+        let shard = usize::try_from(self.hasher.hash_one(&name) % SHARDS as u64).unwrap_or(0);
+        (shard, name)
+    }
+
+    fn guard(&self, shard: usize, name: String) -> KeyGuard {
+        KeyGuard { shards: Arc::clone(&self.shards), shard, name }
     }
 
     /// Waits until the key is free and takes it.
     ///
     /// Whoever holds one key and waits for another takes them in the order of their names.
-    pub(crate) fn lock(&self, bucket: &str, key: &str) -> KeyGuard<'_> {
-        let (shard, name) = self.shard(bucket, key);
-        let mut held = shard.held.lock();
+    pub(crate) fn lock(&self, bucket: &str, key: &str) -> KeyGuard {
+        let (shard, name) = self.shard_of(bucket, key);
+        let Shard { held, released } = &self.shards[shard];
+        let mut held = held.lock();
         while !held.insert(name.clone()) {
-            shard.released.wait(&mut held);
+            released.wait(&mut held);
         }
         drop(held);
-        KeyGuard { shard, name }
+        self.guard(shard, name)
     }
 
     /// Takes the key if it is free.
-    pub(crate) fn try_lock(&self, bucket: &str, key: &str) -> Option<KeyGuard<'_>> {
-        let (shard, name) = self.shard(bucket, key);
-        let taken = shard.held.lock().insert(name.clone());
-        // Lazily: a guard that is made and dropped would release the key of whoever holds it.
-        taken.then(|| KeyGuard { shard, name })
+    pub(crate) fn try_lock(&self, bucket: &str, key: &str) -> Option<KeyGuard> {
+        let (shard, name) = self.shard_of(bucket, key);
+        let is_free = self.shards[shard].held.lock().insert(name.clone());
+        // A guard that is created and dropped would unlock a key that another thread locked.
+        is_free.then(|| self.guard(shard, name))
     }
 }
 
-impl Drop for KeyGuard<'_> {
+impl Drop for KeyGuard {
     fn drop(&mut self) {
-        self.shard.held.lock().remove(&self.name);
-        self.shard.released.notify_all();
+        let Shard { held, released } = &self.shards[self.shard];
+        held.lock().remove(&self.name);
+        released.notify_all();
     }
 }
 

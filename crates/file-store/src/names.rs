@@ -76,7 +76,7 @@ pub(crate) fn index_file(kind: IndexFile, number: u64) -> String {
 
 /// The number of a file of the index.
 pub(crate) fn parse_index_file(name: &str) -> Option<u64> {
-    let number = name.get(..10)?.parse().ok()?;
+    let number = name.split_once('.')?.0.parse().ok()?;
     let kinds = [IndexFile::Run, IndexFile::Locations, IndexFile::Changes];
     kinds.iter().any(|kind| index_file(*kind, number) == name).then_some(number)
 }

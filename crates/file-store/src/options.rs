@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use crate::clock::TimeSource;
 use crate::error::{Error, Result};
+
+/// A checkpoint is never due after fewer needles than this.
+const RECENT_NEEDLES_MIN: u64 = 16;
 
 /// Options of a store. The defaults suit one machine with one disk.
 #[derive(Debug, Clone)]
@@ -28,16 +32,32 @@ pub struct Options {
     /// page cache; everything at most once a day. 0 disables it; 0, because a process that opens
     /// the store briefly does not need it.
     pub scrub_bytes_per_second: u64,
+    /// Behaviour: the interval at which a thread looks for buckets whose lifecycle is to be applied;
+    /// zero disables the thread; 1 h. The first check is one minute after opening at the latest.
+    /// Each bucket is swept at most once a day in UTC, and again after its rules were changed.
+    pub lifecycle_check_every: Duration,
     /// Performance: the interval in which the headers of durable needles are written to the index
     /// of their volume, which is synced every fifth time. Corruption of bytes written within that
     /// time before a kill or power cut cannot be distinguished from a torn write. 1 s.
     pub index_write_every: Duration,
-    /// Performance: the memory for recent changes of the index; 64 MiB. When they
-    /// take half of it, they are written to disk. The rest of the index takes 10 bytes an object,
-    /// and 1 byte in 50 of the object's name.
+    /// Performance: the memory for recent changes of the index; 64 MiB. When they take half of it,
+    /// or number one for each KiB of it, they are written to disk: opening the store after a kill
+    /// replays not many more. The rest of the index takes 10 bytes an object, and 1 byte in 50 of
+    /// the object's name.
     pub index_memory_bytes: u64,
     /// Behaviour: the description of this process that other processes get if the store is locked.
     pub holder: String,
+    /// Behaviour: the clock of writes and of expiry; that of the machine.
+    pub time: TimeSource,
+}
+
+/// The changes of the index since the last checkpoint.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RecentChanges {
+    /// The memory of the recent keys, without keys that are being written.
+    pub(crate) key_bytes: u64,
+    /// The number of needles, several of one key included: opening the store replays them.
+    pub(crate) needles: u64,
 }
 
 impl Default for Options {
@@ -48,9 +68,11 @@ impl Default for Options {
             stall_max: Duration::from_secs(10),
             idle_watermark_ms: 100,
             scrub_bytes_per_second: 0,
+            lifecycle_check_every: Duration::from_hours(1),
             index_write_every: Duration::from_secs(1),
             index_memory_bytes: 64 << 20,
             holder: format!("process {}", std::process::id()),
+            time: TimeSource::default(),
         }
     }
 }
@@ -62,9 +84,12 @@ impl Options {
         self.volume_bytes / 8
     }
 
-    /// The memory that recent keys take before they are written to a run.
-    pub(crate) fn recent_bytes_max(&self) -> usize {
-        usize::try_from(self.index_memory_bytes / 2).unwrap_or(usize::MAX)
+    /// The changes of the index at which a checkpoint is written.
+    pub(crate) fn recent_changes_max(&self) -> RecentChanges {
+        RecentChanges {
+            key_bytes: self.index_memory_bytes / 2,
+            needles: (self.index_memory_bytes >> 10).max(RECENT_NEEDLES_MIN),
+        }
     }
 
     /// Returns an error if an option is out of range.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::lifecycle::stats::LifecycleStats;
 use crate::store::Store;
 
 /// The state of a store and its counters since it was opened.
@@ -76,6 +77,8 @@ pub struct Stats {
     pub scrubbed_bytes: u64,
     /// How often everything was read to look for damage.
     pub scrubs: u64,
+    /// Sweeps of expired objects and stale uploads.
+    pub lifecycle: LifecycleStats,
     /// Whether a sync failed: until the store is opened again nothing more is stored, or, if it was
     /// that of the big objects' directory, no more big objects.
     pub latched: bool,
@@ -124,6 +127,7 @@ impl Store {
             hidden_places,
             scrubbed_bytes: read(&counters.scrubbed_bytes),
             scrubs: read(&counters.scrubs),
+            lifecycle: inner.lifecycle.counters.stats(),
             volumes_compacted: read(&counters.volumes_compacted),
             free_bytes: space.free_bytes,
             reserve_volumes: space.reserve_volumes,

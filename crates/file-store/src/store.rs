@@ -2,16 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 
 use haul_append_log::{Position, Room};
 use haul_disk::{Disk, Locked, OsDisk};
 use haul_md5_lanes::Md5Queue;
 use parking_lot::{Mutex, RwLock};
 
+use crate::access::pending_put::queue::PendingPuts;
+use crate::access::pending_put::thread::CompletingThread;
 use crate::access::writers::Writers;
 use crate::background::Background;
 use crate::big_files::directory::Objects;
+use crate::checkpoint::due::CheckpointDue;
 use crate::checkpoint::merge::MergeThread;
 use crate::checkpoint::merge_signal::MergeSignal;
 use crate::clock::Clock;
@@ -24,6 +27,8 @@ use crate::format::Kind;
 use crate::index::entry::Change;
 use crate::inner::Inner;
 use crate::keys::check_bucket;
+use crate::lifecycle::state::LifecycleState;
+use crate::lifecycle::thread::LifecycleThread;
 use crate::locks::KeyLocks;
 use crate::object::{Attributes, BucketInfo};
 use crate::options::Options;
@@ -35,10 +40,13 @@ use crate::verification::scrub::Scrub;
 
 /// A store of objects in buckets, in a directory of its own.
 ///
-/// All calls block, and may be made from several threads at once.
+/// All calls block except [`Store::start_put`], and may be made from several threads at once.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
+    lifecycle: LifecycleThread,
+    // Stopped before the threads that wait for writers.
+    completing: CompletingThread,
     background: Background,
     merges: MergeThread,
     index_thread: IndexThread,
@@ -78,22 +86,23 @@ impl Store {
         let opened = recover(&disk, &options)?;
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
-        let recent_bytes_max = options.recent_bytes_max();
+        let checkpoint_due = CheckpointDue::new(&options);
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
             admission: Arc::new(Admission::new(options.volume_bytes)),
+            clock: Clock::after(opened.index.newest, options.time.clone()),
             options,
             volumes: opened.volumes,
             objects: Arc::new(Objects::new(opened.objects)),
             log: opened.log,
-            clock: Clock::after(opened.index.newest),
             index: RwLock::new(opened.index),
             index_files: opened.index_files,
-            checkpoint_due_bytes: AtomicUsize::new(recent_bytes_max),
+            checkpoint_due,
             merges: MergeSignal::default(),
             keys: KeyLocks::new(),
-            gate: RwLock::new(()),
+            gate: Arc::default(),
             counters: Counters::default(),
+            lifecycle: LifecycleState::default(),
             upkeep: Mutex::new(Upkeep {
                 damaged: opened.damaged_volumes,
                 indexed: opened.indexed_volumes,
@@ -102,7 +111,8 @@ impl Store {
             indexes: opened.indexes,
             manifest: opened.manifest,
             damage: FoundDamage::new(&opened.recovered),
-            writers: Writers::new(current),
+            writers: Arc::new(Writers::new(current)),
+            pending_puts: PendingPuts::default(),
             md5: Md5Queue::default(),
             _lock: lock,
         });
@@ -112,10 +122,13 @@ impl Store {
             drop(inner.checkpoint());
         }
         let merges = MergeThread::start(&inner)?;
+        let completing = CompletingThread::start(&inner)?;
         let background = Background::start(&inner)?;
         let index_thread = IndexThread::start(&inner)?;
         let scrub = Scrub::start(&inner)?;
-        Ok((Self { inner, background, merges, index_thread, scrub }, opened.recovered))
+        let lifecycle = LifecycleThread::start(&inner)?;
+        let store = Self { inner, lifecycle, completing, background, merges, index_thread, scrub };
+        Ok((store, opened.recovered))
     }
 
     /// The directory.
@@ -188,6 +201,7 @@ impl Store {
         let room = if kind == Kind::BucketDeleted { Room::Reserve } else { Room::Ordinary };
         let at = self.inner.append(&head.encode(&Attributes::new()), &[], room)?.wait()?;
         self.apply(vec![head.into()], at);
+        self.inner.lifecycle.forget(bucket);
         Ok(())
     }
 
@@ -216,24 +230,9 @@ impl Store {
         }
     }
 
-    /// Applies the needles of a durable record to the index in one step, and removes files that
-    /// are not referred to any more.
+    /// Applies the needles of a durable record; see [`Inner::apply`].
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
-        let inner = &*self.inner;
-        inner.indexes.push(at, &changes);
-        let mut index = inner.index.write();
-        let freed: Vec<u128> =
-            changes.into_iter().flat_map(|change| index.apply(change, at)).collect();
-        let is_worn = index.volumes.take_worn();
-        let is_checkpoint_due = inner.is_checkpoint_due(&index);
-        drop(index);
-        if is_checkpoint_due {
-            inner.indexes.wake();
-        }
-        inner.remove_files(&freed);
-        if inner.writers.advance(at.lsn.segment()) || is_worn {
-            inner.admission.background.set();
-        }
+        self.inner.apply(changes, at);
     }
 
     /// Compacts every volume of which a tenth or more is dead, and where space is short every one
@@ -250,12 +249,14 @@ impl Store {
         self.inner.compact_all(&AtomicBool::new(false))
     }
 
-    /// Waits for what is in flight and closes the store. Dropping does the same and keeps
-    /// failures to itself.
+    /// Completes all puts that [`Store::start_put`] began, and closes the store. Dropping does the
+    /// same and ignores failures.
     ///
     /// # Errors
     /// When a write or sync failed, now or earlier.
     pub fn close(mut self) -> Result<()> {
+        self.lifecycle.stop();
+        self.completing.stop();
         self.scrub.stop();
         self.background.stop();
         self.merges.stop();

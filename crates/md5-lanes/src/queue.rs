@@ -24,8 +24,9 @@ const SOLITARY: u32 = 8;
 /// becomes a leader at the same time only if the waiting messages fill all lanes.
 ///
 /// No thread waits for a batch to fill. But threads that are ready to call and have no processor
-/// would find each other only by chance: therefore a leader yields the processor once if its batch
-/// is not full and a recent batch was at least half full. A few callers never yield.
+/// would find each other only by chance: therefore a leader yields the processor if its batch is not
+/// full and a recent batch was at least half full, and again as long as this brings messages. A few
+/// callers never yield.
 #[derive(Debug)]
 pub struct Md5Queue {
     lanes: Lanes,
@@ -83,8 +84,12 @@ impl Md5Queue {
     /// Hashes a message together with waiting messages. The caller is counted as a leader.
     fn lead(&self, mut state: MutexGuard<'_, State>, message: &[u8]) -> Digest {
         let _leadership = Leadership(&self.state);
-        if state.expects_others > 0 && state.waiting.len() + 1 < self.lanes.count() {
+        while state.expects_others > 0 && state.waiting.len() + 1 < self.lanes.count() {
+            let before = state.waiting.len();
             MutexGuard::unlocked(&mut state, thread::yield_now);
+            if state.waiting.len() <= before {
+                break;
+            }
         }
         if state.waiting.is_empty() {
             state.expects_others = state.expects_others.saturating_sub(1);

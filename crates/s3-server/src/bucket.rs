@@ -2,13 +2,16 @@
 
 use haul_file_store::{Error, Store};
 use s3s::dto::{
-    Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketOutput,
-    GetBucketLocationInput, GetBucketLocationOutput, HeadBucketInput, HeadBucketOutput,
-    ListBucketsInput, ListBucketsOutput, Owner, Timestamp,
+    Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketLifecycleInput,
+    DeleteBucketLifecycleOutput, DeleteBucketOutput, GetBucketLifecycleConfigurationInput,
+    GetBucketLifecycleConfigurationOutput, GetBucketLocationInput, GetBucketLocationOutput,
+    HeadBucketInput, HeadBucketOutput, ListBucketsInput, ListBucketsOutput, Owner,
+    PutBucketLifecycleConfigurationInput, PutBucketLifecycleConfigurationOutput, Timestamp,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::errors::{from_store, refuse};
+use crate::lifecycle::operations as lifecycle;
 use crate::service::Haul;
 
 /// The region every bucket is in: the one clients take for the default.
@@ -75,6 +78,35 @@ pub(crate) async fn get_bucket_location(
     haul.store().bucket(&request.input.bucket).map_err(from_store)?;
     // S3 says of its default region that there is no constraint.
     Ok(GetBucketLocationOutput::default())
+}
+
+pub(crate) async fn put_bucket_lifecycle_configuration(
+    haul: &Haul,
+    request: S3Request<PutBucketLifecycleConfigurationInput>,
+) -> S3Result<PutBucketLifecycleConfigurationOutput> {
+    let input = request.input;
+    let put =
+        move |store: &Store| lifecycle::put(store, &input.bucket, input.lifecycle_configuration);
+    haul.blocking(put).await?;
+    Ok(PutBucketLifecycleConfigurationOutput::default())
+}
+
+pub(crate) async fn get_bucket_lifecycle_configuration(
+    haul: &Haul,
+    request: S3Request<GetBucketLifecycleConfigurationInput>,
+) -> S3Result<GetBucketLifecycleConfigurationOutput> {
+    let bucket = request.input.bucket;
+    let rules = Some(haul.blocking(move |store| lifecycle::get(store, &bucket)).await?);
+    Ok(GetBucketLifecycleConfigurationOutput { rules, ..Default::default() })
+}
+
+pub(crate) async fn delete_bucket_lifecycle(
+    haul: &Haul,
+    request: S3Request<DeleteBucketLifecycleInput>,
+) -> S3Result<DeleteBucketLifecycleOutput> {
+    let bucket = request.input.bucket;
+    haul.blocking(move |store| lifecycle::delete(store, &bucket)).await?;
+    Ok(DeleteBucketLifecycleOutput::default())
 }
 
 pub(crate) async fn list_buckets(

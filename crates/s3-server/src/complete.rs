@@ -13,6 +13,7 @@ use crate::checksum::{
 };
 use crate::conditions::precondition;
 use crate::errors::{from_store, refuse};
+use crate::lifecycle::operations::expiration;
 use crate::read::etag;
 use crate::service::Haul;
 use crate::write::{keep, unmet};
@@ -27,13 +28,20 @@ pub(crate) async fn complete_multipart_upload(
     let S3Request { input, headers, .. } = request;
     let location = location(&headers, &input.bucket, &input.key);
     let (bucket, key) = (input.bucket.clone(), input.key.clone());
-    let (stored, attributes) = haul.blocking(move |store| complete(store, &input)).await?;
+    let (stored, expiration, attributes) = haul
+        .blocking(move |store| {
+            let (stored, attributes) = complete(store, &input)?;
+            let expiration = expiration(store, &input.bucket, &stored);
+            Ok((stored, expiration, attributes))
+        })
+        .await?;
     let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
     let checksum = Checksum::kept(&attributes);
     let mut output = CompleteMultipartUploadOutput {
         bucket: Some(bucket),
         checksum_type: checksum.as_ref().map(|_| ChecksumType::from(kind)),
         e_tag: Some(etag(stored.etag)),
+        expiration,
         key: Some(key),
         location: Some(location),
         ..CompleteMultipartUploadOutput::default()

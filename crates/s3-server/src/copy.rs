@@ -12,6 +12,7 @@ use crate::attributes::{self, kept};
 use crate::checksum::{Checksum, show_checksum};
 use crate::conditions::{Conditions, source_conditions};
 use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::lifecycle::operations::expiration;
 use crate::read::etag;
 use crate::service::Haul;
 use crate::tagging;
@@ -42,7 +43,7 @@ pub(crate) async fn copy_object(
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
 
-    let (stored, checksum) = haul
+    let (stored, expiration, checksum) = haul
         .blocking(move |store| {
             let object = store.head(&from.0, &from.1).map_err(from_store)?;
             judge(&conditions, &object.info)?;
@@ -53,7 +54,9 @@ pub(crate) async fn copy_object(
             let from = (from.0.as_str(), from.1.as_str());
             let to = (to.0.as_str(), to.1.as_str());
             let stored = store.copy(from, to, Some(&changed), &Precondition::None);
-            Ok((stored.map_err(from_store)?, Checksum::kept(&changed)))
+            let stored = stored.map_err(from_store)?;
+            let expiration = expiration(store, to.0, &stored);
+            Ok((stored, expiration, Checksum::kept(&changed)))
         })
         .await?;
     let mut result = CopyObjectResult {
@@ -62,7 +65,8 @@ pub(crate) async fn copy_object(
         ..CopyObjectResult::default()
     };
     show_checksum!(result, checksum);
-    Ok(CopyObjectOutput { copy_object_result: Some(result), ..CopyObjectOutput::default() })
+    let copy_object_result = Some(result);
+    Ok(CopyObjectOutput { copy_object_result, expiration, ..CopyObjectOutput::default() })
 }
 
 /// The bucket and key copied from.

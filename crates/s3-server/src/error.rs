@@ -1,12 +1,12 @@
-//! Errors of starting and running a server.
+//! Errors of starting and running a server, and of lifecycle rules in files.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// The result of starting or running a server.
+/// The result of starting or running a server, and of reading lifecycle rules.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error that prevents a server from starting, or ends it.
+/// An error that prevents a server from starting, or ends it; or invalid lifecycle rules.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,5 +43,13 @@ pub enum Error {
         /// The error of the kernel.
         #[source]
         source: io::Error,
+    },
+    /// The rules of a lifecycle are invalid, or not supported: correct them.
+    #[error("{message}")]
+    Lifecycle {
+        /// The error code of S3, such as `MalformedXML` or `NotImplemented`.
+        code: String,
+        /// The rule that is violated.
+        message: String,
     },
 }

@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! A server for S3 clients and for curl. It holds no data: every request is executed by the store
-//! on a thread that may block, and is acknowledged with `200 OK` only once the store has made it
-//! durable.
+//! on a thread that may block, except that a `PUT` of up to 8 KiB holds no thread while it waits
+//! for the sync. A request is acknowledged with `200 OK` only once the store has made it durable.
 //!
 //! # Example
 //! ```no_run
@@ -33,8 +33,9 @@
 //! of 1 MiB, and sent with one chunk of 1 MiB read ahead. No thread waits for a slow client.
 //!
 //! # What it is not
-//! It has no versioning, object locks, policies, access control lists, lifecycle rules or form
-//! uploads. Requests for these get the response of S3 for a bucket without them. It has no TLS: put
+//! It has no versioning, object locks, policies, access control lists or form uploads. Requests for
+//! these get the response of S3 for a bucket without them. Lifecycle rules expire objects and abort
+//! uploads, but not by tags, and there are no storage classes to move objects to. It has no TLS: put
 //! a proxy in front.
 //!
 //! # Sources
@@ -58,6 +59,7 @@ mod digests;
 mod error;
 mod errors;
 mod front;
+mod lifecycle;
 mod linger;
 mod list;
 mod memory;
@@ -78,4 +80,5 @@ mod write;
 
 pub use config::{Config, Credentials, Limits};
 pub use error::{Error, Result};
+pub use lifecycle::document::{lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml};
 pub use server::{Addresses, Listening, Server};

@@ -1,6 +1,6 @@
 //! Reading objects and what is known of them.
 
-use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store};
+use haul_file_store::{Attributes, Etag, Object, ObjectInfo};
 use haul_http1::Verdict;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use s3s::dto::{
@@ -14,6 +14,7 @@ use crate::attributes::{self, shown};
 use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
 use crate::conditions::Conditions;
 use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::lifecycle::operations::expiration;
 use crate::list::lines;
 use crate::range::{Selected, select};
 use crate::service::Haul;
@@ -36,11 +37,17 @@ pub(crate) async fn get_object(
     // The content may not be needed, or not all of it.
     let reads_little = conditions.any() || is_short_range(input.range.as_ref());
     let mut memory = haul.reserve(&extensions, haul.store().open_bytes_max(&bucket, &key)).await?;
-    let open = move |store: &Store| match reads_little {
-        true => store.open_object(&bucket, &key),
-        false => store.get(&bucket, &key),
-    };
-    let object = haul.blocking(move |store| open(store).map_err(from_store)).await?;
+    let (object, expiration) = haul
+        .blocking(move |store| {
+            let object = match reads_little {
+                true => store.open_object(&bucket, &key),
+                false => store.get(&bucket, &key),
+            };
+            let object = object.map_err(from_store)?;
+            let expiration = expiration(store, &bucket, &object.info);
+            Ok((object, expiration))
+        })
+        .await?;
     if !object.is_in_memory() {
         drop(memory);
         let bytes = send::memory_bytes(object.info.bytes, haul.limits().small_body_bytes_max);
@@ -52,6 +59,7 @@ pub(crate) async fn get_object(
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
     let mut output = described(&object, &selected, input.part_number.is_some(), with_checksum);
+    output.expiration = expiration;
     output.body = Some(send::body(object, selected.bytes, memory).await?);
     Ok(output)
 }
@@ -70,7 +78,13 @@ pub(crate) async fn head_object(
         if_unmodified_since: input.if_unmodified_since,
     };
     let (bucket, key) = (input.bucket, input.key);
-    let object = haul.blocking(move |store| store.head(&bucket, &key).map_err(from_store)).await?;
+    let (object, expiration) = haul
+        .blocking(move |store| {
+            let object = store.head(&bucket, &key).map_err(from_store)?;
+            let expiration = expiration(store, &bucket, &object.info);
+            Ok((object, expiration))
+        })
+        .await?;
     let with_ranges = judge(&conditions, &object.info, &headers)?;
     let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
@@ -92,6 +106,7 @@ pub(crate) async fn head_object(
         content_range: got.content_range,
         content_type: input.response_content_type.or(got.content_type),
         e_tag: got.e_tag,
+        expiration,
         expires: input.response_expires.or(got.expires),
         last_modified: got.last_modified,
         metadata: got.metadata,

@@ -173,6 +173,11 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
+    /// Returns the number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Compares the bytes with what was said of them. Computes hashes: call it where that may take
     /// time.
     pub(crate) fn verify(&self) -> S3Result<(&[u8], Option<Checksum>)> {

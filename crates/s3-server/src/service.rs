@@ -121,6 +121,13 @@ operations! {
     get_bucket_location: GetBucketLocationInput => GetBucketLocationOutput
         = bucket::get_bucket_location;
 
+    put_bucket_lifecycle_configuration: PutBucketLifecycleConfigurationInput
+        => PutBucketLifecycleConfigurationOutput = bucket::put_bucket_lifecycle_configuration;
+    get_bucket_lifecycle_configuration: GetBucketLifecycleConfigurationInput
+        => GetBucketLifecycleConfigurationOutput = bucket::get_bucket_lifecycle_configuration;
+    delete_bucket_lifecycle: DeleteBucketLifecycleInput => DeleteBucketLifecycleOutput
+        = bucket::delete_bucket_lifecycle;
+
     get_bucket_versioning: GetBucketVersioningInput => GetBucketVersioningOutput
         = stubs::get_bucket_versioning;
     get_bucket_acl: GetBucketAclInput => GetBucketAclOutput = stubs::get_bucket_acl;
@@ -140,8 +147,6 @@ operations! {
     get_bucket_encryption: GetBucketEncryptionInput => GetBucketEncryptionOutput
         = stubs::get_bucket_encryption;
     get_bucket_cors: GetBucketCorsInput => GetBucketCorsOutput = stubs::get_bucket_cors;
-    get_bucket_lifecycle_configuration: GetBucketLifecycleConfigurationInput
-        => GetBucketLifecycleConfigurationOutput = stubs::get_bucket_lifecycle_configuration;
     get_bucket_website: GetBucketWebsiteInput => GetBucketWebsiteOutput
         = stubs::get_bucket_website;
     get_bucket_replication: GetBucketReplicationInput => GetBucketReplicationOutput

@@ -57,8 +57,6 @@ not_there! {
         S3ErrorCode::ServerSideEncryptionConfigurationNotFoundError;
     get_bucket_cors: GetBucketCorsInput => GetBucketCorsOutput,
         S3ErrorCode::NoSuchCORSConfiguration;
-    get_bucket_lifecycle_configuration: GetBucketLifecycleConfigurationInput
-        => GetBucketLifecycleConfigurationOutput, S3ErrorCode::NoSuchLifecycleConfiguration;
     get_bucket_website: GetBucketWebsiteInput => GetBucketWebsiteOutput,
         S3ErrorCode::NoSuchWebsiteConfiguration;
     get_bucket_replication: GetBucketReplicationInput => GetBucketReplicationOutput,

@@ -1,6 +1,6 @@
 //! Storing and deleting objects.
 
-use haul_file_store::{Attributes, Error, Precondition, Store};
+use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Store};
 use s3s::dto::{
     self, ChecksumType, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput,
     DeleteObjectsOutput, DeletedObject, ObjectIdentifier, PutObjectInput, PutObjectOutput,
@@ -11,8 +11,9 @@ use crate::attributes::kept;
 use crate::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::conditions::precondition;
 use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::lifecycle::operations::expiration;
 use crate::read::etag;
-use crate::receive::Receiver;
+use crate::receive::{Collected, Receiver};
 use crate::service::Haul;
 
 /// The most objects one request deletes, as in S3.
@@ -35,16 +36,14 @@ pub(crate) async fn put_object(
     // Nobody should send bytes to a bucket that is not there.
     haul.store().bucket(&bucket).map_err(from_store)?;
 
-    let (stored, checksum) = if receiver.is_small() {
+    let (stored, expiration, checksum) = if receiver.is_small() {
         let collected = receiver.collect(haul).await?;
-        haul.blocking(move |store| {
-            let (bytes, checksum) = collected.verify()?;
-            keep(&mut attributes, checksum.as_ref());
-            let stored = store.put(&bucket, &key, bytes, &attributes, &precondition);
-            let refused = |error| unmet(store, &bucket, &key, &precondition, error);
-            Ok((stored.map_err(refused)?, checksum))
-        })
-        .await?
+        let put = SmallPut { bucket, key, attributes, precondition, collected };
+        let bucket = put.bucket.clone();
+        let (stored, checksum) = put.store(haul).await?;
+        // The first PUT to a bucket may read its rules from the disk; then they are in memory.
+        let expiration = expiration(haul.store(), &bucket, &stored);
+        (stored, expiration, checksum)
     } else {
         let streamed = receiver.stream(haul, Store::object_writer).await?;
         haul.blocking(move |store| {
@@ -52,15 +51,72 @@ pub(crate) async fn put_object(
             keep(&mut attributes, checksum.as_ref());
             let stored = store.put_written(&bucket, &key, written, &attributes, &precondition);
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
-            Ok((stored.map_err(refused)?, checksum))
+            let stored = stored.map_err(refused)?;
+            let expiration = expiration(store, &bucket, &stored);
+            Ok((stored, expiration, checksum))
         })
         .await?
     };
 
-    let mut output = PutObjectOutput { e_tag: Some(etag(stored.etag)), ..Default::default() };
+    let e_tag = Some(etag(stored.etag));
+    let mut output = PutObjectOutput { e_tag, expiration, ..Default::default() };
     output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
     show_checksum!(output, checksum);
     Ok(output)
+}
+
+/// A put of an object whose body was received.
+struct SmallPut {
+    bucket: String,
+    key: String,
+    attributes: Attributes,
+    precondition: Precondition,
+    collected: Collected,
+}
+
+/// The outcome of an attempt to store an object on a thread that must not block.
+enum Attempt {
+    /// The put was started. The checksum of the body is verified.
+    Started(PendingPut, Option<Checksum>),
+    /// The put must be repeated on a thread that may block: it would wait, or its error depends on
+    /// a lookup of the present object.
+    Blocking(Box<SmallPut>),
+}
+
+impl SmallPut {
+    /// Stores the object. Uses a blocking thread only if the put would wait for anything but the
+    /// sync of the log.
+    async fn store(self, haul: &Haul) -> S3Result<(ObjectInfo, Option<Checksum>)> {
+        match self.start(haul.store())? {
+            Attempt::Started(pending, checksum) => {
+                Ok((pending.await.map_err(from_store)?, checksum))
+            }
+            Attempt::Blocking(put) => haul.blocking(move |store| put.store_blocking(store)).await,
+        }
+    }
+
+    fn start(mut self, store: &Store) -> S3Result<Attempt> {
+        if self.collected.len() > Store::START_PUT_BYTES_MAX {
+            return Ok(Attempt::Blocking(Box::new(self)));
+        }
+        let (bytes, checksum) = self.collected.verify()?;
+        keep(&mut self.attributes, checksum.as_ref());
+        let Self { bucket, key, attributes, precondition, .. } = &self;
+        match store.start_put(bucket, key, bytes, attributes, precondition) {
+            Ok(Some(pending)) => Ok(Attempt::Started(pending, checksum)),
+            Ok(None) | Err(Error::PreconditionFailed) => Ok(Attempt::Blocking(Box::new(self))),
+            Err(error) => Err(from_store(error)),
+        }
+    }
+
+    fn store_blocking(mut self, store: &Store) -> S3Result<(ObjectInfo, Option<Checksum>)> {
+        let (bytes, checksum) = self.collected.verify()?;
+        keep(&mut self.attributes, checksum.as_ref());
+        let Self { bucket, key, attributes, precondition, .. } = &self;
+        let stored = store.put(bucket, key, bytes, attributes, precondition);
+        let refused = |error| unmet(store, bucket, key, precondition, error);
+        Ok((stored.map_err(refused)?, checksum))
+    }
 }
 
 pub(crate) async fn delete_object(

@@ -1,10 +1,13 @@
-//! Imports directory trees into an object store, and exports objects as files.
+//! Imports directory trees and tar archives into an object store, and exports objects to them.
 //!
 //! # What it is
 //! - [`Source`] is a directory or file to import. [`ImportPlan::new`] walks it and plans the keys
 //!   and the order of the files; [`Import::run`] stores them with several threads that share syncs
 //!   of the store.
 //! - [`ExportPlan::new`] plans the paths of objects; [`Export::run`] writes the objects as files.
+//! - [`TarImport`] stores the members of a tar archive in batches that share syncs, and
+//!   [`TarExport`] writes objects to one. The archives are streams: neither their lists nor their
+//!   contents are held in memory.
 //! - [`Mtime`] is the modification time of a file, kept as an attribute of its object.
 //!
 //! # Example
@@ -62,13 +65,17 @@
 //!   is written outside of the target directory.
 //! - A file that cannot be read, or an object that cannot be written, is reported, and all others
 //!   are still processed. A failure of the store or a full disk ends the transfer.
+//! - An archive that [`TarExport`] wrote restores exactly the keys, contents and attributes of any
+//!   objects; other programs extract it below their directory.
+//! - The end of a truncated archive is an error, and the members before it are stored.
 //! - An exported file appears under its name only when it is complete.
 //! - A store is never imported into itself.
 //!
 //! # Cost
 //! Each file is read once, in the order of the inode numbers of its device; on a rotational disk
 //! only one thread reads at a time. Memory holds the path of every file, and for each thread the
-//! content of one small file or a piece of a big one.
+//! content of one small file or a piece of a big one. The import of an archive holds up to three
+//! batches of 4096 members or 4 MiB, and one small member.
 //!
 //! # What it is not
 //! The crate prints nothing, opens no store and creates no bucket.
@@ -79,6 +86,7 @@ mod export;
 mod import;
 mod mtime;
 mod pieces;
+mod tar;
 mod workers;
 
 pub use error::{Error, ExportError, ReadError};
@@ -86,3 +94,4 @@ pub use export::{Export, ExportEvents, ExportPlan, Exported, sync_file_system};
 pub use import::{Import, ImportEvents, ImportPlan, Imported, Source};
 pub use mtime::{MTIME_ATTRIBUTE, Mtime};
 pub use pieces::{PIECE_BYTES, pieces};
+pub use tar::{TarError, TarExport, TarExportError, TarImport, TarImported};

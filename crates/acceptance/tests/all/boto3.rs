@@ -38,12 +38,15 @@ fn session(start: impl Fn(&Path) -> Server, keys: &[&str]) {
     program::assert_success(&program::store("verify", data.path(), &[]));
 }
 
+/// The session waits until objects expire.
+const OPTIONS: &[&str] = &["--lifecycle-check", "300ms"];
+
 #[test]
 fn boto3_session_passes_with_keys() {
-    session(Server::start_with_keys, &[KEYS.0, KEYS.1]);
+    session(|data| Server::start_with_keys(data, OPTIONS), &[KEYS.0, KEYS.1]);
 }
 
 #[test]
 fn boto3_session_passes_without_keys() {
-    session(Server::start, &[]);
+    session(|data| Server::start_with(data, OPTIONS), &[]);
 }

@@ -37,10 +37,14 @@ impl Server {
         Self::run(command, data)
     }
 
-    /// Starts a server that requires signatures with [`KEYS`].
-    pub(crate) fn start_with_keys(data: &Path) -> Self {
+    /// Starts a server that requires signatures with [`KEYS`], with additional options.
+    pub(crate) fn start_with_keys(data: &Path, options: &[&str]) -> Self {
         let mut command = program::command();
-        command.arg("serve").env("HAUL_ACCESS_KEY", KEYS.0).env("HAUL_SECRET_KEY", KEYS.1);
+        command
+            .arg("serve")
+            .args(options)
+            .env("HAUL_ACCESS_KEY", KEYS.0)
+            .env("HAUL_SECRET_KEY", KEYS.1);
         Self::run(command, data)
     }
 

@@ -3,7 +3,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use crate::append::commit::Shared;
 use crate::append::state::{Next, State};
@@ -45,6 +45,19 @@ impl Appender {
         let ticket = self.push(&self.draft(payload, room)?)?;
         self.shared.counters.record();
         Ok(ticket)
+    }
+
+    /// Implements [`crate::Log::try_append`].
+    pub(crate) fn try_append(&self, payload: &[&[u8]], room: Room) -> Result<Option<Ticket>> {
+        let draft = self.draft(payload, room)?;
+        match self.poll_push(&draft, &mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Err(Error::Full { .. })) | Poll::Pending => Ok(None),
+            Poll::Ready(Err(error)) => Err(error),
+            Poll::Ready(Ok(ticket)) => {
+                self.shared.counters.record();
+                Ok(Some(ticket))
+            }
+        }
     }
 
     /// Implements [`crate::Log::append_async`].

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_disk::{AlignedBuf, PAGE_BYTES, align_down, align_up};
+use haul_disk::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES, align_down, align_up};
 
 use crate::append::writer::Writer;
 use crate::format::{Kind, RECORD_HEADER_BYTES, RecordHeader, record_bytes};
@@ -45,7 +45,7 @@ impl Batch {
     /// Creates a batch whose first record begins at `end`, and reads the bytes before `end` in the
     /// same page.
     pub(crate) fn resume(tail: Tail, end: u32, buffer_bytes: usize) -> haul_disk::Result<Self> {
-        let mut buffer = AlignedBuf::zeroed(buffer_bytes);
+        let mut buffer = append_buffer(buffer_bytes);
         let start = page_start(end);
         let carried = (end - start) as usize;
         haul_disk::read_full(&*tail.segment.file, &mut buffer[..carried], u64::from(start))?;
@@ -142,10 +142,40 @@ impl Batch {
     }
 }
 
+/// Allocates a buffer for batches. The kernel and the device process each page of a direct write, so
+/// a buffer whose length is a multiple of a huge page (2 MiB) consists of huge pages: in a
+/// measurement, a direct write of 2 MiB took half the time.
+pub(super) fn append_buffer(bytes: usize) -> AlignedBuf {
+    if bytes.is_multiple_of(HUGE_PAGE_BYTES) {
+        AlignedBuf::huge(bytes)
+    } else {
+        AlignedBuf::zeroed(bytes)
+    }
+}
+
 fn offset_of(bytes: usize) -> u32 {
     u32::try_from(bytes).expect("a buffer is shorter than the longest segment")
 }
 
 fn page_start(offset: u32) -> u32 {
     u32::try_from(align_down(u64::from(offset), PAGE_BYTES as u64)).expect("rounded down")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn append_buffer_has_the_requested_length_and_whole_huge_pages_if_possible() {
+        for (bytes, alignment) in [
+            (64 << 10, PAGE_BYTES),
+            (HUGE_PAGE_BYTES + PAGE_BYTES, PAGE_BYTES),
+            (HUGE_PAGE_BYTES, HUGE_PAGE_BYTES),
+            (4 * HUGE_PAGE_BYTES, HUGE_PAGE_BYTES),
+        ] {
+            let buffer = append_buffer(bytes);
+            assert_eq!(buffer.len(), bytes);
+            assert_eq!(buffer.as_ptr().addr() % alignment, 0, "{bytes} bytes");
+        }
+    }
 }

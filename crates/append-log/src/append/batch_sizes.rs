@@ -9,13 +9,19 @@
 
 /// The mean length in bytes from which on batches are large. Measured with `haul bench
 /// small-files`; see `docs/small-files.md`.
-const LARGE_BATCH_BYTES_MIN: u64 = 512 << 10;
+const LARGE_BATCH_BYTES_MIN: u64 = 288 << 10;
+
+/// The mean length in bytes from which on batches are still large if those of the previous segment
+/// were. A load between both limits does not alternate between the two methods.
+const STILL_LARGE_BATCH_BYTES_MIN: u64 = 192 << 10;
 
 /// The number and the total length of the batches written to the current segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BatchSizes {
     batches: u64,
     bytes: u64,
+    /// `true` if the batches of the previous segment were large.
+    were_large: bool,
 }
 
 impl BatchSizes {
@@ -27,8 +33,15 @@ impl BatchSizes {
     /// `true` if the batches are large on average. The batches of the next segment are expected to
     /// be as long as those of the current one.
     pub(crate) fn are_large(self) -> bool {
+        let least =
+            if self.were_large { STILL_LARGE_BATCH_BYTES_MIN } else { LARGE_BATCH_BYTES_MIN };
         let mean = self.bytes.checked_div(self.batches);
-        mean.is_some_and(|mean| mean >= LARGE_BATCH_BYTES_MIN)
+        mean.map_or(self.were_large, |mean| mean >= least)
+    }
+
+    /// Returns the counters of the next segment, before its first batch.
+    pub(crate) fn of_next_segment(self) -> Self {
+        Self { batches: 0, bytes: 0, were_large: self.are_large() }
     }
 }
 
@@ -50,5 +63,23 @@ mod tests {
         assert!(are_large(&[LARGE_BATCH_BYTES_MIN]));
         assert!(are_large(&[large, small, small]));
         assert!(!are_large(&[vec![small; 100], vec![large]].concat()));
+    }
+
+    #[test]
+    fn batches_stay_large_between_the_limits() {
+        let between = STILL_LARGE_BATCH_BYTES_MIN;
+        let segment = |before: BatchSizes, batch: u64| {
+            let mut sizes = before.of_next_segment();
+            assert_eq!(sizes.are_large(), before.are_large(), "no batch yet");
+            sizes.add(batch);
+            sizes
+        };
+        let small = segment(BatchSizes::default(), between);
+        assert!(!small.are_large());
+        let large = segment(small, LARGE_BATCH_BYTES_MIN);
+        assert!(large.are_large());
+        let still_large = segment(large, between);
+        assert!(still_large.are_large());
+        assert!(!segment(still_large, between - 1).are_large());
     }
 }

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use haul_disk::{AlignedBuf, Disk};
 
-use crate::append::batch::{Batch, Tail};
-use crate::append::batch_sizes::BatchSizes;
+use crate::append::batch::{Batch, Tail, append_buffer};
 use crate::append::lock::{Locked, StateLock};
 use crate::append::state::{Next, State};
 use crate::error::Result;
@@ -66,7 +65,7 @@ impl Shared {
     ) -> haul_disk::Result<Self> {
         let buffer_bytes = options.buffer_bytes as usize;
         let filling = Batch::resume(start.tail, start.end, buffer_bytes)?;
-        let mut state = State::new(filling, next, AlignedBuf::zeroed(buffer_bytes));
+        let mut state = State::new(filling, next, append_buffer(buffer_bytes));
         state.unproven_since = (!start.is_proven).then(now);
         Ok(Self {
             disk,
@@ -179,14 +178,14 @@ impl Shared {
     /// Executes step 4 of [`Self::commit`] and updates the state after a batch is synced.
     fn finish_batch(&self, state: &mut State, batch: Batch, took: Duration) {
         let (now, pending) = (now(), state.filling.records);
-        state.gather.batch_done(now, took, batch.records, pending);
+        state.gather.batch_done(now, took, batch.bytes(), (batch.records, pending));
         self.restart_idle_time(state, batch.records, now);
         state.synced = batch.end();
         state.committed += 1;
         state.batch_sizes.add(batch.bytes());
         if batch.sealed {
             batch.tail.segment.end_at(batch.offset());
-            state.batch_sizes = BatchSizes::default();
+            state.batch_sizes = state.batch_sizes.of_next_segment();
         }
         state.keep_buffer(batch);
         self.notify_committed(state);

@@ -4,7 +4,8 @@
 //! sync. If the next batch were written immediately, it would miss these records, and half of the
 //! writers would always wait for two syncs. The thread that commits the next batch therefore first
 //! waits for the writers of the previous one. The wait ends after half the duration of a sync, or
-//! earlier if no record arrives for a quarter of it. A lone writer never waits.
+//! earlier if no record arrives for a quarter of it. Of a long batch, only the part of the duration
+//! counts that a short batch takes, too. A lone writer never waits.
 
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,10 @@ use std::time::{Duration, Instant};
 /// time without a new record after which a wait ends.
 const PART_OF_SYNC: u32 = 2;
 const PART_OF_SYNC_IDLE: u32 = 4;
+
+/// The length in bytes from which on the duration of a batch grows with its length. The part of the
+/// duration that grows cannot be saved by writing two batches as one, so it does not extend a wait.
+const FIXED_COST_BYTES: u64 = 256 << 10;
 
 /// The maximum number of consecutive batches that skip the wait because earlier waits brought few
 /// records.
@@ -39,7 +44,8 @@ impl Wait {
 /// Statistics of earlier batches, from which the wait of the next batch is computed.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {
-    /// The moving average of the time to write and sync a batch.
+    /// The moving average of the time to write and sync a batch, without the time that its bytes
+    /// take beyond [`FIXED_COST_BYTES`].
     sync: Duration,
     /// The number of records expected in the next batch, and the time until which it may wait for
     /// them.
@@ -52,9 +58,16 @@ pub(crate) struct Gather {
 }
 
 impl Gather {
-    /// Updates the statistics after a batch of `records` records. It took `sync` to write and sync,
-    /// while `pending` records were appended to the next batch.
-    pub(crate) fn batch_done(&mut self, now: Instant, sync: Duration, records: u32, pending: u32) {
+    /// Updates the statistics after a batch of so many bytes and records. It took `took` to write
+    /// and sync, while `pending` records were appended to the next batch.
+    pub(crate) fn batch_done(
+        &mut self,
+        now: Instant,
+        took: Duration,
+        bytes: u64,
+        (records, pending): (u32, u32),
+    ) {
+        let sync = took.mul_f64((FIXED_COST_BYTES as f64 / bytes as f64).min(1.0));
         self.sync = if self.sync.is_zero() { sync } else { (self.sync * 7 + sync) / 8 };
         self.expected = records.saturating_add(pending);
         self.until = Some(now + self.sync / PART_OF_SYNC);
@@ -90,7 +103,7 @@ mod tests {
 
     fn after_a_batch(records: u32, pending: u32) -> (Gather, Instant) {
         let (mut gather, now) = (Gather::default(), Instant::now());
-        gather.batch_done(now, SYNC, records, pending);
+        gather.batch_done(now, SYNC, FIXED_COST_BYTES, (records, pending));
         (gather, now)
     }
 
@@ -109,6 +122,14 @@ mod tests {
     }
 
     #[test]
+    fn transfer_time_of_a_long_batch_does_not_extend_the_wait() {
+        let (mut gather, now) = (Gather::default(), Instant::now());
+        gather.batch_done(now, SYNC, 8 * FIXED_COST_BYTES, (8, 3));
+        let wait = Wait { expected: 11, idle_max: SYNC / 32, until: now + SYNC / 16 };
+        assert_eq!(gather.wait_for(now, 3), Some(wait));
+    }
+
+    #[test]
     fn a_lone_writer_never_waits() {
         let (mut gather, now) = after_a_batch(1, 0);
         assert_eq!(gather.wait_for(now, 1), None);
@@ -120,7 +141,7 @@ mod tests {
         let (mut gather, now) = after_a_batch(8, 0);
         let mut waits = 0;
         for _ in 0..1000 {
-            gather.batch_done(now, SYNC, 8, 0);
+            gather.batch_done(now, SYNC, 4096, (8, 0));
             if gather.wait_for(now, 1).is_some() {
                 waits += 1;
                 gather.waited(1, 2);

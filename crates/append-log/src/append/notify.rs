@@ -11,15 +11,19 @@ use crate::append::state::State;
 use crate::names;
 
 impl Shared {
-    /// Notifies all threads and futures that wait for the batch just synced, and one thread that
-    /// can commit the next batch.
+    /// Notifies one thread that can commit the next batch, and all threads and futures that wait
+    /// for the batch just synced.
+    ///
+    /// The notified threads get the lock one after the other, in the order of the notifications. If
+    /// the committing thread were not the first, the device would be idle until all threads of the
+    /// last batch have run.
     pub(super) fn notify_committed(&self, state: &mut State) {
         let committed = state.committed;
+        self.notify_committer(state);
         self.done(committed - 1).notify_all();
         state.wakers.wake_committed(committed);
         self.notify_more(state);
         self.notify_room(state);
-        self.notify_committer(state);
     }
 
     /// Notifies one thread that can commit the first unsynced batch: a thread that waits for that

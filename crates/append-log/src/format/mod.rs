@@ -32,6 +32,10 @@ pub(crate) const BYTES_MAX: u32 = 2 << 30;
 /// The length of a record header in bytes.
 pub const RECORD_HEADER_BYTES: usize = 32;
 
+/// The length in bytes of a seal, a record without a payload.
+pub(crate) const SEAL_BYTES: u32 = 32;
+const _: () = assert!(SEAL_BYTES as usize == record_bytes(0));
+
 /// The alignment of records in a segment, in bytes.
 pub(crate) const RECORD_ALIGN: usize = 8;
 

@@ -22,6 +22,19 @@ impl Log {
         self.appender.append(payload, room)
     }
 
+    /// Appends a record like [`Log::append`] if this neither blocks nor finds the disk full.
+    /// Otherwise appends nothing and returns `None`; the log then makes space for a later append
+    /// in the background.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::append`] except [`crate::Error::Full`].
+    ///
+    /// # Durability
+    /// None until [`Ticket::wait`] has returned.
+    pub fn try_append(&self, payload: &[&[u8]], room: Room) -> Result<Option<Ticket>> {
+        self.appender.try_append(payload, room)
+    }
+
     /// Appends a record like [`Log::append`], but is pending instead of blocking the thread. It
     /// works under any async runtime, because it uses no timer or I/O driver of the runtime. If the
     /// future is dropped while pending, nothing was appended.

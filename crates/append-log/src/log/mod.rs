@@ -1,6 +1,7 @@
 //! Defines [`Log`], the public interface for appending to and reading a log.
 
 mod append;
+mod batch;
 mod close;
 mod open;
 mod pinned;
@@ -25,6 +26,7 @@ use crate::stats::Stats;
 use crate::strategy::WriteStrategy;
 use crate::sync::thread::JoinHandle;
 
+pub use batch::BatchReader;
 pub use pinned::PinnedRecord;
 pub use reader::Reader;
 pub use space::Space;

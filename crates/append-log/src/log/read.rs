@@ -107,7 +107,7 @@ impl Log {
             Ordering::Equal => SegmentState::SyncedTo(synced.offset()),
             Ordering::Greater => SegmentState::SyncedTo(HEADER_BYTES),
         };
-        Ok(scan(&segment, &file, known, &Windows::default(), replay)?.damage)
+        Ok(scan(&segment, &file, (HEADER_BYTES, known), &Windows::default(), replay)?.damage)
     }
 
     pub(super) fn segment_of(&self, lsn: Lsn) -> Result<Arc<Segment>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_disk::File;
 
 use crate::error::Result;
-use crate::format::{HEADER_BYTES, Kind, RECORD_HEADER_BYTES, RecordHeader};
+use crate::format::{HEADER_BYTES, Kind, RECORD_HEADER_BYTES, RecordHeader, SEAL_BYTES};
 use crate::lsn::{Lsn, Position};
 use crate::read::read_ahead::Windows;
 use crate::read::segment_reader::{SegmentReader, TailSurvey, padded};
@@ -97,7 +97,8 @@ impl Scan {
 }
 
 /// Delivers every valid record of a segment to `replay`, in order, and finds the end and the
-/// damage.
+/// damage. Reads no record before `from`, the offset of a record or of the end of the records; this
+/// end may be that of the seal.
 ///
 /// Invalid bytes in the last segment are classified by the records after them. If the `synced`
 /// field of such a record lies after the invalid bytes, these bytes were durable when the record
@@ -111,20 +112,25 @@ impl Scan {
 pub(crate) fn scan(
     segment: &Arc<Segment>,
     file: &Arc<dyn File>,
-    state: SegmentState,
+    (from, state): (u32, SegmentState),
     windows: &Windows,
     replay: &mut dyn Replay,
 ) -> Result<Scan> {
     let file_bytes = file.bytes()?;
-    let end = HEADER_BYTES;
     let is_shortened = file_bytes < u64::from(segment.bytes);
     let (end_state, damage) = (EndState::Open, Vec::new());
-    let mut scan = Scan { end, end_state, torn_bytes: 0, records: 0, damage, is_shortened };
     let limit = match state {
         SegmentState::SyncedTo(end) => end,
         SegmentState::Last { .. } | SegmentState::Sealed => segment.limit,
     };
-    let mut reader = SegmentReader::sequential(segment, file, limit, windows);
+    let from = from.min(limit).max(HEADER_BYTES);
+    let mut scan = Scan { end: from, end_state, torn_bytes: 0, records: 0, damage, is_shortened };
+    // Nothing follows the seal, so without it the segment would seem to be cut off.
+    let seal = from.saturating_sub(SEAL_BYTES).max(HEADER_BYTES);
+    let mut reader = SegmentReader::sequential(segment, file, (seal, limit), windows);
+    if reader.record_at(seal)?.is_some_and(|(header, _)| header.kind == Kind::Seal) {
+        scan.end = seal;
+    }
     let mut survey = None;
     loop {
         if let Some((header, payload)) = reader.record_at(scan.end)? {
@@ -203,7 +209,8 @@ pub(crate) fn is_first_page_zero(segment: &Arc<Segment>, file: &Arc<dyn File>) -
 /// field proves that records before it were durable. If the segment's first page is zero
 /// nevertheless, the segment was in use and has lost this page.
 pub(crate) fn has_durable_records(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
-    let mut reader = SegmentReader::sequential(segment, file, segment.limit, &Windows::default());
+    let range = (HEADER_BYTES, segment.limit);
+    let mut reader = SegmentReader::sequential(segment, file, range, &Windows::default());
     let first = Lsn::new(segment.number, HEADER_BYTES);
     Ok(reader.survey(HEADER_BYTES)?.synced_max > first)
 }

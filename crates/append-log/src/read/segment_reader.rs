@@ -60,16 +60,17 @@ impl SegmentReader {
         }
     }
 
-    /// Creates a reader for sequential reading, with a readahead thread.
+    /// Creates a reader for sequential reading from the offset `from` on, with a readahead thread.
     pub(crate) fn sequential(
         segment: &Arc<Segment>,
         file: &Arc<dyn File>,
-        limit: u32,
+        (from, limit): (u32, u32),
         windows: &Windows,
     ) -> Self {
+        let start = align_down(from.into(), PAGE_BYTES as u64);
         let end = u64::from(limit).next_multiple_of(PAGE_BYTES as u64);
         let mut reader = Self::new(segment, file, limit, READ_AHEAD_BYTES);
-        reader.read_ahead = ReadAhead::start(file, u64::from(HEADER_BYTES), end, windows);
+        reader.read_ahead = ReadAhead::start(file, start, end, windows);
         reader
     }
 

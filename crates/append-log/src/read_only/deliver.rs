@@ -111,7 +111,8 @@ impl Walk<'_> {
     fn run(&self, report: &mut ReadOnlyReport, replay: &mut dyn Replay) -> Result<WalkOutcome> {
         let (segment, file) = (self.segment, &self.segment.file);
         let limit = if let SegmentState::SyncedTo(end) = self.state { end } else { segment.limit };
-        let mut reader = SegmentReader::sequential(segment, file, limit, &Windows::default());
+        let range = (HEADER_BYTES, limit);
+        let mut reader = SegmentReader::sequential(segment, file, range, &Windows::default());
         let mut outcome =
             WalkOutcome { end: HEADER_BYTES, is_sealed: false, segment_removed: false };
         let mut survey: Option<TailSurvey> = None;

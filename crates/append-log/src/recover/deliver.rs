@@ -116,6 +116,8 @@ impl Replay for Collector<'_> {
 /// A segment to be read, and the channels for its chunks and its scan.
 struct Job {
     segment: Arc<Segment>,
+    /// The offset of the first record to be read.
+    from: u32,
     state: SegmentState,
     full: SyncSender<Chunk>,
     scan: SyncSender<Result<Scan>>,
@@ -134,7 +136,8 @@ pub(crate) fn deliver(
     for (segment, state) in segments {
         let (full, chunks) = sync_channel(CHUNKS_AHEAD);
         let (scan, outcome) = sync_channel(1);
-        jobs.push(Job { segment: Arc::clone(&segment), state, full, scan });
+        let from = context.replay.known_end(segment.info());
+        jobs.push(Job { segment: Arc::clone(&segment), from, state, full, scan });
         results.push((segment, chunks, outcome));
     }
     jobs.reverse();
@@ -147,8 +150,9 @@ pub(crate) fn deliver(
         while let Some(job) = next() {
             let mut collector =
                 Collector { chunk: Chunk::default(), full: &job.full, empty: &empty };
+            let part = (job.from, job.state);
             let outcome = open_durable(disk, strategy, &job.segment)
-                .and_then(|file| scan(&job.segment, &file, job.state, &windows, &mut collector));
+                .and_then(|file| scan(&job.segment, &file, part, &windows, &mut collector));
             collector.send();
             drop(job.scan.send(outcome));
         }

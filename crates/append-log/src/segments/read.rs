@@ -5,7 +5,7 @@ use haul_disk::read_full;
 use crate::error::{Error, Result};
 use crate::format::{Kind, RECORD_HEADER_BYTES, RecordHeader};
 use crate::lsn::{Lsn, Position};
-use crate::record::Record;
+use crate::record::{BatchRecord, Record, RecordRequest};
 use crate::segments::Segment;
 
 const ENDS_EARLY: &str = "the file ends within the record";
@@ -65,6 +65,41 @@ impl Segment {
             return Err(self.damaged(lsn, ENDS_EARLY));
         }
         Ok((position(&header), &buffer[RECORD_HEADER_BYTES..end]))
+    }
+
+    /// Returns the record of a request, which begins with `bytes`, as far as it was requested.
+    /// `None` if `bytes` end before that.
+    pub(crate) fn batch_record(
+        &self,
+        request: &RecordRequest,
+        bytes: &[u8],
+    ) -> Result<Option<BatchRecord>> {
+        let RecordRequest { lsn, payload_bytes, .. } = *request;
+        if lsn.offset() >= self.end() {
+            return Err(Error::Invalid("the record was removed by a truncation"));
+        }
+        if bytes.len() < RECORD_HEADER_BYTES {
+            return Ok(None);
+        }
+        let header = self.data_header(lsn, bytes)?;
+        let whole = self.whole_bytes(&header)?;
+        let wanted = whole.min(RECORD_HEADER_BYTES.saturating_add(payload_bytes as usize));
+        let Some(bytes) = bytes.get(..wanted) else { return Ok(None) };
+        if wanted < whole {
+            let front = bytes[RECORD_HEADER_BYTES..].to_vec();
+            return Ok(Some(BatchRecord::Front { at: position(&header), front }));
+        }
+        // A copy of exactly its length: the caller may keep the record for longer than the buffer.
+        Ok(Some(BatchRecord::Whole(self.verified(&header, bytes.to_vec())?)))
+    }
+
+    /// Reads the record of a request with one system call.
+    pub(crate) fn read_batch_record(&self, request: &RecordRequest) -> Result<BatchRecord> {
+        let bytes = RECORD_HEADER_BYTES.saturating_add(request.payload_bytes as usize);
+        let mut record = vec![0; bytes.min(self.bytes_after(request.lsn))];
+        let read = read_full(&*self.file, &mut record, u64::from(request.lsn.offset()))?;
+        let found = self.batch_record(request, &record[..read])?;
+        found.ok_or_else(|| self.damaged(request.lsn, ENDS_EARLY))
     }
 
     /// Decodes and verifies the header of the data record at `lsn`, with which `bytes` begin.

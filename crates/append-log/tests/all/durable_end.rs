@@ -1,4 +1,5 @@
-//! Tests [`Replay::durable_end`]: invalid bytes before this offset are damage, not a torn tail.
+//! Tests [`Replay::durable_end`]: invalid bytes before this offset are damage, not a torn tail; and
+//! [`Replay::known_end`]: records before this offset are not read.
 
 use std::sync::Arc;
 
@@ -9,15 +10,21 @@ use crate::payload::payload;
 use crate::torn::batches;
 use crate::{open_on, put, small};
 
-/// A receiver that returns a given durable end for the only segment.
+/// A receiver that returns a given durable end and a given known end for the first segment.
+#[derive(Default)]
 struct Receiver {
     durable_end: u32,
+    known_end: u32,
     records: Vec<Position>,
 }
 
 impl Replay for Receiver {
     fn durable_end(&mut self, _segment: SegmentInfo) -> u32 {
         self.durable_end
+    }
+
+    fn known_end(&mut self, segment: SegmentInfo) -> u32 {
+        if segment.number == 1 { self.known_end } else { 0 }
     }
 
     fn record(&mut self, at: Position, _payload: &[u8]) {
@@ -30,7 +37,7 @@ fn report() -> Options {
 }
 
 fn open_knowing(medium: &Medium, durable_end: u32) -> (Vec<Position>, Recovered, u32) {
-    let mut receiver = Receiver { durable_end, records: Vec::new() };
+    let mut receiver = Receiver { durable_end, ..Receiver::default() };
     let disk = Arc::new(MemoryDisk::on(medium));
     let (log, recovered) = Log::open(disk, report(), &mut receiver).unwrap();
     let next = put(&log, b"next");
@@ -72,6 +79,62 @@ fn zeroed_first_page_before_durable_end_is_damage() {
     medium.file(&name)[4096..8192].fill(0);
     let (records, recovered, next) = open_knowing(&medium, end);
     assert_eq!((records.len(), recovered.damage.len(), next), (0, 1, end));
+}
+
+#[test]
+fn records_before_known_end_are_not_read() {
+    let batches = batches(true);
+    let (whole, name) = batches.file();
+    let last = *batches.positions.last().unwrap();
+    let end = (last.lsn.offset() + 32 + last.payload_bytes).next_multiple_of(8);
+    let offsets = batches.positions.iter().map(|at| at.lsn.offset()).chain([end]);
+    for (skipped, known_end) in offsets.enumerate() {
+        // Records before the known end may be invalid.
+        let mut medium = whole.clone();
+        medium.file(&name)[4096..known_end as usize].fill(0xff);
+        let mut receiver = Receiver { durable_end: known_end, known_end, records: Vec::new() };
+        let disk = Arc::new(MemoryDisk::on(&medium));
+        let (log, recovered) = Log::open(disk, report(), &mut receiver).unwrap();
+        assert_eq!(receiver.records, batches.positions[skipped..], "{known_end}");
+        assert_eq!((recovered.damage.len(), recovered.torn_bytes), (0, 0), "{known_end}");
+        assert_eq!(put(&log, b"next").lsn.offset(), end);
+    }
+}
+
+#[test]
+fn segment_is_sealed_if_known_end_is_before_or_after_its_seal() {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    let mut last = put(&log, &payload(1, 1000));
+    let next = loop {
+        let at = put(&log, &payload(1, 1000));
+        if at.lsn.segment() > 1 {
+            break at;
+        }
+        last = at;
+    };
+    log.close().unwrap();
+    let seal = (last.lsn.offset() + 32 + last.payload_bytes).next_multiple_of(8);
+    for known_end in [seal, seal + 32] {
+        let mut receiver = Receiver { known_end, ..Receiver::default() };
+        let disk = Arc::new(MemoryDisk::on(&disk.medium()));
+        let (_log, recovered) = Log::open(disk, report(), &mut receiver).unwrap();
+        assert_eq!(recovered.damage, [], "{known_end}");
+        assert_eq!(receiver.records, [next]);
+    }
+}
+
+#[test]
+fn torn_tail_at_known_end_is_truncated() {
+    let batches = batches(true);
+    let (mut medium, name) = batches.file();
+    let last = batches.positions.last().unwrap().lsn.offset();
+    medium.file(&name)[last as usize] ^= 1;
+    let mut receiver = Receiver { durable_end: last, known_end: last, records: Vec::new() };
+    let disk = Arc::new(MemoryDisk::on(&medium));
+    let (log, recovered) = Log::open(disk, report(), &mut receiver).unwrap();
+    assert!(recovered.torn_bytes > 0 && receiver.records.is_empty());
+    assert_eq!(put(&log, b"next").lsn.offset(), last);
 }
 
 #[test]

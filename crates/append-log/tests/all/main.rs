@@ -8,6 +8,7 @@
 
 mod append;
 mod arbitrary;
+mod batch;
 mod call_counts;
 mod concurrent;
 mod cost;

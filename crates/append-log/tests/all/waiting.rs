@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use haul_append_log::{Lsn, Room};
+use haul_append_log::{Error, Lsn, Room};
 use haul_disk::Op;
 use haul_disk_sim::Survival;
 use haul_testing::eventually;
@@ -68,6 +68,51 @@ fn futures_continue_when_a_buffer_becomes_free() {
         log.close().unwrap();
         let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
         assert_eq!(again.records.len(), 1 + taken + 160);
+    });
+}
+
+#[test]
+fn try_append_returns_none_while_the_buffer_is_full() {
+    within_a_minute("appends without blocking", || {
+        let (disk, log) = on_memory();
+        let bytes = payload(0, 20_000);
+        let try_append = || log.try_append(&[&bytes], Room::Ordinary).unwrap();
+        let ((), tickets) = disk.during_a_sync(
+            || drop(started(log.append(&[&bytes], Room::Ordinary).unwrap())),
+            || {
+                let tickets: Vec<_> = std::iter::from_fn(try_append).collect();
+                assert!(try_append().is_none());
+                tickets
+            },
+        );
+        assert!((2..=3).contains(&tickets.len()), "{} records", tickets.len());
+        let taken = tickets.len() + 1;
+        for ticket in tickets {
+            ticket.wait().unwrap();
+        }
+        try_append().unwrap().wait().unwrap();
+        log.close().unwrap();
+        let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
+        assert_eq!(again.records.len(), taken + 1);
+    });
+}
+
+#[test]
+fn try_append_returns_none_on_a_full_disk() {
+    let (disk, log) = on_memory();
+    disk.limit(Some(3 << 20));
+    let bytes = payload(0, 30_000);
+    let refused = (0..500).find_map(|_| match log.append(&[&bytes], Room::Ordinary) {
+        Ok(ticket) => {
+            ticket.wait().unwrap();
+            None
+        }
+        Err(error) => Some(error),
+    });
+    assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
+    eventually("the attempt to create a segment fails again", || {
+        assert!(log.try_append(&[&bytes], Room::Ordinary).unwrap().is_none());
+        matches!(log.append(&[&bytes], Room::Ordinary), Err(Error::Full { .. }))
     });
 }
 

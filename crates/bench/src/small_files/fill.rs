@@ -1,16 +1,26 @@
-//! Stores objects in the file store with many threads, each of which waits for its syncs.
+//! Stores objects in the file store with several threads, each of which waits for its syncs.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use haul_file_store::{Attributes, Precondition, Store};
+use haul_file_store::{Attributes, NewObject, Precondition, Store};
 
 use super::objects::Numbered;
 use crate::log::Failure;
 use crate::reads::joined;
 
-/// Stores the objects with these numbers in `bucket` with `threads` threads.
+/// The threads that store objects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loaders {
+    /// The number of threads.
+    pub(super) threads: usize,
+    /// The number of objects that a thread stores with each call. A single object is stored with
+    /// `put`, several ones with `put_many`.
+    pub(super) batch: usize,
+}
+
+/// Stores the objects with these numbers in `bucket`.
 ///
 /// # Errors
 /// Returns the first error of a thread.
@@ -22,23 +32,63 @@ pub(super) fn fill(
     bucket: &str,
     objects: Numbered<'_>,
     numbers: Range<u64>,
-    threads: usize,
+    loaders: Loaders,
 ) -> Result<(), Failure> {
     let next = AtomicU64::new(numbers.start);
-    let attributes = Attributes::new();
     let put = || -> Result<(), Failure> {
-        let mut buffer = Vec::new();
+        let mut batch = Batch::new(objects);
         loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= numbers.end {
+            let from = next.fetch_add(loaders.batch as u64, Ordering::Relaxed);
+            let to = numbers.end.min(from + loaders.batch as u64);
+            if from >= to {
                 return Ok(());
             }
-            let bytes = objects.bytes(number, &mut buffer);
-            store.put(bucket, &(objects.key)(number), bytes, &attributes, &Precondition::None)?;
+            batch.store(store, bucket, from..to)?;
         }
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(put)).collect();
+        let threads: Vec<_> = (0..loaders.threads).map(|_| scope.spawn(put)).collect();
         threads.into_iter().try_for_each(joined)
     })
+}
+
+/// The objects of a call, whose buffers the next call uses again.
+struct Batch<'a> {
+    objects: Numbered<'a>,
+    keys: Vec<String>,
+    contents: Vec<Vec<u8>>,
+    attributes: Attributes,
+}
+
+impl<'a> Batch<'a> {
+    fn new(objects: Numbered<'a>) -> Self {
+        Self { objects, keys: Vec::new(), contents: Vec::new(), attributes: Attributes::new() }
+    }
+
+    /// Stores the objects with these numbers.
+    fn store(&mut self, store: &Store, bucket: &str, numbers: Range<u64>) -> Result<(), Failure> {
+        self.keys.clear();
+        for (position, number) in numbers.enumerate() {
+            self.keys.push((self.objects.key)(number));
+            if position == self.contents.len() {
+                self.contents.push(Vec::new());
+            }
+            self.objects.bytes(number, &mut self.contents[position]);
+        }
+        let (attributes, precondition) = (&self.attributes, &Precondition::None);
+        if let ([key], [bytes, ..]) = (&self.keys[..], &self.contents[..]) {
+            store.put(bucket, key, bytes, attributes, precondition)?;
+            return Ok(());
+        }
+        let objects: Vec<_> = self
+            .keys
+            .iter()
+            .zip(&self.contents)
+            .map(|(key, bytes)| NewObject { key, bytes, attributes, precondition })
+            .collect();
+        for outcome in store.put_many(bucket, &objects) {
+            outcome?;
+        }
+        Ok(())
+    }
 }

@@ -5,6 +5,7 @@
 //! cost: their bytes, collected from all writers, are written to blocks that were written before,
 //! with one write and one sync for each batch.
 
+pub mod churn;
 mod directory;
 mod fill;
 mod group_commit;

@@ -35,7 +35,8 @@ fn objects_and_ranges_are_read_cold_and_hot() {
     let times = ["--rounds", "1", "--seconds", "50ms"];
     let report = report(&[&["small-files-get"][..], &load, &times].concat());
     let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * 2 * 2);
+    // Whole objects have two targets more than ranges.
+    assert_eq!(rows.len(), 2 * (4 + 2));
     assert!(rows.iter().all(|row| row["gets_per_s"].as_f64().unwrap() > 0.0), "{rows:?}");
     // The device counts the requests of other programs, too, but not fewer than those of the reads.
     let is_cold_object = |row: &&Value| {
@@ -44,7 +45,11 @@ fn objects_and_ranges_are_read_cold_and_hot() {
     let cold = rows.iter().find(is_cold_object).unwrap();
     let device_bytes = &cold["device_bytes_per_get"];
     assert!(device_bytes.as_f64().is_none_or(|bytes| bytes > 1024.0), "{cold}");
-    for ratio in ["store_vs_floor_4096_of_4096_cold", "store_vs_floor_100_of_3145728_hot"] {
+    for ratio in [
+        "store_vs_floor_4096_of_4096_cold",
+        "many_vs_store_4096_of_4096_cold",
+        "store_vs_floor_100_of_3145728_hot",
+    ] {
         assert!(report["ratios"][ratio].as_f64().unwrap() > 0.0, "{ratio}");
     }
 }
@@ -61,4 +66,24 @@ fn killed_store_is_opened_and_listed_with_all_objects() {
     let beyond = ratio("disk_bytes_per_object_beyond_payload");
     assert!((20.0..4096.0).contains(&beyond), "{beyond}");
     assert!(ratio("memory_bytes_per_object_after_open") > 41.0);
+}
+
+#[test]
+fn overwrites_of_a_full_disk_reach_a_steady_state() {
+    if !rustix::process::geteuid().is_root() {
+        return haul_testing::skip("virtual disks need root");
+    }
+    let disk = ["--disk-size", "96MiB", "--volume", "4MiB", "--live", "60"];
+    let load = ["--patterns", "zipf", "--writers", "4", "--times", "1", "--seconds", "3s"];
+    let report = report(&[&["small-files-churn"][..], &disk, &load].concat());
+    let rows = report["rows"].as_array().unwrap();
+    let targets: Vec<_> = rows.iter().map(|row| row["target"].as_str().unwrap()).collect();
+    assert_eq!(targets, ["haul", "files, rename", "slots in place"]);
+    for row in rows {
+        assert!(row["puts_per_s"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!(row["failed"].as_f64(), Some(0.0), "{row}");
+        // Every byte is written at least once, and stays on the disk at least once.
+        assert!(row["device_bytes_per_byte"].as_f64().unwrap() >= 1.0, "{row}");
+        assert!(row["space_per_live_byte"].as_f64().unwrap() >= 1.0, "{row}");
+    }
 }

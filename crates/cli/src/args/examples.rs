@@ -236,6 +236,18 @@ Examples:
   haul store export photos ./copy
   haul store export backup/2026-11-21/etc/ ./etc          without the prefix";
 
+pub(super) const IMPORT_TAR: &str = "\
+Examples:
+  haul store import-tar photos photos.tar
+  zstd -d < photos.tar.zst | haul store import-tar photos/2026/
+  ssh nas tar -C /srv/photos -c . | haul store import-tar photos";
+
+pub(super) const EXPORT_TAR: &str = "\
+Examples:
+  haul store export-tar photos photos.tar
+  haul store export-tar photos/2026/ | zstd > photos.tar.zst
+  haul store export-tar photos | ssh nas haul store import-tar photos";
+
 pub(super) const PUT: &str = "\
 Examples:
   haul store put photos/cat.jpg cat.jpg
@@ -285,6 +297,34 @@ pub(super) const SNAPSHOT: &str = "\
 Examples:
   haul store --data /srv/haul snapshot /srv/haul-monday
   haul store --data /srv/haul-monday ls --recursive photos/";
+
+pub(super) const LIFECYCLE: &str = "\
+Examples:
+  haul store lifecycle set logs rules.json
+  haul store lifecycle run --dry-run logs";
+
+pub(super) const LIFECYCLE_SHOW: &str = "\
+Examples:
+  haul store lifecycle show logs
+  haul store lifecycle show --json logs > rules.json";
+
+pub(super) const LIFECYCLE_SET: &str = "\
+Examples:
+  haul store lifecycle set logs rules.json
+  haul store lifecycle set logs < rules.xml
+
+A file that expires logs after 30 days, and aborts uploads after 7 days:
+  {\"Rules\": [{\"ID\": \"old\", \"Status\": \"Enabled\", \"Filter\": {\"Prefix\": \"logs/\"},
+    \"Expiration\": {\"Days\": 30}, \"AbortIncompleteMultipartUpload\": {\"DaysAfterInitiation\": 7}}]}";
+
+pub(super) const LIFECYCLE_REMOVE: &str = "\
+Examples:
+  haul store lifecycle remove logs";
+
+pub(super) const LIFECYCLE_RUN: &str = "\
+Examples:
+  haul store lifecycle run --dry-run
+  haul store lifecycle run logs && haul store compact";
 
 pub(super) const COMPACT: &str = "\
 Examples:

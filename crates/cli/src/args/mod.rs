@@ -39,8 +39,9 @@ pub(crate) use probe::ProbeArgs;
 pub(crate) use relay::RelayArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
-    ExportArgs, GetArgs, ImportArgs, LsArgs, OpenArgs, PutArgs, RmArgs, SnapshotArgs, StatArgs,
-    StoreArgs, StoreCommand, VerifyArgs,
+    ExportArgs, ExportTarArgs, GetArgs, ImportArgs, ImportTarArgs, LifecycleArgs, LifecycleCommand,
+    LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs, LsArgs, OpenArgs, PutArgs, RmArgs,
+    SnapshotArgs, StatArgs, StoreArgs, StoreCommand, VerifyArgs,
 };
 pub(crate) use sum::SumArgs;
 pub(crate) use tune::TuneArgs;
@@ -196,6 +197,7 @@ mod tests {
             (haul_file_store::Options::default(), haul_s3_server::Config::default());
         assert_eq!(args.open.big_object, store.big_object_bytes);
         assert_eq!(args.open.volume, store.volume_bytes);
+        assert_eq!(args.lifecycle_check, store.lifecycle_check_every);
         assert_eq!((args.listen, args.admin), (server.listen, server.admin));
         let (ours, library) = (args.limits(), server.limits);
         assert_eq!(ours.drain_time_max, library.drain_time_max);

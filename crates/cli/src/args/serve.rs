@@ -39,6 +39,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", help_heading = "Server")]
     #[arg(default_value = "4MiB", value_parser = parse_bytes)]
     pub(crate) scrub_rate: u64,
+    /// Interval of checks for expired objects and stale uploads; 0s disables them
+    ///
+    /// Each bucket with lifecycle rules is swept once a day, and at the next check after its rules
+    /// were changed. The first check is one minute after the start at the latest.
+    #[arg(long, value_name = "TIME", help_heading = "Server")]
+    #[arg(default_value = "1h", value_parser = parse_time)]
+    pub(crate) lifecycle_check: Duration,
     #[command(flatten)]
     pub(crate) clients: ClientArgs,
     #[command(flatten)]

@@ -90,7 +90,7 @@ fn execute(export: &Export<'_>, stop: &Stop) -> Result<(Exported, Summary)> {
     Ok((exported, progress.finish()))
 }
 
-fn failure(bucket: &str, key: &str, error: ExportError) -> Failure {
+pub(super) fn failure(bucket: &str, key: &str, error: ExportError) -> Failure {
     let name = format!("{bucket}/{}", Name(key));
     let cannot = Failure::new(format!("cannot export {name}"));
     match error {

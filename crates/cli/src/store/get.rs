@@ -32,17 +32,27 @@ pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
         }
         return output.finish();
     }
-    if args.file.exists() && !args.file.is_file() {
-        // A device or FIFO is opened for writing instead of being replaced by a file.
-        let file = OpenOptions::new().write(true).open(&args.file);
-        let file = file.or_fail(|| format!("cannot write {}", args.file.display()))?;
-        return write(&object, range, &name, file, &args.file);
+    if is_device(&args.file) {
+        return write(&object, range, &name, open_device(&args.file)?, &args.file);
     }
-    replace(&object, range, &name, &args.file)
+    replace(&args.file, |file, unfinished| write(&object, range, &name, file, unfinished))
 }
 
-/// Writes to a temporary file beside `path`, and renames the complete file to `path`.
-fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Result {
+/// Returns `true` if the file is a device or FIFO, which is opened for writing instead of being
+/// replaced by a file.
+pub(super) fn is_device(path: &Path) -> bool {
+    path.exists() && !path.is_file()
+}
+
+/// Opens a device or FIFO for writing.
+pub(super) fn open_device(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().write(true).open(path);
+    file.or_fail(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes to a temporary file beside `path` with `write`, which receives its path, too, and renames
+/// the complete file to `path`.
+pub(super) fn replace(path: &Path, write: impl FnOnce(File, &Path) -> Result) -> Result {
     let cannot = || format!("cannot write {}", path.display());
     // If `path` is a symbolic link, its target is replaced instead of the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_missing| path.to_owned());
@@ -51,8 +61,8 @@ fn replace(object: &Object, range: Range<u64>, name: &str, path: &Path) -> Resul
     let unfinished = PathBuf::from(unfinished);
     let file = File::create_new(&unfinished)
         .or_fail(|| format!("cannot write {}", unfinished.display()))?;
-    let written = write(object, range, name, file, &unfinished)
-        .and_then(|()| fs::rename(&unfinished, &path).or_fail(cannot));
+    let written =
+        write(file, &unfinished).and_then(|()| fs::rename(&unfinished, &path).or_fail(cannot));
     if written.is_err() {
         // An error of the removal is ignored, because the earlier error is reported.
         fs::remove_file(&unfinished).ok();

@@ -36,7 +36,7 @@ pub(super) fn run(open: &OpenArgs, args: &ImportArgs) -> Result {
     })
 }
 
-fn create_bucket(store: &Store, bucket: &str) -> Result {
+pub(super) fn create_bucket(store: &Store, bucket: &str) -> Result {
     match store.create_bucket(bucket) {
         Err(StoreError::BucketExists { .. }) => Ok(()),
         other => other.or_fail(|| format!("cannot import into \"{bucket}\"")),
@@ -59,8 +59,13 @@ fn report_skipped(plan: &ImportPlan, path: &Path) {
         let links = Count(plan.links, "symbolic link");
         print_message(&format!("note: skipped {links}; use --follow to store their targets"));
     }
-    if plan.special > 0 {
-        let files = Count(plan.special, "special file");
+    report_special(plan.special);
+}
+
+/// Reports the number of special files that were skipped.
+pub(super) fn report_special(count: u64) {
+    if count > 0 {
+        let files = Count(count, "special file");
         print_message(&format!("note: skipped {files} (sockets, FIFOs, devices)"));
     }
 }

@@ -6,6 +6,7 @@ mod export;
 mod failure;
 mod get;
 mod import;
+mod lifecycle;
 pub(crate) mod location;
 mod ls;
 mod objects;
@@ -13,6 +14,7 @@ mod put;
 mod rm;
 mod snapshot;
 mod stat;
+mod tar;
 mod verify;
 
 use haul_file_store::{Damage, Store};
@@ -32,6 +34,10 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         StoreCommand::Export(args) => {
             with_store("export", &mut |store, damage| export::run(store, damage, args))
         }
+        StoreCommand::ImportTar(import) => tar::import::run(&args.open, import),
+        StoreCommand::ExportTar(args) => {
+            with_store("export-tar", &mut |store, damage| tar::export::run(store, damage, args))
+        }
         StoreCommand::Put(args) => with_store("put", &mut |store, _| put::run(store, args)),
         StoreCommand::Get(args) => with_store("get", &mut |store, _| get::run(store, args)),
         StoreCommand::Ls(args) => with_store("ls", &mut |store, _| ls::run(store, args)),
@@ -48,6 +54,9 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         }
         StoreCommand::AcceptDamage => {
             with_store("accept-damage", &mut |store, _| verify::accept_damage(store))
+        }
+        StoreCommand::Lifecycle(args) => {
+            with_store("lifecycle", &mut |store, _| lifecycle::run(store, args))
         }
         StoreCommand::Snapshot(args) => {
             with_store("snapshot", &mut |store, _| snapshot::run(store, args))

@@ -13,6 +13,8 @@ fn each_command_has_a_manual_page() {
         "haul-files",
         "haul-store",
         "haul-store-import",
+        "haul-store-lifecycle",
+        "haul-store-lifecycle-run",
         "haul-store-verify",
         "haul-cache-warm",
         "haul-probe",

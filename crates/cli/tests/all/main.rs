@@ -5,6 +5,7 @@
     reason = "helpers of tests, which may panic like tests"
 )]
 
+mod archives;
 mod cache;
 mod cache_order;
 mod damage;
@@ -13,6 +14,7 @@ mod dups_filters;
 mod files;
 mod generated;
 mod helper;
+mod lifecycle;
 mod log;
 mod mistakes;
 mod objects;

@@ -12,7 +12,7 @@ use rustix::mm::madvise;
 use crate::units::{PAGE_BYTES, align_up};
 
 /// The size of a huge page on x86-64, and on AArch64 with 4 KiB pages.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// A slice of bytes whose address and length are multiples of [`PAGE_BYTES`].
 ///

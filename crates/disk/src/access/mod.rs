@@ -6,7 +6,7 @@ mod map;
 mod per_call;
 mod ring;
 
-pub use buffer::AlignedBuf;
+pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES};
 pub use map::Map;
 pub use per_call::{read_uncached, read_uncached_fd, write_durable, write_out};
 pub use ring::{ReadRing, RingCompletion, RingRead};

@@ -63,6 +63,28 @@ fn each_completion_has_the_bytes_of_its_read() {
 }
 
 #[test]
+fn submit_and_wait_returns_when_so_many_reads_have_completed() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let file = numbered(4);
+    let Some(mut ring) = ring::<Rc<OwnedFd>>(8) else { return };
+    ring.submit_and_wait(3).unwrap();
+    assert!(ring.take().is_none());
+    // Nothing is written to the socket, so this read does not complete.
+    let far = Rc::new(OwnedFd::from(far));
+    ring.push(RingRead { offset: 0, tag: 99, ..page(far, 0) }).unwrap();
+    (0..4).for_each(|number| ring.push(page(Rc::clone(&file), number)).unwrap());
+    ring.submit_and_wait(4).unwrap();
+    let tags: BTreeSet<u64> =
+        std::iter::from_fn(|| ring.take()).map(|done| done.read.tag).collect();
+    assert_eq!(tags, BTreeSet::from([0, 1, 2, 3]));
+    drop(near);
+    // Only one read is left.
+    ring.submit_and_wait(100).unwrap();
+    assert_eq!(ring.take().unwrap().outcome.unwrap(), 0);
+    ring.submit_and_wait(1).unwrap();
+}
+
+#[test]
 fn full_ring_returns_the_read() {
     let file = numbered(3);
     let Some(mut ring) = ring(2) else { return };

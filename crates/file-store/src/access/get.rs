@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use haul_append_log::{self as log, Position};
+use haul_append_log::{self as log, Position, Record};
 use parking_lot::Mutex;
 
 use crate::access::lookup::{HEAD_READ_BYTES, Read, is_object};
@@ -59,6 +59,11 @@ impl Store {
 
     /// Returns an object: a small one whole, with one read; a big one ready to be read.
     ///
+    /// Small objects have up to [`crate::Options::big_object_bytes`], 4 MiB by default. To read a
+    /// part of an object, call [`Store::get_range`], or [`Store::open_object`] to read several
+    /// parts: they read only the blocks of 64 KiB that contain the part. To read many objects, call
+    /// [`Store::get_many`].
+    ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the bytes read are not
     /// the bytes written.
@@ -76,21 +81,9 @@ impl Store {
         let inner = &self.inner;
         Counters::count(&inner.counters.gets);
         loop {
-            let (entry, (attributes, content)) =
-                inner.look_up(bucket, key, |candidate| open(inner, candidate))?;
-            let info = entry.info(key);
-            if entry.files.is_empty() {
-                return Ok(Object { info, attributes, content });
-            }
-            let mut index = inner.index.write();
-            // If the object was overwritten since, its files may not exist any more.
-            if index.is_object_at(bucket, key, entry.at) {
-                index.files.pin(&entry.files);
-                drop(index);
-                let (inner, open) = (Arc::clone(inner), Mutex::new(None));
-                let name = (bucket.to_owned(), key.to_owned());
-                let files = Files { inner, name, parts: entry.files, open };
-                return Ok(Object { info, attributes, content: Content::Files(files) });
+            let (entry, opened) = inner.look_up(bucket, key, |candidate| open(inner, candidate))?;
+            if let Some(object) = inner.object(bucket, key, entry, opened) {
+                return Ok(object);
             }
         }
     }
@@ -116,6 +109,31 @@ impl Store {
 }
 
 impl Inner {
+    /// Returns the object whose needle was read. `None` if it has files and was overwritten since:
+    /// these files may not exist any more.
+    pub(super) fn object(
+        self: &Arc<Self>,
+        bucket: &str,
+        key: &str,
+        entry: Entry,
+        (attributes, content): (Attributes, Content),
+    ) -> Option<Object> {
+        let info = entry.info(key);
+        if entry.files.is_empty() {
+            return Some(Object { info, attributes, content });
+        }
+        let mut index = self.index.write();
+        if !index.is_object_at(bucket, key, entry.at) {
+            return None;
+        }
+        index.files.pin(&entry.files);
+        drop(index);
+        let (inner, open) = (Arc::clone(self), Mutex::new(None));
+        let name = (bucket.to_owned(), key.to_owned());
+        let files = Files { inner, name, parts: entry.files, open };
+        Some(Object { info, attributes, content: Content::Files(files) })
+    }
+
     /// Reads a whole needle with one request.
     pub(super) fn read_content(
         &self,
@@ -133,9 +151,19 @@ impl Inner {
             }
             read => read?,
         };
+        self.counters.needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
+        self.content(record, bucket, key)
+    }
+
+    /// Returns the object in a record that was read whole.
+    pub(super) fn content(
+        &self,
+        record: Record,
+        bucket: &str,
+        key: &str,
+    ) -> Result<Read<(Attributes, Content)>> {
         let at = record.position();
         let (record, payload_at) = record.into_bytes();
-        self.counters.needle_read(record.len());
         let needle = self.check(Needle::decode(&record[payload_at..]), at)?;
         if !is_object(&needle, bucket, key) {
             return Ok(Read::Other);

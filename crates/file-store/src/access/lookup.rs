@@ -7,7 +7,7 @@ use haul_append_log::{self as log, Lsn, Position};
 
 use crate::error::{Error, Result};
 use crate::format::{Kind, Needle, NotANeedle};
-use crate::index::addresses::Candidate;
+use crate::index::addresses::{Candidate, Candidates};
 use crate::index::entry::Entry;
 use crate::inner::Inner;
 use crate::object::Attributes;
@@ -36,7 +36,8 @@ impl Inner {
         if let Some(recent) = self.index.read().keys.recent(bucket, key) {
             return Ok(recent);
         }
-        let found = self.search(bucket, key, |candidate| {
+        let candidates = self.index.read().candidates(bucket, key);
+        let found = self.search(candidates, bucket, key, |candidate| {
             let (entry, _) = match self.read_head(candidate, bucket, key)? {
                 Read::Found(entry, attributes) => (entry, attributes),
                 Read::Other => return Ok(Read::Other),
@@ -52,13 +53,21 @@ impl Inner {
         }
     }
 
+    /// Returns the newest entry of a key like [`Self::find`], or `None` if only a read of the disk
+    /// can tell.
+    pub(crate) fn find_in_memory(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
+        let index = self.index.read();
+        let recent = index.keys.recent(bucket, key);
+        recent.or_else(|| index.candidates(bucket, key).first().is_none().then_some(None))
+    }
+
     /// Returns the entry of an existing object for a request.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the newest state of the
     /// key may be in a damaged place.
     pub(crate) fn entry(&self, bucket: &str, key: &str) -> Result<Entry> {
-        self.check_bucket(bucket)?;
+        self.index.read().check_bucket(bucket)?;
         let found = self.find(bucket, key)?;
         self.check_doubt(bucket, key, found.as_ref().map(|entry| entry.at.lsn))?;
         found.ok_or_else(|| no_such_key(bucket, key))
@@ -74,24 +83,22 @@ impl Inner {
         key: &str,
         read: impl Fn(Candidate) -> Result<Read<T>>,
     ) -> Result<(Entry, T)> {
-        self.check_bucket(bucket)?;
-        let found = self.search(bucket, key, read).inspect_err(|error| {
+        let index = self.index.read();
+        index.check_bucket(bucket)?;
+        let candidates = index.candidates(bucket, key);
+        // Places that hide keys are found only when the store is opened.
+        let is_certain = index.hidden.any().is_none();
+        drop(index);
+        let found = self.search(candidates, bucket, key, read).inspect_err(|error| {
             self.damage.note(bucket, key, error);
         })?;
-        self.check_doubt(bucket, key, found.as_ref().map(|(entry, _)| entry.at.lsn))?;
+        if !is_certain {
+            self.check_doubt(bucket, key, found.as_ref().map(|(entry, _)| entry.at.lsn))?;
+        }
         found.ok_or_else(|| no_such_key(bucket, key))
     }
 
-    fn check_bucket(&self, bucket: &str) -> Result<()> {
-        let index = self.index.read();
-        if index.buckets.contains_key(bucket) {
-            return Ok(());
-        }
-        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-        Err(index.doubt_bucket(bucket).unwrap_or_else(missing))
-    }
-
-    fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {
+    pub(super) fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {
         match self.index.read().doubt(bucket, key, newest) {
             Some(error) => Err(error),
             None => Ok(()),
@@ -102,14 +109,14 @@ impl Inner {
     /// between.
     fn search<T>(
         &self,
+        mut candidates: Candidates,
         bucket: &str,
         key: &str,
         read: impl Fn(Candidate) -> Result<Read<T>>,
     ) -> Result<Option<(Entry, T)>> {
         for lookup in 1.. {
-            let candidates = self.index.read().candidates(bucket, key);
             let mut was_moved = false;
-            for candidate in candidates {
+            for candidate in candidates.iter() {
                 match read(candidate) {
                     Ok(Read::Found(entry, value)) => return Ok(Some((entry, value))),
                     Ok(Read::Other) => {}
@@ -125,6 +132,7 @@ impl Inner {
             if !was_moved {
                 return Ok(None);
             }
+            candidates = self.index.read().candidates(bucket, key);
         }
         Ok(None)
     }

@@ -1,10 +1,14 @@
 //! Storing, reading and removing objects.
 
+mod apply;
 mod block_data;
 pub(crate) mod get;
+pub(crate) mod get_many;
 pub(crate) mod lookup;
 pub(crate) mod object;
+pub(crate) mod pending_put;
 pub(crate) mod put;
+pub(crate) mod put_many;
 pub(crate) mod range;
 pub(crate) mod upload;
 pub(crate) mod writers;

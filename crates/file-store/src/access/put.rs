@@ -26,11 +26,11 @@ pub(crate) enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Bytes that go into the needle.
-    fn bytes(&self) -> u64 {
+    /// Returns the bytes that go into the needle.
+    fn data(&self) -> &[u8] {
         match self {
-            Self::Bytes(bytes) => bytes.len() as u64,
-            Self::NewFile(_) | Self::Shared => 0,
+            Self::Bytes(bytes) => bytes,
+            Self::NewFile(_) | Self::Shared => &[],
         }
     }
 }
@@ -130,7 +130,7 @@ impl Store {
             head.blocks = block_checksums(data);
         }
         let inner = &*self.inner;
-        inner.admission.admit(head.head_bytes() as u64 + source.bytes());
+        inner.admission.admit((head.head_bytes() + source.data().len()) as u64);
         inner.with_space(|| self.try_store(head.clone(), attributes, precondition, &mut source))
     }
 
@@ -152,27 +152,15 @@ impl Store {
         let inner = &*self.inner;
         let _entered = inner.enter(&head.bucket)?;
         let _turn = inner.keys.lock(&head.bucket, &head.key);
-        let current = inner.find(&head.bucket, &head.key)?;
-        inner.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
-        head.version = inner.clock.next();
-        let encoded = head.encode(attributes);
-        let at = match source {
-            Source::Bytes(data) => inner.append(&encoded, data, Room::Ordinary)?.wait()?,
-            Source::Shared => inner.append(&encoded, &[], Room::Ordinary)?.wait()?,
-            Source::NewFile(file) => {
-                let ticket = inner.append(&encoded, &[], Room::Ordinary)?;
-                // From here on the needle may come to stand, also if the wait fails.
-                file.keep();
-                ticket.wait()?
-            }
-        };
-        let info = ObjectInfo {
-            key: head.key.clone(),
-            bytes: head.bytes,
-            modified: head.version.time(),
-            etag: head.etag,
-        };
-        self.apply(vec![Change { head, replaces: current.map(Replaced::from) }], at);
+        let data = source.data();
+        let (replaces, ticket) = inner.append_object(&mut head, attributes, precondition, data)?;
+        if let Source::NewFile(file) = source {
+            // The needle may become durable from here on, also if the wait fails.
+            file.keep();
+        }
+        let at = ticket.wait()?;
+        let info = head.info();
+        self.apply(vec![Change { head, replaces }], at);
         Counters::count(&inner.counters.puts);
         Ok(info)
     }
@@ -210,11 +198,7 @@ impl Store {
         let inner = &*self.inner;
         let _entered = match inner.enter(bucket) {
             Ok(entered) => entered,
-            Err(_) => {
-                let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-                let refused = || inner.enter(bucket).err().unwrap_or_else(missing);
-                return keys.iter().map(|_| Err(refused())).collect();
-            }
+            Err(_) => return keys.iter().map(|_| Err(inner.missing_bucket(bucket))).collect(),
         };
         // Whoever takes several keys takes them in order, and none twice.
         let mut sorted = keys.to_vec();
@@ -290,6 +274,23 @@ impl Store {
 }
 
 impl Inner {
+    /// Looks up the current object of a key, which the caller has locked, tests the precondition,
+    /// and appends the needle of the new object, whose version it sets. Returns the object that
+    /// the needle replaces.
+    pub(crate) fn append_object(
+        &self,
+        head: &mut Head,
+        attributes: &Attributes,
+        precondition: &Precondition,
+        data: &[u8],
+    ) -> Result<(Option<Replaced>, Ticket)> {
+        let current = self.find(&head.bucket, &head.key)?;
+        self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
+        head.version = self.clock.next();
+        let ticket = self.append(&head.encode(attributes), data, Room::Ordinary)?;
+        Ok((current.map(Replaced::from), ticket))
+    }
+
     /// Tests the precondition of a write against the current object of the key, which the caller
     /// has locked.
     pub(crate) fn test(

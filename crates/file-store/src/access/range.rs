@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use haul_append_log::Position;
+
 use crate::access::block_data::BlockData;
 use crate::access::lookup::{Read, is_object};
 use crate::access::object::{Content, Object};
@@ -14,6 +17,25 @@ use crate::object::Attributes;
 use crate::store::Store;
 
 impl Store {
+    /// Reads up to `bytes_max` bytes of an object from `offset` on; none at its end. Of an object
+    /// of more than 128 KiB, only the whole blocks of 64 KiB (128 KiB if it is in files) that
+    /// contain these bytes are read and verified, and its head. To read several ranges, open the
+    /// object once with [`Store::open_object`].
+    ///
+    /// Of an object in files, fewer bytes may be returned, as by [`Object::read`].
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    pub fn get_range(
+        &self,
+        bucket: &str,
+        key: &str,
+        offset: u64,
+        bytes_max: usize,
+    ) -> Result<Bytes> {
+        self.open_object(bucket, key)?.read(offset, bytes_max)
+    }
+
     /// Opens an object to read ranges of it. Of an object of more than 128 KiB that is stored in a
     /// volume, only the head is read. [`Object::read`] then reads the requested bytes with one read
     /// of whole blocks of 64 KiB, and verifies these. Other objects are read as by [`Store::get`],
@@ -53,7 +75,19 @@ impl Inner {
         key: &str,
     ) -> Result<Option<(Entry, Attributes, BlockData)>> {
         let (at, front) = self.read_front(candidate)?;
-        let needle = self.check(Needle::decode(&front), at)?;
+        self.blocks(at, &front, bucket, key)
+    }
+
+    /// Returns the object in a record of which the front was read; `None` if it has no block
+    /// checksums, or is of another object.
+    pub(super) fn blocks(
+        self: &Arc<Self>,
+        at: Position,
+        front: &[u8],
+        bucket: &str,
+        key: &str,
+    ) -> Result<Option<(Entry, Attributes, BlockData)>> {
+        let needle = self.check(Needle::decode(front), at)?;
         let (data_at, bytes) = (front.len() - needle.rest.len(), needle.head.inline_bytes());
         let has_blocks = !needle.head.blocks.is_empty()
             && data_at.saturating_add(bytes) <= at.payload_bytes as usize;

@@ -1,8 +1,9 @@
 //! Which volumes writers may still have needles in that the index does not know.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{ArcRwLockReadGuard, Condvar, Mutex, RawRwLock};
 
 /// The writers between their first look at the index and their entry in it.
 ///
@@ -25,11 +26,18 @@ struct State {
     waiting: usize,
 }
 
-/// A writer that is active until this is dropped.
+/// A writer that is active until this is dropped, on any thread.
 #[derive(Debug)]
-pub(crate) struct ActiveWriter<'a> {
-    writers: &'a Writers,
+pub(crate) struct ActiveWriter {
+    writers: Arc<Writers>,
     began_in: u32,
+}
+
+/// A writer in a bucket that exists, until this is dropped, on any thread.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    pub(crate) _bucket: ArcRwLockReadGuard<RawRwLock, ()>,
+    pub(crate) _writer: ActiveWriter,
 }
 
 impl Writers {
@@ -39,11 +47,12 @@ impl Writers {
     }
 
     /// Registers a writer that has appended nothing yet.
-    pub(crate) fn enter(&self) -> ActiveWriter<'_> {
+    pub(crate) fn enter(self: &Arc<Self>) -> ActiveWriter {
         let mut state = self.state.lock();
         let began_in = state.current;
         *state.active.entry(began_in).or_default() += 1;
-        ActiveWriter { writers: self, began_in }
+        drop(state);
+        ActiveWriter { writers: Arc::clone(self), began_in }
     }
 
     /// Notes that `volume` is being written, and returns `true` if that is news.
@@ -73,7 +82,7 @@ impl Writers {
     }
 }
 
-impl Drop for ActiveWriter<'_> {
+impl Drop for ActiveWriter {
     fn drop(&mut self) {
         let mut state = self.writers.state.lock();
         if let Some(count) = state.active.get_mut(&self.began_in) {
@@ -96,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_volume_is_settled_when_those_who_began_in_it_have_left() {
-        let writers = Writers::new(1);
+        let writers = Arc::new(Writers::new(1));
         writers.wait_until_settled_before(1);
         let first = writers.enter();
         assert!(writers.advance(3) && !writers.advance(3) && !writers.advance(2));

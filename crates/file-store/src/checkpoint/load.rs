@@ -9,13 +9,16 @@ use haul_disk::{Disk, Open, read_full};
 use crate::checkpoint::chunks;
 use crate::checkpoint::format::{Catalog, CatalogVolume, decode_changes, decode_state};
 use crate::error::{Error, Result};
-use crate::index::Index;
 use crate::index::hash::KeyHash;
 use crate::index::keys::Keys;
 use crate::index::locations::Locations;
 use crate::index::locations::dump::Loader;
 use crate::index::runs::run::Run;
+use crate::index::{Index, LocationChange};
 use crate::names::{self, IndexFile};
+
+/// The number of changes of the location table that are sorted and applied together.
+const SORTED_CHANGES: usize = 1 << 20;
 
 /// A checkpoint that was loaded.
 #[derive(Debug)]
@@ -105,22 +108,34 @@ fn load_locations(disk: &dyn Disk, catalog: &Catalog) -> Result<Locations> {
     let name = names::index_file(IndexFile::Locations, catalog.locations);
     chunks::read(disk, &name, catalog.locations, |chunk| loader.add(chunk).is_ok())?;
     let mut locations = loader.finish().map_err(|error| invalid(error.to_string()))?;
+    let mut changes = Vec::new();
     for number in &catalog.changes {
         let name = names::index_file(IndexFile::Changes, *number);
         chunks::read(disk, &name, *number, |chunk| {
-            let Some(changes) = decode_changes(chunk) else { return false };
-            for change in changes {
-                if let Some(removed) = change.removed {
-                    locations.remove(change.hash, removed.0);
-                }
-                if let Some(inserted) = change.inserted {
-                    locations.insert(change.hash, inserted.0);
-                }
+            let Some(decoded) = decode_changes(chunk) else { return false };
+            changes.extend(decoded);
+            if changes.len() >= SORTED_CHANGES {
+                apply_changes(&mut locations, &mut changes);
             }
             true
         })?;
     }
+    apply_changes(&mut locations, &mut changes);
     Ok(locations)
+}
+
+/// Applies changes in the order of their hashes, which is the order of the pages: each page is
+/// brought into the processor's cache once. The changes of one hash remain in their order.
+fn apply_changes(locations: &mut Locations, changes: &mut Vec<LocationChange>) {
+    changes.sort_by_key(|change| change.hash);
+    for change in changes.drain(..) {
+        if let Some(removed) = change.removed {
+            locations.remove(change.hash, removed.0);
+        }
+        if let Some(inserted) = change.inserted {
+            locations.insert(change.hash, inserted.0);
+        }
+    }
 }
 
 fn locations_from_keys(index: &Index) -> Result<Locations> {

@@ -6,6 +6,7 @@
 //! volumes. Whatever is missing or damaged is rebuilt.
 
 mod chunks;
+pub(crate) mod due;
 pub(crate) mod files;
 pub(crate) mod format;
 pub(crate) mod load;

@@ -1,7 +1,6 @@
 //! Writing a checkpoint of an open store.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use haul_append_log::Lsn;
 
@@ -24,7 +23,7 @@ const SLOT_BYTES: u64 = 9;
 const CHANGES_PER_CHUNK: usize = 8192;
 
 /// A closing store writes a checkpoint if opening it again would replay more changes than this.
-const REPLAY_MAX: usize = 4096;
+const REPLAY_MAX: u64 = 4096;
 
 /// The index at one place of the log.
 struct Frozen {
@@ -34,6 +33,8 @@ struct Frozen {
     whole: Option<Snapshot>,
     /// The changes of the location table since the last checkpoint, if they are known.
     changes: Option<Vec<LocationChange>>,
+    /// The number of needles since the last checkpoint.
+    change_count: u64,
     state: Vec<u8>,
     secret: [u64; 2],
     /// `false` while damage hides keys, because a checkpoint would declare that it knows them; and
@@ -42,31 +43,30 @@ struct Frozen {
 }
 
 impl Inner {
-    /// Returns `true` if the recent changes take their share of the memory for the index.
+    /// Returns `true` if the recent changes take their share of the memory for the index, or are so
+    /// many that opening the store would take long.
     pub(crate) fn is_checkpoint_due(&self, index: &Index) -> bool {
-        index.keys.recent_bytes() >= self.checkpoint_due_bytes.load(Ordering::Relaxed)
+        self.checkpoint_due.is_reached(index.recent_changes())
     }
 
     /// Writes a checkpoint if it is due.
     pub(crate) fn checkpoint_if_due(&self) {
         let index = self.index.read();
-        let (is_due, recent_bytes) = (self.is_checkpoint_due(&index), index.keys.recent_bytes());
+        let (is_due, recent) = (self.is_checkpoint_due(&index), index.recent_changes());
         drop(index);
         if !is_due {
             return;
         }
-        let first_due = self.options.recent_bytes_max();
-        let next_due = match self.checkpoint() {
-            Ok(()) => first_due,
+        match self.checkpoint() {
+            Ok(()) => self.checkpoint_due.reset(),
             // The disk may be full: the next attempt is made when more has changed.
-            Err(_) => recent_bytes + first_due / 4,
-        };
-        self.checkpoint_due_bytes.store(next_due, Ordering::Relaxed);
+            Err(_) => self.checkpoint_due.postpone(recent),
+        }
     }
 
     /// Writes a checkpoint before the store is closed, if opening it would otherwise take long.
     pub(crate) fn checkpoint_at_close(&self) {
-        if self.index.read().keys.recent_len() > REPLAY_MAX {
+        if self.index.read().change_count > REPLAY_MAX {
             // Derived data: without it, opening reads more.
             drop(self.checkpoint());
         }
@@ -115,6 +115,7 @@ impl Inner {
             }
             Err(error) => {
                 index.keys.unfreeze();
+                index.change_count += frozen.change_count;
                 let later = index.location_changes.take();
                 index.location_changes = frozen.changes.zip(later).map(|(mut changes, later)| {
                     changes.extend(later);
@@ -147,6 +148,7 @@ impl Inner {
             recent: index.keys.freeze(),
             whole: (!are_few).then(|| index.locations.snapshot()),
             changes,
+            change_count: std::mem::take(&mut index.change_count),
             state,
             secret: index.hash.secret,
             may_publish: index.hidden.any().is_none() && !self.index_files.is_damaged(),
@@ -187,5 +189,66 @@ impl Inner {
         catalog.state.clone_from(&frozen.state);
         catalog.last_file = files.last_number();
         files.publish(&mut current, catalog)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use haul_append_log::segment_name;
+    use haul_disk_sim::MemoryDisk;
+
+    use crate::{Attributes, Options, Precondition, Store};
+
+    /// At most so many needles are replayed with the options of the test.
+    const NEEDLES_MAX: u64 = 64;
+
+    fn open_on(disk: &MemoryDisk) -> Store {
+        let options = Options {
+            volume_bytes: 4 << 20,
+            big_object_bytes: 64 << 10,
+            idle_watermark_ms: 0,
+            index_memory_bytes: NEEDLES_MAX << 10,
+            ..Options::default()
+        };
+        Store::open_on(Arc::new(disk.clone()), options).unwrap().0
+    }
+
+    fn overwrite(store: &Store, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            let (bytes, none) = (number.to_le_bytes(), Attributes::new());
+            drop(store.put("bucket", "key", &bytes, &none, &Precondition::None).unwrap());
+            store.inner.checkpoint_if_due();
+            assert!(store.inner.index.read().change_count <= NEEDLES_MAX);
+        }
+    }
+
+    fn number(store: &Store) -> Vec<u8> {
+        store.get("bucket", "key").unwrap().read(0, 4).unwrap().to_vec()
+    }
+
+    #[test]
+    fn killed_store_replays_few_needles_even_if_one_key_was_overwritten() {
+        let disk = MemoryDisk::default();
+        let store = open_on(&disk);
+        store.create_bucket("bucket").unwrap();
+        overwrite(&store, 0..1000);
+        let applied = store.inner.index_files.applied();
+        let mut medium = disk.medium();
+        drop(store);
+        // Bytes before the checkpoint are not read.
+        let name = format!("volumes/{}", segment_name(applied.segment()));
+        medium.file(&name)[4096..applied.offset() as usize].fill(0xff);
+
+        let disk = MemoryDisk::on(&medium);
+        let store = open_on(&disk);
+        assert!(store.inner.index.read().change_count <= NEEDLES_MAX);
+        assert_eq!((number(&store), store.damage()), (999_u32.to_le_bytes().to_vec(), vec![]));
+        overwrite(&store, 1000..1100);
+        let medium = disk.medium();
+        drop(store);
+        let store = open_on(&MemoryDisk::on(&medium));
+        assert_eq!((number(&store), store.damage()), (1099_u32.to_le_bytes().to_vec(), vec![]));
     }
 }

@@ -103,13 +103,7 @@ impl Admission {
 
     /// Delays a writer of so many bytes until compaction has made up for it, if it is behind.
     pub(crate) fn admit(&self, bytes: u64) {
-        let bytes_signed = i64::try_from(bytes).unwrap_or(i64::MAX / 4);
-        self.free_bytes.fetch_sub(bytes_signed, Ordering::Relaxed);
-        let part = self.volume_bytes / LOOK_AGAIN_PART;
-        if self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= part {
-            self.unseen_bytes.store(0, Ordering::Relaxed);
-            self.background.set();
-        }
+        self.admit_now(bytes);
         if !self.must_wait() {
             return;
         }
@@ -121,7 +115,19 @@ impl Admission {
         while self.must_wait() && !self.changed.wait_until(&mut state, until).timed_out() {}
     }
 
-    fn must_wait(&self) -> bool {
+    /// Counts the bytes of a writer that is not delayed.
+    pub(crate) fn admit_now(&self, bytes: u64) {
+        let bytes_signed = i64::try_from(bytes).unwrap_or(i64::MAX / 4);
+        self.free_bytes.fetch_sub(bytes_signed, Ordering::Relaxed);
+        let part = self.volume_bytes / LOOK_AGAIN_PART;
+        if self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= part {
+            self.unseen_bytes.store(0, Ordering::Relaxed);
+            self.background.set();
+        }
+    }
+
+    /// Returns `true` if [`Self::admit`] would delay a writer.
+    pub(crate) fn must_wait(&self) -> bool {
         self.is_slow() && !self.is_exhausted.load(Ordering::Relaxed)
     }
 

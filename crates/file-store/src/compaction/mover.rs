@@ -25,7 +25,7 @@ pub(crate) struct Mover<'a> {
     /// Needles that end something are needed from this place on.
     ends_needed_from: Lsn,
     pace: Pace,
-    batch: Vec<Moving<'a>>,
+    batch: Vec<Moving>,
     /// Held from the first append of a batch until the batch is applied to the index.
     gate: Option<RwLockReadGuard<'a, ()>>,
     batch_bytes: u64,
@@ -44,12 +44,12 @@ pub(crate) enum Pace {
     Asked,
 }
 
-struct Moving<'a> {
+struct Moving {
     head: Head,
     from: Position,
     ticket: Ticket,
     /// Empty when another needle of the batch holds the key.
-    turn: Option<KeyGuard<'a>>,
+    turn: Option<KeyGuard>,
 }
 
 impl<'a> Mover<'a> {
@@ -106,13 +106,13 @@ impl<'a> Mover<'a> {
     }
 
     /// Takes the key of a needle, unless it is ours already.
-    fn lock(&mut self, head: &Head) -> Result<Option<KeyGuard<'a>>> {
+    fn lock(&mut self, head: &Head) -> Result<Option<KeyGuard>> {
         let inner = self.inner;
         self.gate.get_or_insert_with(|| inner.gate.read());
         if let Some(turn) = inner.keys.try_lock(&head.bucket, &head.key) {
             return Ok(Some(turn));
         }
-        let same = |held: &Moving<'_>| held.head.bucket == head.bucket && held.head.key == head.key;
+        let same = |held: &Moving| held.head.bucket == head.bucket && held.head.key == head.key;
         if self.batch.iter().any(same) {
             return Ok(None);
         }

@@ -8,7 +8,7 @@ mod layout_v2;
 mod tests;
 
 use crate::clock::Version;
-use crate::object::{Attributes, Etag};
+use crate::object::{Attributes, Etag, ObjectInfo};
 
 pub(crate) use blocks::{BLOCK_BYTES, block_checksums};
 
@@ -147,6 +147,16 @@ impl Head {
     /// Whether the needle stores nothing and only ends something older.
     pub(crate) fn ends_something(&self) -> bool {
         matches!(self.kind, Kind::Tombstone | Kind::BucketDeleted | Kind::UploadEnded)
+    }
+
+    /// Returns the description of the object that the needle stores.
+    pub(crate) fn info(&self) -> ObjectInfo {
+        ObjectInfo {
+            key: self.key.clone(),
+            bytes: self.bytes,
+            modified: self.version.time(),
+            etag: self.etag,
+        }
     }
 
     /// Returns the length of the needle's head in bytes, without its attributes.

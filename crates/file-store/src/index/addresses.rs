@@ -44,6 +44,31 @@ pub(crate) struct Candidate {
     pub(crate) bytes_hint: u32,
 }
 
+/// The records that may hold the needle of a key. One candidate, the usual case, takes no
+/// allocation.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Candidates {
+    first: Option<Candidate>,
+    others: Vec<Candidate>,
+}
+
+impl Candidates {
+    pub(crate) fn first(&self) -> Option<Candidate> {
+        self.first
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Candidate> {
+        self.first.into_iter().chain(self.others.iter().copied())
+    }
+}
+
+impl FromIterator<Candidate> for Candidates {
+    fn from_iter<I: IntoIterator<Item = Candidate>>(candidates: I) -> Self {
+        let mut candidates = candidates.into_iter();
+        Self { first: candidates.next(), others: candidates.collect() }
+    }
+}
+
 impl Candidate {
     /// Returns `true` for a record of the last class, which has no upper bound.
     pub(crate) fn is_long(self) -> bool {

@@ -16,6 +16,7 @@ impl Index {
     pub(crate) fn apply(&mut self, change: Change, at: Position) -> Vec<u128> {
         let Change { head, replaces } = change;
         self.newest = self.newest.max(head.version);
+        self.change_count += 1;
         if head.ends_something() {
             self.volumes.add_ending(at, head.head_bytes());
         }

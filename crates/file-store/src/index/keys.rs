@@ -102,11 +102,6 @@ impl Keys {
         self.active_bytes
     }
 
-    /// The recent changes that are not being written, in number.
-    pub(crate) fn recent_len(&self) -> usize {
-        self.active.len()
-    }
-
     /// The memory that the runs take for their block indexes.
     pub(crate) fn run_memory_bytes(&self) -> usize {
         self.runs.iter().map(|run| run.memory_bytes()).sum()

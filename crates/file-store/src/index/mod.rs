@@ -23,9 +23,9 @@ use std::collections::{BTreeMap, HashMap};
 use haul_append_log::{Lsn, Position};
 
 use crate::clock::Version;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
-use crate::index::addresses::{Addresses, Candidate, Location};
+use crate::index::addresses::{Addresses, Candidates, Location};
 use crate::index::bucket::Bucket;
 use crate::index::files::Files;
 use crate::index::hash::KeyHash;
@@ -34,6 +34,7 @@ use crate::index::keys::Keys;
 use crate::index::locations::Locations;
 use crate::index::upload::Upload;
 use crate::index::volumes::Volumes;
+use crate::options::RecentChanges;
 
 /// A change of the location table: the slot of a hash that was removed, and the one that was
 /// inserted.
@@ -60,6 +61,8 @@ pub(crate) struct Index {
     /// Changes of `locations` that no checkpoint has; `None` if they are not known, so that the next
     /// checkpoint has the whole table.
     pub(crate) location_changes: Option<Vec<LocationChange>>,
+    /// The number of needles that were applied since the last checkpoint.
+    pub(crate) change_count: u64,
     /// What damaged places may hide.
     pub(crate) hidden: Hidden,
     /// While a store is being opened, parts may come before the start of their upload.
@@ -80,6 +83,7 @@ impl Index {
             locations: Locations::new(),
             keys,
             location_changes: Some(Vec::new()),
+            change_count: 0,
             hidden: Hidden::default(),
             replaying: false,
         }
@@ -87,7 +91,7 @@ impl Index {
 
     /// Returns the records that may hold the needle of a key. There is usually at most one; the key
     /// in the needle decides.
-    pub(crate) fn candidates(&self, bucket: &str, key: &str) -> Vec<Candidate> {
+    pub(crate) fn candidates(&self, bucket: &str, key: &str) -> Candidates {
         let matches = self.locations.matches(self.hash.of(bucket, key));
         matches.filter_map(|slot| self.addresses.candidate(Location(slot))).collect()
     }
@@ -106,6 +110,11 @@ impl Index {
     /// The bytes of all objects.
     pub(crate) fn bytes(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.bytes).sum()
+    }
+
+    /// The changes since the last checkpoint.
+    pub(crate) fn recent_changes(&self) -> RecentChanges {
+        RecentChanges { key_bytes: self.keys.recent_bytes() as u64, needles: self.change_count }
     }
 
     /// The memory that the index takes, about, without uploads and big files.
@@ -131,6 +140,17 @@ impl Index {
         let found = self.buckets.get(bucket);
         let newest = found.map(|bucket| bucket.at.map_or(Lsn::default(), |at| at.lsn));
         self.hidden.behind(bucket, "", newest).map(HiddenRange::error)
+    }
+
+    /// Returns an error if the bucket does not exist, or if that is in doubt.
+    pub(crate) fn check_bucket(&self, bucket: &str) -> Result<()> {
+        if self.buckets.contains_key(bucket) { Ok(()) } else { Err(self.missing_bucket(bucket)) }
+    }
+
+    /// Returns the error for a request to a bucket that is not in the index.
+    pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
+        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
+        self.doubt_bucket(bucket).unwrap_or_else(missing)
     }
 
     /// Returns the error for a request that depends on all keys, if any may be hidden.

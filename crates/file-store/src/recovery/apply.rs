@@ -11,7 +11,11 @@ use crate::volume_index::format::IndexedNeedle;
 impl Replayer<'_> {
     pub(super) fn apply_head(&mut self, at: Position, head: Head) -> Option<Change> {
         let needle = IndexedNeedle { at, head, predecessor: Predecessor::Unknown };
-        match self.try_apply(needle) {
+        let applied = self.change(needle).and_then(|change| {
+            self.apply_change(change.clone(), at)?;
+            Ok(change)
+        });
+        match applied {
             Ok(change) => Some(change),
             Err(error) => {
                 self.failed.get_or_insert(error);
@@ -21,29 +25,33 @@ impl Replayer<'_> {
     }
 
     pub(super) fn apply(&mut self, needle: IndexedNeedle) {
-        if let Err(error) = self.try_apply(needle) {
+        let at = needle.at;
+        if let Err(error) = self.change(needle).and_then(|change| self.apply_change(change, at)) {
             self.failed.get_or_insert(error);
         }
     }
 
-    /// Applies a needle, unless the checkpoint has it.
-    fn try_apply(&mut self, needle: IndexedNeedle) -> Result<Change> {
+    /// Returns the change by a needle, with the object that it replaces or deletes.
+    fn change(&self, needle: IndexedNeedle) -> Result<Change> {
         let IndexedNeedle { at, head, predecessor } = needle;
+        let replaces = match predecessor {
+            _ if at.lsn >= self.applied => self.resolve(&head, predecessor)?,
+            Predecessor::Object(replaced) => Some(replaced),
+            Predecessor::Unknown | Predecessor::None => None,
+        };
+        Ok(Change { head, replaces })
+    }
+
+    /// Applies a change, unless the checkpoint has it.
+    fn apply_change(&mut self, change: Change, at: Position) -> Result<()> {
         if at.lsn < self.applied {
-            let replaces = match predecessor {
-                Predecessor::Object(replaced) => Some(replaced),
-                Predecessor::Unknown | Predecessor::None => None,
-            };
-            return Ok(Change { head, replaces });
+            return Ok(());
         }
-        if head.kind == Kind::BucketDeleted {
-            self.delete_remaining(&head)?;
+        if change.head.kind == Kind::BucketDeleted {
+            self.delete_remaining(&change.head)?;
         }
-        let replaces = self.resolve(&head, predecessor)?;
-        let change = Change { head, replaces };
-        drop(self.index.apply(change.clone(), at));
-        self.spill.spill(&mut self.index)?;
-        Ok(change)
+        drop(self.index.apply(change, at));
+        self.spill.spill(&mut self.index)
     }
 
     /// Returns the object that a needle replaces or deletes. The recorded one is right unless
@@ -57,7 +65,7 @@ impl Replayer<'_> {
             Predecessor::Object(old) if self.index.is_object_at(bucket, key, old.at) => {
                 return Ok(Some(old));
             }
-            _ if self.index.candidates(bucket, key).is_empty() => return Ok(None),
+            _ if self.index.candidates(bucket, key).first().is_none() => return Ok(None),
             _ => {}
         }
         let found = match self.index.keys.recent(bucket, key) {

@@ -16,7 +16,7 @@ use crate::index::hash::KeyHash;
 use crate::index::keys::Keys;
 use crate::manifest::format::{AcceptedLoss, Manifest};
 use crate::names;
-use crate::options::Options;
+use crate::options::{Options, RecentChanges};
 use crate::recovery::replay::Replayer;
 use crate::recovery::spill::Spill;
 use crate::recovery::survey::Survey;
@@ -90,8 +90,12 @@ fn replay_log<'a>(
         Some(loaded) => (loaded.index, (loaded.catalog.applied, loaded.nonces)),
         None => (empty_index(options)?, (Lsn::default(), BTreeMap::new())),
     };
-    let spill =
-        Spill { files: Arc::clone(index_files), recent_bytes_max: options.recent_bytes_max() };
+    let RecentChanges { key_bytes, needles } = options.recent_changes_max();
+    let spill = Spill {
+        files: Arc::clone(index_files),
+        recent_bytes_max: usize::try_from(key_bytes).unwrap_or(usize::MAX),
+        changes_max: needles * CHANGES_KEPT,
+    };
     let mut replay = Replayer::new(&**volumes, expected, index, checkpoint, spill);
     let log_options = log_options(options, newest)?;
     let (log, found) = Log::open(Arc::clone(volumes), log_options, &mut replay)?;
@@ -99,6 +103,9 @@ fn replay_log<'a>(
     let survey = Survey::new(&mut replay, &log, found.damage.clone(), accepted)?;
     Ok(Replayed { log, found, replay, survey })
 }
+
+/// Changes of locations are kept for a replay of so many times the changes between checkpoints.
+const CHANGES_KEPT: u64 = 8;
 
 /// How many volumes are kept for compaction: one to move what lives in any volume, and one that
 /// deletions may use meanwhile.
@@ -135,23 +142,30 @@ fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
 
 /// Returns an empty index with a new secret.
 fn empty_index(options: &Options) -> Result<Index> {
-    let mut secret = [0; 16];
-    getrandom(&mut secret, GetRandomFlags::empty()).map_err(|errno| {
-        haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
-    })?;
-    let (one, other) = secret.split_at(8);
-    let number = |half: &[u8]| half.try_into().map_or(0, u64::from_le_bytes);
-    let hash = KeyHash { secret: [number(one), number(other)] };
+    let (one, other) = (random::<8>()?, random::<8>()?);
+    let hash = KeyHash { secret: [u64::from_le_bytes(one), u64::from_le_bytes(other)] };
     Ok(Index::new(Keys::default(), hash, options.volume_bytes))
 }
 
+fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| {
+        haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
+    })?;
+    Ok(bytes)
+}
+
 /// The directory of the index, with numbers for new files that no file has.
+///
+/// A crash may bring back a catalog that was removed or replaced. The numbers that it lists must
+/// not be those of newer files, so each opening skips a random amount of numbers.
 fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<IndexFiles>> {
     let catalog = loaded.map(|loaded| loaded.catalog.clone());
     let names = disk.list("")?;
     let numbers = names.iter().filter_map(|name| names::parse_index_file(name));
     let of_catalog = catalog.as_ref().map_or(0, |catalog| catalog.last_file);
-    let last = numbers.max().unwrap_or(0).max(of_catalog);
+    let skipped = u64::from(u32::from_le_bytes(random::<4>()?));
+    let last = numbers.max().unwrap_or(0).max(of_catalog).saturating_add(skipped);
     Ok(Arc::new(IndexFiles::new(Arc::clone(disk), last, catalog)))
 }
 
@@ -167,4 +181,55 @@ pub(super) fn remove_unlisted(disk: &dyn Disk, index: &Index, files: &IndexFiles
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use haul_disk::Disk;
+    use haul_disk_sim::MemoryDisk;
+
+    use crate::{Attributes, Options, Precondition, Recovered, Store, names};
+
+    fn open_on(disk: &MemoryDisk) -> (Store, Recovered) {
+        let options = Options {
+            volume_bytes: 4 << 20,
+            big_object_bytes: 64 << 10,
+            idle_watermark_ms: 0,
+            ..Options::default()
+        };
+        Store::open_on(Arc::new(disk.clone()), options).unwrap()
+    }
+
+    fn put(store: &Store, key: &str) {
+        let none = Attributes::new();
+        drop(store.put("bucket", key, b"bytes", &none, &Precondition::None).unwrap());
+    }
+
+    /// A crash can bring back the earlier catalog, if its removal was not durable.
+    #[test]
+    fn rebuilt_index_reuses_no_name_of_an_earlier_file() {
+        let disk = MemoryDisk::default();
+        let index_files = || {
+            let names = disk.list(names::INDEX).unwrap().into_iter();
+            names.filter(|name| name != names::CATALOG).collect::<BTreeSet<String>>()
+        };
+        let (store, _) = open_on(&disk);
+        store.create_bucket("bucket").unwrap();
+        put(&store, "first");
+        store.inner.checkpoint().unwrap();
+        store.close().unwrap();
+        let earlier = index_files();
+        for name in disk.list(names::INDEX).unwrap() {
+            disk.remove(&format!("{}/{name}", names::INDEX)).unwrap();
+        }
+        let (store, _) = open_on(&disk);
+        put(&store, "second");
+        store.inner.checkpoint().unwrap();
+        assert!(store.get("bucket", "first").is_ok());
+        store.close().unwrap();
+        assert!(index_files().len() >= 2 && earlier.is_disjoint(&index_files()), "{earlier:?}");
+    }
 }

@@ -14,6 +14,7 @@ use crate::manifest::format::Manifest;
 use crate::manifest::{self, ManifestFile};
 use crate::names;
 use crate::options::Options;
+use crate::recovery::coverage::Coverage;
 use crate::recovery::damage::Damage;
 use crate::recovery::marker::{self, Marker};
 use crate::recovery::open_index::{OpenedIndex, Replayed, open_index, remove_unlisted};
@@ -21,7 +22,6 @@ use crate::recovery::replay::Replayer;
 use crate::recovery::survey::{Survey, settle_absent};
 use crate::volume_index::format::{FIRST_RECORD, VolumeId};
 use crate::volume_index::pending::Pending;
-use crate::volume_index::ranges::Ranges;
 use crate::volume_index::{self, IndexWriter};
 
 /// What opening a store found: data for the caller to show.
@@ -231,16 +231,18 @@ fn resume_index(
     if !replay.opened.contains_key(&number) {
         return Ok(());
     }
-    let (none, nothing) = (Default::default(), Ranges::default());
+    let none = Coverage::default();
     let coverage = replay.coverage.get(&number).unwrap_or(&none);
-    let damaged = survey.ranges.get(&number).unwrap_or(&nothing);
+    // Needles before the checkpoint were not read, and are unknown if the index lacks them.
+    let mut unknown = survey.ranges.get(&number).cloned().unwrap_or_default();
+    unknown.insert(FIRST_RECORD, replay.covered_end(number));
     let records = match &replay.last_records {
         (volume, records) if *volume == number => &records[..],
         _ => &[],
     };
     let counted = u32::try_from(coverage.needles).unwrap_or(u32::MAX);
     let pending =
-        Pending::of_resumed_volume(end.offset(), &coverage.covered, counted, damaged, records);
+        Pending::of_resumed_volume(end.offset(), &coverage.covered, counted, &unknown, records);
     indexes.resume(number, coverage.kept_bytes, pending)
 }
 

@@ -3,7 +3,9 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
 use std::path::PathBuf;
+use std::vec::IntoIter;
 
 use haul_append_log::{self as log, Lsn, Position, Replay, SegmentInfo};
 use haul_disk::Disk;
@@ -12,32 +14,11 @@ use crate::error::{Error, Result};
 use crate::format::{Head, NotANeedle, needles};
 use crate::index::Index;
 use crate::index::entry::{Change, Predecessor};
+use crate::recovery::coverage::Coverage;
 use crate::recovery::spill::Spill;
-use crate::volume_index;
 use crate::volume_index::format::{IndexedNeedle, VolumeIndex};
 use crate::volume_index::pending::Record;
 use crate::volume_index::ranges::Ranges;
-
-/// What an index says of a volume that is not known by it alone.
-#[derive(Debug, Default)]
-pub(crate) struct Coverage {
-    /// The ranges whose needles the index has.
-    pub(crate) covered: Ranges,
-    /// Where the volume ends for certain.
-    pub(crate) end: Option<u32>,
-    /// Needles in the index.
-    pub(crate) needles: u64,
-    /// How much of the file of the index can be kept.
-    pub(crate) kept_bytes: u64,
-}
-
-impl Coverage {
-    fn of(index: &VolumeIndex) -> Self {
-        let VolumeIndex { count, covered, end, kept_bytes, .. } = index;
-        let covered = covered.clone();
-        Self { covered, end: *end, needles: *count, kept_bytes: *kept_bytes }
-    }
-}
 
 /// Takes what the log delivers when it is opened, in the order of the volumes.
 ///
@@ -45,7 +26,7 @@ impl Coverage {
 /// index, in its turn: its place is damaged, so that reading it is an error, and what it ended
 /// stays ended.
 pub(crate) struct Replayer<'a> {
-    volumes: &'a dyn Disk,
+    pub(super) volumes: &'a dyn Disk,
     /// All volumes that may exist, with their nonces where these are known.
     expected: BTreeMap<u32, Option<u64>>,
     pub(crate) index: Index,
@@ -63,8 +44,10 @@ pub(crate) struct Replayer<'a> {
     pub(crate) complete: BTreeSet<u32>,
     /// Volumes before this one are done.
     reached: u32,
-    /// What the index of the volume being read has, and how much of that has been passed.
-    waiting: BTreeMap<u32, (VolumeIndex, usize)>,
+    /// The needles of indexes whose turn has not come, in the order of their volume.
+    waiting: BTreeMap<u32, Peekable<IntoIter<IndexedNeedle>>>,
+    /// The index that was read last, if it was not used.
+    pub(super) cached: Option<VolumeIndex>,
     pub(crate) coverage: BTreeMap<u32, Coverage>,
     /// Needles known from an index or from their own heads only.
     pub(super) affected: Vec<(Position, Head)>,
@@ -89,14 +72,14 @@ impl Replay for Replayer<'_> {
         if self.is_covered(segment.number) {
             return true;
         }
-        let index = self.read_index(segment.number, Some(segment.nonce));
-        let is_complete = index.as_ref().is_some_and(|index| index.is_complete);
-        match index {
-            Some(_) if is_complete => drop(self.complete.insert(segment.number)),
-            Some(index) => self.wait_with(segment.number, index),
-            None => {}
+        if self.has_complete_index(segment) {
+            self.complete.insert(segment.number);
+            return true;
         }
-        is_complete
+        if let Some(index) = self.read_index(segment.number, Some(segment.nonce)) {
+            self.wait_with(segment.number, index);
+        }
+        false
     }
 
     /// In the order of the volumes: a tombstone that came before what it deletes would be
@@ -107,32 +90,42 @@ impl Replay for Replayer<'_> {
             return true;
         }
         let index = self.read_index(segment.number, Some(segment.nonce));
-        let Some(index) = index.filter(|index| index.is_complete) else {
-            self.complete.remove(&segment.number);
-            return false;
-        };
-        index.needles.into_iter().for_each(|needle| self.apply(needle));
-        true
+        match index {
+            Some(index) if index.is_complete => {
+                index.needles.into_iter().for_each(|needle| self.apply(needle));
+                return true;
+            }
+            Some(index) => self.wait_with(segment.number, index),
+            None => {}
+        }
+        self.complete.remove(&segment.number);
+        false
     }
 
     fn durable_end(&mut self, segment: SegmentInfo) -> u32 {
-        let nonce = Some(segment.nonce);
-        let index = match self.waiting.get(&segment.number) {
-            Some((index, _)) => Some(index.covered.end()),
-            None => self.read_index(segment.number, nonce).map(|index| index.covered.end()),
+        let of_index = match self.coverage.get(&segment.number) {
+            Some(coverage) => coverage.covered.end(),
+            None => {
+                self.cached = self.read_index(segment.number, Some(segment.nonce));
+                self.cached.as_ref().and_then(|index| index.covered.end())
+            }
         };
         let of_checkpoint = match segment.number == self.applied.segment() {
             true => self.applied.offset(),
             false => 0,
         };
-        index.flatten().unwrap_or(0).max(of_checkpoint)
+        of_index.unwrap_or(0).max(of_checkpoint)
+    }
+
+    fn known_end(&mut self, segment: SegmentInfo) -> u32 {
+        self.covered_end(segment.number)
     }
 
     fn record(&mut self, at: Position, payload: &[u8]) {
         self.begin_volume(at.lsn.segment());
         self.apply_waiting(at.lsn.segment(), Some(at.lsn));
         let known = self.take_delivered(at.lsn);
-        if !known.is_empty() || self.is_covered_record(at) {
+        if !known.is_empty() {
             // The index of the volume also knows the predecessors.
             known.into_iter().for_each(|needle| self.apply(needle));
             return;
@@ -154,10 +147,9 @@ impl Replay for Replayer<'_> {
     fn damaged(&mut self, at: Position, payload: &[u8]) {
         self.begin_volume(at.lsn.segment());
         self.apply_waiting(at.lsn.segment(), Some(at.lsn));
-        let is_waiting = self.waiting.get(&at.lsn.segment()).is_some_and(|(index, passed)| {
-            index.needles.get(*passed).is_some_and(|next| next.at.lsn == at.lsn)
-        });
-        if is_waiting {
+        let waiting = self.waiting.get_mut(&at.lsn.segment());
+        let next = waiting.and_then(|needles| needles.peek());
+        if next.is_some_and(|next| next.at.lsn == at.lsn) {
             // Applied from the index when the next record comes.
             return;
         }
@@ -198,6 +190,7 @@ impl<'a> Replayer<'a> {
             complete: BTreeSet::new(),
             reached: 0,
             waiting: BTreeMap::new(),
+            cached: None,
             coverage: BTreeMap::new(),
             affected: Vec::new(),
             salvaged: BTreeMap::new(),
@@ -208,7 +201,7 @@ impl<'a> Replayer<'a> {
 
     fn wait_with(&mut self, volume: u32, index: VolumeIndex) {
         self.coverage.insert(volume, Coverage::of(&index));
-        self.waiting.insert(volume, (index, 0));
+        self.waiting.insert(volume, index.needles.into_iter().peekable());
     }
 
     /// Ends all volumes before this one, whose records come now.
@@ -259,12 +252,10 @@ impl<'a> Replayer<'a> {
 
     /// Applies the needles of an index that lie before `until` and were not delivered.
     fn apply_waiting(&mut self, volume: u32, until: Option<Lsn>) {
-        let Some((index, passed)) = self.waiting.get_mut(&volume) else { return };
         let is_before = |needle: &IndexedNeedle| until.is_none_or(|until| needle.at.lsn < until);
-        let from = *passed;
-        *passed += index.needles[from..].iter().take_while(|needle| is_before(needle)).count();
-        let needles = index.needles[from..*passed].to_vec();
-        for needle in needles {
+        while let Some(needle) =
+            self.waiting.get_mut(&volume).and_then(|needles| needles.next_if(is_before))
+        {
             self.affected.push((needle.at, needle.head.clone()));
             self.apply(needle);
         }
@@ -272,23 +263,8 @@ impl<'a> Replayer<'a> {
 
     /// Takes the needles that the index of the volume has of a record that was delivered.
     fn take_delivered(&mut self, lsn: Lsn) -> Vec<IndexedNeedle> {
-        let Some((index, passed)) = self.waiting.get_mut(&lsn.segment()) else { return Vec::new() };
-        let from = *passed;
-        let delivered = index.needles[from..].iter().take_while(|needle| needle.at.lsn == lsn);
-        *passed += delivered.count();
-        index.needles[from..*passed].to_vec()
-    }
-
-    /// Returns `true` if both the checkpoint and the index of the volume have a record.
-    fn is_covered_record(&self, at: Position) -> bool {
-        let (from, to) = (at.lsn.offset(), at.lsn.offset() + log::footprint(at));
-        let coverage = self.coverage.get(&at.lsn.segment());
-        at.lsn < self.applied && coverage.is_some_and(|found| found.covered.contains(from, to))
-    }
-
-    /// Reads the index of a volume, without needles that the checkpoint has.
-    fn read_index(&self, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
-        volume_index::read_after(self.volumes, volume, nonce, self.covered_end(volume))
+        let Some(needles) = self.waiting.get_mut(&lsn.segment()) else { return Vec::new() };
+        std::iter::from_fn(|| needles.next_if(|needle| needle.at.lsn == lsn)).collect()
     }
 
     /// Keeps the heads of a record that the index of the last volume has not got.
@@ -333,20 +309,6 @@ impl<'a> Replayer<'a> {
                 self.failed.get_or_insert(Error::Invalid { what });
             }
             self.index.remove_volume(volume);
-        }
-    }
-
-    /// Returns `true` if the index has all needles of a volume from the checkpoint.
-    pub(crate) fn is_covered(&self, volume: u32) -> bool {
-        volume < self.applied.segment()
-    }
-
-    /// The part of a volume whose needles the index has from the checkpoint.
-    pub(crate) fn covered_end(&self, volume: u32) -> u32 {
-        match volume.cmp(&self.applied.segment()) {
-            std::cmp::Ordering::Less => u32::MAX,
-            std::cmp::Ordering::Equal => self.applied.offset(),
-            std::cmp::Ordering::Greater => 0,
         }
     }
 

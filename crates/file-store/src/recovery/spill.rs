@@ -13,14 +13,20 @@ pub(crate) struct Spill {
     pub(crate) files: Arc<IndexFiles>,
     /// The memory that recent keys may take.
     pub(crate) recent_bytes_max: usize,
+    /// The number of needles for which changes of the location table are kept.
+    pub(crate) changes_max: u64,
 }
 
 impl Spill {
-    /// Writes the recent keys to a run if they take too much memory.
+    /// Writes the recent keys to a run if they take too much memory, and discards too many changes
+    /// of locations: the next checkpoint then has the whole table.
     ///
     /// # Errors
     /// A failed system call, or a damaged run.
     pub(crate) fn spill(&mut self, index: &mut Index) -> Result<()> {
+        if index.change_count > self.changes_max {
+            index.location_changes = None;
+        }
         if index.keys.recent_bytes() < self.recent_bytes_max {
             return Ok(());
         }

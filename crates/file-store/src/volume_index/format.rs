@@ -142,6 +142,8 @@ impl Block<'_> {
 /// What the index of a volume says of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VolumeIndex {
+    /// The number of the volume.
+    pub(crate) volume: u32,
     /// The nonce of the volume it was written for.
     pub(crate) nonce: u64,
     /// The needles, in the order of the volume.
@@ -173,7 +175,7 @@ pub(crate) fn decode(
     if bytes.get(..8) == Some(&MAGIC_V1) {
         return decode_v1(bytes, volume, nonce);
     }
-    let mut index = VolumeIndex::default();
+    let mut index = VolumeIndex { volume, ..VolumeIndex::default() };
     let (mut offset, mut found) = (0, None);
     let mut counted = None;
     while offset < bytes.len() {
@@ -284,6 +286,7 @@ fn decode_v1(bytes: &[u8], volume: u32, nonce: Option<u64>) -> Option<VolumeInde
     let mut covered = Ranges::default();
     covered.insert(FIRST_RECORD, u32::MAX);
     Some(VolumeIndex {
+        volume,
         nonce: found,
         count: needles.len() as u64,
         needles,

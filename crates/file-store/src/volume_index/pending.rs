@@ -9,6 +9,9 @@ use crate::index::entry::{Change, Predecessor};
 use crate::volume_index::format::{FIRST_RECORD, push_entry};
 use crate::volume_index::ranges::Ranges;
 
+/// The length of a record without a needle.
+pub(crate) const WATERMARK_BYTES: u32 = 32;
+
 /// The heads of a range of a volume that are to become one block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -121,9 +124,13 @@ impl Pending {
     /// Takes the heads of a durable record.
     pub(crate) fn push(&mut self, record: Record) {
         self.ahead.insert(record.offset, record);
-        while let Some(next) = self.ahead.first_entry().filter(|next| *next.key() <= self.run.to) {
-            let record = next.remove();
-            if record.offset == self.run.to {
+        loop {
+            // A record of the log without a needle, a watermark, may lie in between. Records with
+            // needles are longer.
+            let watermark_end = self.run.to + WATERMARK_BYTES;
+            let next = self.ahead.first_entry().filter(|next| *next.key() <= watermark_end);
+            let Some(record) = next.map(|next| next.remove()) else { return };
+            if record.offset >= self.run.to {
                 self.counted += record.needles;
                 self.run.take(&record);
             }
@@ -201,6 +208,20 @@ mod tests {
         pending.push(record(4352));
         assert_eq!(spans(&pending.take()), [(4352, 4480, 1)]);
         assert_eq!((pending.counted, pending.end()), (3, Some(4480)));
+    }
+
+    #[test]
+    fn watermark_between_records_leaves_no_gap() {
+        let mut pending = Pending::of_new_volume();
+        let after_watermark = 4096 + 128 + 32;
+        pending.push(record(after_watermark));
+        assert!(pending.take().is_empty());
+        pending.push(record(4096));
+        pending.push(record(after_watermark + 128));
+        let end = after_watermark + 256;
+        assert_eq!((spans(&pending.take()), pending.end()), (vec![(4096, end, 3)], Some(end)));
+        pending.push(record(end + 40));
+        assert_eq!(pending.end(), None, "a record is missing");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::format::Head;
 use crate::index::entry::{Change, Predecessor};
 use crate::names;
 use crate::volume_index::format::{Block, BlockKind, FIRST_RECORD, VolumeId, push_entry};
-use crate::volume_index::pending::{Pending, Record, Run};
+use crate::volume_index::pending::{Pending, Record, Run, WATERMARK_BYTES};
 
 /// With so many bytes of heads waiting, the thread that writes is woken at once.
 const WAKE_BYTES: usize = 64 << 10;
@@ -91,13 +92,30 @@ impl IndexWriter {
 
     /// Takes the needles of a durable record.
     pub(crate) fn push(&self, at: Position, changes: &[Change]) {
-        let record = Record::new(at, changes);
+        self.push_heads([(at, Record::new(at, changes))].into_iter());
+    }
+
+    /// Takes durable records of one needle each.
+    pub(crate) fn push_records(&self, records: &[(Change, Position)]) {
+        let record =
+            |(change, at): &(Change, Position)| (*at, Record::new(*at, slice::from_ref(change)));
+        let records: Vec<_> = records.iter().map(record).collect();
+        self.push_heads(records.into_iter());
+    }
+
+    fn push_heads(&self, records: impl Iterator<Item = (Position, Record)>) {
+        let (mut is_new, mut is_much) = (false, false);
         let mut state = self.state.lock();
-        let volume = at.lsn.segment();
-        let is_new = !state.pending.contains_key(&volume);
-        let pending = state.pending.entry(volume).or_insert_with(Pending::of_new_volume);
-        pending.push(record);
-        let is_much = pending.bytes() >= WAKE_BYTES;
+        for (at, record) in records {
+            let volume = at.lsn.segment();
+            let of_new_volume = || {
+                is_new = true;
+                Pending::of_new_volume()
+            };
+            let pending = state.pending.entry(volume).or_insert_with(of_new_volume);
+            pending.push(record);
+            is_much |= pending.bytes() >= WAKE_BYTES;
+        }
         let is_first = !std::mem::replace(&mut state.has_heads, true);
         state.has_new_volume |= is_new;
         drop(state);
@@ -273,7 +291,10 @@ impl IndexWriter {
             None => Some(FIRST_RECORD),
         };
         drop(state);
-        if known_to == Some(end) {
+        // The last record may be a watermark.
+        if known_to
+            .is_some_and(|known_to| (0..=WATERMARK_BYTES).contains(&end.saturating_sub(known_to)))
+        {
             let mut bytes = Vec::new();
             let (kind, entries) = (BlockKind::Closed, &[][..]);
             Block { kind, from: end, to: end, needles: 0, entries }.encode(volume, &mut bytes);

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_disk::{Device, DeviceCounters, Disk, Open, OsDisk, PAGE_BYTES, evict, probe};
-use haul_file_store::{Error, ListRequest, Options, Store};
+use haul_file_store::{Attributes, Error, ListRequest, NewObject, Options, Precondition, Store};
 use haul_testing::LoopImage;
 
 use crate::{BUCKET, content, put, random_bytes};
@@ -198,4 +198,24 @@ fn a_lonely_writer_pays_one_write_and_one_sync() {
     // The emptying of the write cache counts as a write of no bytes.
     assert_eq!(counted.writes, 64, "{counted:?}");
     assert!(counted.written_bytes <= 32 * 2 * PAGE_BYTES as u64, "{counted:?}");
+}
+
+#[test]
+fn objects_of_one_call_pay_one_write_and_one_sync() {
+    let Some(bench) = Bench::new() else { return };
+    put(&bench.store, "first", b"bytes");
+    let keys: Vec<String> = (0..1000).map(|n| n.to_string()).collect();
+    let (attributes, precondition) = (&Attributes::new(), &Precondition::None);
+    let object = |key| NewObject { key, bytes: b"bytes", attributes, precondition };
+    let objects: Vec<_> = keys.iter().map(|key| object(key)).collect();
+    for _ in 0..2 {
+        let before = bench.store.stats();
+        let (outcomes, counted) = bench.count(|| bench.store.put_many(BUCKET, &objects));
+        assert!(outcomes.iter().all(Result::is_ok));
+        let after = bench.store.stats();
+        assert_eq!(after.log_records - before.log_records, 1000);
+        assert_eq!((after.log_batches - before.log_batches, counted.syncs), (1, 1), "{counted:?}");
+        assert_eq!(after.needle_reads, before.needle_reads, "the objects were stored recently");
+        assert!(counted.written_bytes <= 1000 * 120 + 2 * PAGE_BYTES as u64, "{counted:?}");
+    }
 }

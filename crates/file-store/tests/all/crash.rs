@@ -7,7 +7,8 @@ use haul_disk_sim::{Crash, Crashes, Medium, MemoryDisk, Survival, crash_everywhe
 use haul_file_store::{Attributes, Error, ListRequest, Precondition, Recovered, Store};
 use haul_testing::{PrintOnPanic, Random};
 
-use crate::script::{Act, Lengths, Model, Seen};
+use crate::script::{Act, Lengths, Model};
+use crate::seen::Seen;
 use crate::small;
 
 pub(crate) fn open_on(disk: &MemoryDisk) -> (Store, Recovered) {
@@ -75,7 +76,7 @@ impl Workload {
             let acknowledged = crash.notes().last().map_or(0, |Acknowledged(acts)| *acts);
             let act = self.acts.get(acknowledged);
             let model = &self.models[acknowledged];
-            assert!(model.allows(act, &seen), "after {acknowledged}, in {act:?}");
+            assert!(model.allows_crash(act, &seen), "after {acknowledged}, in {act:?}");
         }
         seen
     }

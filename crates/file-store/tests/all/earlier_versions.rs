@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use haul_disk::{Disk, Durability, Open, write_full};
 use haul_disk_sim::{MemoryDisk, Survival};
+use haul_file_store::{Expiry, Lifecycle, LifecycleRule};
 
 use crate::*;
 
@@ -73,6 +75,34 @@ fn a_store_of_version_1_is_read_and_continued() {
             store.put("empty", "added", b"later", &none, &Precondition::None).unwrap();
         }
         store.close().unwrap();
+    }
+}
+
+#[test]
+fn bucket_of_an_earlier_version_takes_rules_and_keeps_its_date() {
+    for (name, options) in [
+        ("store-v1-closed", Options { big_object_bytes: 256 << 10, ..small() }),
+        ("store-v2-closed", options_v2()),
+    ] {
+        let dir = disk_dir();
+        let path = extract(&dir, name);
+        let (store, _) = Store::open(&path, options.clone()).unwrap();
+        assert_eq!(store.lifecycle("first").unwrap(), Lifecycle::default());
+        let created = store.bucket("first").unwrap().created;
+        let rule = LifecycleRule {
+            enabled: true,
+            prefix: "key-05".to_owned(),
+            expire: Some(Expiry::At(UNIX_EPOCH)),
+            ..LifecycleRule::default()
+        };
+        let lifecycle = Lifecycle { rules: vec![rule] };
+        store.set_lifecycle("first", &lifecycle).unwrap();
+        assert_eq!(store.expire_now("first").unwrap().expired_objects, 10);
+        store.close().unwrap();
+        let (store, _) = Store::open(&path, options).unwrap();
+        assert_eq!(store.lifecycle("first").unwrap(), lifecycle);
+        assert_eq!(store.bucket("first").unwrap().created, created);
+        assert!(store.stat("first", "key-059").is_err() && store.stat("first", "key-060").is_ok());
     }
 }
 

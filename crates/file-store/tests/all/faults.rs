@@ -7,7 +7,8 @@ use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 use rustix::io::Errno;
 
 use crate::crash::open_on;
-use crate::script::{Act, Lengths, Model, Seen};
+use crate::script::{Lengths, Model};
+use crate::seen::Seen;
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
 /// Runs a workload in which the `n`-th call of a kind fails; whether it came so far.
@@ -32,8 +33,9 @@ fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
     let came = disk.calls(op) >= before + n;
     assert!(came || failed.is_none(), "an error that nobody injected");
     let seen = Seen::of(&store);
-    let is_part = failed.as_ref().filter(|act| matches!(act, Act::Delete { .. }));
-    assert!(model.allows(is_part, &seen), "what failed is not seen, but for deletions of several");
+    let is_part = failed.as_ref().filter(|act| act.is_divisible());
+    let after = model.after(is_part, &seen);
+    let mut model = after.expect("what failed is not seen, except of several objects");
     disk.heal();
     if !store.stats().latched {
         // It was refused, and all goes on, unless a thread in the background latches just now.
@@ -56,7 +58,7 @@ fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
     let disk = MemoryDisk::on(&disk.medium());
     let (store, recovered) = open_on(&disk);
     assert_eq!(recovered.damage, []);
-    assert!(model.allows(failed.as_ref(), &Seen::of(&store)));
+    assert!(model.after(failed.as_ref(), &Seen::of(&store)).is_some());
     assert_eq!(disk.list("objects").unwrap().len() as u64, store.stats().big_files);
     came
 }

@@ -1,13 +1,16 @@
 //! A full disk: what is refused, what still works, and how it ends.
 
+use std::time::UNIX_EPOCH;
+
 use haul_disk::{Disk, Op};
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Error, Store};
+use haul_file_store::{Error, Expiry, Lifecycle, LifecycleRule, Store};
 use haul_testing::{PrintOnPanic, Random, eventually, replay_command, seed};
 use rustix::io::Errno;
 
 use crate::crash::open_on;
-use crate::script::{Act, Lengths, Model, Seen};
+use crate::script::{Lengths, Model};
+use crate::seen::Seen;
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
 const VOLUME: u64 = 4 << 20;
@@ -56,6 +59,24 @@ fn check(store: &Store, objects: std::ops::Range<u64>) {
     for n in objects {
         assert!(get(store, &format!("{n:04}")) == random_bytes(n, 50_000), "{n}");
     }
+}
+
+#[test]
+fn objects_expire_on_a_full_disk_and_make_room() {
+    let (_disk, store, objects) = full_store();
+    // Setting rules takes space that a full disk does not have.
+    assert!(store.delete(BUCKET, "0000").unwrap());
+    store.compact().unwrap();
+    let expire = Some(Expiry::At(UNIX_EPOCH));
+    let rule = LifecycleRule { enabled: true, expire, ..LifecycleRule::default() };
+    store.set_lifecycle(BUCKET, &Lifecycle { rules: vec![rule] }).unwrap();
+    let is_stored =
+        |n: &u64| try_put(&store, &format!("{n:04}"), &random_bytes(*n, 50_000)).is_ok();
+    let more = (objects..).take_while(is_stored).count() as u64;
+    let report = store.expire_now(BUCKET).unwrap();
+    assert_eq!(report.expired_objects, objects - 1 + more);
+    store.compact().unwrap();
+    put(&store, "more", &random_bytes(1, 50_000));
 }
 
 #[test]
@@ -141,14 +162,14 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
     let before = disk.calls(op);
     let (mut random, mut model) = (Random(seed), Model::default());
     disk.fail(op, n, u64::MAX, Errno::NOSPC);
-    let (mut refused, mut in_part) = (0, false);
+    let (mut refused, mut in_part) = (0, None);
     for _ in 0..150 {
         let act = model.plan(&mut random, Lengths::Long);
         match model.carry_out(&act, &store) {
             Ok(started) => model.apply(&act, started),
-            // Of several deletions some may have been done.
-            Err(Error::Full { .. } | Error::Log(_)) if matches!(act, Act::Delete { .. }) => {
-                in_part = true;
+            // Of several objects some may have been stored or deleted.
+            Err(Error::Full { .. } | Error::Log(_)) if act.is_divisible() => {
+                in_part = Some(act);
                 break;
             }
             Err(Error::Full { .. }) => refused += 1,
@@ -161,9 +182,9 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
         }
     }
     let came = disk.calls(op) >= before + n;
-    assert!(in_part || Seen::of(&store) == model.seen());
+    let mut model = model.after(in_part.as_ref(), &Seen::of(&store)).expect("nothing else changed");
     disk.heal();
-    if !in_part && !store.stats().latched {
+    if !store.stats().latched {
         for _ in 0..20 {
             let act = model.plan(&mut random, Lengths::Long);
             let mut outcome = model.carry_out(&act, &store);
@@ -182,7 +203,7 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
     let (store, recovered) = open_on(&disk);
     assert_eq!(recovered.damage, []);
     // Only what a latched log was told last may be there or not.
-    assert!(in_part || op == Op::Write || Seen::of(&store) == model.seen());
+    assert!(in_part.is_some() || op == Op::Write || Seen::of(&store) == model.seen());
     assert_eq!(disk.list("objects").unwrap().len() as u64, store.stats().big_files);
     came
 }

@@ -16,18 +16,23 @@ mod earlier_versions;
 mod exact;
 mod faults;
 mod full;
+mod get_many;
 mod in_use;
 mod kill;
+mod lifecycle;
 mod listing;
 mod model;
 mod objects;
 mod power;
+mod put_many;
 mod ranges;
 mod recovery;
 mod sample;
 mod script;
+mod seen;
 mod small_store;
 mod snapshot;
+mod start_put;
 mod steady;
 mod threads;
 mod uploads;
@@ -36,6 +41,7 @@ mod victim;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Duration;
 
 use haul_file_store::{
     Attributes, Etag, ListRequest, Listed, Object, ObjectInfo, Options, Precondition, Recovered,
@@ -55,6 +61,7 @@ fn small() -> Options {
         big_object_bytes,
         idle_watermark_ms: 0,
         index_memory_bytes,
+        lifecycle_check_every: Duration::ZERO,
         ..Options::default()
     }
 }

@@ -5,12 +5,21 @@ use std::path::Path;
 use haul_file_store::Store;
 use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 
-use crate::script::{Lengths, Model, Seen};
-use crate::{big_files, disk_dir, reopen};
+use crate::get_many::agrees_with_get;
+use crate::script::{Lengths, Model};
+use crate::seen::Seen;
+use crate::{big_files, disk_dir, list, reopen};
 
 /// What the store holds is what the model does, and no file too many or too few is there.
 fn check(model: &Model, store: &Store, dir: &Path) {
     assert!(Seen::of(store) == model.seen(), "the store is not what the model is");
+    for bucket in store.buckets().unwrap() {
+        let mut keys: Vec<String> =
+            list(store, &bucket.name).into_iter().map(|info| info.key).collect();
+        keys.push("absent".to_owned());
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        agrees_with_get(store, &bucket.name, &keys);
+    }
     assert_eq!(big_files(dir).len() as u64, store.stats().big_files);
     let verified = store.verify(&mut |_, _| {}).unwrap();
     assert_eq!((verified.objects, verified.damage), (store.stats().objects, Vec::new()));

@@ -89,6 +89,16 @@ fn range_reads_the_head_and_its_blocks() {
     assert_eq!(after.needle_reads - before.needle_reads, 3);
     let bytes = after.needle_read_bytes - before.needle_read_bytes;
     assert_eq!(bytes, 4096 + 3 * BLOCK as u64);
+    // The same in one call.
+    let range = store.get_range(BUCKET, "key", 300_000, 100).unwrap();
+    assert!(range == random_bytes(1, 900_000)[300_000..300_100]);
+    let ranged = store.stats();
+    assert_eq!(ranged.needle_reads - after.needle_reads, 2);
+    let bytes = ranged.needle_read_bytes - after.needle_read_bytes;
+    assert_eq!(bytes, 4096 + BLOCK as u64);
+    assert!(store.get_range(BUCKET, "key", 900_000, 1).unwrap().is_empty());
+    let absent = store.get_range(BUCKET, "absent", 0, 1);
+    assert!(matches!(absent, Err(Error::NoSuchKey { .. })));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use haul_file_store::{Damage, Error, Recovered, Store};
 use haul_testing::eventually;
 use tempfile::TempDir;
 
+use crate::get_many::agrees_with_get;
 use crate::{
     BUCKET, Dump, disk_dir, dump, file_names, list, put, random_bytes, try_get, without_checkpoints,
 };
@@ -106,6 +107,8 @@ impl Sample {
                 Err(other) => panic!("{key}: {other:?}"),
             }
         }
+        let keys: Vec<&str> = self.all[BUCKET].keys().map(String::as_str).collect();
+        agrees_with_get(store, BUCKET, &keys);
         let listed = list(store, BUCKET);
         assert!(listed.iter().all(|info| self.all[BUCKET].contains_key(&info.key)));
         let verified = store.verify(&mut |_, _| {}).unwrap();

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
-use haul_file_store::{Attributes, Etag, Precondition, Result, Store};
+use haul_file_store::{
+    Attributes, Etag, Expiry, Lifecycle, LifecycleRule, NewObject, Precondition, Result, Store,
+};
 use haul_testing::Random;
 use md5::{Digest, Md5};
 
-use crate::{BIG, Dump, dump};
+use crate::BIG;
+use crate::seen::{Seen, SeenUpload, order, pairs};
+use crate::start_put::block_on;
 
 type Content = Arc<[u8]>;
 
@@ -17,12 +22,15 @@ pub(crate) enum Act {
     CreateBucket(String),
     DeleteBucket(String),
     Put { bucket: String, key: String, bytes: Content, attributes: Attributes },
+    PutMany { bucket: String, objects: Vec<(String, Content, Attributes)> },
     Delete { bucket: String, keys: Vec<String> },
     Copy { from: (String, String), to: (String, String) },
     Start { bucket: String, key: String, attributes: Attributes },
     Part { upload: String, number: u16, bytes: Content },
     Complete { upload: String, numbers: Vec<u16> },
     Abort { upload: String },
+    SetLifecycle { bucket: String, lifecycle: Lifecycle },
+    Expire { bucket: String },
     Compact,
 }
 
@@ -39,16 +47,8 @@ struct Upload {
 pub(crate) struct Model {
     buckets: BTreeMap<String, BTreeMap<String, (Content, Attributes)>>,
     uploads: BTreeMap<String, Upload>,
-}
-
-/// An upload as anybody can see it, but for its identifier: bucket, key, attributes, parts.
-type SeenUpload = (String, String, Vec<(String, String)>, Vec<(u16, u64, Etag)>);
-
-/// All that can be seen of a store.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Seen {
-    objects: Dump,
-    uploads: Vec<SeenUpload>,
+    /// Those with rules.
+    lifecycles: BTreeMap<String, Lifecycle>,
 }
 
 /// How long the objects of a workload are.
@@ -79,7 +79,43 @@ fn attributes(random: &mut Random) -> Attributes {
     (0..random.below(3)).map(|n| (format!("name {n}"), random.below(1000).to_string())).collect()
 }
 
+/// Rules by which some keys have expired, sometimes so many that they take several reads.
+fn lifecycle(random: &mut Random) -> Lifecycle {
+    let count = if random.below(8) == 0 { 100 } else { random.below(3) };
+    let rule = |number: u64| LifecycleRule {
+        id: format!("rule {number}"),
+        enabled: random.below(4) > 0,
+        prefix: format!("key/{}", if random.below(2) == 0 { "0" } else { "11" }),
+        expire: Some(match random.below(4) {
+            0 => Expiry::After(Duration::from_hours(24)),
+            _ => Expiry::At(UNIX_EPOCH),
+        }),
+        ..LifecycleRule::default()
+    };
+    Lifecycle { rules: (0..count).map(rule).collect() }
+}
+
+impl Act {
+    /// Returns `true` if the act changes several objects, each on its own.
+    pub(crate) fn is_divisible(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::PutMany { .. } | Self::Expire { .. })
+    }
+}
+
 impl Model {
+    /// The keys of a bucket that have expired.
+    fn expired(&self, bucket: &str) -> Vec<String> {
+        let rules = self.lifecycles.get(bucket).map_or(&[][..], |lifecycle| &lifecycle.rules);
+        let has_expired = |key: &&String| {
+            let applies = |rule: &LifecycleRule| {
+                let is_past = rule.expire == Some(Expiry::At(UNIX_EPOCH));
+                rule.enabled && is_past && key.starts_with(&rule.prefix)
+            };
+            rules.iter().any(applies)
+        };
+        self.buckets[bucket].keys().filter(has_expired).cloned().collect()
+    }
+
     /// Something that makes sense now.
     pub(crate) fn plan(&self, random: &mut Random, lengths: Lengths) -> Act {
         let buckets: Vec<&String> = self.buckets.keys().collect();
@@ -122,6 +158,15 @@ impl Model {
             }
             (25, Some(upload)) => Act::Abort { upload },
             (26, _) => Act::Compact,
+            (29, _) => {
+                let object = |_| {
+                    let key = format!("key/{:02}", random.below(12));
+                    (key, content(random, lengths), attributes(random))
+                };
+                Act::PutMany { bucket, objects: (0..8).map(object).collect() }
+            }
+            (30, _) => Act::SetLifecycle { bucket, lifecycle: lifecycle(random) },
+            (31, _) => Act::Expire { bucket },
             (27..29, _) => {
                 let empty = |bucket: &&&String| {
                     self.buckets[**bucket].is_empty()
@@ -149,7 +194,29 @@ impl Model {
             Act::CreateBucket(bucket) => store.create_bucket(bucket)?,
             Act::DeleteBucket(bucket) => store.delete_bucket(bucket)?,
             Act::Put { bucket, key, bytes, attributes } => {
-                drop(store.put(bucket, key, bytes, attributes, &none)?);
+                // Both kinds of put, without a random number, which would change the workload.
+                let started = match bytes.len() % 2 {
+                    0 => store.start_put(bucket, key, bytes, attributes, &none)?,
+                    _ => None,
+                };
+                match started {
+                    Some(pending) => drop(block_on(pending)?),
+                    None => drop(store.put(bucket, key, bytes, attributes, &none)?),
+                }
+            }
+            Act::PutMany { bucket, objects } => {
+                let objects: Vec<NewObject<'_>> = objects
+                    .iter()
+                    .map(|(key, bytes, attributes)| NewObject {
+                        key,
+                        bytes,
+                        attributes,
+                        precondition: &none,
+                    })
+                    .collect();
+                for outcome in store.put_many(bucket, &objects) {
+                    drop(outcome?);
+                }
             }
             Act::Delete { bucket, keys } => {
                 let named: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -181,6 +248,11 @@ impl Model {
                 let Upload { bucket, key, .. } = &self.uploads[upload];
                 store.abort_upload(bucket, key, upload)?;
             }
+            Act::SetLifecycle { bucket, lifecycle } => store.set_lifecycle(bucket, lifecycle)?,
+            Act::Expire { bucket } => {
+                let report = store.expire_now(bucket)?;
+                assert_eq!(report.expired_objects, self.expired(bucket).len() as u64);
+            }
             Act::Compact => drop(store.compact()?),
         }
         Ok(None)
@@ -190,9 +262,17 @@ impl Model {
     pub(crate) fn apply(&mut self, act: &Act, started: Option<String>) {
         match act.clone() {
             Act::CreateBucket(bucket) => drop(self.buckets.insert(bucket, BTreeMap::new())),
-            Act::DeleteBucket(bucket) => drop(self.buckets.remove(&bucket)),
+            Act::DeleteBucket(bucket) => {
+                self.buckets.remove(&bucket);
+                self.lifecycles.remove(&bucket);
+            }
             Act::Put { bucket, key, bytes, attributes } => {
                 self.objects(&bucket).insert(key, (bytes, attributes));
+            }
+            Act::PutMany { bucket, objects } => {
+                let objects = objects.into_iter();
+                let objects = objects.map(|(key, bytes, attributes)| (key, (bytes, attributes)));
+                self.objects(&bucket).extend(objects);
             }
             Act::Delete { bucket, keys } => {
                 self.objects(&bucket).retain(|key, _| !keys.contains(key));
@@ -218,6 +298,14 @@ impl Model {
                 self.objects(&upload.bucket).insert(upload.key, object);
             }
             Act::Abort { upload } => drop(self.uploads.remove(&upload)),
+            Act::SetLifecycle { bucket, lifecycle } => match lifecycle.rules.is_empty() {
+                true => drop(self.lifecycles.remove(&bucket)),
+                false => drop(self.lifecycles.insert(bucket, lifecycle)),
+            },
+            Act::Expire { bucket } => {
+                let keys = self.expired(&bucket);
+                self.objects(&bucket).retain(|key, _| !keys.contains(key));
+            }
             Act::Compact => {}
         }
     }
@@ -226,22 +314,43 @@ impl Model {
         self.buckets.get_mut(bucket).expect("it was planned so")
     }
 
-    /// The states a delete of several keys may leave when it is cut short: any of them are gone.
-    pub(crate) fn allows(&self, act: Option<&Act>, seen: &Seen) -> bool {
+    /// Returns `true` if a crash during an act may leave this state. Of several objects, those up to
+    /// any one of them are stored.
+    pub(crate) fn allows_crash(&self, act: Option<&Act>, seen: &Seen) -> bool {
+        let Some(Act::PutMany { bucket, objects }) = act else {
+            return self.after(act, seen).is_some();
+        };
+        (0..=objects.len()).any(|stored| {
+            let (mut after, objects) = (self.clone(), objects[..stored].to_vec());
+            after.apply(&Act::PutMany { bucket: bucket.clone(), objects }, None);
+            after.seen() == *seen
+        })
+    }
+
+    /// Returns the model of a state that an act that failed may leave: of several objects, any may
+    /// be deleted or stored. `None` if the act cannot leave this state.
+    pub(crate) fn after(&self, act: Option<&Act>, seen: &Seen) -> Option<Self> {
         if self.seen() == *seen {
-            return true;
+            return Some(self.clone());
         }
-        let Some(act) = act else { return false };
-        let mut after = self.clone();
-        if let Act::Delete { bucket, keys } = act {
+        let mut act = act?.clone();
+        if let Act::Expire { bucket } = &act {
+            act = Act::Delete { bucket: bucket.clone(), keys: self.expired(bucket) };
+        }
+        if let Act::Delete { bucket, keys } = &mut act {
             let here = seen.objects.get(bucket);
-            let is_gone = |key: &&String| here.is_none_or(|objects| !objects.contains_key(*key));
-            let keys = keys.iter().filter(is_gone).cloned().collect();
-            after.apply(&Act::Delete { bucket: bucket.clone(), keys }, None);
-        } else {
-            after.apply(act, None);
+            keys.retain(|key| here.is_none_or(|objects| !objects.contains_key(key)));
         }
-        after.seen() == *seen
+        if let Act::PutMany { bucket, objects } = &mut act {
+            let here = seen.objects.get(bucket);
+            objects.retain(|(key, bytes, attributes)| {
+                let found = here.and_then(|objects| objects.get(key));
+                found.is_some_and(|found| found.0 == **bytes && found.1 == *attributes)
+            });
+        }
+        let mut after = self.clone();
+        after.apply(&act, None);
+        Some(after).filter(|after| after.seen() == *seen)
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -259,45 +368,8 @@ impl Model {
         };
         let mut uploads: Vec<SeenUpload> = self.uploads.values().map(upload).collect();
         uploads.sort_by(order);
-        Seen { objects, uploads }
+        Seen { objects, uploads, lifecycles: self.lifecycles.clone() }
     }
-}
-
-impl Seen {
-    /// Looks away from a bucket, and says how many objects it had.
-    pub(crate) fn take_bucket(&mut self, bucket: &str) -> usize {
-        self.objects.remove(bucket).map_or(0, |objects| objects.len())
-    }
-
-    /// Reads everything, and checks what must hold of any store.
-    pub(crate) fn of(store: &Store) -> Self {
-        let objects = dump(store);
-        let mut uploads = Vec::new();
-        for bucket in objects.keys() {
-            for upload in store.uploads(bucket).unwrap() {
-                let parts = store.parts(bucket, &upload.key, &upload.id).unwrap();
-                let parts = parts.into_iter().map(|part| (part.number, part.bytes, part.etag));
-                let attributes = pairs(&upload.attributes);
-                uploads.push((bucket.clone(), upload.key, attributes, parts.collect()));
-            }
-        }
-        assert_eq!(store.stats().uploads, uploads.len() as u64);
-        uploads.sort_by(order);
-        Self { objects, uploads }
-    }
-}
-
-fn order(a: &SeenUpload, b: &SeenUpload) -> std::cmp::Ordering {
-    let key = |upload: &SeenUpload| {
-        let parts: Vec<(u16, u64, [u8; 16])> =
-            upload.3.iter().map(|(number, bytes, etag)| (*number, *bytes, etag.md5)).collect();
-        (upload.0.clone(), upload.1.clone(), upload.2.clone(), parts)
-    };
-    key(a).cmp(&key(b))
-}
-
-fn pairs(attributes: &Attributes) -> Vec<(String, String)> {
-    attributes.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 fn etag(bytes: &[u8]) -> Etag {

@@ -4,10 +4,11 @@
 mod prometheus;
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64_simd::STANDARD as BASE64;
 use bytes::Bytes;
-use haul_file_store::{Stats, Store};
+use haul_file_store::{LifecycleStats, Stats, Store};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{
@@ -106,6 +107,7 @@ impl Admin {
             "sent_bytes": self.metrics.sent_bytes(),
             "requests": self.metrics.requests().map(|seen| request_json(&seen)).collect::<Vec<_>>(),
             "store": store_json(&self.store.stats()),
+            "lifecycle_error": self.store.last_lifecycle_error(),
             "file_system_bytes": file_system_bytes,
             "free_bytes": free_bytes,
         })
@@ -159,6 +161,23 @@ fn store_json(stats: &Stats) -> Value {
         "hidden_places": stats.hidden_places,
         "scrubbed_bytes": stats.scrubbed_bytes,
         "scrubs": stats.scrubs,
+        "lifecycle": lifecycle_json(&stats.lifecycle),
+    })
+}
+
+fn lifecycle_json(stats: &LifecycleStats) -> Value {
+    let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    json!({
+        "sweeping": stats.sweeping,
+        "sweeps": stats.sweeps,
+        "errors": stats.errors,
+        "scanned_keys": stats.scanned_keys,
+        "expired_objects": stats.expired_objects,
+        "expired_bytes": stats.expired_bytes,
+        "aborted_uploads": stats.aborted_uploads,
+        "skipped": stats.skipped,
+        "last_sweep_unix_s": stats.last_sweep.map(|ended| since(ended).as_secs_f64()),
+        "last_sweep_s": stats.last_sweep_us as f64 / 1e6,
     })
 }
 

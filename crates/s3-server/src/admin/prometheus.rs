@@ -1,8 +1,10 @@
 //! The text format of Prometheus, version 0.0.4. Pure.
 
+use std::time::UNIX_EPOCH;
+
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::{Counter, Histogram};
-use haul_file_store::Stats;
+use haul_file_store::{LifecycleStats, Stats};
 
 use crate::connections::ConnectionStats;
 use crate::metrics::Metrics;
@@ -98,6 +100,7 @@ fn store(out: &mut Exposition, stats: &Stats) {
         stats.scrubbed_bytes,
     );
     out.counter("haul_scrubs_total", "How often everything was read so.", stats.scrubs);
+    lifecycle(out, &stats.lifecycle);
 
     out.counter("haul_store_puts_total", "Objects stored.", stats.puts);
     out.counter("haul_store_gets_total", "Objects read.", stats.gets);
@@ -118,6 +121,33 @@ fn store(out: &mut Exposition, stats: &Stats) {
         sync.estimated_sum_s,
         sync.count,
     );
+}
+
+fn lifecycle(out: &mut Exposition, stats: &LifecycleStats) {
+    let help = "1 while a bucket is searched for expired objects and stale uploads.";
+    out.gauge("haul_lifecycle_sweeping", help, u64::from(stats.sweeping));
+    let help = "Sweeps of a bucket that were completed.";
+    out.counter("haul_lifecycle_sweeps_total", help, stats.sweeps);
+    let help = "Sweeps that failed and are repeated.";
+    out.counter("haul_lifecycle_errors_total", help, stats.errors);
+    let help = "Keys listed by sweeps.";
+    out.counter("haul_lifecycle_scanned_keys_total", help, stats.scanned_keys);
+    let help = "Objects deleted because they expired.";
+    out.counter("haul_lifecycle_expired_objects_total", help, stats.expired_objects);
+    let help = "Bytes of expired objects that were deleted.";
+    out.counter("haul_lifecycle_expired_bytes_total", help, stats.expired_bytes);
+    let help = "Stale uploads aborted.";
+    out.counter("haul_lifecycle_aborted_uploads_total", help, stats.aborted_uploads);
+    let help = "Objects and uploads not deleted because damage may hide their newest state.";
+    out.counter("haul_lifecycle_skipped_total", help, stats.skipped);
+    if let Some(ended) = stats.last_sweep {
+        let since = ended.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let help = "Time at which the last complete sweep ended, in seconds since 1970.";
+        out.gauge("haul_lifecycle_last_sweep_timestamp_seconds", help, since.as_secs_f64());
+        let help = "Duration of the last complete sweep.";
+        let seconds = stats.last_sweep_us as f64 / 1e6;
+        out.gauge("haul_lifecycle_last_sweep_duration_seconds", help, seconds);
+    }
 }
 
 /// A histogram as it is shown.

@@ -16,6 +16,9 @@ use tokio::sync::oneshot;
 /// How long a test waits for a byte before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// As in a runtime of Tokio with its default options.
+const BLOCKING_THREADS_MAX: usize = 512;
+
 /// A server that runs until it is dropped.
 pub(crate) struct Running {
     pub(crate) s3: Client,
@@ -40,21 +43,42 @@ impl Running {
     /// A server on a store that is already there.
     pub(crate) fn on(dir: TempDir, credentials: Option<Credentials>, limits: Limits) -> Self {
         let store = Store::open(dir.path(), small()).unwrap().0;
-        let mut server = Self::serve(store, credentials, limits);
+        let mut server = Self::serve(store, credentials, limits, BLOCKING_THREADS_MAX);
         server.dir = Some(dir);
+        server
+    }
+
+    /// A server on a store with these options, with a bucket named `bucket`.
+    pub(crate) fn with_options(options: Options) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), options).unwrap().0;
+        let mut server = Self::serve(store, None, Limits::default(), BLOCKING_THREADS_MAX);
+        server.dir = Some(dir);
+        assert_eq!(server.s3.put("/bucket", b"").status, 200);
         server
     }
 
     /// A server on a disk in memory, with a bucket named `bucket`.
     pub(crate) fn in_memory(disk: &MemoryDisk) -> Self {
+        Self::with_blocking_threads(disk, BLOCKING_THREADS_MAX)
+    }
+
+    /// A server on a disk in memory, with a bucket named `bucket` and at most so many threads for
+    /// calls that block.
+    pub(crate) fn with_blocking_threads(disk: &MemoryDisk, threads_max: usize) -> Self {
         let options = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..small() };
         let store = Store::open_on(Arc::new(disk.clone()), options).unwrap().0;
-        let server = Self::serve(store, None, Limits::default());
+        let server = Self::serve(store, None, Limits::default(), threads_max);
         assert_eq!(server.s3.put("/bucket", b"").status, 200);
         server
     }
 
-    fn serve(store: Store, credentials: Option<Credentials>, limits: Limits) -> Self {
+    fn serve(
+        store: Store,
+        credentials: Option<Credentials>,
+        limits: Limits,
+        blocking_threads_max: usize,
+    ) -> Self {
         let store = Arc::new(store);
         let any = "127.0.0.1:0".parse().unwrap();
         let config = Config { listen: any, admin: any, credentials, limits };
@@ -63,6 +87,7 @@ impl Running {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(2)
+                .max_blocking_threads(blocking_threads_max)
                 .enable_all()
                 .build()
                 .unwrap();
@@ -109,7 +134,7 @@ impl Running {
     }
 }
 
-fn small() -> Options {
+pub(crate) fn small() -> Options {
     Options { volume_bytes: 16 << 20, ..Options::default() }
 }
 

@@ -330,7 +330,6 @@ fn features_there_are_none_of_are_answered_as_never_set_up() {
         ("tagging", 404, "NoSuchTagSet"),
         ("encryption", 404, "ServerSideEncryptionConfigurationNotFoundError"),
         ("cors", 404, "NoSuchCORSConfiguration"),
-        ("lifecycle", 404, "NoSuchLifecycleConfiguration"),
         ("website", 404, "NoSuchWebsiteConfiguration"),
         ("object-lock", 404, "ObjectLockConfigurationNotFoundError"),
         ("replication", 404, "ReplicationConfigurationNotFoundError"),

@@ -9,6 +9,7 @@ use std::path::Path;
 
 pub use execute::{Export, ExportEvents, Exported};
 pub use plan::ExportPlan;
+pub(crate) use plan::cut_bytes;
 
 /// Makes all files exported to `dir` durable by a sync of its file system.
 ///

@@ -39,7 +39,7 @@ impl ExportPlan {
     /// prefix `a/b`, the path of the key `a/bc` is `bc`, not `c`.
     #[must_use]
     pub fn new(objects: Vec<ObjectInfo>, prefix: &str) -> Self {
-        let cut_bytes = prefix.rfind('/').map_or(0, |slash| slash + 1);
+        let cut_bytes = cut_bytes(prefix);
         let mut plan = Self::default();
         for ObjectInfo { key, bytes, .. } in objects {
             match safe(&key[cut_bytes..]) {
@@ -70,6 +70,11 @@ impl ExportPlan {
     pub fn files(&self) -> u64 {
         self.files.len() as u64
     }
+}
+
+/// Returns the length of the part of a prefix that is removed from the keys: up to its last slash.
+pub(crate) fn cut_bytes(prefix: &str) -> usize {
+    prefix.rfind('/').map_or(0, |slash| slash + 1)
 }
 
 /// Checks that `path` is relative and contains no NUL and no `.`, `..` or empty component.

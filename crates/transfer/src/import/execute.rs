@@ -178,7 +178,8 @@ impl Importer<'_> {
     }
 
     fn read(&self, file: &PlannedFile) -> ReadResult<'_> {
-        if self.work.skip_existing && self.is_stored(file)? {
+        let Import { store, bucket, skip_existing, .. } = *self.work;
+        if skip_existing && is_stored(store, bucket, &file.key, file.bytes, file.modified)? {
             return Ok(None);
         }
         let reading = self.work.source.read(self.work.plan.path(file))?;
@@ -189,23 +190,6 @@ impl Importer<'_> {
             self.stream(reading)?
         };
         Ok(Some((content, modified)))
-    }
-
-    /// Returns `true` if the store has an object with the same size and modification time. The
-    /// store has sizes in memory; the time is read from disk only if the sizes are equal.
-    fn is_stored(&self, file: &PlannedFile) -> Result<bool, ImportError> {
-        let Import { store, bucket, .. } = self.work;
-        let object = match store.stat(bucket, &file.key) {
-            Ok(info) if info.bytes == file.bytes => store.head(bucket, &file.key),
-            Ok(_) => return Ok(false),
-            Err(error) => Err(error),
-        };
-        let object = match object {
-            // Importing the file again replaces a damaged object.
-            Err(StoreError::NoSuchKey { .. } | StoreError::Damaged { .. }) => return Ok(false),
-            other => other?,
-        };
-        Ok(Mtime::of_object(&object.attributes) == Some(file.modified))
     }
 
     fn stream(&self, mut reading: Reading) -> Result<Content<'_>, ImportError> {
@@ -242,4 +226,26 @@ impl Importer<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns `true` if the store has an object with this size and modification time. The store has
+/// sizes in memory or in its index; the time is read from disk only if the sizes are equal.
+pub(crate) fn is_stored(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    bytes: u64,
+    modified: Mtime,
+) -> StoreResult<bool> {
+    let object = match store.stat(bucket, key) {
+        Ok(info) if info.bytes == bytes => store.head(bucket, key),
+        Ok(_) => return Ok(false),
+        Err(error) => Err(error),
+    };
+    let object = match object {
+        // Importing the file again replaces a damaged object.
+        Err(StoreError::NoSuchKey { .. } | StoreError::Damaged { .. }) => return Ok(false),
+        other => other?,
+    };
+    Ok(Mtime::of_object(&object.attributes) == Some(modified))
 }

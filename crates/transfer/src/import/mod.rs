@@ -7,6 +7,7 @@ mod walk;
 
 use std::path::Path;
 
+pub(crate) use execute::is_stored;
 pub use execute::{Import, ImportEvents, Imported};
 pub use plan::ImportPlan;
 pub use source::Source;

@@ -1,6 +1,8 @@
 //! Tests of import and export on a real store and real directories.
 #![expect(clippy::unwrap_used, reason = "test helpers may panic")]
 
+mod tar;
+
 use std::error::Error as StdError;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ pub(super) struct Case {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object_bytes, read_bytes } = self;
-        if object_bytes == read_bytes {
+        if self.is_whole() {
             write!(f, "objects of {object_bytes} bytes")
         } else {
             write!(f, "{read_bytes} of {object_bytes} bytes")
@@ -21,6 +21,11 @@ impl fmt::Display for Case {
 }
 
 impl Case {
+    /// Returns `true` if whole objects are read.
+    pub(super) fn is_whole(self) -> bool {
+        self.object_bytes == self.read_bytes
+    }
+
     /// Returns the bucket of the objects.
     pub(super) fn bucket(self) -> String {
         format!("objects-{}", self.object_bytes)

@@ -4,12 +4,13 @@
 //! round reads an object at most once. Hot reads find their bytes in the page cache.
 
 mod case;
+mod many;
 mod options;
 mod target;
 
 use std::fmt;
 
-use haul_disk::{DeviceCounters, error_chain};
+use haul_disk::{DeviceCounters, PAGE_BYTES, error_chain};
 use haul_measure::{Error, Latencies, Result, Watcher, load};
 
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
@@ -20,6 +21,7 @@ use crate::reads::Reads;
 use crate::report::{Column, Report};
 use crate::test_file::TestFile;
 use case::Case;
+use many::BATCH_KEYS;
 pub use options::Options;
 use options::RANGE_OBJECT_BYTES;
 use target::Targets;
@@ -35,10 +37,24 @@ named! {
 named! {
     /// The target of the reads.
     enum Target {
-        /// The file store of Haul.
+        /// The file store of Haul, with one call for each object or range.
         Store = "haul",
+        /// The file store of Haul, with one thread and one call for many objects.
+        Many = "haul: get_many",
         /// `pread` of whole pages at random offsets of one file.
         Floor = "floor: pread",
+        /// `pread` of one page more: the head of a needle and its data begin within a page.
+        FloorWithHead = "floor: 1 page more",
+    }
+}
+
+impl Target {
+    /// Returns `true` if the target is measured with these reads.
+    fn reads(self, case: Case) -> bool {
+        match self {
+            Self::Store | Self::Floor => true,
+            Self::Many | Self::FloorWithHead => case.is_whole(),
+        }
     }
 }
 
@@ -124,9 +140,10 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     report.notes.push(note(options));
     report.notes.extend(load());
     for (number, cache) in Cache::ALL.into_iter().enumerate() {
-        let strategies = cases
-            .iter()
-            .flat_map(|&case| Target::ALL.map(|target| Strategy { cache, case, target }));
+        let strategies = cases.iter().flat_map(|&case| {
+            let targets = Target::ALL.into_iter().filter(move |target| target.reads(case));
+            targets.map(move |target| Strategy { cache, case, target })
+        });
         let mut contest = Contest::new(FIELDS, strategies);
         let stage = Stage { number, of: Cache::ALL.len(), ..Stage::only(options.rounds, watcher) };
         contest.run(&stage, |strategy| measure(&targets, &file, strategy))?;
@@ -138,10 +155,13 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
 
 fn note(options: &Options) -> String {
     format!(
-        "{} interleaved rounds of up to {} ms by {} threads. Cold: the files are evicted from the \
+        "{} interleaved rounds of up to {} ms by {} threads, get_many by one thread with \
+         {BATCH_KEYS} keys in a call; its latencies are from the call to the return of each object. \
+         Cold: the files are evicted from the \
          page cache before each round, and a round reads at most a quarter of the objects, each \
          once. Hot: a quarter of the objects, read before. The floor reads whole pages at random \
-         offsets of a file of {} MiB, cold with O_DIRECT where the disk supports it. A range is \
+         offsets of a file of {} MiB, cold with O_DIRECT where the disk supports it: as many as an \
+         object has, or one more, because a needle begins within a page. A range is \
          read from objects of {RANGE_OBJECT_BYTES} bytes. Device reads and bytes are per read, and \
          include other programs.",
         options.rounds,
@@ -165,9 +185,14 @@ fn measure(targets: &Targets<'_>, file: &TestFile, strategy: &Strategy) -> Resul
             let numbers = targets.prepare_store(strategy.case, is_cold).map_err(failed)?;
             Box::new(move || targets.read_store(strategy.case, &numbers, is_cold).map_err(failed))
         }
-        Target::Floor => {
+        Target::Many => {
+            let numbers = targets.prepare_store(strategy.case, is_cold).map_err(failed)?;
+            Box::new(move || targets.read_many(strategy.case, &numbers, is_cold).map_err(failed))
+        }
+        Target::Floor | Target::FloorWithHead => {
             targets.prepare_floor(is_cold)?;
-            Box::new(move || targets.read_floor(strategy.case, is_cold))
+            let more = if strategy.target == Target::Floor { 0 } else { PAGE_BYTES as u64 };
+            Box::new(move || targets.read_floor(strategy.case, more, is_cold))
         }
     };
     let (before, cpu) = (counters(), process_cpu());
@@ -180,7 +205,7 @@ fn measure(targets: &Targets<'_>, file: &TestFile, strategy: &Strategy) -> Resul
     Ok(Outcome::Measured(Round { reads, cpu_seconds, device_bytes }))
 }
 
-/// Adds the rate of the store divided by that of the floor.
+/// Adds the rates of the store divided by those of the floors.
 fn add_ratios(
     contest: &Contest<Strategy, Round>,
     cache: Cache,
@@ -189,9 +214,17 @@ fn add_ratios(
 ) {
     for &case in cases {
         let strategy = |target| Strategy { cache, case, target };
-        let ratio = contest.ratio(&strategy(Target::Store), &strategy(Target::Floor), rate);
         let Case { object_bytes, read_bytes } = case;
-        let name = format!("store_vs_floor_{read_bytes}_of_{object_bytes}_{cache}");
-        report.ratio(name, ratio);
+        for (name, a, b) in [
+            ("store_vs_floor", Target::Store, Target::Floor),
+            ("store_vs_floor_with_head", Target::Store, Target::FloorWithHead),
+            ("many_vs_store", Target::Many, Target::Store),
+            ("many_vs_floor_with_head", Target::Many, Target::FloorWithHead),
+        ] {
+            if a.reads(case) && b.reads(case) {
+                let ratio = contest.ratio(&strategy(a), &strategy(b), rate);
+                report.ratio(format!("{name}_{read_bytes}_of_{object_bytes}_{cache}"), ratio);
+            }
+        }
     }
 }

@@ -15,12 +15,12 @@ use super::options::Options;
 use crate::log::{Failure, Scratch};
 use crate::reads::{Load, Reads, joined};
 use crate::small_files::directory::evict_below;
-use crate::small_files::fill::fill;
+use crate::small_files::fill::{Loaders, fill};
 use crate::small_files::objects::{Numbered, key};
 use crate::test_file::TestFile;
 
 /// The number of threads that store the objects.
-const LOADERS: usize = 64;
+const LOADERS: Loaders = Loaders { threads: 64, batch: 1 };
 /// A round reads one of this many objects, so that an object shares few pages with objects that
 /// were read before it.
 const PART: usize = 4;
@@ -29,9 +29,9 @@ const SEED: u64 = 7;
 
 /// The store and the file that are read.
 pub(super) struct Targets<'a> {
-    options: &'a Options,
+    pub(super) options: &'a Options,
     file: &'a TestFile,
-    store: Store,
+    pub(super) store: Store,
     content: Vec<u8>,
     scratch: Scratch,
 }
@@ -145,16 +145,31 @@ impl<'a> Targets<'a> {
         let bytes = usize::try_from(case.read_bytes)?;
         let (bucket, key) = (case.bucket(), key(number));
         let began = Instant::now();
-        let read = self.store.get(&bucket, &key)?.read(from, bytes)?;
+        let read = match case.is_whole() {
+            true => self.store.get(&bucket, &key)?.read(0, bytes)?,
+            false => self.store.get_range(&bucket, &key, from, bytes)?,
+        };
         let time = began.elapsed();
-        let first = usize::try_from(from)?;
+        self.check(case, number, from, &read)?;
+        Ok(time)
+    }
+
+    /// Returns an error if the bytes that were read at `from` are not those of the object.
+    pub(super) fn check(
+        &self,
+        case: Case,
+        number: u64,
+        from: u64,
+        read: &[u8],
+    ) -> Result<(), Failure> {
+        let (bytes, first) = (usize::try_from(case.read_bytes)?, usize::try_from(from)?);
         let expected = &self.content[first..first + bytes];
         // The first bytes of an object are its number.
         let skipped = 8_usize.saturating_sub(first);
         let is_right = read.len() == bytes
             && read[skipped..] == expected[skipped..]
             && (first > 0 || read.first_chunk() == Some(&number.to_le_bytes()));
-        if is_right { Ok(time) } else { Err(format!("{key} has wrong bytes").into()) }
+        if is_right { Ok(()) } else { Err(format!("{} has wrong bytes", key(number)).into()) }
     }
 
     /// Evicts the file of the floor from the page cache, or reads it into the cache.
@@ -166,9 +181,11 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Reads pages at random offsets of the file until the time has passed.
-    pub(super) fn read_floor(&self, case: Case, is_cold: bool) -> Result<Reads> {
-        let load = self.load(case);
+    /// Reads pages at random offsets of the file until the time has passed, `more` bytes more than
+    /// of an object.
+    pub(super) fn read_floor(&self, case: Case, more: u64, is_cold: bool) -> Result<Reads> {
+        let mut load = self.load(case);
+        load.read_bytes += more;
         let direct = is_cold && self.file.is_direct(load.read_bytes);
         let file = self.file.open(Open { direct, random: true, ..Open::default() })?;
         let read = |buffer: &mut [u8], offset| -> Result<()> {

@@ -60,7 +60,7 @@ fn fill_in_steps(store: &Store, options: &Options, out: &mut dyn Write) -> Resul
     let mut from = 0;
     for to in options.counts() {
         let start = Start::now();
-        fill(store, BUCKET, objects, from..to, options.loaders)?;
+        fill(store, BUCKET, objects, from..to, options.loaders())?;
         let step = start.step(Phase::Fill, to)?;
         thread::sleep(SETTLE);
         writeln!(out, "{}", Step { memory_bytes: memory_bytes()?, ..step })?;

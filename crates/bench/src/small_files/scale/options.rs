@@ -6,6 +6,7 @@ use clap::builder::RangedU64ValueParser;
 
 use crate::named::named;
 use crate::options::count;
+use crate::small_files::fill::Loaders;
 
 named! {
     /// The task of a child process.
@@ -32,9 +33,13 @@ pub struct Options {
     /// Number of steps in which the objects are stored; the memory is measured after each
     #[arg(long, value_name = "N", default_value = "4", value_parser = count(2..=100))]
     pub steps: usize,
-    /// Number of threads that store the objects; each waits for its syncs
-    #[arg(long, value_name = "N", default_value = "128", value_parser = count(1..=1024))]
-    pub loaders: usize,
+    /// Number of objects that a thread stores with one call; they share a sync
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = count(1..=1_000_000))]
+    pub batch: usize,
+    /// Number of threads that store the objects; each waits for its syncs [default: 2, or 128 with
+    /// --batch 1]
+    #[arg(long, value_name = "N", value_parser = count(1..=1024))]
+    pub loaders: Option<usize>,
     /// Number of pages of the listing that begin at random keys
     #[arg(long, value_name = "N", default_value = "10000", value_parser = count(1..=10_000_000))]
     pub pages: usize,
@@ -47,6 +52,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the threads that store the objects.
+    pub(in crate::small_files) fn loaders(&self) -> Loaders {
+        let threads = self.loaders.unwrap_or(if self.batch == 1 { 128 } else { 2 });
+        Loaders { threads, batch: self.batch }
+    }
+
     /// Returns the number of objects after each step.
     pub(super) fn counts(&self) -> impl Iterator<Item = u64> {
         let steps = self.steps as u64;

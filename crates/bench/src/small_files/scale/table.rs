@@ -5,6 +5,7 @@ use super::lines::Step;
 use super::options::Options;
 use crate::report::{Column, Report, Row, Value};
 use crate::small_files::directory::Space;
+use crate::small_files::fill::Loaders;
 use crate::small_files::objects::USER_KEY_BYTES;
 
 pub(super) const BAR: &str = "count";
@@ -87,15 +88,20 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 pub(super) fn note(options: &Options) -> String {
+    let Loaders { threads, batch } = options.loaders();
+    let call = match batch {
+        1 => "one object with each call of put".to_owned(),
+        _ => format!("{batch} objects with each call of put_many"),
+    };
     format!(
-        "{} objects of {OBJECT_BYTES} bytes with keys of {USER_KEY_BYTES} bytes, stored by {} \
-         threads, each object durable when its call returns. Memory is VmRSS after each step; \
+        "{} objects of {OBJECT_BYTES} bytes with keys of {USER_KEY_BYTES} bytes, stored by \
+         {threads} threads (--loaders), {call} (--batch), durable when the call returns. Memory is VmRSS after each step; \
          memory_bytes_per_object is its slope over the steps. A process was killed with SIGKILL \
          before each opening; \"not cached\" is after an eviction of all files from the page cache. \
          disk_bytes_per_object_beyond_payload is the allocated bytes of all files divided by the \
          objects, minus object and key; blocks of zeros count as prepared_mib instead, because \
          the store prepares files for later writes with zeros. A page of the listing has {PAGE_KEYS} keys.",
-        options.objects, options.loaders
+        options.objects
     )
 }
 

@@ -63,7 +63,14 @@ Examples:
 pub(super) const SMALL_FILES_SCALE: &str = "\
 Examples:
   haul bench small-files-scale --dir /var/tmp
-  haul bench small-files-scale --dir /srv --objects 100000000 --steps 10 --loaders 256";
+  haul bench small-files-scale --dir /srv --objects 100000000 --steps 10
+  haul bench small-files-scale --dir /srv --batch 1 --loaders 256     one put a thread";
+
+pub(super) const SMALL_FILES_CHURN: &str = "\
+Examples:
+  sudo haul bench small-files-churn --dir /var/tmp
+  sudo haul bench small-files-churn --dir /dev/shm --live 75 --times 10 --seconds 1h
+  sudo haul bench small-files-churn --dir /srv --disk-size 12GiB --volume 128MiB --json churn.json";
 
 pub(super) const DUPLICATES: &str = "\
 Examples:

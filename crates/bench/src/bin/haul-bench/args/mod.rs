@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
-use haul_bench::small_files::{reads, scale};
+use haul_bench::small_files::{churn, reads, scale};
 use haul_bench::{duplicates, files, log, pacing, random_write, read_order, relay};
 use haul_bench::{small_files, write_modes};
 
@@ -134,6 +134,14 @@ pub(crate) enum BenchCommand {
     /// objects take about half a minute.
     #[command(after_long_help = examples::SMALL_FILES_SCALE)]
     SmallFilesScale(Measured<scale::Options>),
+    /// Overwriting objects on a nearly full disk: the file store, renamed files, slots in place
+    ///
+    /// Each measurement stores objects in a new file system in an image file, until they take a
+    /// share of its space, and then overwrites random ones. Rows have the rate and latencies of puts
+    /// and reads, the bytes written to the device for each byte stored, and the space used. Needs
+    /// root. By default it takes about 20 minutes.
+    #[command(after_long_help = examples::SMALL_FILES_CHURN)]
+    SmallFilesChurn(Measured<churn::Options>),
     /// Files over HTTP, compared with nginx
     ///
     /// Measures haul files and nginx with several settings, each on one core, with the load

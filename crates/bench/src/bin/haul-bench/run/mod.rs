@@ -14,7 +14,7 @@ use self::programs::{haul_program, rivals_program};
 use crate::args::BenchCommand;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
-use haul_bench::small_files::reads;
+use haul_bench::small_files::{churn, reads};
 use haul_bench::{duplicates, log, pacing, random_write, read_order, small_files, write_modes};
 
 /// Runs the benchmark that `command` selects.
@@ -70,6 +70,11 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
             measured("small-files-get", &args.report, |watcher| reads::run(&args.options, watcher))
         }
         BenchCommand::SmallFilesScale(args) => store::scale(args),
+        BenchCommand::SmallFilesChurn(args) => {
+            measured("small-files-churn", &args.report, |watcher| {
+                churn::run(&args.options, watcher)
+            })
+        }
         BenchCommand::Files(args) => net::files(args),
         BenchCommand::Relay(args) => net::relay(args),
         BenchCommand::Completions { .. } | BenchCommand::Man { .. } => Ok(()),

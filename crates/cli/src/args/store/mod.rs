@@ -1,9 +1,15 @@
 //! Defines the arguments of `haul store`.
 
+mod lifecycle;
+
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
+
+pub(crate) use lifecycle::{
+    LifecycleArgs, LifecycleCommand, LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs,
+};
 
 use super::examples;
 use crate::store::location::{Location, Object, Range};
@@ -59,6 +65,31 @@ pub(crate) enum StoreCommand {
     /// "/x", "x//y", or "x" beside "x/y") are reported and skipped, and the exit code is 1.
     #[command(after_long_help = examples::EXPORT)]
     Export(ExportArgs),
+    /// Store the files in a tar archive, each under its path
+    ///
+    /// Reads archives of GNU tar, bsdtar and other programs: V7, ustar, GNU and PAX; compressed
+    /// ones through a pipe. The bucket is created if missing. Objects share disk syncs, and if
+    /// several members have the same path, the last one wins. Paths lose a leading "/" and empty
+    /// and "." components, so that a tree gives the same objects as with "store import". A hard
+    /// link becomes a copy of its target. Directories, symbolic links and special files are
+    /// skipped. A member is reported and skipped, and the exit code is 1, if it is sparse, or its
+    /// path contains ".." or cannot be a key.
+    ///
+    /// If the archive is truncated or damaged, the members before that place are stored, and the
+    /// exit code is 1.
+    #[command(after_long_help = examples::IMPORT_TAR)]
+    ImportTar(ImportTarArgs),
+    /// Write the objects of a bucket to a tar archive
+    ///
+    /// Writes a PAX archive in key order. If a PREFIX is given, its part up to the last "/" is
+    /// dropped from each path. "store import-tar" restores keys, contents, modification times and
+    /// attributes such as the content type exactly; ETags of objects uploaded in parts become
+    /// those of their content. Attributes are stored as extended attributes, and keys that are not
+    /// safe paths are escaped: other programs extract "../x" as "%2E%2E/x".
+    ///
+    /// An object that cannot be read is reported and left out, and the exit code is 1.
+    #[command(after_long_help = examples::EXPORT_TAR)]
+    ExportTar(ExportTarArgs),
     /// Store one file, or stdin
     #[command(after_long_help = examples::PUT)]
     Put(PutArgs),
@@ -102,6 +133,12 @@ pub(crate) enum StoreCommand {
     /// which are removed on deletion.
     #[command(after_long_help = examples::COMPACT)]
     Compact,
+    /// Show, replace, remove or apply the rules by which objects expire
+    ///
+    /// A rule deletes objects of an age, or after a date, and aborts uploads of an age that were
+    /// not completed. Ages are days, rounded up to the next midnight UTC, as in S3.
+    #[command(after_long_help = examples::LIFECYCLE)]
+    Lifecycle(LifecycleArgs),
     /// Create a snapshot of the store in another directory
     ///
     /// The snapshot is a store of its own with exactly the objects of this one; open it with
@@ -153,6 +190,29 @@ pub(crate) struct ExportArgs {
     /// Number of objects written in parallel
     #[arg(long, value_name = "N", default_value = "8", value_parser = jobs())]
     pub(crate) jobs: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportTarArgs {
+    /// Destination bucket, and a prefix of every key, used as is
+    #[arg(value_name = "BUCKET[/PREFIX]")]
+    pub(crate) to: Location,
+    /// Archive, not compressed; - is stdin
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// Skip members already stored with the same size and modification time
+    #[arg(long)]
+    pub(crate) skip_existing: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportTarArgs {
+    /// Bucket, and a prefix of the keys to export
+    #[arg(value_name = "BUCKET[/PREFIX]")]
+    pub(crate) from: Location,
+    /// Archive, replaced after everything was written; - is stdout
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,137 @@
+//! Executes reads of ranges of segments: many at once through io_uring, or one after the other
+//! without it, and on simulated disks.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use haul_disk::{AlignedBuf, ReadRing, RingRead, read_full};
+
+use crate::segments::Segment;
+
+/// The number of reads in flight.
+pub(crate) const DEPTH: usize = 64;
+
+/// The number of reads from which on a ring is worth its creation, which takes about as long as
+/// some reads.
+const RING_READS_MIN: usize = 8;
+
+/// A range of a segment to read.
+#[derive(Debug)]
+pub(crate) struct RangeRead {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) offset: u32,
+    pub(crate) bytes: usize,
+    /// The caller's number of the read.
+    pub(crate) number: usize,
+}
+
+/// A completed read. If it failed, or reached the end of the file, `bytes` are fewer than requested.
+#[derive(Debug)]
+pub(crate) struct RangeBytes {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) number: usize,
+    /// The buffer, whose first `bytes` bytes were read.
+    pub(crate) buffer: AlignedBuf,
+    pub(crate) bytes: usize,
+}
+
+/// A segment that is read through the ring, and stays open until the read has completed.
+#[derive(Debug)]
+struct RingFile(Arc<Segment>);
+
+impl AsFd for RingFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let descriptor = self.0.file.descriptor();
+        descriptor.expect("only segments with a descriptor are read through the ring")
+    }
+}
+
+/// A queue of reads.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// `None` if the kernel does not permit io_uring, or the ring has failed.
+    ring: Option<ReadRing<RingFile>>,
+    /// Reads that are executed one after the other.
+    calls: VecDeque<RangeRead>,
+    /// Unused buffers.
+    buffers: Vec<AlignedBuf>,
+}
+
+impl Queue {
+    /// Creates a queue for `reads` reads in total.
+    pub(crate) fn new(reads: usize) -> Self {
+        let depth = u32::try_from(DEPTH.min(reads)).unwrap_or(u32::MAX);
+        let is_worthwhile = reads >= RING_READS_MIN;
+        // Without io_uring the reads are system calls.
+        let ring = is_worthwhile.then(|| ReadRing::new(depth).ok()).flatten();
+        Self { ring, calls: VecDeque::new(), buffers: Vec::new() }
+    }
+
+    /// Returns `true` if no further read should be pushed before one is returned.
+    pub(crate) fn is_full(&self) -> bool {
+        // Calls are made one after the other, so a queue of them has no use.
+        !self.calls.is_empty() || self.ring.as_ref().is_some_and(ReadRing::is_full)
+    }
+
+    /// Queues a read.
+    pub(crate) fn push(&mut self, read: RangeRead) {
+        let buffer = match &self.ring {
+            Some(ring) if !ring.is_full() && read.segment.file.descriptor().is_some() => {
+                self.buffer(read.bytes)
+            }
+            _ => return self.calls.push_back(read),
+        };
+        let RangeRead { segment, offset, bytes, number } = read;
+        let (file, offset, tag) = (RingFile(segment), offset.into(), number as u64);
+        let read = RingRead { file, offset, buffer, bytes, uncached: false, tag };
+        // The ring is not full.
+        self.ring.as_mut().map(|ring| ring.push(read));
+    }
+
+    /// Returns a completed read; waits for one if none has completed. `None` if no read is queued,
+    /// or if the ring has failed and lost its reads.
+    pub(crate) fn next(&mut self) -> Option<RangeBytes> {
+        if let Some(read) = self.calls.pop_front() {
+            return Some(self.call(read));
+        }
+        let ring = self.ring.as_mut()?;
+        let done = match ring.take() {
+            Some(done) => Ok(Some(done)),
+            // With a quarter of the reads completed, the disk still has enough to do, and the
+            // thread is woken less often than for each read.
+            None => ring.submit_and_wait(ring.in_flight().div_ceil(4)).and_then(|()| ring.wait()),
+        };
+        let Ok(done) = done else {
+            self.ring = None;
+            return None;
+        };
+        let done = done?;
+        Some(RangeBytes {
+            segment: done.read.file.0,
+            number: usize::try_from(done.read.tag).unwrap_or(usize::MAX),
+            buffer: done.read.buffer,
+            // The caller repeats a failed read with a system call, whose error has the path.
+            bytes: done.outcome.unwrap_or(0),
+        })
+    }
+
+    /// Reads a range with system calls.
+    fn call(&mut self, read: RangeRead) -> RangeBytes {
+        let RangeRead { segment, offset, bytes, number } = read;
+        let mut buffer = self.buffer(bytes);
+        let outcome = read_full(&*segment.file, &mut buffer[..bytes], offset.into());
+        RangeBytes { segment, number, buffer, bytes: outcome.unwrap_or(0) }
+    }
+
+    /// Returns a buffer of at least `bytes` bytes.
+    fn buffer(&mut self, bytes: usize) -> AlignedBuf {
+        let unused = self.buffers.pop().filter(|buffer| buffer.len() >= bytes);
+        unused.unwrap_or_else(|| AlignedBuf::zeroed(bytes.next_power_of_two()))
+    }
+
+    /// Takes a buffer back for later reads.
+    pub(crate) fn release(&mut self, buffer: AlignedBuf) {
+        self.buffers.push(buffer);
+    }
+}

@@ -1,0 +1,114 @@
+//! `haul store import-tar`: stores the files in a tar archive.
+
+use std::error::Error as StdError;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+
+use haul_transfer::{ImportEvents, TarError, TarImport, TarImported};
+
+use crate::args::{ImportTarArgs, OpenArgs};
+use crate::open_store::{IfMissing, with_store};
+use crate::output::Name;
+use crate::progress::{Amount, Progress};
+use crate::report::{Exit, Failure, OrFail, Result, chain, print_message};
+use crate::signals::Stop;
+use crate::store::import::{create_bucket, report_special};
+use crate::units::Count;
+
+/// The length of a read of the archive.
+const READ_BYTES: usize = 256 << 10;
+
+pub(crate) fn run(open: &OpenArgs, args: &ImportTarArgs) -> Result {
+    // The archive is opened before the store: a mistyped path must not create a store.
+    let archive = open_archive(&args.file)?;
+    let mut archive = io::BufReader::with_capacity(READ_BYTES, archive);
+    with_store(open, "import-tar", IfMissing::Create, |store, _damage| {
+        create_bucket(store, &args.to.bucket)?;
+        let stop = Stop::on_signals("members in progress")?;
+        let import = TarImport {
+            store,
+            bucket: &args.to.bucket,
+            prefix: &args.to.rest,
+            big_object_bytes: open.big_object,
+            skip_existing: args.skip_existing,
+        };
+        execute(&import, &mut archive, &stop, &args.file)
+    })
+}
+
+fn open_archive(path: &Path) -> Result<Box<dyn Read>> {
+    if path != Path::new("-") {
+        let file = File::open(path).or_fail(|| format!("cannot read {}", path.display()))?;
+        return Ok(Box::new(file));
+    }
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        return Err(Failure::new("cannot read an archive from a terminal")
+            .advise("name a file, or connect a pipe to stdin")
+            .exit(Exit::Usage));
+    }
+    Ok(Box::new(stdin.lock()))
+}
+
+/// A receiver of events that shows the progress of an import and prints its errors.
+struct Events<'a> {
+    progress: &'a Progress,
+    stop: &'a Stop,
+}
+
+impl ImportEvents for Events<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.requested().is_some()
+    }
+
+    fn progress(&self, things: u64, bytes: u64) {
+        self.progress.set(Amount { things, bytes });
+    }
+
+    fn failed(&self, path: &Path, error: &(dyn StdError + 'static)) {
+        let context = format!("cannot import {}", Name(&path.to_string_lossy()));
+        self.progress.print_message(&chain(&context, Some(error)));
+    }
+}
+
+fn execute(import: &TarImport<'_>, archive: &mut dyn Read, stop: &Stop, file: &Path) -> Result {
+    let progress = Progress::new("file", Amount::default());
+    let (done, result) = import.run(archive, &Events { progress: &progress, stop });
+    progress.set(Amount { things: done.imported.files, bytes: done.imported.bytes });
+    // The summary is printed even after a failure: the files that it counts are stored.
+    print_message(&format!("imported {}", progress.finish()));
+    report_skipped(&done);
+    result.map_err(|error| failure(file, error, done.imported.files))?;
+    if let Some(exit) = stop.requested().filter(|_| !done.is_complete) {
+        return Err(Failure::new("interrupted: the rest of the archive was not imported")
+            .advise("continue with the same command and --skip-existing")
+            .exit(exit));
+    }
+    match done.imported.failed {
+        0 => Ok(()),
+        count => Err(Failure::new(format!("{} not imported (see above)", Count(count, "file")))),
+    }
+}
+
+fn report_skipped(done: &TarImported) {
+    if done.imported.same > 0 {
+        let files = Count(done.imported.same, "file");
+        print_message(&format!("skipped {files}, already stored"));
+    }
+    if done.links > 0 {
+        print_message(&format!("note: skipped {}", Count(done.links, "symbolic link")));
+    }
+    report_special(done.special);
+}
+
+fn failure(file: &Path, error: TarError, stored: u64) -> Failure {
+    if let TarError::Store { key, source } = error {
+        return Failure::new(format!("cannot import {}", Name(&key))).because(source);
+    }
+    let name = if file == Path::new("-") { Path::new("stdin") } else { file };
+    let stored = Count(stored, "file");
+    Failure::new(format!("cannot import all of {}", name.display()))
+        .because(error)
+        .advise(format!("{stored} before that place are stored"))
+}

@@ -1,0 +1,41 @@
+//! Applying durable needles to the index of an open store.
+
+use haul_append_log::Position;
+
+use crate::index::entry::Change;
+use crate::inner::Inner;
+
+impl Inner {
+    /// Applies the needles of a durable record to the index in one step, and removes files to which
+    /// nothing refers any more.
+    pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
+        self.indexes.push(at, &changes);
+        self.apply_to_index(changes.into_iter().map(|change| (change, at)));
+    }
+
+    /// Applies durable records of one needle each to the index in one step, in the order of the
+    /// log, and removes files to which nothing refers any more.
+    pub(crate) fn apply_records(&self, records: Vec<(Change, Position)>) {
+        self.indexes.push_records(&records);
+        self.apply_to_index(records.into_iter());
+    }
+
+    fn apply_to_index(&self, changes: impl Iterator<Item = (Change, Position)>) {
+        let (mut freed, mut volume) = (Vec::new(), 0);
+        let mut index = self.index.write();
+        for (change, at) in changes {
+            freed.extend(index.apply(change, at));
+            volume = volume.max(at.lsn.segment());
+        }
+        let is_worn = index.volumes.take_worn();
+        let is_checkpoint_due = self.is_checkpoint_due(&index);
+        drop(index);
+        if is_checkpoint_due {
+            self.indexes.wake();
+        }
+        self.remove_files(&freed);
+        if self.writers.advance(volume) || is_worn {
+            self.admission.background.set();
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Reading many objects with one call.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use haul_append_log::{self as log, BatchReader, BatchRecord, RecordRequest};
+
+use crate::access::lookup::{HEAD_READ_BYTES, Read};
+use crate::access::object::{Content, Object};
+use crate::counters::Counters;
+use crate::error::Result;
+use crate::inner::Inner;
+use crate::store::Store;
+
+/// The number of keys that are looked up and sorted by place before their objects are read. It
+/// bounds the memory, 24 bytes a key, and the time after which a place may be obsolete.
+const WINDOW_KEYS: usize = 1 << 16;
+
+/// The number of keys that are looked up under one lock of the index.
+const LOCKED_KEYS: usize = 256;
+
+/// The objects of many keys, read together; returned by [`Store::get_many`].
+///
+/// Its items are indexes of keys, and the results for these keys.
+#[derive(Debug)]
+pub struct GetMany<'a> {
+    store: &'a Store,
+    bucket: &'a str,
+    keys: &'a [&'a str],
+    /// The keys whose objects are being read. `reader` has their indexes as tags.
+    reader: Option<BatchReader<'a>>,
+    /// The first key of the window. Keys before it are in the window for the second time.
+    window_start: usize,
+    /// The first key that was in no window yet.
+    next: usize,
+    /// `true` if no damaged place hides keys.
+    is_certain: bool,
+    /// Keys whose needle was moved before it was read: they are in the next window.
+    moved: Vec<usize>,
+    /// Keys that are looked up one by one: those that no slot of the location table matches.
+    unmatched: VecDeque<usize>,
+    /// The requests of `reader` that were counted, and their bytes.
+    counted: (u64, u64),
+    /// The results that were not returned yet.
+    left: usize,
+}
+
+impl Store {
+    /// Reads many objects of a bucket. Small objects are read whole; of an object of more than 128
+    /// KiB, only the head is read, and [`Object::read`] reads its data as by [`Store::open_object`].
+    ///
+    /// The iterator returns the index of each key once, with the result for this key, in the order
+    /// in which the disk returns the objects. The order of the keys would require to buffer objects
+    /// until those before them were read; a caller that needs it can sort the results of some keys.
+    /// It is fastest to pass many keys at once: windows of 65,536 keys are looked up, sorted by
+    /// place, and read in this order with up to 64 requests in flight. Objects that lie close
+    /// together are read with one request. The iterator takes at most 16 MiB of memory beside the
+    /// objects that it returned and 24 bytes for each key of a window.
+    ///
+    /// For objects that the page cache holds, [`Store::get`] costs less CPU time.
+    ///
+    /// Each object is returned as it was at some time between this call and its return by the
+    /// iterator. The iterator is bound to the thread that created it. It can be dropped before its
+    /// end. While it exists, files of volumes that it is reading cannot be reused: on a nearly full
+    /// disk, it should not be left unfinished for long.
+    ///
+    /// # Errors
+    /// For each key, those of [`Store::get`].
+    #[must_use]
+    pub fn get_many<'a>(&'a self, bucket: &'a str, keys: &'a [&'a str]) -> GetMany<'a> {
+        GetMany {
+            store: self,
+            bucket,
+            keys,
+            reader: None,
+            window_start: 0,
+            next: 0,
+            is_certain: false,
+            moved: Vec::new(),
+            unmatched: VecDeque::new(),
+            counted: (0, 0),
+            left: keys.len(),
+        }
+    }
+}
+
+/// The result of reading a candidate.
+enum Outcome {
+    Object(Object),
+    /// Its volume was removed, because compaction moved the needle.
+    Moved,
+    /// It is damaged, of another key, or overwritten: a lookup of the key decides.
+    Unknown,
+}
+
+impl GetMany<'_> {
+    fn inner(&self) -> &Arc<Inner> {
+        &self.store.inner
+    }
+
+    /// Looks up the keys of the next window and starts to read their objects; `false` if there are
+    /// no more keys.
+    fn open_window(&mut self) -> bool {
+        let end = self.keys.len().min(self.next + WINDOW_KEYS);
+        let (moved, fresh) = (std::mem::take(&mut self.moved), self.next..end);
+        (self.window_start, self.next) = (fresh.start, fresh.end);
+        let window: Vec<usize> = moved.into_iter().chain(fresh).collect();
+        if window.is_empty() {
+            return false;
+        }
+        let mut requests = Vec::with_capacity(window.len());
+        self.is_certain = true;
+        for keys in window.chunks(LOCKED_KEYS) {
+            self.look_up(keys, &mut requests);
+        }
+        self.counted = (0, 0);
+        self.reader = Some(self.store.inner.log.read_batch(requests));
+        true
+    }
+
+    /// Adds a request for the first candidate of each key.
+    fn look_up(&mut self, keys: &[usize], requests: &mut Vec<RecordRequest>) {
+        let index = self.store.inner.index.read();
+        self.is_certain &= index.hidden.any().is_none();
+        let has_bucket = index.buckets.contains_key(self.bucket);
+        for &number in keys {
+            let candidates = || index.candidates(self.bucket, self.keys[number]);
+            match has_bucket.then(candidates).and_then(|candidates| candidates.first()) {
+                Some(candidate) => requests.push(RecordRequest {
+                    lsn: candidate.lsn,
+                    payload_bytes: match candidate.is_long() {
+                        true => u32::try_from(HEAD_READ_BYTES).unwrap_or(u32::MAX),
+                        false => candidate.bytes_hint,
+                    },
+                    tag: number as u64,
+                }),
+                None => self.unmatched.push_back(number),
+            }
+        }
+    }
+
+    /// Returns the next record that was read, with the index of its key.
+    fn next_record(&mut self) -> Option<(usize, log::Result<BatchRecord>)> {
+        let reader = self.reader.as_mut()?;
+        let record = reader.next();
+        let (reads, bytes) = reader.disk_reads();
+        let counted = std::mem::replace(&mut self.counted, (reads, bytes));
+        self.inner().counters.needle_reads(reads - counted.0, bytes - counted.1);
+        let (tag, record) = record?;
+        Some((usize::try_from(tag).unwrap_or(usize::MAX), record))
+    }
+
+    fn outcome(&self, number: usize, record: log::Result<BatchRecord>) -> Outcome {
+        let record = match record {
+            Ok(record) => record,
+            Err(log::Error::Invalid(_)) => return Outcome::Moved,
+            Err(_damaged) => return Outcome::Unknown,
+        };
+        let (inner, bucket, key) = (self.inner(), self.bucket, self.keys[number]);
+        let read = match record {
+            BatchRecord::Whole(record) => inner.content(record, bucket, key),
+            BatchRecord::Front { at, front } => {
+                inner.blocks(at, &front, bucket, key).map(|found| match found {
+                    Some((entry, attributes, data)) => {
+                        Read::Found(entry, (attributes, Content::Blocks(data)))
+                    }
+                    None => Read::Other,
+                })
+            }
+        };
+        let Ok(Read::Found(entry, opened)) = read else { return Outcome::Unknown };
+        if !self.is_certain && inner.check_doubt(bucket, key, Some(entry.at.lsn)).is_err() {
+            return Outcome::Unknown;
+        }
+        inner.object(bucket, key, entry, opened).map_or(Outcome::Unknown, Outcome::Object)
+    }
+
+    /// Looks up and opens the object of one key.
+    fn open(&self, number: usize) -> (usize, Result<Object>) {
+        (number, self.store.open_object(self.bucket, self.keys[number]))
+    }
+
+    fn next_result(&mut self) -> Option<(usize, Result<Object>)> {
+        loop {
+            if let Some(number) = self.unmatched.pop_front() {
+                return Some(self.open(number));
+            }
+            let Some((number, record)) = self.next_record() else {
+                if self.open_window() {
+                    continue;
+                }
+                return None;
+            };
+            match self.outcome(number, record) {
+                Outcome::Object(object) => {
+                    Counters::count(&self.inner().counters.gets);
+                    return Some((number, Ok(object)));
+                }
+                Outcome::Moved if number >= self.window_start => self.moved.push(number),
+                Outcome::Moved | Outcome::Unknown => return Some(self.open(number)),
+            }
+        }
+    }
+}
+
+impl Iterator for GetMany<'_> {
+    type Item = (usize, Result<Object>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let result = self.next_result();
+        self.left -= usize::from(result.is_some());
+        result
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for GetMany<'_> {}
+
+impl std::iter::FusedIterator for GetMany<'_> {}

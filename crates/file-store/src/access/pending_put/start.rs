@@ -1,0 +1,108 @@
+//! Starting a put without blocking the thread.
+
+use haul_append_log::Room;
+
+use crate::access::pending_put::future::{PendingPut, pending_put};
+use crate::access::pending_put::queue::{AppendedPut, Locks};
+use crate::error::Result;
+use crate::format::{Head, Kind, block_checksums};
+use crate::index::entry::{Change, Replaced};
+use crate::inner::Inner;
+use crate::keys::{check_attributes, check_key};
+use crate::object::{Attributes, ObjectInfo, Precondition};
+use crate::store::Store;
+
+impl Store {
+    /// The length of the longest object that [`Store::start_put`] stores. Hashing a longer one
+    /// takes more time than another thread needs to take it over.
+    pub const START_PUT_BYTES_MAX: usize = 8 << 10;
+
+    /// Starts to store a small object like [`Store::put`] without blocking the thread. Returns a
+    /// future that resolves when the object is durable and visible, or `None` if the put would
+    /// block: the caller then calls [`Store::put`] on a thread that may block.
+    ///
+    /// A put would block if the object is longer than [`Store::START_PUT_BYTES_MAX`], if another
+    /// thread writes the key, if the object that it replaces must be read from the disk (it was not
+    /// stored recently), if the buffer of the log or the disk is full, if compaction delays
+    /// writers, or while a checkpoint, a snapshot or a change of buckets keeps writers out.
+    ///
+    /// The put holds its locks until it is completed, by a thread of the store: also if the future
+    /// is never polled, or is dropped. [`Store::close`] completes it, too.
+    ///
+    /// ```
+    /// # use haul_file_store::{Attributes, ObjectInfo, Precondition, Result, Store};
+    /// async fn put(store: &Store, key: &str, bytes: &[u8]) -> Result<ObjectInfo> {
+    ///     let none = Attributes::new();
+    ///     match store.start_put("bucket", key, bytes, &none, &Precondition::None)? {
+    ///         Some(pending) => pending.await,
+    ///         // A server calls this on a thread that may block.
+    ///         None => store.put("bucket", key, bytes, &none, &Precondition::None),
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Store::put`] except [`crate::Error::Full`] and [`crate::Error::Stalled`]. Nothing
+    /// was stored.
+    ///
+    /// # Durability
+    /// It survives a power cut when the future has resolved.
+    pub fn start_put(
+        &self,
+        bucket: &str,
+        key: &str,
+        bytes: &[u8],
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<Option<PendingPut>> {
+        check_key(key)?;
+        check_attributes(attributes)?;
+        let inner = &*self.inner;
+        let is_big = bytes.len() as u64 >= inner.options.big_object_bytes;
+        if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || inner.admission.must_wait() {
+            return Ok(None);
+        }
+        inner.start_put(inner.head(Kind::Object, bucket, key), bytes, attributes, precondition)
+    }
+}
+
+impl Inner {
+    /// Starts a put whose head has the names only.
+    ///
+    /// 1. The key is locked, its present object is looked up in memory, and the precondition is
+    ///    tested.
+    /// 2. The needle is appended to the log. After a crash the log has it or not.
+    /// 3. The put is queued for the completing thread, which owns its locks from here on.
+    fn start_put(
+        &self,
+        mut head: Head,
+        bytes: &[u8],
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<Option<PendingPut>> {
+        let Some(entered) = self.try_enter(&head.bucket)? else { return Ok(None) };
+        let Some(key) = self.keys.try_lock(&head.bucket, &head.key) else { return Ok(None) };
+        let locks = Locks { _key: key, _entered: entered };
+        let Some(current) = self.find_in_memory(&head.bucket, &head.key) else { return Ok(None) };
+        self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
+        head.bytes = bytes.len() as u64;
+        head.etag.md5 = haul_md5_lanes::digest(bytes);
+        head.blocks = block_checksums(bytes);
+        head.version = self.clock.next();
+        let encoded = head.encode(attributes);
+        let Some(ticket) = self.try_append(&encoded, bytes, Room::Ordinary)? else {
+            return Ok(None);
+        };
+        self.admission.admit_now(head.head_bytes() as u64 + head.bytes);
+        let info = ObjectInfo {
+            key: head.key.clone(),
+            bytes: head.bytes,
+            modified: head.version.time(),
+            etag: head.etag,
+        };
+        let change = Change { head, replaces: current.map(Replaced::from) };
+        let (resolver, pending) = pending_put();
+        self.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });
+        Ok(Some(pending))
+    }
+}

@@ -1,0 +1,112 @@
+//! The thread that completes puts: it waits for the log on behalf of all of them, and applies the
+//! needles of a batch to the index in one step.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crate::access::pending_put::future::Wake;
+use crate::access::pending_put::queue::{AppendedPut, WaitedPut};
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+
+/// The puts that are applied while the index is locked once: readers wait meanwhile.
+const APPLY_MAX: usize = 64;
+
+/// The completing thread of an open store.
+#[derive(Debug)]
+pub(crate) struct CompletingThread {
+    inner: Option<Arc<Inner>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CompletingThread {
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let thread = thread::Builder::new().name("store-complete".to_owned()).spawn({
+            let inner = Arc::clone(inner);
+            move || complete_until_stopped(&inner)
+        });
+        let thread = thread.map_err(|source| {
+            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
+        })?;
+        Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
+    }
+
+    /// Completes all puts and ends the thread. No put is started any more.
+    pub(crate) fn stop(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        inner.pending_puts.stop();
+        let Some(thread) = self.thread.take() else { return };
+        if thread.thread().id() == thread::current().id() {
+            // A waker dropped the store on this thread, which cannot wait for itself.
+            complete_until_stopped(&inner);
+        } else {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for CompletingThread {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn complete_until_stopped(inner: &Inner) {
+    while let Some(puts) = inner.pending_puts.take() {
+        // After a panic, the puts that were being completed return an error. The thread continues,
+        // because the others would keep their locks without it.
+        drop(catch_unwind(AssertUnwindSafe(|| complete_durable(inner, puts))));
+    }
+}
+
+/// Waits until the oldest put is durable, and completes all puts that are durable then. The others
+/// return to the queue: a waker that drops the store completes them from there.
+///
+/// 1. The log commits the batch of the oldest put, on this thread unless another thread does. After
+///    a crash before the end of the sync, the log has the needles of the batch or not.
+/// 2. Durable needles are applied to the index, and are visible from here on.
+/// 3. The keys are unlocked.
+/// 4. The futures resolve, and their wakers are called. No lock is held.
+///
+/// If the write or the sync fails, all puts return the error, and nothing is applied.
+fn complete_durable(inner: &Inner, mut puts: Vec<AppendedPut>) {
+    // The callers append and queue their puts in two steps, so the order can differ.
+    puts.sort_unstable_by_key(|put| put.ticket.position().lsn);
+    let oldest = puts.remove(0).wait();
+    let synced = inner.log.synced();
+    let count = match oldest.at {
+        Ok(_) => puts.partition_point(|put| put.ticket.position().lsn < synced),
+        // The log has failed, so no ticket blocks.
+        Err(_) => puts.len(),
+    };
+    inner.pending_puts.put_back(puts.split_off(count));
+    let (mut chunk, mut wakes) = (vec![oldest], Vec::with_capacity(count + 1));
+    for put in puts {
+        if chunk.len() == APPLY_MAX {
+            complete(inner, std::mem::take(&mut chunk), &mut wakes);
+        }
+        chunk.push(put.wait());
+    }
+    complete(inner, chunk, &mut wakes);
+    drop(wakes);
+}
+
+/// Executes the steps 2 to 4 of [`complete_durable`], except that it adds the wakers to `wakes`.
+fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
+    let (mut records, mut locks) = (Vec::with_capacity(puts.len()), Vec::new());
+    let mut outcomes = Vec::with_capacity(puts.len());
+    for WaitedPut { at, change, info, locks: held, resolver } in puts {
+        let outcome = at.map(|at| {
+            records.push((change, at));
+            Counters::count(&inner.counters.puts);
+            info
+        });
+        locks.push(held);
+        outcomes.push((resolver, outcome));
+    }
+    inner.apply_records(records);
+    drop(locks);
+    wakes.extend(outcomes.into_iter().map(|(resolver, outcome)| resolver.resolve(outcome)));
+}

@@ -1,0 +1,66 @@
+//! The time of the next checkpoint: a limit of the recent changes. Pure, but for atomic numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::options::{Options, RecentChanges};
+
+/// The recent changes at which the next checkpoint is written: when one of the numbers is reached.
+#[derive(Debug)]
+pub(crate) struct CheckpointDue {
+    /// The limit, unless a checkpoint failed.
+    regular: RecentChanges,
+    key_bytes: AtomicU64,
+    needles: AtomicU64,
+}
+
+impl CheckpointDue {
+    pub(crate) fn new(options: &Options) -> Self {
+        let regular = options.recent_changes_max();
+        let (key_bytes, needles) = (regular.key_bytes.into(), regular.needles.into());
+        Self { regular, key_bytes, needles }
+    }
+
+    /// Returns `true` if a checkpoint is due after so many changes.
+    pub(crate) fn is_reached(&self, recent: RecentChanges) -> bool {
+        recent.key_bytes >= self.key_bytes.load(Ordering::Relaxed)
+            || recent.needles >= self.needles.load(Ordering::Relaxed)
+    }
+
+    /// Restores the regular limit after a checkpoint.
+    pub(crate) fn reset(&self) {
+        self.set(self.regular);
+    }
+
+    /// Raises the limit after a checkpoint of so many changes failed.
+    pub(crate) fn postpone(&self, failed: RecentChanges) {
+        self.set(RecentChanges {
+            key_bytes: failed.key_bytes.max(self.regular.key_bytes) + self.regular.key_bytes / 4,
+            needles: failed.needles.max(self.regular.needles) + self.regular.needles / 4,
+        });
+    }
+
+    fn set(&self, limit: RecentChanges) {
+        self.key_bytes.store(limit.key_bytes, Ordering::Relaxed);
+        self.needles.store(limit.needles, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_number_makes_a_checkpoint_due_and_a_failure_raises_both() {
+        let due = CheckpointDue::new(&Options::default());
+        let changes = |key_bytes, needles| RecentChanges { key_bytes, needles };
+        let (bytes, needles) = (32 << 20, 1 << 16);
+        assert!(!due.is_reached(changes(bytes - 1, needles - 1)));
+        assert!(due.is_reached(changes(bytes, 0)) && due.is_reached(changes(0, needles)));
+        due.postpone(changes(100, needles));
+        assert!(!due.is_reached(changes(bytes, needles)));
+        assert!(due.is_reached(changes(bytes / 4 * 5, 0)));
+        assert!(due.is_reached(changes(0, needles / 4 * 5)));
+        due.reset();
+        assert!(due.is_reached(changes(0, needles)));
+    }
+}

@@ -1,0 +1,223 @@
+//! Deletes expired objects, a batch with one sync after the other.
+
+use haul_append_log::{Room, Ticket};
+
+use crate::counters::Counters;
+use crate::error::Result;
+use crate::format::Kind;
+use crate::index::entry::{Change, Entry, Replaced};
+use crate::inner::Inner;
+use crate::lifecycle::page::{Candidate, Search};
+use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::state::Rules;
+use crate::object::Attributes;
+
+/// The maximum number of deletions that share a sync: a writer in the same batch hardly notices them.
+pub(super) const BATCH: usize = 256;
+
+/// A needle that was appended, and the bytes of the object that it deletes.
+struct Appended {
+    change: Change,
+    ticket: Ticket,
+    bytes: u64,
+}
+
+impl Inner {
+    /// Deletes those of the candidates that are expired now. The candidates are in order of their
+    /// keys.
+    ///
+    /// 1. The bucket is entered: its rules, which are compared, stay until the batch ends.
+    /// 2. The keys are locked in order. An object that was replaced since it was listed is judged
+    ///    again; one in doubt is skipped.
+    /// 3. A tombstone for each is appended. After a crash the log has any of them: these objects are
+    ///    deleted, the others are deleted by the next sweep.
+    /// 4. The tombstones are durable: they are applied to the index.
+    ///
+    /// `None`: the rules were replaced, and nothing was deleted.
+    pub(super) fn delete_expired(
+        &self,
+        search: &Search<'_>,
+        rules: &Rules,
+        batch: &[Candidate],
+        report: &mut SweepReport,
+    ) -> Result<Option<()>> {
+        let _entered = self.enter(search.bucket)?;
+        if !self.lifecycle.is_current(search.bucket, rules) {
+            return Ok(None);
+        }
+        let lock = |candidate: &Candidate| self.keys.lock(search.bucket, &candidate.key);
+        let _locked: Vec<_> = batch.iter().map(lock).collect();
+        let mut appended = Vec::with_capacity(batch.len());
+        let mut outcome = Ok(Some(()));
+        for candidate in batch {
+            match self.append_expired(search, candidate, report) {
+                Ok(tombstone) => appended.extend(tombstone),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        // What was appended becomes durable, whether or not the rest could be appended.
+        for Appended { change, ticket, bytes } in appended {
+            match ticket.wait() {
+                Ok(at) => {
+                    self.apply(vec![change], at);
+                    Counters::count(&self.counters.deletes);
+                    report.expired_objects += 1;
+                    report.expired_bytes += bytes;
+                }
+                Err(error) => outcome = outcome.and(Err(error.into())),
+            }
+        }
+        outcome
+    }
+
+    /// Appends the tombstone of an object whose key is locked, if the object is expired.
+    fn append_expired(
+        &self,
+        search: &Search<'_>,
+        candidate: &Candidate,
+        report: &mut SweepReport,
+    ) -> Result<Option<Appended>> {
+        let Candidate { key, entry } = candidate;
+        let Some(entry) = self.current_entry(search, key, entry)? else { return Ok(None) };
+        if self.index.read().doubt(search.bucket, key, Some(entry.at.lsn)).is_some() {
+            report.skipped += 1;
+            return Ok(None);
+        }
+        let mut head = self.head(Kind::Tombstone, search.bucket, key);
+        head.version = self.clock.next();
+        let ticket = self.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
+        let bytes = entry.bytes;
+        let change = Change { head, replaces: Some(Replaced::from(entry)) };
+        Ok(Some(Appended { change, ticket, bytes }))
+    }
+
+    /// Returns the present entry of a key that is locked, if its object is expired: without a read
+    /// if the object is where it was listed.
+    fn current_entry(
+        &self,
+        search: &Search<'_>,
+        key: &str,
+        listed: &Entry,
+    ) -> Result<Option<Entry>> {
+        if self.index.read().is_object_at(search.bucket, key, listed.at) {
+            return Ok(Some(listed.clone()));
+        }
+        let found = self.find(search.bucket, key)?;
+        Ok(found.filter(|entry| search.has_expired(key, entry)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+    use crate::lifecycle::page::PAGE_KEYS;
+    use crate::lifecycle::rules::{Expiry, Lifecycle, LifecycleRule};
+    use crate::{Options, Precondition, Store};
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let (volume_bytes, big_object_bytes) = (4 << 20, 64 << 10);
+        let lifecycle_check_every = Duration::ZERO;
+        let options =
+            Options { volume_bytes, big_object_bytes, lifecycle_check_every, ..Options::default() };
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.create_bucket("bucket").unwrap();
+        set(&store, UNIX_EPOCH);
+        (dir, store)
+    }
+
+    /// Lets the objects that exist at `time` expire then.
+    fn set(store: &Store, time: std::time::SystemTime) {
+        let expire = Some(Expiry::At(time));
+        let rule = LifecycleRule { enabled: true, expire, ..LifecycleRule::default() };
+        store.set_lifecycle("bucket", &Lifecycle { rules: vec![rule] }).unwrap();
+    }
+
+    fn put(store: &Store, key: &str, bytes: &[u8]) {
+        store.put("bucket", key, bytes, &Attributes::new(), &Precondition::None).unwrap();
+    }
+
+    /// Lists expired objects, lets `meanwhile` change the store, and deletes those still expired.
+    /// The limit on bytes makes longer objects unexpired. Returns the outcome.
+    fn expire(store: &Store, meanwhile: impl FnOnce()) -> (Option<()>, SweepReport) {
+        let inner = &store.inner;
+        let rules = inner.rules("bucket").unwrap();
+        let mut lifecycle = rules.lifecycle.clone();
+        lifecycle.rules[0].bytes_less_than = Some(10);
+        let now_ms = inner.clock.now_ms();
+        let search = Search { bucket: "bucket", prefix: "", lifecycle: &lifecycle, now_ms };
+        let keys = inner.index.read().keys.snapshot();
+        let page = search.page(&mut keys.merged(4096), None, PAGE_KEYS).unwrap();
+        meanwhile();
+        let mut report = SweepReport::default();
+        let outcome = inner.delete_expired(&search, &rules, &page.candidates, &mut report).unwrap();
+        (outcome, report)
+    }
+
+    #[test]
+    fn object_replaced_after_it_was_listed_is_judged_again() {
+        let (_dir, store) = store();
+        ["a", "b", "c", "d"].iter().for_each(|key| put(&store, key, b"old"));
+        let (outcome, report) = expire(&store, || {
+            put(&store, "b", b"too long to be expired");
+            assert!(store.delete("bucket", "c").unwrap());
+            put(&store, "d", b"short");
+        });
+        assert!(outcome.is_some());
+        // Three bytes of `a`, and five of the new `d`.
+        assert_eq!((report.expired_objects, report.expired_bytes), (2, 8));
+        assert_eq!(store.bucket("bucket").unwrap().objects, 1);
+        assert!(store.stat("bucket", "b").is_ok());
+    }
+
+    #[test]
+    fn object_moved_by_compaction_after_it_was_listed_is_deleted() {
+        let (_dir, store) = store();
+        put(&store, "a", b"old");
+        let place = || store.inner.index.read().candidates("bucket", "a").first().unwrap().lsn;
+        let listed_at = place();
+        let (_, report) = expire(&store, || {
+            (0..120).for_each(|_| put(&store, "filler", &[7; 60_000]));
+            store.compact().unwrap();
+            assert_ne!(place(), listed_at);
+        });
+        assert_eq!(report.expired_objects, 1);
+        assert!(store.stat("bucket", "a").is_err());
+    }
+
+    #[test]
+    fn replaced_rules_delete_nothing() {
+        let (_dir, store) = store();
+        put(&store, "a", b"old");
+        let later = UNIX_EPOCH + Duration::from_hours(24 * 365 * 200);
+        let (outcome, report) = expire(&store, || set(&store, later));
+        assert_eq!((outcome, report.expired_objects), (None, 0));
+        let (outcome, _) = expire(&store, || set(&store, UNIX_EPOCH));
+        assert_eq!(outcome, None, "equal rules, set again");
+        store.delete("bucket", "a").unwrap();
+        let (outcome, _) = expire(&store, || {
+            store.delete_bucket("bucket").unwrap();
+            store.create_bucket("bucket").unwrap();
+            put(&store, "a", b"new");
+        });
+        assert_eq!(outcome, None, "the bucket is another one");
+    }
+
+    #[test]
+    fn object_listed_where_it_is_needs_no_read() {
+        let (dir, store) = store();
+        (0..100).for_each(|number| put(&store, &format!("key {number}"), b"old"));
+        let options = store.inner.options.clone();
+        store.close().unwrap();
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.expire_now("bucket").unwrap();
+        let stats = store.stats();
+        // Only the rules are read.
+        assert_eq!((stats.objects, stats.needle_reads), (0, 1));
+    }
+}

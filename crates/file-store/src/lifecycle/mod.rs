@@ -1,0 +1,23 @@
+//! The lifecycle of data in a bucket: rules by which objects expire and stale uploads are aborted,
+//! and the sweep that applies them.
+//!
+//! `rules` and `schedule` are pure: which object expires when, and which bucket is swept when.
+//! `config` stores the rules in the needle of the bucket, in the form that `format` defines, and
+//! `state` has those in use in memory.
+//! `page` finds expired keys, `expire` deletes them, `uploads` aborts uploads, `sweep` combines them,
+//! `expirable` only reports what a sweep would do, and `thread` sweeps in the background.
+
+mod config;
+pub(crate) mod expirable;
+mod expire;
+mod format;
+mod page;
+pub(crate) mod report;
+mod requests;
+pub(crate) mod rules;
+mod schedule;
+pub(crate) mod state;
+pub(crate) mod stats;
+mod sweep;
+pub(crate) mod thread;
+mod uploads;

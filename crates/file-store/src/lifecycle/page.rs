@@ -1,0 +1,142 @@
+//! Finds expired objects, one page of keys after the other. Pure.
+
+use crate::error::Result;
+use crate::index::entry::{Entry, full_key, split_key};
+use crate::index::keys::not_an_entry;
+use crate::index::runs::source::Source;
+use crate::lifecycle::rules::Lifecycle;
+
+/// The maximum number of keys of a page: listing them takes a few milliseconds.
+pub(super) const PAGE_KEYS: u64 = 10_000;
+
+/// The memory of expired objects from which on a page ends.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// An object that had expired when its key was listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) key: String,
+    pub(super) entry: Entry,
+}
+
+/// The expired objects of one page of keys.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) scanned_keys: u64,
+    /// The key after which the next page begins; `None` if this is the last page.
+    pub(super) next_after: Option<String>,
+}
+
+/// The keys to search, and the rules by which they expire.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Search<'a> {
+    pub(super) bucket: &'a str,
+    pub(super) prefix: &'a str,
+    pub(super) lifecycle: &'a Lifecycle,
+    pub(super) now_ms: u64,
+}
+
+impl Search<'_> {
+    /// Returns `true` if an object has expired.
+    pub(super) fn has_expired(&self, key: &str, entry: &Entry) -> bool {
+        let expires = self.lifecycle.expires_ms(key, entry.bytes, entry.version.millis());
+        expires.is_some_and(|(at, _)| at <= self.now_ms)
+    }
+
+    /// Lists at most `keys_max` keys after `after`, and returns the expired objects.
+    pub(super) fn page(
+        &self,
+        keys: &mut impl Source,
+        after: Option<&str>,
+        keys_max: u64,
+    ) -> Result<Page> {
+        let start = full_key(self.bucket, self.prefix);
+        match after {
+            None => keys.seek(&start)?,
+            Some(after) => {
+                let mut from = full_key(self.bucket, after);
+                from.push(0);
+                keys.seek(&from)?;
+            }
+        }
+        let (mut page, mut bytes) = (Page::default(), 0);
+        while let Some((name, value)) = keys.key().zip(keys.value()) {
+            if !name.starts_with(&start) {
+                break;
+            }
+            let found = split_key(name).zip(Entry::decode(value));
+            let ((_, key), entry) = found.ok_or_else(not_an_entry)?;
+            page.scanned_keys += 1;
+            let is_last = page.scanned_keys == keys_max || bytes >= PAGE_BYTES;
+            if is_last {
+                page.next_after = Some(key.to_owned());
+            }
+            if self.has_expired(key, &entry) {
+                bytes += size_of::<Candidate>() + key.len() + size_of_val(&*entry.files);
+                page.candidates.push(Candidate { key: key.to_owned(), entry });
+            }
+            if is_last {
+                break;
+            }
+            keys.advance()?;
+        }
+        Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use haul_append_log::{Lsn, Position};
+
+    use super::*;
+    use crate::clock::Version;
+    use crate::index::runs::source::SliceSource;
+    use crate::lifecycle::rules::{Expiry, LifecycleRule};
+    use crate::object::Etag;
+
+    fn entry(modified_ms: u64) -> Entry {
+        Entry {
+            version: Version::of_millis(modified_ms),
+            at: Position { lsn: Lsn::new(1, 4096), payload_bytes: 1 },
+            bytes: 1,
+            etag: Etag { md5: [0; 16], parts: 0 },
+            files: Box::default(),
+        }
+    }
+
+    /// The expired keys of all pages of a bucket between two others.
+    fn pages(prefix: &str, keys_max: u64) -> Vec<Vec<String>> {
+        let expire = Some(Expiry::After(Duration::from_millis(10)));
+        let rule = LifecycleRule { enabled: true, expire, ..LifecycleRule::default() };
+        let lifecycle = Lifecycle { rules: vec![rule] };
+        let search = Search { bucket: "bucket", prefix, lifecycle: &lifecycle, now_ms: 20 };
+        let keys = [("a/1", 10), ("a/2", 11), ("a/3", 0), ("b", 10), ("c", 9)];
+        let mut entries = vec![(full_key("bucke", "z"), Some(entry(0).encode()))];
+        entries.extend(keys.map(|(key, ms)| (full_key("bucket", key), Some(entry(ms).encode()))));
+        entries.push((full_key("bucket1", "a/1"), Some(entry(0).encode())));
+        let (mut after, mut found) = (None, Vec::new());
+        loop {
+            let mut source = SliceSource::new(&entries);
+            let page = search.page(&mut source, after.as_deref(), keys_max).unwrap();
+            found.push(page.candidates.into_iter().map(|candidate| candidate.key).collect());
+            after = page.next_after;
+            if after.is_none() {
+                return found;
+            }
+        }
+    }
+
+    #[test]
+    fn expired_objects_do_not_depend_on_the_pages() {
+        assert_eq!(pages("", 100), [["a/1", "a/3", "b", "c"]]);
+        assert_eq!(pages("", 2), [vec!["a/1"], vec!["a/3", "b"], vec!["c"]]);
+        for keys_max in 1..7 {
+            assert_eq!(pages("", keys_max).concat(), ["a/1", "a/3", "b", "c"], "{keys_max}");
+            assert_eq!(pages("a/", keys_max).concat(), ["a/1", "a/3"], "{keys_max}");
+        }
+        assert!(pages("d", 1).concat().is_empty());
+    }
+}

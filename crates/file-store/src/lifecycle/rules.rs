@@ -1,0 +1,303 @@
+//! The rules of a lifecycle, and what they mean for an object. Pure.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::error::{Error, Result};
+use crate::object::ObjectInfo;
+
+/// The maximum number of rules of a bucket (as in S3).
+pub const LIFECYCLE_RULES_MAX: usize = 1000;
+
+/// The lifecycle of a bucket. Without rules, nothing expires.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lifecycle {
+    /// The rules, at most [`LIFECYCLE_RULES_MAX`], with different ids.
+    pub rules: Vec<LifecycleRule>,
+}
+
+/// A rule of a lifecycle.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LifecycleRule {
+    /// The name of the rule, unique in its bucket.
+    pub id: String,
+    /// `false` for a rule that is stored without effect.
+    pub enabled: bool,
+    /// The beginning of the keys that the rule applies to; empty for all keys.
+    pub prefix: String,
+    /// The rule applies only to objects of more bytes than this.
+    pub bytes_greater_than: Option<u64>,
+    /// The rule applies only to objects of fewer bytes than this.
+    pub bytes_less_than: Option<u64>,
+    /// The time at which objects expire. `None`: the rule expires no object.
+    pub expire: Option<Expiry>,
+    /// The age at which an upload that was neither completed nor aborted is aborted. The limits on
+    /// bytes do not apply.
+    pub abort_uploads_after: Option<Duration>,
+    /// Times computed from an age are rounded up to a multiple of this since 1970, as S3 rounds up
+    /// to the next midnight UTC. Zero: they are not rounded.
+    pub round_up_to: Duration,
+    /// A text of the caller, stored with the rule.
+    pub note: String,
+}
+
+/// The time at which an object expires, to the millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// At this age.
+    After(Duration),
+    /// At this time, however old it is.
+    At(SystemTime),
+}
+
+impl Lifecycle {
+    /// Returns the earliest time at which a rule lets an object expire, and that rule. An object
+    /// that has expired is served until a sweep deletes it.
+    #[must_use]
+    pub fn expiration(&self, info: &ObjectInfo) -> Option<(SystemTime, &LifecycleRule)> {
+        let (at, rule) = self.expires_ms(&info.key, info.bytes, millis(info.modified))?;
+        Some((UNIX_EPOCH + Duration::from_millis(at), rule))
+    }
+
+    /// Returns the time at which an object expires, in milliseconds since 1970.
+    pub(crate) fn expires_ms(
+        &self,
+        key: &str,
+        bytes: u64,
+        modified_ms: u64,
+    ) -> Option<(u64, &LifecycleRule)> {
+        let expires = |rule: &LifecycleRule| match rule.expire? {
+            Expiry::After(age) => Some(rule.after(modified_ms, age)),
+            Expiry::At(time) => Some(millis(time)),
+        };
+        let rules = self.rules.iter().filter(|rule| rule.applies_to(key) && rule.allows(bytes));
+        rules.filter_map(|rule| Some((expires(rule)?, rule))).min_by_key(|(at, _)| *at)
+    }
+
+    /// Returns the time at which an upload is aborted, in milliseconds since 1970.
+    pub(crate) fn upload_expires_ms(
+        &self,
+        key: &str,
+        started_ms: u64,
+    ) -> Option<(u64, &LifecycleRule)> {
+        let expires =
+            |rule: &LifecycleRule| Some(rule.after(started_ms, rule.abort_uploads_after?));
+        let rules = self.rules.iter().filter(|rule| rule.applies_to(key));
+        rules.filter_map(|rule| Some((expires(rule)?, rule))).min_by_key(|(at, _)| *at)
+    }
+
+    /// Returns the fewest prefixes, in order, that cover all objects which may have expired at a
+    /// time.
+    pub(crate) fn prefixes(&self, now_ms: u64) -> Vec<&str> {
+        let may_expire = |rule: &&LifecycleRule| {
+            rule.enabled
+                && match rule.expire {
+                    Some(Expiry::At(time)) => millis(time) <= now_ms,
+                    Some(Expiry::After(_)) => true,
+                    None => false,
+                }
+        };
+        let mut prefixes: Vec<&str> =
+            self.rules.iter().filter(may_expire).map(|rule| rule.prefix.as_str()).collect();
+        prefixes.sort_unstable();
+        // In byte order, a prefix comes before everything that begins with it.
+        prefixes.dedup_by(|next, kept| next.starts_with(*kept));
+        prefixes
+    }
+
+    /// Returns `true` if an enabled rule aborts uploads.
+    pub(crate) fn aborts_uploads(&self) -> bool {
+        self.rules.iter().any(|rule| rule.enabled && rule.abort_uploads_after.is_some())
+    }
+
+    /// Returns an error if the rules contradict each other or themselves.
+    pub(crate) fn check(&self) -> Result<()> {
+        let invalid = |what: String| Err(Error::Invalid { what });
+        if self.rules.len() > LIFECYCLE_RULES_MAX {
+            let count = self.rules.len();
+            return invalid(format!(
+                "a lifecycle of {count} rules has more than {LIFECYCLE_RULES_MAX}"
+            ));
+        }
+        let mut ids: Vec<&str> = self.rules.iter().map(|rule| rule.id.as_str()).collect();
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return invalid(format!("two lifecycle rules have the id \"{}\"", pair[0]));
+        }
+        self.rules.iter().try_for_each(LifecycleRule::check)
+    }
+}
+
+impl LifecycleRule {
+    fn check(&self) -> Result<()> {
+        let invalid = |why: &str| {
+            let what = format!("the lifecycle rule \"{}\" {why}", self.id);
+            Err(Error::Invalid { what })
+        };
+        if self.expire.is_none() && self.abort_uploads_after.is_none() {
+            return invalid("neither expires objects nor aborts uploads");
+        }
+        let is_zero = |age: &Duration| age.as_millis() == 0;
+        let expire_age = match self.expire {
+            Some(Expiry::After(age)) => Some(age),
+            Some(Expiry::At(_)) | None => None,
+        };
+        if expire_age.iter().chain(&self.abort_uploads_after).any(is_zero) {
+            return invalid("has an age of zero");
+        }
+        match (self.bytes_greater_than, self.bytes_less_than) {
+            (Some(greater), Some(less)) if less <= greater.saturating_add(1) => {
+                invalid("applies to objects of no size")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn applies_to(&self, key: &str) -> bool {
+        self.enabled && key.starts_with(&self.prefix)
+    }
+
+    fn allows(&self, bytes: u64) -> bool {
+        self.bytes_greater_than.is_none_or(|limit| bytes > limit)
+            && self.bytes_less_than.is_none_or(|limit| bytes < limit)
+    }
+
+    /// Returns the time at which something written at `from_ms` has an age, rounded up.
+    fn after(&self, from_ms: u64, age: Duration) -> u64 {
+        let at = from_ms.saturating_add(duration_millis(age));
+        match duration_millis(self.round_up_to) {
+            0 => at,
+            unit => at.checked_next_multiple_of(unit).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Returns the milliseconds from 1970 to `time`; 0 for an earlier time.
+pub(crate) fn millis(time: SystemTime) -> u64 {
+    duration_millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// Returns a duration in milliseconds, at most half of what a number can hold, so that sums of times
+/// and ages stay valid times.
+pub(crate) fn duration_millis(duration: Duration) -> u64 {
+    const MILLIS_MAX: u64 = 1 << 53;
+    u64::try_from(duration.as_millis()).unwrap_or(MILLIS_MAX).min(MILLIS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_MS: u64 = 3_600_000;
+    const DAY_MS: u64 = 24 * HOUR_MS;
+
+    fn rule(id: &str, prefix: &str, expire: Expiry) -> LifecycleRule {
+        let (id, prefix) = (id.to_owned(), prefix.to_owned());
+        LifecycleRule { id, enabled: true, prefix, expire: Some(expire), ..Default::default() }
+    }
+
+    fn days(days: u64) -> Expiry {
+        Expiry::After(Duration::from_millis(days * DAY_MS))
+    }
+
+    fn at(ms: u64) -> Expiry {
+        Expiry::At(UNIX_EPOCH + Duration::from_millis(ms))
+    }
+
+    fn lifecycle(rules: &[LifecycleRule]) -> Lifecycle {
+        Lifecycle { rules: rules.to_vec() }
+    }
+
+    #[test]
+    fn earliest_rule_that_applies_decides() {
+        let disabled = LifecycleRule { enabled: false, ..rule("off", "", days(1)) };
+        let all = lifecycle(&[disabled, rule("a", "logs/", days(9)), rule("b", "logs/x", days(3))]);
+        let expires = |key: &str| all.expires_ms(key, 1, 0).map(|(at, rule)| (at, &*rule.id));
+        assert_eq!(expires("logs/a"), Some((9 * DAY_MS, "a")));
+        assert_eq!(expires("logs/xy"), Some((3 * DAY_MS, "b")));
+        assert_eq!(expires("log"), None);
+        let dated = lifecycle(&[rule("a", "", days(9)), rule("date", "", at(7))]);
+        assert_eq!(dated.expires_ms("k", 1, DAY_MS).unwrap().0, 7);
+    }
+
+    #[test]
+    fn ages_are_rounded_up_to_midnight_and_dates_are_not() {
+        let round_up_to = Duration::from_millis(DAY_MS);
+        let rounded = lifecycle(&[LifecycleRule { round_up_to, ..rule("a", "", days(1)) }]);
+        for (modified, expires) in
+            [(0, DAY_MS), (1, 2 * DAY_MS), (DAY_MS - 1, 2 * DAY_MS), (DAY_MS, 2 * DAY_MS)]
+        {
+            assert_eq!(rounded.expires_ms("k", 1, modified).unwrap().0, expires, "{modified}");
+        }
+        let dated = lifecycle(&[LifecycleRule { round_up_to, ..rule("a", "", at(HOUR_MS)) }]);
+        assert_eq!(dated.expires_ms("k", 1, 0).unwrap().0, HOUR_MS);
+        let uploads = LifecycleRule {
+            expire: None,
+            abort_uploads_after: Some(Duration::from_millis(2 * DAY_MS)),
+            ..rounded.rules[0].clone()
+        };
+        assert_eq!(lifecycle(&[uploads]).upload_expires_ms("k", 1).unwrap().0, 3 * DAY_MS);
+    }
+
+    #[test]
+    fn limits_on_bytes_exclude_the_limits() {
+        let (bytes_greater_than, bytes_less_than) = (Some(10), Some(20));
+        let sized = LifecycleRule { bytes_greater_than, bytes_less_than, ..rule("a", "", days(1)) };
+        let sized = lifecycle(&[sized]);
+        for (bytes, applies) in [(10, false), (11, true), (19, true), (20, false)] {
+            assert_eq!(sized.expires_ms("k", bytes, 0).is_some(), applies, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn only_prefixes_with_rules_are_swept() {
+        let off = LifecycleRule { enabled: false, ..rule("off", "", days(1)) };
+        let rules = [
+            off,
+            rule("1", "logs/2026/", days(1)),
+            rule("2", "tmp", days(1)),
+            rule("3", "logs/", days(1)),
+            rule("4", "tmp", days(3)),
+            rule("5", "later", at(100)),
+        ];
+        assert_eq!(lifecycle(&rules).prefixes(99), ["logs/", "tmp"]);
+        assert_eq!(lifecycle(&rules).prefixes(100), ["later", "logs/", "tmp"]);
+        let all = lifecycle(&[rule("1", "a", days(1)), rule("2", "", days(1))]);
+        assert_eq!(all.prefixes(0), [""]);
+    }
+
+    #[test]
+    fn contradictory_rules_are_refused() {
+        let good = rule("a", "", days(1));
+        assert!(lifecycle(std::slice::from_ref(&good)).check().is_ok());
+        let (bytes_greater_than, bytes_less_than) = (Some(10), Some(11));
+        let many: Vec<_> = (0..=LIFECYCLE_RULES_MAX)
+            .map(|number| LifecycleRule { id: number.to_string(), ..good.clone() })
+            .collect();
+        for (rules, why) in [
+            (vec![good.clone(), good.clone()], "two lifecycle rules"),
+            (vec![LifecycleRule { expire: None, ..good.clone() }], "neither"),
+            (vec![rule("a", "", days(0))], "an age of zero"),
+            (
+                vec![LifecycleRule { bytes_greater_than, bytes_less_than, ..good.clone() }],
+                "of no size",
+            ),
+            (many, "more than 1000"),
+        ] {
+            let error = lifecycle(&rules).check().unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn extreme_times_are_no_overflow() {
+        let far = rule("a", "", Expiry::After(Duration::MAX));
+        let far = LifecycleRule { round_up_to: Duration::from_millis(DAY_MS), ..far };
+        let info = ObjectInfo {
+            key: "k".to_owned(),
+            bytes: 1,
+            modified: SystemTime::now(),
+            etag: crate::Etag { md5: [0; 16], parts: 0 },
+        };
+        assert!(lifecycle(&[far]).expiration(&info).unwrap().0 > info.modified);
+    }
+}

@@ -1,0 +1,109 @@
+//! The state and the counters of lifecycle sweeps.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+
+use crate::lifecycle::report::SweepReport;
+
+/// The state of lifecycle sweeps, and their counters since the store was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LifecycleStats {
+    /// `true` while a bucket is being swept.
+    pub sweeping: bool,
+    /// Buckets swept completely.
+    pub sweeps: u64,
+    /// Keys listed by sweeps.
+    pub scanned_keys: u64,
+    /// Objects deleted because they expired.
+    pub expired_objects: u64,
+    /// Bytes of these objects.
+    pub expired_bytes: u64,
+    /// Stale uploads aborted.
+    pub aborted_uploads: u64,
+    /// Objects and uploads left because their newest state may be in a damaged place.
+    pub skipped: u64,
+    /// Sweeps that failed; they are repeated at the next check.
+    pub errors: u64,
+    /// The time at which the last complete sweep of a bucket ended.
+    pub last_sweep: Option<SystemTime>,
+    /// The duration of that sweep, in microseconds.
+    pub last_sweep_us: u64,
+}
+
+/// The counters.
+#[derive(Debug, Default)]
+pub(crate) struct LifecycleCounters {
+    sweeping: AtomicBool,
+    scanned_keys: AtomicU64,
+    expired_objects: AtomicU64,
+    expired_bytes: AtomicU64,
+    aborted_uploads: AtomicU64,
+    skipped: AtomicU64,
+    outcome: Mutex<Outcome>,
+}
+
+/// The results of sweeps.
+#[derive(Debug, Default)]
+struct Outcome {
+    sweeps: u64,
+    errors: u64,
+    last_sweep: Option<(SystemTime, Duration)>,
+    last_error: Option<String>,
+}
+
+impl LifecycleCounters {
+    /// Adds one step of a sweep.
+    pub(super) fn add(&self, step: &SweepReport) {
+        let add = |counter: &AtomicU64, count| counter.fetch_add(count, Ordering::Relaxed);
+        add(&self.scanned_keys, step.scanned_keys);
+        add(&self.expired_objects, step.expired_objects);
+        add(&self.expired_bytes, step.expired_bytes);
+        add(&self.aborted_uploads, step.aborted_uploads);
+        add(&self.skipped, step.skipped);
+    }
+
+    /// Marks the beginning or the end of the sweep of a bucket.
+    pub(super) fn set_sweeping(&self, is_sweeping: bool) {
+        self.sweeping.store(is_sweeping, Ordering::Relaxed);
+    }
+
+    /// Records a complete sweep.
+    pub(super) fn completed(&self, now: SystemTime, took: Duration) {
+        let mut outcome = self.outcome.lock();
+        outcome.sweeps += 1;
+        outcome.last_sweep = Some((now, took));
+    }
+
+    /// Records a sweep that failed.
+    pub(super) fn failed(&self, bucket: &str, error: &str) {
+        let mut outcome = self.outcome.lock();
+        outcome.errors += 1;
+        outcome.last_error = Some(format!("bucket \"{bucket}\": {error}"));
+    }
+
+    /// Returns the message of the last sweep that failed.
+    pub(super) fn last_error(&self) -> Option<String> {
+        self.outcome.lock().last_error.clone()
+    }
+
+    /// Returns the counters at this moment.
+    pub(crate) fn stats(&self) -> LifecycleStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let outcome = self.outcome.lock();
+        let (last_sweep, took) = outcome.last_sweep.unzip();
+        LifecycleStats {
+            sweeping: self.sweeping.load(Ordering::Relaxed),
+            sweeps: outcome.sweeps,
+            scanned_keys: read(&self.scanned_keys),
+            expired_objects: read(&self.expired_objects),
+            expired_bytes: read(&self.expired_bytes),
+            aborted_uploads: read(&self.aborted_uploads),
+            skipped: read(&self.skipped),
+            errors: outcome.errors,
+            last_sweep,
+            last_sweep_us: took.map_or(0, |took| took.as_micros().try_into().unwrap_or(u64::MAX)),
+        }
+    }
+}

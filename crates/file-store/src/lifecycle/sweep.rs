@@ -1,0 +1,150 @@
+//! The sweep of a bucket: finds what its lifecycle ends, and deletes it.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::lifecycle::expire::BATCH;
+use crate::lifecycle::page::{PAGE_KEYS, Page, Search};
+use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::state::Rules;
+
+/// A sweep in the background pauses this many times as long as each step took, so that it takes at
+/// most a fifth of a processor and of the time of the disk.
+const PAUSE_FACTOR: u32 = 4;
+
+/// The longest pause between two steps.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The bytes of a run of keys that a sweep reads at once.
+const READAHEAD_BYTES: usize = 256 << 10;
+
+/// The speed of a sweep.
+#[derive(Debug)]
+pub(super) enum Pace<'a> {
+    /// As fast as the disk allows; on a full disk it waits for compaction.
+    Full,
+    /// With pauses, and until the other end of the channel is dropped.
+    Background(&'a mpsc::Receiver<()>),
+}
+
+/// The reason why a pass over a bucket ends early.
+#[derive(Debug)]
+enum Interrupted {
+    Failed(Error),
+    RulesChanged,
+    /// The store closes.
+    Closing,
+}
+
+impl From<Error> for Interrupted {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Inner {
+    /// Sweeps a bucket; `None` if the store closes. It begins again when the rules change.
+    pub(super) fn sweep(&self, bucket: &str, pace: &Pace<'_>) -> Result<Option<SweepReport>> {
+        let began = Instant::now();
+        let mut report = SweepReport::default();
+        loop {
+            let rules = self.rules(bucket)?;
+            let steps = Steps { inner: self, pace, report: &mut report };
+            match self.sweep_by(bucket, &rules, steps) {
+                Ok(()) => {
+                    self.lifecycle.counters.completed(self.clock.now(), began.elapsed());
+                    return Ok(Some(report));
+                }
+                Err(Interrupted::RulesChanged) => {}
+                Err(Interrupted::Closing) => return Ok(None),
+                Err(Interrupted::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn sweep_by(
+        &self,
+        bucket: &str,
+        rules: &Rules,
+        mut steps: Steps<'_>,
+    ) -> std::result::Result<(), Interrupted> {
+        let now_ms = self.clock.now_ms();
+        let search = Search { bucket, prefix: "", lifecycle: &rules.lifecycle, now_ms };
+        for prefix in rules.lifecycle.prefixes(now_ms) {
+            let search = Search { prefix, ..search };
+            let mut after: Option<String> = None;
+            loop {
+                let page = steps.step(|step| {
+                    let page = self.expired_page(&search, after.as_deref())?;
+                    step.scanned_keys += page.scanned_keys;
+                    Ok(Some(page))
+                })?;
+                for batch in page.candidates.chunks(BATCH) {
+                    steps.step(|step| self.delete_expired(&search, rules, batch, step))?;
+                }
+                after = page.next_after;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        let stale = steps.step(|step| Ok(Some(self.stale_uploads(&search, step))))?;
+        for batch in stale.chunks(BATCH) {
+            steps.step(|step| self.abort_stale(&search, rules, batch, step))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the expired objects of the keys that follow `after`.
+    pub(super) fn expired_page(&self, search: &Search<'_>, after: Option<&str>) -> Result<Page> {
+        let keys = self.index.read().keys.snapshot();
+        let page = search.page(&mut keys.merged(READAHEAD_BYTES), after, PAGE_KEYS);
+        page.map_err(|error| self.note_index_damage(error))
+    }
+}
+
+/// Executes the steps of a sweep, counts them, and keeps the pace.
+struct Steps<'a> {
+    inner: &'a Inner,
+    pace: &'a Pace<'a>,
+    report: &'a mut SweepReport,
+}
+
+impl Steps<'_> {
+    /// Executes one step, which adds its work to the report that it gets, and pauses. A step returns
+    /// `None` if the rules were replaced.
+    fn step<T>(
+        &mut self,
+        mut step: impl FnMut(&mut SweepReport) -> Result<Option<T>>,
+    ) -> std::result::Result<T, Interrupted> {
+        let (began, mut done) = (Instant::now(), SweepReport::default());
+        let outcome = match self.pace {
+            Pace::Full => self.inner.with_space(|| step(&mut done)),
+            Pace::Background(_) => step(&mut done),
+        };
+        self.inner.lifecycle.counters.add(&done);
+        self.report.add(&done);
+        let value = outcome?.ok_or(Interrupted::RulesChanged)?;
+        match self.pace.pause(began.elapsed()) {
+            true => Ok(value),
+            false => Err(Interrupted::Closing),
+        }
+    }
+}
+
+impl Pace<'_> {
+    /// Pauses after a step; returns `false` if the store closes.
+    fn pause(&self, took: Duration) -> bool {
+        match self {
+            Pace::Full => true,
+            Pace::Background(stopped) => sleep(stopped, (PAUSE_FACTOR * took).min(PAUSE_MAX)),
+        }
+    }
+}
+
+/// Sleeps; returns `false`, at once, if the other end of the channel is dropped.
+pub(super) fn sleep(stopped: &mpsc::Receiver<()>, duration: Duration) -> bool {
+    stopped.recv_timeout(duration) == Err(mpsc::RecvTimeoutError::Timeout)
+}

@@ -1,0 +1,103 @@
+//! The thread that sweeps buckets in the background.
+
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::lifecycle::schedule::Schedule;
+use crate::lifecycle::sweep::{Pace, sleep};
+
+/// The longest time from the opening of the store to the first check: a process that opens the
+/// store briefly deletes nothing.
+const FIRST_CHECK: Duration = Duration::from_secs(60);
+
+/// The thread.
+#[derive(Debug)]
+pub(crate) struct LifecycleThread {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LifecycleThread {
+    /// Starts the thread, unless the options disable it.
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let every = inner.options.lifecycle_check_every;
+        if every.is_zero() {
+            return Ok(Self { stop: None, thread: None });
+        }
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new().name("store-lifecycle".to_owned()).spawn({
+            let inner = Arc::clone(inner);
+            move || run(&inner, every, &stopped)
+        });
+        let thread = thread.map_err(|source| {
+            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
+        })?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Ends the thread after its current page or batch.
+    pub(crate) fn stop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for LifecycleThread {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Checks all buckets, one after the other, until the store closes.
+fn run(inner: &Inner, every: Duration, stopped: &mpsc::Receiver<()>) {
+    let mut schedule = Schedule::default();
+    let mut wait = every.min(FIRST_CHECK);
+    while sleep(stopped, wait) {
+        let buckets: Vec<String> =
+            inner.index.read().buckets.keys().map(|name| name.to_string()).collect();
+        for bucket in &buckets {
+            if !check(inner, bucket, &mut schedule, stopped) {
+                return;
+            }
+        }
+        schedule.retain(|name| buckets.binary_search_by(|bucket| (**bucket).cmp(name)).is_ok());
+        wait = every;
+    }
+}
+
+/// Sweeps a bucket if it is due; returns `false` if the store closes. A sweep that failed is due
+/// again at the next check.
+fn check(
+    inner: &Inner,
+    bucket: &str,
+    schedule: &mut Schedule,
+    stopped: &mpsc::Receiver<()>,
+) -> bool {
+    let now_ms = inner.clock.now_ms();
+    let rules = match inner.rules(bucket) {
+        Ok(rules) => rules,
+        Err(Error::NoSuchBucket { .. }) => return true,
+        Err(error) => {
+            inner.lifecycle.counters.failed(bucket, &haul_disk::error_chain(&error));
+            return true;
+        }
+    };
+    if rules.lifecycle.rules.is_empty() || !schedule.is_due(bucket, rules.revision, now_ms) {
+        return true;
+    }
+    inner.lifecycle.counters.set_sweeping(true);
+    let swept = inner.sweep(bucket, &Pace::Background(stopped));
+    inner.lifecycle.counters.set_sweeping(false);
+    match swept {
+        Ok(Some(_)) => schedule.swept(bucket, rules.revision, now_ms),
+        Ok(None) => return false,
+        Err(Error::NoSuchBucket { .. }) => {}
+        Err(error) => inner.lifecycle.counters.failed(bucket, &haul_disk::error_chain(&error)),
+    }
+    true
+}

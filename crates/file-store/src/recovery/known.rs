@@ -1,0 +1,51 @@
+//! The needles of a volume that are known without reading it: from the checkpoint, and from the
+//! index of the volume.
+
+use std::cmp::Ordering;
+
+use haul_append_log::SegmentInfo;
+
+use crate::recovery::replay::Replayer;
+use crate::volume_index;
+use crate::volume_index::format::VolumeIndex;
+
+impl Replayer<'_> {
+    /// Returns `true` if the index has all needles of a volume from the checkpoint.
+    pub(crate) fn is_covered(&self, volume: u32) -> bool {
+        volume < self.applied.segment()
+    }
+
+    /// The part of a volume whose needles the index has from the checkpoint.
+    pub(crate) fn covered_end(&self, volume: u32) -> u32 {
+        match volume.cmp(&self.applied.segment()) {
+            Ordering::Less => u32::MAX,
+            Ordering::Equal => self.applied.offset(),
+            Ordering::Greater => 0,
+        }
+    }
+
+    /// Returns `true` if the volume was sealed and its index has all of its needles. The needles are
+    /// counted and not decoded.
+    pub(super) fn has_complete_index(&self, segment: SegmentInfo) -> bool {
+        let is_of_it = |index: &&VolumeIndex| is_index_of(index, segment.number, segment.nonce);
+        if let Some(index) = self.cached.as_ref().filter(is_of_it) {
+            return index.is_complete;
+        }
+        let nonce = Some(segment.nonce);
+        volume_index::read_after(self.volumes, segment.number, nonce, u32::MAX)
+            .is_some_and(|index| index.is_complete)
+    }
+
+    /// Returns the index of a volume, without needles of blocks that the checkpoint covers.
+    pub(super) fn read_index(&mut self, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
+        let is_of_it =
+            |index: &mut VolumeIndex| nonce.is_some_and(|nonce| is_index_of(index, volume, nonce));
+        self.cached.take_if(is_of_it).or_else(|| {
+            volume_index::read_after(self.volumes, volume, nonce, self.covered_end(volume))
+        })
+    }
+}
+
+fn is_index_of(index: &VolumeIndex, volume: u32, nonce: u64) -> bool {
+    (index.volume, index.nonce) == (volume, nonce)
+}

@@ -1,0 +1,145 @@
+//! Lifecycle configurations, and what becomes of objects and uploads by them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use haul_file_store::{Options, TimeSource};
+use haul_testing::eventually;
+
+use crate::client::{Reply, Running, assert_refused, small};
+
+const DAY_MS: u64 = 24 * 3_600_000;
+
+/// 2026-01-01, at noon.
+const NOON_MS: u64 = 20_454 * DAY_MS + DAY_MS / 2;
+
+const RULES: &str = "<LifecycleConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+    <Rule><ID>old logs</ID><Filter><Prefix>logs/</Prefix></Filter><Status>Enabled</Status>\
+    <Expiration><Days>2</Days></Expiration></Rule>\
+    <Rule><ID>uploads</ID><Filter></Filter><Status>Enabled</Status>\
+    <AbortIncompleteMultipartUpload><DaysAfterInitiation>1</DaysAfterInitiation>\
+    </AbortIncompleteMultipartUpload></Rule></LifecycleConfiguration>";
+
+/// A server with a bucket and a clock that the test sets, which checks for expired objects often.
+fn server() -> (Running, Arc<AtomicU64>) {
+    let time = Arc::new(AtomicU64::new(NOON_MS));
+    let server = Running::with_options(Options {
+        time: TimeSource::Manual(Arc::clone(&time)),
+        lifecycle_check_every: Duration::from_millis(20),
+        ..small()
+    });
+    (server, time)
+}
+
+fn put_rules(server: &Running, rules: &str) -> Reply {
+    server.s3.put("/bucket?lifecycle", rules.as_bytes())
+}
+
+#[test]
+fn configuration_is_stored_returned_and_deleted() {
+    let server = Running::new();
+    let get = || server.s3.get("/bucket?lifecycle");
+    assert_refused(&get(), 404, "NoSuchLifecycleConfiguration");
+    assert_refused(&put_rules(&server, RULES), 200, "");
+    let found = get();
+    assert_eq!(found.all_xml("ID"), ["old logs", "uploads"]);
+    assert_eq!(found.all_xml("Days"), ["2"]);
+    assert_eq!(found.all_xml("DaysAfterInitiation"), ["1"]);
+    assert!(found.text().contains("<LifecycleConfiguration"), "{}", found.text());
+    let one = RULES.replace("old logs", "other");
+    assert_refused(&put_rules(&server, &one), 200, "");
+    assert_eq!(get().all_xml("ID"), ["other", "uploads"]);
+    assert_refused(&server.s3.delete("/bucket?lifecycle"), 204, "");
+    assert_refused(&get(), 404, "NoSuchLifecycleConfiguration");
+    assert_refused(&server.s3.delete("/bucket?lifecycle"), 204, "");
+    for reply in [
+        server.s3.get("/absent?lifecycle"),
+        server.s3.delete("/absent?lifecycle"),
+        server.s3.put("/absent?lifecycle", RULES.as_bytes()),
+    ] {
+        assert_refused(&reply, 404, "NoSuchBucket");
+    }
+}
+
+#[test]
+fn refused_configuration_leaves_the_earlier_one() {
+    let server = Running::new();
+    assert_refused(&put_rules(&server, RULES), 200, "");
+    for (rules, status, code) in [
+        (RULES.replace("uploads", "old logs"), 400, "InvalidArgument"),
+        (RULES.replace("<Days>2<", "<Days>0<"), 400, "InvalidArgument"),
+        (RULES.replace("Enabled", "On"), 400, "MalformedXML"),
+        (RULES.replace("<Days>2</Days>", "<Days>x</Days>"), 400, "MalformedXML"),
+        (RULES.replace("<Expiration><Days>2</Days></Expiration>", ""), 400, "InvalidRequest"),
+        (
+            RULES.replace("<Prefix>logs/</Prefix>", "<Tag><Key>a</Key><Value>b</Value></Tag>"),
+            501,
+            "NotImplemented",
+        ),
+        (String::new(), 400, "MalformedXML"),
+    ] {
+        assert_refused(&put_rules(&server, &rules), status, code);
+    }
+    assert_eq!(server.s3.get("/bucket?lifecycle").all_xml("ID"), ["old logs", "uploads"]);
+}
+
+#[test]
+fn responses_state_when_an_object_expires() {
+    let (server, _time) = server();
+    assert_refused(&put_rules(&server, RULES), 200, "");
+    // Two days after noon of the first of January, and on to midnight.
+    let expires = Some("expiry-date=\"Sun, 04 Jan 2026 00:00:00 GMT\", rule-id=\"old+logs\"");
+    for reply in [
+        server.s3.put("/bucket/logs/a", b"bytes"),
+        server.s3.get("/bucket/logs/a"),
+        server.s3.head("/bucket/logs/a"),
+        server.s3.send("PUT", "/bucket/logs/b", &[("x-amz-copy-source", "/bucket/logs/a")], b""),
+    ] {
+        assert_eq!((reply.status, reply.header("x-amz-expiration")), (200, expires));
+    }
+    let other = server.s3.put("/bucket/other", b"bytes");
+    assert_eq!((other.status, other.header("x-amz-expiration")), (200, None));
+    assert_eq!(server.s3.get("/bucket/other").header("x-amz-expiration"), None);
+}
+
+#[test]
+fn objects_expire_and_uploads_are_aborted_at_midnight() {
+    let (server, time) = server();
+    assert_refused(&put_rules(&server, RULES), 200, "");
+    let stats = || -> serde_json::Value {
+        serde_json::from_slice(&server.admin.get("/stats.json").body).unwrap()
+    };
+    let lifecycle = |name: &str| stats()["store"]["lifecycle"][name].as_u64().unwrap();
+    eventually("the first sweep by these rules", || lifecycle("sweeps") == 1);
+    server.s3.put("/bucket/logs/a", b"bytes");
+    server.s3.put("/bucket/other", b"bytes");
+    let upload = server.s3.post("/bucket/logs/upload?uploads", "");
+    assert!(upload.xml("UploadId").is_some());
+    let swept = |time_ms: u64| {
+        let before = lifecycle("sweeps");
+        time.store(time_ms, Ordering::Relaxed);
+        eventually("a sweep", || lifecycle("sweeps") > before);
+    };
+    let midnight = NOON_MS + DAY_MS / 2;
+    swept(midnight);
+    assert_eq!(stats()["store"]["uploads"], 1, "the upload is half a day old");
+    swept(midnight + DAY_MS);
+    assert_eq!(stats()["store"]["uploads"], 0);
+    assert_eq!(server.s3.get("/bucket/logs/a").status, 200, "two days end at noon");
+    swept(midnight + 2 * DAY_MS);
+    assert_eq!(server.s3.get("/bucket/logs/a").status, 404);
+    assert_eq!(server.s3.get("/bucket/other").status, 200);
+    let counted = ["expired_objects", "expired_bytes", "aborted_uploads", "errors"].map(lifecycle);
+    assert_eq!(counted, [1, 5, 1, 0]);
+    let metrics = server.admin.get("/metrics").text();
+    for line in [
+        "haul_lifecycle_expired_objects_total 1",
+        "haul_lifecycle_expired_bytes_total 5",
+        "haul_lifecycle_aborted_uploads_total 1",
+        "haul_lifecycle_errors_total 0",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
+    }
+    assert!(metrics.contains("haul_lifecycle_last_sweep_timestamp_seconds "));
+}
