@@ -64,7 +64,7 @@ pub(super) const SMALL_FILES_SCALE: &str = "\
 Examples:
   haul bench small-files-scale --dir /var/tmp
   haul bench small-files-scale --dir /srv --objects 100000000 --steps 10
-  haul bench small-files-scale --dir /srv --batch 1 --loaders 256     one put a thread";
+  haul bench small-files-scale --dir /srv --batch 1 --loaders 256";
 
 pub(super) const SMALL_FILES_CHURN: &str = "\
 Examples:
