@@ -104,6 +104,11 @@ impl Files {
             // The earlier run may have ended before it synced the directory.
             files.is_dir_dirty = true;
         } else {
+            // The earlier run may have ended after it renamed its current file, and before it synced
+            // the directory. Without this sync, a crash could preserve only the creation of the next
+            // file, which would replace that file.
+            files.is_dir_dirty = !files.closed.is_empty();
+            files.sync_dir_if_dirty();
             files.create_current()?;
         }
         files.remove_expired();

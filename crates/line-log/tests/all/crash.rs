@@ -86,6 +86,38 @@ fn next_run_syncs_name_of_file_created_by_killed_process() {
     }
 }
 
+/// Regression: a process was killed after renaming its current file, before it synced the
+/// directory. The next run created a new current file, and a power cut preserved only that name,
+/// which replaced the file with the synced lines.
+#[test]
+fn next_run_syncs_name_of_file_renamed_by_killed_process() {
+    let disk = MemoryDisk::default();
+    let log = open_on(&disk, small());
+    log.append(&line(0, 100)).unwrap();
+    log.sync().unwrap();
+    let synced_steps = disk.steps().len();
+    log.rotate().unwrap();
+    log.close().unwrap();
+    let mut medium = Medium::default();
+    for (number, step) in disk.steps().into_iter().enumerate() {
+        medium.apply_step(&step);
+        let killed = MemoryDisk::on(&medium);
+        open_on(&killed, small()).close().unwrap();
+        let mut later = medium.clone();
+        for next in killed.steps() {
+            later.apply_step(&next);
+            for seed in 0..30 {
+                let left = MemoryDisk::on(&later.cut(Survival::Half { seed }));
+                let is_there = numbers(&all(&left)).contains(&0);
+                assert!(
+                    is_there || number + 1 < synced_steps,
+                    "killed after {step:?}, cut after {next:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn synced_lines_survive_crash_at_any_step() {
     // Crashes that expose stale blocks of another file are left out: the test could not distinguish
