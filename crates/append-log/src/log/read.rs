@@ -35,6 +35,15 @@ impl Log {
         self.segment_of(lsn)?.read_hinted(lsn, payload_bytes_hint)
     }
 
+    /// Reads a record like [`Log::read_hinted`] if all of it is in the page cache, and never waits
+    /// for the device. Returns `None` if it is not, or if that cannot be known.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::read`].
+    pub fn read_hinted_cached(&self, lsn: Lsn, payload_bytes_hint: u32) -> Result<Option<Record>> {
+        self.segment_of(lsn)?.read_hinted_cached(lsn, payload_bytes_hint)
+    }
+
     /// Reads the first bytes of a record's payload into `buffer`. The checksum of the record is not
     /// verified, because it covers the whole payload. Use this only if the first bytes of the
     /// payload contain another checksum.
@@ -64,6 +73,19 @@ impl Log {
         buffer: &'a mut [u8],
     ) -> Result<(Position, &'a [u8])> {
         self.segment_of(lsn)?.read_front_hinted(lsn, buffer)
+    }
+
+    /// Reads the front of a record like [`Log::read_front_hinted`] if it is in the page cache, and
+    /// never waits for the device. Returns `None` if it is not, or if that cannot be known.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::read_front_hinted`].
+    pub fn read_front_hinted_cached<'a>(
+        &self,
+        lsn: Lsn,
+        buffer: &'a mut [u8],
+    ) -> Result<Option<(Position, &'a [u8])>> {
+        self.segment_of(lsn)?.read_front_hinted_cached(lsn, buffer)
     }
 
     /// Reads a whole segment in order, using the kernel's readahead. Passes every valid record to

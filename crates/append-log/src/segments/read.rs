@@ -46,6 +46,32 @@ impl Segment {
         self.verified(&header, record)
     }
 
+    /// Reads the record at `lsn` like [`Self::read_hinted`] if all of it is in the page cache.
+    pub(crate) fn read_hinted_cached(
+        &self,
+        lsn: Lsn,
+        payload_bytes_hint: u32,
+    ) -> Result<Option<Record>> {
+        let offset = u64::from(lsn.offset());
+        let hinted = RECORD_HEADER_BYTES.saturating_add(payload_bytes_hint as usize);
+        let mut record = vec![0; hinted.min(self.bytes_after(lsn))];
+        let mut read = match self.file.read_cached(&mut record, offset)? {
+            Some(read) if read >= RECORD_HEADER_BYTES => read,
+            _ => return Ok(None),
+        };
+        let header = self.data_header(lsn, &record[..read])?;
+        let bytes = self.whole_bytes(&header)?;
+        let requested = record.len();
+        record.resize(bytes, 0);
+        if read == requested && read < bytes {
+            read += self.file.read_cached(&mut record[read..], offset + read as u64)?.unwrap_or(0);
+        }
+        if read < bytes {
+            return Ok(None);
+        }
+        self.verified(&header, record).map(Some)
+    }
+
     /// Reads the header and the front of the payload of the record at `lsn`, whose length is
     /// unknown, into `buffer` with one request. Verifies only the header. Returns the position and
     /// the part of `buffer` that contains the front of the payload.
@@ -65,6 +91,24 @@ impl Segment {
             return Err(self.damaged(lsn, ENDS_EARLY));
         }
         Ok((position(&header), &buffer[RECORD_HEADER_BYTES..end]))
+    }
+
+    /// Reads the front of the record at `lsn` like [`Self::read_front_hinted`] if it is in the page
+    /// cache.
+    pub(crate) fn read_front_hinted_cached<'a>(
+        &self,
+        lsn: Lsn,
+        buffer: &'a mut [u8],
+    ) -> Result<Option<(Position, &'a [u8])>> {
+        let wanted = buffer.len().min(self.bytes_after(lsn));
+        let read = self.file.read_cached(&mut buffer[..wanted], u64::from(lsn.offset()))?;
+        let Some(read) = read.filter(|read| *read >= RECORD_HEADER_BYTES) else {
+            return Ok(None);
+        };
+        let header = self.data_header(lsn, &buffer[..read])?;
+        let end = self.whole_bytes(&header)?.min(wanted);
+        let front = buffer[..read].get(RECORD_HEADER_BYTES..end);
+        Ok(front.map(|front| (position(&header), front)))
     }
 
     /// Returns the record of a request, which begins with `bytes`, as far as it was requested.

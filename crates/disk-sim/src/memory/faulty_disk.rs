@@ -107,6 +107,12 @@ impl File for FaultyFile {
         self.inner.read_some(&mut buffer[..bytes], offset)
     }
 
+    fn read_cached(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>> {
+        self.faults.pass(Op::Read, &self.name)?;
+        let bytes = self.faults.transfer(buffer.len());
+        self.inner.read_cached(&mut buffer[..bytes], offset)
+    }
+
     fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {
         if let Err(error) = self.faults.pass(Op::Write, &self.name) {
             if is_half_written(self.options, &error) {

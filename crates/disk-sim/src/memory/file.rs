@@ -69,6 +69,10 @@ impl File for MemoryFile {
         Ok(self.lock().files[self.file].read(&mut buffer[..bytes], offset))
     }
 
+    fn read_cached(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>> {
+        self.read_some(buffer, offset).map(Some)
+    }
+
     fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {
         let passed = self.faults.pass(Op::Write, &self.name);
         self.check(Op::Write, offset, bytes.len())?;

@@ -57,6 +57,18 @@ pub trait File: Send + Sync + fmt::Debug {
     /// The error of the system call. An interrupted call is retried.
     fn read_some(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
 
+    /// Reads like [`Self::read_some`], but only bytes that are in memory, and never waits for the
+    /// device; the kernel may begin to read other bytes (`RWF_NOWAIT`). Fewer bytes than requested
+    /// are read if the others are not in memory, or if the file ends. Returns `None` if none are in
+    /// memory, or if the file system does not support this.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    fn read_cached(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>> {
+        let (_, _) = (buffer, offset);
+        Ok(None)
+    }
+
     /// Writes some or all of `bytes` at `offset`; returns the number of bytes written.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
 //! Implements [`File`] with system calls that take an explicit offset.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{self, FallocateFlags};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 
 use crate::disk::{Allocation, Durability, File};
 use crate::error::{Error, Op, Result};
@@ -31,6 +31,16 @@ impl File for OsFile {
         let bytes = buffer.len();
         retry_on_intr(|| rustix::io::pread(&self.fd, &mut *buffer, offset))
             .map_err(|errno| self.fail(Op::Read)(errno).at(offset, bytes))
+    }
+
+    fn read_cached(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>> {
+        let bytes = buffer.len();
+        let mut parts = [IoSliceMut::new(buffer)];
+        match preadv2(&self.fd, &mut parts, offset, ReadWriteFlags::NOWAIT) {
+            Ok(read) => Ok(Some(read)),
+            Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP) => Ok(None),
+            Err(errno) => Err(self.fail(Op::Read)(errno).at(offset, bytes)),
+        }
     }
 
     fn write_some(&self, bytes: &[u8], offset: u64) -> Result<usize> {

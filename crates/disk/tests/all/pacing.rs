@@ -92,7 +92,8 @@ fn holes_and_other_file_systems_keep_the_bound() {
             return skip("the kernel does not report dirty pages (cachestat, Linux 6.5)");
         };
         let page_each = 4 * 2 * rustix::param::page_size() as u64 * WINDOW / PIECE;
-        assert!((WINDOW..=2 * WINDOW + PIECE + page_each).contains(&most), "{fs}: {most} B");
+        // On a busy machine the kernel also writes by itself, and less is dirty at a time.
+        assert!((WINDOW / 2..=2 * WINDOW + PIECE + page_each).contains(&most), "{fs}: {most} B");
         pacer.finish().unwrap();
         assert_eq!((unwritten_bytes(&*file), pacer.not_paced()), (Some(0), None), "{fs}");
     }
