@@ -67,7 +67,8 @@ fn run(inner: &Inner, stop: &AtomicBool) {
             }
         }
         inner.admission.end_pass(pass);
-        if !inner.admission.background.wait() {
+        let next_look = inner.upkeep.lock().hot.next_look();
+        if !inner.admission.background.wait(next_look) {
             return;
         }
     }

@@ -1,6 +1,6 @@
 //! Waking the background thread.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -30,11 +30,16 @@ impl Signal {
         self.changed.notify_all();
     }
 
-    /// Waits until it is set, and resets it; returns `false` if it was stopped.
-    pub(crate) fn wait(&self) -> bool {
+    /// Waits until it is set, at most for so long, and resets it; returns `false` if it was stopped.
+    pub(crate) fn wait(&self, at_most: Option<Duration>) -> bool {
+        let until = at_most.map(|time| Instant::now() + time);
         let mut state = self.state.lock();
         while !state.is_set && !state.is_stopped {
-            self.changed.wait(&mut state);
+            match until {
+                None => self.changed.wait(&mut state),
+                Some(until) if self.changed.wait_until(&mut state, until).timed_out() => break,
+                Some(_) => {}
+            }
         }
         state.is_set = false;
         !state.is_stopped

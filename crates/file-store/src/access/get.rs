@@ -71,6 +71,48 @@ impl Store {
         self.get_with(bucket, key, |inner, candidate| inner.read_content(candidate, bucket, key))
     }
 
+    /// Returns an object of up to 128 KiB like [`Store::get`] if it is in the page cache. Returns
+    /// `None` if it is longer or not cached, or if that cannot be known: then call [`Store::get`].
+    /// Never waits for the disk, so that a thread that must not block can call it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
+    pub fn get_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
+        let inner = &self.inner;
+        let read = |candidate: Candidate| {
+            if candidate.is_long() {
+                return Ok(None);
+            }
+            let record = inner.log.read_hinted_cached(candidate.lsn, candidate.bytes_hint)?;
+            let Some(record) = record else { return Ok(None) };
+            inner.counters.needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
+            inner.content(record, bucket, key).map(Some)
+        };
+        let found = inner.look_up_cached(bucket, key, read)?;
+        Ok(found.and_then(|(entry, opened)| inner.object(bucket, key, entry, opened)))
+    }
+
+    /// Returns an object without its content like [`Store::head`] if its head is in the page cache,
+    /// and `None` if it is not, or if that cannot be known. Never waits for the disk.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
+    pub fn head_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
+        let inner = &self.inner;
+        let read = |candidate: Candidate| {
+            let mut buffer = [0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
+            let front = inner.log.read_front_hinted_cached(candidate.lsn, &mut buffer)?;
+            let Some((at, front)) = front else { return Ok(None) };
+            inner.counters.needle_read(front.len());
+            inner.head_in(at, front, bucket, key).map(Some)
+        };
+        let found = inner.look_up_cached(bucket, key, read)?;
+        Ok(found.map(|(entry, attributes)| {
+            let info = entry.info(key);
+            Object { info, attributes, content: Content::Head(entry.files) }
+        }))
+    }
+
     /// Opens an object. The content of one without files is that which `open` returns.
     pub(super) fn get_with(
         &self,

@@ -5,6 +5,7 @@
 
 use haul_append_log::{self as log, Lsn, Position};
 
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Kind, Needle, NotANeedle};
 use crate::index::addresses::{Candidate, Candidates};
@@ -96,6 +97,40 @@ impl Inner {
             self.check_doubt(bucket, key, found.as_ref().map(|(entry, _)| entry.at.lsn))?;
         }
         found.ok_or_else(|| no_such_key(bucket, key))
+    }
+
+    /// Looks an object up with a `read` that never waits for the disk, and returns `None` if it
+    /// found too little in memory. Returns `None` after an error, too: [`Self::look_up`] explains
+    /// it, or finds the needle where compaction moved it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
+    pub(crate) fn look_up_cached<T>(
+        &self,
+        bucket: &str,
+        key: &str,
+        read: impl Fn(Candidate) -> Result<Option<Read<T>>>,
+    ) -> Result<Option<(Entry, T)>> {
+        let index = self.index.read();
+        index.check_bucket(bucket)?;
+        let candidates = index.candidates(bucket, key);
+        let hides_keys = index.hidden.any().is_some();
+        drop(index);
+        if hides_keys {
+            return Ok(None);
+        }
+        for candidate in candidates.iter() {
+            match read(candidate) {
+                Ok(Some(Read::Found(entry, value))) => {
+                    Counters::count(&self.counters.gets);
+                    return Ok(Some((entry, value)));
+                }
+                Ok(Some(Read::Other)) => {}
+                Ok(None) | Err(_) => return Ok(None),
+            }
+        }
+        Counters::count(&self.counters.gets);
+        Err(no_such_key(bucket, key))
     }
 
     pub(super) fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {
@@ -195,7 +230,18 @@ impl Inner {
             }
             Err(other) => return Err(other),
         };
-        let needle = self.check(Needle::decode(&front), at)?;
+        self.head_in(at, &front, bucket, key)
+    }
+
+    /// Returns the head of the needle at the front of a record's payload.
+    pub(super) fn head_in(
+        &self,
+        at: Position,
+        front: &[u8],
+        bucket: &str,
+        key: &str,
+    ) -> Result<Read<Attributes>> {
+        let needle = self.check(Needle::decode(front), at)?;
         Ok(match is_object(&needle, bucket, key) {
             true => Read::Found(Entry::of(&needle.head, at), needle.attributes),
             false => Read::Other,

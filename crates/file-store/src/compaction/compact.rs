@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use haul_append_log::Lsn;
 
@@ -28,6 +29,17 @@ pub struct Compacted {
     pub bytes_moved: u64,
 }
 
+/// The volumes among which the next one to compact is chosen.
+#[derive(Debug, Clone, Copy)]
+enum Among<'a> {
+    /// All but those that an earlier compaction could not empty.
+    All,
+    /// As `All`, but without those that still lose live bytes.
+    Cold,
+    /// The volumes with these numbers.
+    Listed(&'a BTreeSet<u32>),
+}
+
 impl Inner {
     /// Compacts every volume that is worth it, each once at most. Where space is short, every
     /// volume with dead bytes is.
@@ -50,7 +62,7 @@ impl Inner {
                 marks if self.admission.free_bytes() < marks.slow => 0,
                 marks => marks.line(self.admission.free_bytes()).min(ASKED_DEAD_SHARE),
             };
-            let chosen = self.choose_volume(line, &upkeep, Some(&left))?;
+            let chosen = self.choose_volume(line, &mut upkeep, Among::Listed(&left))?;
             let Some((volume, ends_needed_from)) = chosen else { return Ok(done) };
             left.remove(&volume.number);
             self.compact_volume(
@@ -72,8 +84,9 @@ impl Inner {
     pub(crate) fn compact_next(&self, stop: &AtomicBool) -> Result<bool> {
         let mut upkeep = self.upkeep.lock();
         let marks = self.measure_space()?;
-        let line = marks.line(self.admission.free_bytes());
-        let chosen = self.choose_volume(line, &upkeep, None)?;
+        let free_bytes = self.admission.free_bytes();
+        let among = if free_bytes >= marks.relaxed { Among::Cold } else { Among::All };
+        let chosen = self.choose_volume(marks.line(free_bytes), &mut upkeep, among)?;
         let Some((volume, ends_needed_from)) = chosen else { return Ok(false) };
         self.admission.found();
         let mut done = Compacted::default();
@@ -90,13 +103,13 @@ impl Inner {
         Ok(!stop.load(Ordering::Relaxed))
     }
 
-    /// Chooses the volume to compact, among those of `among`. Returns also the place from which on
-    /// needles that end something must be moved, see [`Self::ends_needed_from`].
+    /// Chooses the volume to compact. Returns also the place from which on needles that end
+    /// something must be moved, see [`Self::ends_needed_from`].
     fn choose_volume(
         &self,
         dead_share_min: u64,
-        upkeep: &Upkeep,
-        among: Option<&BTreeSet<u32>>,
+        upkeep: &mut Upkeep,
+        among: Among<'_>,
     ) -> Result<Option<(Candidate, Lsn)>> {
         if upkeep.removal_failed {
             let what = "a volume could not be removed; close the store and open it again";
@@ -113,7 +126,10 @@ impl Inner {
         let is_candidate = |number: u32| {
             number > hidden_end
                 && !upkeep.damaged.contains(&number)
-                && among.map_or(!upkeep.stuck.contains(&number), |among| among.contains(&number))
+                && match among {
+                    Among::Listed(listed) => listed.contains(&number),
+                    Among::All | Among::Cold => !upkeep.stuck.contains(&number),
+                }
         };
         let candidates =
             volumes.iter().filter(|volume| is_candidate(volume.number)).map(|volume| {
@@ -131,7 +147,11 @@ impl Inner {
                 Candidate { number: volume.number, bytes, dead_bytes, move_bytes }
             });
         let mut candidates: Vec<Candidate> = candidates.collect();
+        drop(index);
         short_space.retain(&mut candidates);
+        if matches!(among, Among::Cold) {
+            upkeep.hot.leave(&mut candidates, dead_share_min, Instant::now());
+        }
         let whole_bytes = short_space.whole_bytes;
         let chosen = choose(candidates.into_iter(), whole_bytes, dead_share_min);
         Ok(chosen.map(|volume| (volume, self.ends_needed_from(volume.number, oldest))))
@@ -151,6 +171,8 @@ impl Inner {
     }
 
     /// Moves what lives in a volume and removes it, and adds that to `done`.
+    ///
+    /// A volume of which nothing is needed is not read: the index knows all its needles.
     ///
     /// 1. Needles that stand, and tombstones that may still be needed, are appended to the log
     ///    with the versions they have, their keys held. After a crash both copies are there and
@@ -172,21 +194,23 @@ impl Inner {
     ) -> Result<()> {
         let number = volume.number;
         self.admission.begin_volume(*volume);
-        let mut mover = Mover::new(self, ends_needed_from, pace);
-        let mut outcome = Ok(());
-        let scanned = self.log.scan(number, &mut |at, record| {
-            if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
-                outcome = mover.take(at, record);
+        if volume.move_bytes > 0 {
+            let mut mover = Mover::new(self, ends_needed_from, pace);
+            let mut outcome = Ok(());
+            let scanned = self.log.scan(number, &mut |at, record| {
+                if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
+                    outcome = mover.take(at, record);
+                }
+            });
+            let settled = mover.settle();
+            done.bytes_moved += mover.bytes;
+            outcome?;
+            settled?;
+            if !mover.is_whole || !matches!(&scanned, Ok(damage) if damage.is_empty()) {
+                upkeep.damaged.insert(number);
+                scanned?;
+                return Ok(());
             }
-        });
-        let settled = mover.settle();
-        done.bytes_moved += mover.bytes;
-        outcome?;
-        settled?;
-        if !mover.is_whole || !matches!(&scanned, Ok(damage) if damage.is_empty()) {
-            upkeep.damaged.insert(number);
-            scanned?;
-            return Ok(());
         }
         if stop.load(Ordering::Relaxed) {
             return Ok(());

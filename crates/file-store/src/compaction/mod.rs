@@ -2,6 +2,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod compact;
+mod hot_volumes;
 pub(crate) mod mover;
 pub(crate) mod pacer;
 pub(crate) mod plan;

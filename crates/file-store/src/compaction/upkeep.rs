@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::compaction::hot_volumes::HotVolumes;
+
 /// What is known of the volumes beside what is in them; locked by whoever indexes or compacts.
 #[derive(Debug, Default)]
 pub(crate) struct Upkeep {
@@ -11,6 +13,8 @@ pub(crate) struct Upkeep {
     /// Volumes that compaction could not empty. The background thread leaves them alone; they are
     /// tried again on request.
     pub(crate) stuck: BTreeSet<u32>,
+    /// Volumes that the background thread compacts later.
+    pub(crate) hot: HotVolumes,
     /// Sealed volumes whose index is complete.
     pub(crate) indexed: BTreeSet<u32>,
     /// The indexes of volumes before this one were removed: a checkpoint has their needles.

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::index::entry::{Entry, full_key, split_key};
 use crate::index::runs::cursor::Cursor;
 use crate::index::runs::merge::{Deletions, Merged};
-use crate::index::runs::run::Run;
+use crate::index::runs::run::{Buffers, Run};
 use crate::index::runs::source::Source;
 
 /// The memory that an entry takes beside its key: value, two allocations, and its share of a node.
@@ -163,9 +163,9 @@ impl KeysSnapshot {
                 return Ok(value.and_then(|value| Entry::decode(&value)));
             }
         }
-        let mut buffer = Vec::new();
+        let mut buffers = Buffers::default();
         for run in &self.runs {
-            if let Some(value) = run.get(&name, &mut buffer)? {
+            if let Some(value) = run.get(&name, &mut buffers)? {
                 let decode = |value| Entry::decode(value).ok_or_else(not_an_entry);
                 return value.map(decode).transpose();
             }

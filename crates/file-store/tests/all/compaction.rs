@@ -2,14 +2,17 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
+use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Attributes, Compacted, Precondition, Store};
+use haul_file_store::{Attributes, Compacted, Options, Precondition, Store};
 
 use crate::crash::open_on;
-use crate::{BUCKET, dump, file_names, get, new_store, put, random_bytes, reopen, try_get};
+use crate::{BUCKET, dump, file_names, get, new_store, put, random_bytes, reopen, small, try_get};
 
 /// Overwrites one key until the next volume is begun.
 fn go_to_next_volume(store: &Store) {
@@ -40,6 +43,33 @@ fn compact_second(store: &Store, dir: &Path) {
     let volumes = file_names(&dir.join("volumes"));
     assert!(volumes.contains(&"0000000001.segment".to_owned()), "{volumes:?}");
     assert!(!volumes.contains(&"0000000002.segment".to_owned()), "{volumes:?}");
+}
+
+#[test]
+fn volume_without_live_objects_is_removed_unread() {
+    let disk = MemoryDisk::default();
+    // No checkpoint is due: the first put after one reads the head of the object that it replaces.
+    let options = Options { index_memory_bytes: 64 << 20, ..small() };
+    let (store, _recovered) = Store::open_on(Arc::new(disk.clone()), options).unwrap();
+    store.create_bucket(BUCKET).unwrap();
+    // Afterwards, the needle of the bucket is no longer in a volume that is removed.
+    go_to_next_volume(&store);
+    store.compact().unwrap();
+    put(&store, "filler", b"");
+    let (before, reads) = (store.stats(), disk.calls(Op::Read));
+    let mut last = Vec::new();
+    for n in 0..400 {
+        last = random_bytes(n, 60_000);
+        put(&store, "filler", &last);
+    }
+    let removed = |store: &Store| store.stats().volumes_compacted - before.volumes_compacted;
+    while removed(&store) < 3 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(disk.calls(Op::Read), reads);
+    assert!(get(&store, "filler") == last);
+    drop(store);
+    assert!(get(&open_on(&disk).0, "filler") == last);
 }
 
 #[test]

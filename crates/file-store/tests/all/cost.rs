@@ -118,6 +118,38 @@ fn a_cold_small_object_is_one_request() {
 }
 
 #[test]
+fn cached_object_is_returned_without_a_request_and_an_uncached_one_is_not() {
+    let Some(bench) = Bench::new() else { return };
+    let (store, lengths) = (&bench.store, [0, 100, 5000, 65_536, 131_072]);
+    for length in lengths {
+        put(store, &length.to_string(), &random_bytes(length as u64, length));
+    }
+    put(store, "long", &random_bytes(1, 600_000));
+    bench.wait_until_idle();
+    for length in lengths {
+        let (key, bytes) = (length.to_string(), random_bytes(length as u64, length));
+        bench.evict();
+        let ((cold, object), counted) = bench
+            .count(|| (store.get_cached(BUCKET, &key).unwrap(), store.get(BUCKET, &key).unwrap()));
+        assert!(cold.is_none() && content(&object).unwrap() == bytes);
+        // The kernel begins to read for the first call, and the second one waits for the bytes.
+        assert!((1..=2).contains(&counted.reads), "{length} bytes: {counted:?}");
+        let gets = store.stats().gets;
+        let (hot, counted) = bench.count(|| store.get_cached(BUCKET, &key).unwrap());
+        assert_eq!((counted.reads, store.stats().gets - gets), (0, 1), "{length} bytes");
+        assert!(content(&hot.expect("it was just read")).unwrap() == bytes);
+        let head = store.head_cached(BUCKET, &key).unwrap().expect("it was just read");
+        assert_eq!(head.info, store.head(BUCKET, &key).unwrap().info);
+    }
+    bench.evict();
+    assert!(store.head_cached(BUCKET, "100").unwrap().is_none());
+    content(&store.get(BUCKET, "long").unwrap()).unwrap();
+    assert!(store.get_cached(BUCKET, "long").unwrap().is_none(), "it is too long");
+    let error = store.get_cached(BUCKET, "missing").unwrap_err();
+    assert!(matches!(error, Error::NoSuchKey { .. }), "{error}");
+}
+
+#[test]
 fn a_big_object_is_read_in_megabytes_and_is_not_left_in_the_page_cache() {
     const BYTES: usize = 8 << 20;
     let Some(bench) = Bench::new() else { return };

@@ -160,9 +160,15 @@ fn dump(store: &Store) -> Dump {
             let object = store.get(&bucket.name, &info.key).unwrap();
             assert_eq!(object.info, info);
             assert_eq!(store.stat(&bucket.name, &info.key).unwrap(), info);
-            let content = content(&object).unwrap();
+            let bytes_read = content(&object).unwrap();
+            if let Some(cached) = store.get_cached(&bucket.name, &info.key).unwrap() {
+                assert_eq!((&cached.info, &cached.attributes), (&info, &object.attributes));
+                assert!(content(&cached).unwrap() == bytes_read, "{}", info.key);
+            }
+            let head = store.head_cached(&bucket.name, &info.key).unwrap();
+            assert!(head.is_none_or(|head| head.info == info), "{}", info.key);
             bytes += info.bytes;
-            found.insert(info.key, (content, object.attributes));
+            found.insert(info.key, (bytes_read, object.attributes));
         }
         assert_eq!((bucket.objects, bucket.bytes), (found.len() as u64, bytes), "{}", bucket.name);
         objects += bucket.objects;

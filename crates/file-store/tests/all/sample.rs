@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use crate::get_many::agrees_with_get;
 use crate::{
-    BUCKET, Dump, disk_dir, dump, file_names, list, put, random_bytes, try_get, without_checkpoints,
+    BUCKET, Dump, content, disk_dir, dump, file_names, list, put, random_bytes, try_get,
+    without_checkpoints,
 };
 
 /// The files of a store as they are now, taken again while compaction changes them meanwhile: a
@@ -94,6 +95,11 @@ impl Sample {
     pub(crate) fn check(&self, store: &Store, lost: &[&str]) -> Vec<Damage> {
         let mut told = BTreeSet::new();
         for (key, (bytes, _)) in &self.all[BUCKET] {
+            let cached = store.get_cached(BUCKET, key).unwrap();
+            if let Some(cached) = cached.filter(haul_file_store::Object::is_in_memory) {
+                assert!(!lost.contains(&key.as_str()), "{key} is whole");
+                assert!(content(&cached).unwrap() == *bytes, "wrong bytes of {key}");
+            }
             match try_get(store, key) {
                 Ok(found) => {
                     assert!(found == *bytes, "wrong bytes of {key}");

@@ -4,16 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::index::runs::format::{
-    BLOCK_BYTES, CHECKSUM_BYTES, EntryAt, Malformed, decode_entry, seek_entry, shared_prefix,
-};
+use crate::index::runs::block::{Block, EntryAt, Place};
+use crate::index::runs::format::{BLOCK_BYTES, Malformed, shared_prefix};
 use crate::index::runs::run::Run;
 use crate::index::runs::source::Source;
 
 /// A position in a run.
 ///
 /// After a seek, the cursor reads one block; while it advances, it reads twice as many bytes at
-/// each read, up to a limit. It allocates only when its buffer or its key grows.
+/// each read, up to a limit. It allocates only when its buffers grow.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     run: Arc<Run>,
@@ -24,11 +23,11 @@ pub(crate) struct Cursor {
     loaded: Range<usize>,
     state: State,
     /// The number of the current block.
-    block: usize,
-    /// The offset in the buffer of the entry after the current one.
-    next: usize,
-    /// The end of the current block in the buffer.
-    block_end: usize,
+    number: usize,
+    /// The entries of the current block.
+    block: Block,
+    /// The place of the entry after the current one.
+    next: Place,
     key: Vec<u8>,
     value: Option<Range<usize>>,
 }
@@ -52,9 +51,9 @@ impl Cursor {
             buffer: Vec::new(),
             loaded: 0..0,
             state: State::BeforeFirst,
-            block: 0,
-            next: 0,
-            block_end: 0,
+            number: 0,
+            block: Block::default(),
+            next: Place::default(),
             key: Vec::new(),
             value: None,
         }
@@ -69,16 +68,16 @@ impl Cursor {
 
     #[inline]
     fn current_value(&self) -> Option<&[u8]> {
-        self.value.clone().map(|value| &self.buffer[value])
+        self.value.clone().map(|value| self.block.value(value))
     }
 
     fn try_seek(&mut self, target: &[u8]) -> Result<()> {
-        let Some(block) = self.run.index().find(target) else {
+        let Some(number) = self.run.index().find(target) else {
             self.state = State::AtEnd;
             return Ok(());
         };
         let mut matched = 0;
-        if self.state == State::AtEntry && self.block == block && self.key[..] <= *target {
+        if self.state == State::AtEntry && self.number == number && self.key[..] <= *target {
             if self.key == target {
                 return Ok(());
             }
@@ -86,67 +85,69 @@ impl Cursor {
         } else {
             self.readahead_bytes = 0;
             self.key.clear();
-            self.enter(block)?;
+            self.enter(number)?;
         }
-        let found = seek_entry(&self.buffer[..self.block_end], self.next, matched, target)
-            .map_err(|Malformed| self.run.malformed(block))?;
+        let found = self
+            .block
+            .seek(self.next, matched, target)
+            .map_err(|Malformed| self.run.malformed(number))?;
         match found {
             Some(entry) => {
                 self.key.clear();
                 self.key.extend_from_slice(&target[..entry.shared]);
                 self.set_current(entry);
             }
-            None => self.enter_first(block + 1)?,
+            None => self.enter_first(number + 1)?,
         }
         Ok(())
     }
 
     /// Moves in front of the first entry of a block.
-    fn enter(&mut self, block: usize) -> Result<()> {
-        if !self.loaded.contains(&block) {
-            let end = self.run.index().end_within(block, self.readahead_bytes);
+    fn enter(&mut self, number: usize) -> Result<()> {
+        if !self.loaded.contains(&number) {
+            let end = self.run.index().end_within(number, self.readahead_bytes);
             self.loaded = 0..0;
-            self.run.read_blocks(block, end, &mut self.buffer)?;
-            self.loaded = block..end;
+            self.run.read_blocks(number, end, &mut self.buffer)?;
+            self.loaded = number..end;
         }
-        self.block_end = self.run.check_block(block, self.loaded.start, &self.buffer)?;
-        self.next = self.run.position(block, self.loaded.start) + CHECKSUM_BYTES;
-        self.block = block;
+        self.run.unpack_block(number, self.loaded.start, &self.buffer, &mut self.block)?;
+        self.next = Place::default();
+        self.number = number;
         Ok(())
     }
 
     /// Moves to the first entry of a block, or to the end.
-    fn enter_first(&mut self, block: usize) -> Result<()> {
-        if block == self.run.index().blocks() {
+    fn enter_first(&mut self, number: usize) -> Result<()> {
+        if number == self.run.index().blocks() {
             self.state = State::AtEnd;
             return Ok(());
         }
         self.readahead_bytes =
             (2 * self.readahead_bytes).max(2 * BLOCK_BYTES).min(self.readahead_bytes_max);
-        self.enter(block)?;
+        self.enter(number)?;
         let entry = self.decode_next()?;
-        let is_first = entry.shared == 0 && self.buffer[entry.suffix.clone()] > self.key[..];
+        let is_first = entry.shared == 0 && *self.block.suffix(&entry) > self.key[..];
         if !is_first {
-            return Err(self.run.malformed(block));
+            return Err(self.run.malformed(number));
         }
         self.set_current(entry);
         Ok(())
     }
 
     fn try_advance(&mut self) -> Result<()> {
-        if self.next == self.block_end {
-            return self.enter_first(self.block + 1);
+        if self.block.is_end(self.next) {
+            return self.enter_first(self.number + 1);
         }
         let entry = self.decode_next()?;
         // The key is greater than the preceding one, or the order of a damaged run would mislead
         // the caller.
-        let first = self.buffer[entry.suffix.clone()].first();
+        let first = self.block.suffix(&entry).first();
         let is_ascending = match self.key.get(entry.shared) {
             Some(replaced) => first > Some(replaced),
             None => entry.shared == self.key.len() && first.is_some(),
         };
         if !is_ascending {
-            return Err(self.run.malformed(self.block));
+            return Err(self.run.malformed(self.number));
         }
         self.set_current(entry);
         Ok(())
@@ -154,15 +155,14 @@ impl Cursor {
 
     #[inline]
     fn decode_next(&self) -> Result<EntryAt> {
-        decode_entry(&self.buffer[..self.block_end], self.next)
-            .map_err(|Malformed| self.run.malformed(self.block))
+        self.block.decode(self.next).map_err(|Malformed| self.run.malformed(self.number))
     }
 
     /// Makes an entry the current one. The key has at least its shared bytes.
     #[inline]
     fn set_current(&mut self, entry: EntryAt) {
         self.key.truncate(entry.shared);
-        self.key.extend_from_slice(&self.buffer[entry.suffix]);
+        self.key.extend_from_slice(self.block.suffix(&entry));
         self.value = entry.value;
         self.next = entry.end;
         self.state = State::AtEntry;

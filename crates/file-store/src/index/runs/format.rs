@@ -1,7 +1,5 @@
 //! Encodes and decodes the files of sorted runs, as described in `FORMAT.md`.
 
-use std::ops::Range;
-
 use haul_crc::{crc32c, crc32c_append};
 
 use crate::format::{u32_at, u64_at};
@@ -12,7 +10,7 @@ pub(crate) const KEY_BYTES_MAX: usize = 4 << 10;
 /// The maximum length of a value.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// The maximum length of a block, unless the block has only one entry.
+/// The maximum length of a block that is not packed, unless the block has only one entry.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 
 /// The length of the footer.
@@ -21,28 +19,12 @@ pub(crate) const FOOTER_BYTES: usize = 64;
 /// The length of the checksum at the beginning of a block.
 pub(crate) const CHECKSUM_BYTES: usize = 4;
 
-/// The maximum length of the numbers in front of an entry.
-pub(crate) const ENTRY_NUMBERS_BYTES_MAX: usize = 2 + 2 + 3;
-
 const MAGIC: [u8; 8] = *b"HAUL-RUN";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The error of bytes that no writer produces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
-
-/// The place of an entry in the bytes of a block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EntryAt {
-    /// The length of the prefix that the key shares with the preceding key.
-    pub(crate) shared: usize,
-    /// The remaining bytes of the key.
-    pub(crate) suffix: Range<usize>,
-    /// The value; `None` for a deletion mark.
-    pub(crate) value: Option<Range<usize>>,
-    /// The end of the entry.
-    pub(crate) end: usize,
-}
 
 /// The last bytes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,77 +89,23 @@ impl Footer {
 
 /// Computes the checksum of the block at `offset`. The checksum covers the run and the offset, so
 /// that a block written to a wrong place does not pass for the right one.
-fn block_checksum(run: u64, offset: u64, entries: &[u8]) -> u32 {
+fn block_checksum(run: u64, offset: u64, packed: &[u8]) -> u32 {
     let mut place = [0; 16];
     place[..8].copy_from_slice(&run.to_le_bytes());
     place[8..].copy_from_slice(&offset.to_le_bytes());
-    crc32c_append(crc32c(&place), entries)
+    crc32c_append(crc32c(&place), packed)
 }
 
 /// Writes the checksum into the first bytes of a block.
 pub(crate) fn seal_block(block: &mut [u8], run: u64, offset: u64) {
-    let (checksum, entries) = block.split_at_mut(CHECKSUM_BYTES);
-    checksum.copy_from_slice(&block_checksum(run, offset, entries).to_le_bytes());
+    let (checksum, packed) = block.split_at_mut(CHECKSUM_BYTES);
+    checksum.copy_from_slice(&block_checksum(run, offset, packed).to_le_bytes());
 }
 
-/// `true` if the checksum of a block matches.
-pub(crate) fn is_intact(block: &[u8], run: u64, offset: u64) -> bool {
-    block.split_first_chunk::<CHECKSUM_BYTES>().is_some_and(|(checksum, entries)| {
-        u32::from_le_bytes(*checksum) == block_checksum(run, offset, entries)
-    })
-}
-
-/// Appends an entry to a block. `previous` is the preceding key of the block, or empty.
-pub(crate) fn push_entry(out: &mut Vec<u8>, previous: &[u8], key: &[u8], value: Option<&[u8]>) {
-    let shared = shared_prefix(previous, key);
-    push_number(out, shared);
-    push_number(out, key.len() - shared);
-    push_number(out, value.map_or(0, |value| value.len() + 1));
-    out.extend_from_slice(&key[shared..]);
-    out.extend_from_slice(value.unwrap_or_default());
-}
-
-/// Decodes the entry that begins at `at`.
-#[inline]
-pub(crate) fn decode_entry(block: &[u8], at: usize) -> Result<EntryAt, Malformed> {
-    let mut at = at;
-    let shared = number(block, &mut at)?;
-    let suffix_bytes = number(block, &mut at)?;
-    let value_bytes = number(block, &mut at)?;
-    let suffix = at..at + suffix_bytes;
-    let end = suffix.end + value_bytes.saturating_sub(1);
-    if end > block.len() || shared + suffix_bytes > KEY_BYTES_MAX {
-        return Err(Malformed);
-    }
-    let value = (value_bytes > 0).then_some(suffix.end..end);
-    Ok(EntryAt { shared, suffix, value, end })
-}
-
-/// Finds the first entry at or after `at` whose key is not less than `target`; `None` if the block
-/// has none. The key of the entry is `target[..shared]` followed by the suffix.
-///
-/// The key before `at` is less than `target`, and shares the first `matched` bytes with it. An
-/// entry that shares more with its preceding key is less than `target`, too, and is skipped without
-/// a comparison. An entry that shares less is greater.
-pub(crate) fn seek_entry(
-    block: &[u8],
-    mut at: usize,
-    mut matched: usize,
-    target: &[u8],
-) -> Result<Option<EntryAt>, Malformed> {
-    while at < block.len() {
-        let entry = decode_entry(block, at)?;
-        at = entry.end;
-        if entry.shared > matched {
-            continue;
-        }
-        let (suffix, rest) = (&block[entry.suffix.clone()], &target[entry.shared..]);
-        if suffix >= rest {
-            return Ok(Some(entry));
-        }
-        matched = entry.shared + shared_prefix(suffix, rest);
-    }
-    Ok(None)
+/// Returns a block without its checksum; `None` if the checksum does not match.
+pub(crate) fn checked_block(block: &[u8], run: u64, offset: u64) -> Option<&[u8]> {
+    let (checksum, packed) = block.split_first_chunk::<CHECKSUM_BYTES>()?;
+    (u32::from_le_bytes(*checksum) == block_checksum(run, offset, packed)).then_some(packed)
 }
 
 /// Returns the shortest prefix of `first` that is greater than `last`, which is less than `first`.
@@ -225,7 +153,7 @@ pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
 
 /// Appends a number of at most 28 bits: seven bits a byte, the low ones first. The top bit marks
 /// all bytes but the last.
-fn push_number(out: &mut Vec<u8>, mut number: usize) {
+pub(super) fn push_number(out: &mut Vec<u8>, mut number: usize) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
         number >>= 7;
@@ -233,8 +161,9 @@ fn push_number(out: &mut Vec<u8>, mut number: usize) {
     out.push(number.to_le_bytes()[0]);
 }
 
+/// Takes a number at `at`, and moves `at` behind it.
 #[inline]
-fn number(bytes: &[u8], at: &mut usize) -> Result<usize, Malformed> {
+pub(super) fn number(bytes: &[u8], at: &mut usize) -> Result<usize, Malformed> {
     let byte = *bytes.get(*at).ok_or(Malformed)?;
     *at += 1;
     if byte < 0x80 { Ok(usize::from(byte)) } else { long_number(bytes, at, byte) }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use haul_disk::{Disk, File, Open, read_full};
 
 use crate::error::{Error, Result};
+use crate::index::runs::block::{Block, Place};
 use crate::index::runs::block_index::BlockIndex;
-use crate::index::runs::format::{
-    CHECKSUM_BYTES, FOOTER_BYTES, Footer, Malformed, is_intact, seek_entry,
-};
+use crate::index::runs::format::{FOOTER_BYTES, Footer, Malformed, checked_block};
+use crate::index::runs::packed::unpack;
 use crate::index::runs::writer::RunInfo;
 
 /// A run open for reading, shared by any number of cursors.
@@ -19,6 +19,13 @@ pub(crate) struct Run {
     path: PathBuf,
     info: RunInfo,
     index: BlockIndex,
+}
+
+/// Memory for lookups, which one lookup after the other may use.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    packed: Vec<u8>,
+    block: Block,
 }
 
 impl Run {
@@ -75,24 +82,24 @@ impl Run {
     }
 
     /// Looks up a key with one read: `None` if the run has no entry, `Some(None)` if it has a
-    /// deletion mark. The value is a part of `buffer`, which the caller may reuse.
+    /// deletion mark. The value is a part of `buffers`, which the caller may reuse.
     ///
     /// # Errors
     /// `Damaged` if the block is damaged; the error of a failed read.
     pub(crate) fn get<'a>(
         &self,
         key: &[u8],
-        buffer: &'a mut Vec<u8>,
+        buffers: &'a mut Buffers,
     ) -> Result<Option<Option<&'a [u8]>>> {
-        let Some(block) = self.index.find(key) else { return Ok(None) };
-        self.read_blocks(block, block + 1, buffer)?;
-        let bytes = self.check_block(block, block, buffer)?;
-        let buffer = &buffer[..bytes];
-        let found = seek_entry(buffer, CHECKSUM_BYTES, 0, key)
-            .map_err(|Malformed| self.malformed(block))?;
+        let Some(number) = self.index.find(key) else { return Ok(None) };
+        let Buffers { packed, block } = buffers;
+        self.read_blocks(number, number + 1, packed)?;
+        self.unpack_block(number, number, packed, block)?;
+        let found =
+            block.seek(Place::default(), 0, key).map_err(|Malformed| self.malformed(number))?;
         Ok(found.and_then(|entry| {
-            let is_equal = buffer[entry.suffix.clone()] == key[entry.shared..];
-            is_equal.then(|| entry.value.map(|value| &buffer[value]))
+            let is_equal = *block.suffix(&entry) == key[entry.shared..];
+            is_equal.then(|| entry.value.map(|value| block.value(value)))
         }))
     }
 
@@ -114,20 +121,23 @@ impl Run {
         Ok(())
     }
 
-    /// Checks a block in a buffer that begins with the block `first`. Returns the end of the block
-    /// in the buffer.
-    pub(crate) fn check_block(&self, block: usize, first: usize, buffer: &[u8]) -> Result<usize> {
-        let offset = self.index.offset(block);
-        let start = self.position(block, first);
-        let end = self.position(block + 1, first);
-        if !is_intact(&buffer[start..end], self.info.id, offset) {
-            return Err(self.damaged(offset, "the checksum of a block does not match"));
-        }
-        Ok(end)
+    /// Checks and unpacks a block in a buffer that begins with the block `first`.
+    pub(crate) fn unpack_block(
+        &self,
+        number: usize,
+        first: usize,
+        buffer: &[u8],
+        block: &mut Block,
+    ) -> Result<()> {
+        let offset = self.index.offset(number);
+        let bytes = &buffer[self.position(number, first)..self.position(number + 1, first)];
+        let packed = checked_block(bytes, self.info.id, offset)
+            .ok_or_else(|| self.damaged(offset, "the checksum of a block does not match"))?;
+        unpack(packed, block).map_err(|Malformed| self.malformed(number))
     }
 
     /// Returns the beginning of a block in a buffer that begins with the block `first`.
-    pub(crate) fn position(&self, block: usize, first: usize) -> usize {
+    fn position(&self, block: usize, first: usize) -> usize {
         let bytes = self.index.offset(block) - self.index.offset(first);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }

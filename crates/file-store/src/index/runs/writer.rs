@@ -5,10 +5,12 @@ use std::sync::Arc;
 use haul_disk::{Disk, Durability, File, Open, write_full};
 
 use crate::error::{Error, Result};
+use crate::index::runs::block::Block;
 use crate::index::runs::format::{
-    BLOCK_BYTES, CHECKSUM_BYTES, ENTRY_NUMBERS_BYTES_MAX, Footer, KEY_BYTES_MAX, VALUE_BYTES_MAX,
-    push_entry, push_index_entry, seal_block, separator, shared_prefix,
+    BLOCK_BYTES, CHECKSUM_BYTES, Footer, KEY_BYTES_MAX, VALUE_BYTES_MAX, push_index_entry,
+    seal_block, separator, shared_prefix,
 };
+use crate::index::runs::packed::Packer;
 
 /// The bytes that are collected for one write.
 pub(crate) const WRITE_BYTES: usize = 512 << 10;
@@ -38,13 +40,14 @@ pub(crate) struct RunWriter {
     file: Arc<dyn File>,
     name: String,
     id: u64,
-    /// Complete blocks that are not written yet, followed by the block that is being filled.
+    /// Packed blocks that are not written yet.
     buffer: Vec<u8>,
     /// The offset of the buffer in the file.
     buffer_offset: u64,
-    /// The beginning in the buffer of the block that is being filled.
-    block_start: usize,
-    /// The separator of that block.
+    /// The block that is being filled.
+    block: Block,
+    packer: Packer,
+    /// The separator of the block that is being filled.
     separator: Vec<u8>,
     /// The last key.
     key: Vec<u8>,
@@ -64,7 +67,8 @@ impl RunWriter {
             id,
             buffer: Vec::new(),
             buffer_offset: 0,
-            block_start: 0,
+            block: Block::default(),
+            packer: Packer::new(),
             separator: Vec::new(),
             key: Vec::new(),
             index: Vec::new(),
@@ -92,19 +96,18 @@ impl RunWriter {
             return Err(invalid("keys of a run that are not in ascending order".to_owned()));
         }
         let suffix_bytes = key.len() - shared_prefix(&self.key, key);
-        let bytes = ENTRY_NUMBERS_BYTES_MAX + suffix_bytes + value_bytes;
-        if self.block_bytes() > 0 && self.block_bytes() + bytes > BLOCK_BYTES {
+        let bytes = self.block.bytes_with(suffix_bytes, value_bytes);
+        if !self.block.is_empty() && bytes > BLOCK_BYTES {
             self.end_block()?;
         }
-        if self.block_bytes() == 0 {
+        if self.block.is_empty() {
             self.separator.clear();
             if self.blocks > 0 {
                 self.separator.extend_from_slice(separator(&self.key, key));
             }
-            self.buffer.extend_from_slice(&[0; CHECKSUM_BYTES]);
             self.key.clear();
         }
-        push_entry(&mut self.buffer, &self.key, key, value);
+        self.block.push(&self.key, key, value);
         self.key.clear();
         self.key.extend_from_slice(key);
         self.entries += 1;
@@ -126,7 +129,7 @@ impl RunWriter {
     /// The run survives a power cut if the caller syncs the directory, too.
     pub(crate) fn finish(mut self) -> Result<RunInfo> {
         self.check_usable()?;
-        if self.block_bytes() > 0 {
+        if !self.block.is_empty() {
             self.end_block()?;
         }
         let footer = Footer {
@@ -154,22 +157,19 @@ impl RunWriter {
         })
     }
 
-    /// Returns the length of the block that is being filled.
-    fn block_bytes(&self) -> usize {
-        self.buffer.len() - self.block_start
-    }
-
     fn end_block(&mut self) -> Result<()> {
-        let offset = self.buffer_offset + self.block_start as u64;
-        let bytes = self.block_bytes();
-        seal_block(&mut self.buffer[self.block_start..], self.id, offset);
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&[0; CHECKSUM_BYTES]);
+        self.packer.pack(&self.block, &mut self.buffer);
+        self.block.clear();
+        seal_block(&mut self.buffer[start..], self.id, self.buffer_offset + start as u64);
+        let bytes = self.buffer.len() - start;
         push_index_entry(&mut self.index, &self.separator, bytes);
         if u32::try_from(self.index.len()).is_err() {
             self.has_failed = true;
             return Err(invalid("a run with a block index of more than 4 GiB".to_owned()));
         }
         self.blocks += 1;
-        self.block_start = self.buffer.len();
         self.write_if_full()
     }
 
@@ -183,7 +183,6 @@ impl RunWriter {
         self.has_failed = false;
         self.buffer_offset += self.buffer.len() as u64;
         self.buffer.clear();
-        self.block_start = 0;
         Ok(())
     }
 

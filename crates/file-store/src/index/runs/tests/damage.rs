@@ -1,20 +1,23 @@
 //! Damaged files give errors, never wrong entries.
 
 use haul_disk_sim::MemoryDisk;
+use haul_testing::noise;
 use proptest::prelude::*;
 
 use super::{NAME, Pair, bytes_of, disk_with, open_and_scan, run_of, store_pairs, write};
 use crate::error::Error;
+use crate::index::runs::block::{Block, Place};
 use crate::index::runs::block_index::BlockIndex;
 use crate::index::runs::format::{
-    CHECKSUM_BYTES, FOOTER_BYTES, Footer, decode_entry, push_index_entry, seal_block, seek_entry,
+    CHECKSUM_BYTES, FOOTER_BYTES, Footer, Malformed, push_index_entry, push_number, seal_block,
 };
 use crate::index::runs::merge_runs::{Output, merge_runs};
+use crate::index::runs::packed::{Packer, unpack};
 
 fn small_run() -> (Vec<Pair>, Vec<u8>) {
     let mut pairs = store_pairs(40);
     // Several blocks, of which one has a single entry.
-    pairs[10].1 = Some(vec![1; 9000]);
+    pairs[10].1 = Some(noise(1, 9000));
     pairs[11].1 = Some(vec![2; 20_000]);
     let disk = MemoryDisk::default();
     write(&disk, NAME, &pairs).unwrap();
@@ -49,7 +52,8 @@ fn truncated_run_is_detected() {
 #[test]
 fn block_at_a_wrong_place_is_detected() {
     // All blocks have the same length.
-    let pairs: Vec<Pair> = (0..9_u8).map(|n| (vec![n + 1], Some(vec![n; 16_000]))).collect();
+    let pairs: Vec<Pair> =
+        (0..9_u8).map(|n| (vec![n + 1], Some(noise(n.into(), 16_000)))).collect();
     let disk = MemoryDisk::default();
     let run = run_of(&disk, NAME, &pairs);
     let [one, two, three] = [1, 2, 3].map(|n| usize::try_from(run.index().offset(n)).unwrap());
@@ -63,7 +67,7 @@ fn block_at_a_wrong_place_is_detected() {
 fn merge_of_a_damaged_run_fails() {
     let disk = MemoryDisk::default();
     let runs = ["1.run", "2.run"].map(|name| run_of(&disk, name, &store_pairs(900)));
-    disk.rot("2.run", 20_000, 3);
+    disk.rot("2.run", runs[1].index().offset(1) + 100, 3);
     let output = Output { name: NAME, id: 3 };
     match merge_runs(&disk, &runs, output, true, &mut |_| true) {
         Err(Error::Damaged { file, offset, .. }) => {
@@ -79,16 +83,18 @@ fn bytes_of_a_run_are_those_of_the_format_page() {
     let disk = MemoryDisk::default();
     write(&disk, NAME, &pairs).unwrap();
     let bytes = bytes_of(&disk, NAME);
-    let entries = b"\x00\x03\x02a/bv\x02\x01\x00c";
-    let place = [&7_u64.to_le_bytes()[..], &0_u64.to_le_bytes(), entries].concat();
-    let index = b"\x00\x0f";
-    let mut footer = 1_u32.to_le_bytes().to_vec();
+    let keys = b"\x0a\x0a\x00\x03\x02a/b\x02\x01\x00c";
+    let values = b"\x01\x01v";
+    let place = [&7_u64.to_le_bytes()[..], &0_u64.to_le_bytes(), keys, values].concat();
+    let index = b"\x00\x13";
+    let mut footer = 2_u32.to_le_bytes().to_vec();
     footer.extend([7_u64, 2, 1].iter().flat_map(|number| number.to_le_bytes()));
     footer.extend([1, haul_crc::crc32c(index)].iter().flat_map(|number| number.to_le_bytes()));
-    footer.extend([15_u64, 2].iter().flat_map(|number| number.to_le_bytes()));
+    footer.extend([19_u64, 2].iter().flat_map(|number| number.to_le_bytes()));
     let expected = [
         &haul_crc::crc32c(&place).to_le_bytes()[..],
-        entries,
+        keys,
+        values,
         index,
         b"HAUL-RUN",
         &haul_crc::crc32c(&footer).to_le_bytes(),
@@ -97,11 +103,22 @@ fn bytes_of_a_run_are_those_of_the_format_page() {
     assert_eq!(bytes, expected.concat());
 }
 
+/// Returns the packed form of a block with these keys, without values and not compressed.
+fn stored(keys: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for part in [keys, b""] {
+        push_number(&mut packed, part.len());
+        push_number(&mut packed, part.len());
+        packed.extend_from_slice(part);
+    }
+    packed
+}
+
 /// Returns a run with these bytes in its only block and these in its index, or with an index that
 /// matches the block; all checksums match.
-fn sealed(entries: &[u8], index: Option<&[u8]>, blocks: u32) -> Vec<u8> {
+fn sealed(packed: &[u8], index: Option<&[u8]>, blocks: u32) -> Vec<u8> {
     let mut bytes = vec![0; CHECKSUM_BYTES];
-    bytes.extend_from_slice(entries);
+    bytes.extend_from_slice(packed);
     seal_block(&mut bytes, 7, 0);
     let index = index.map_or_else(
         || {
@@ -135,14 +152,37 @@ fn keys_that_do_not_ascend_are_detected() {
         b"\x01\x00\x00",
         b"\x03\x01\x00x",
     ] {
-        let file = sealed(&[&first[..], second].concat(), None, 1);
+        let file = sealed(&stored(&[&first[..], second].concat()), None, 1);
         let outcome = open_and_scan(&disk_with(NAME, &file), NAME);
         assert!(matches!(outcome, Err(Error::Damaged { offset: 0, .. })), "{outcome:?}");
     }
     for (first, is_valid) in [(&b"\x00\x01\x00a"[..], true), (b"\x01\x01\x00a", false)] {
-        let outcome = open_and_scan(&disk_with(NAME, &sealed(first, None, 1)), NAME);
+        let outcome = open_and_scan(&disk_with(NAME, &sealed(&stored(first), None, 1)), NAME);
         assert_eq!(outcome.is_ok(), is_valid, "{outcome:?}");
     }
+}
+
+#[test]
+fn changed_frame_with_a_matching_checksum_decodes_to_its_length_or_fails() {
+    let mut block = Block::default();
+    for n in 0..300_u64 {
+        block.push(b"", format!("{:016x}", n * 0x9e37_79b9).as_bytes(), Some(&noise(n, 9)));
+    }
+    let mut packed = Vec::new();
+    Packer::new().pack(&block, &mut packed);
+    assert!(packed.len() < block.keys.len() + block.values.len());
+    let mut unpacked = Block::default();
+    for at in 0..packed.len() {
+        let mut changed = packed.clone();
+        changed[at] ^= 1 << (at % 8);
+        if unpack(&changed, &mut unpacked).is_ok() {
+            let lengths = (unpacked.keys.len(), unpacked.values.len());
+            assert_eq!(lengths, (block.keys.len(), block.values.len()), "byte {at}");
+        }
+        assert_eq!(unpack(&packed[..at], &mut unpacked), Err(Malformed), "{at} bytes");
+    }
+    unpack(&packed, &mut unpacked).unwrap();
+    assert_eq!((unpacked.keys, unpacked.values), (block.keys, block.values));
 }
 
 proptest! {
@@ -156,15 +196,20 @@ proptest! {
         index_offset in 0..2000_u64,
     ) {
         drop(open_and_scan(&disk_with(NAME, &bytes), NAME));
-        for file in [sealed(&bytes, None, 1), sealed(b"\0\x01\0a", Some(&bytes), blocks)] {
+        let key = stored(b"\0\x01\0a");
+        for file in [
+            sealed(&bytes, None, 1),
+            sealed(&stored(&bytes), None, 1),
+            sealed(&key, Some(&bytes), blocks),
+        ] {
             if let Ok(pairs) = open_and_scan(&disk_with(NAME, &file), NAME) {
                 prop_assert!(pairs.is_sorted_by(|one, next| one.0 < next.0));
             }
         }
-        if let Ok(Some(entry)) = seek_entry(&bytes, 0, 0, &target) {
-            prop_assert!(entry.shared <= target.len() && entry.end <= bytes.len());
+        let block = Block { keys: bytes.clone(), values: vec![0; 10] };
+        if let Ok(Some(entry)) = block.seek(Place::default(), 0, &target) {
+            prop_assert!(entry.shared <= target.len() && block.suffix(&entry).len() <= bytes.len());
         }
-        drop(decode_entry(&bytes, bytes.len() / 2));
         let footer = Footer {
             id: 0,
             entries: 0,

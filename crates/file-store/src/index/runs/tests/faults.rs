@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haul_disk::{Disk, Op};
 use haul_disk_sim::{Crashes, MemoryDisk, crash_everywhere};
+use haul_testing::noise;
 use rustix::io::Errno;
 
 use super::{NAME, Pair, open_and_scan, rest, run_of, scan, store_pairs, write};
@@ -15,7 +16,7 @@ use crate::index::runs::writer::RunWriter;
 
 /// A run of several writes.
 fn long_pairs() -> Vec<Pair> {
-    (0..90_u8).map(|n| (vec![b'k', n], Some(vec![n; 15_000]))).collect()
+    (0..90_u8).map(|n| (vec![b'k', n], Some(noise(n.into(), 15_000)))).collect()
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
 use haul_disk_sim::MemoryDisk;
+use haul_testing::noise;
 
 use crate::error::Result;
 use crate::index::runs::cursor::Cursor;
@@ -78,7 +79,7 @@ fn disk_with(name: &str, bytes: &[u8]) -> MemoryDisk {
 fn store_pairs(count: usize) -> Vec<Pair> {
     let pair = |n: usize| {
         let key = format!("photos\0albums/{:04}/{:016x}.jpeg", n / 50, n * 0x9e37_79b9);
-        let value = vec![n.to_le_bytes()[0]; 30 + n % 16];
+        let value = noise(n as u64, 30 + n % 16);
         (key.into_bytes(), (!n.is_multiple_of(10)).then_some(value))
     };
     let mut pairs: Vec<Pair> = (0..count).map(pair).collect();

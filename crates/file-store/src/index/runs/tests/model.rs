@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_disk_sim::MemoryDisk;
+use haul_testing::noise;
 use proptest::prelude::*;
 
 use super::{Pair, rest, run_of};
@@ -11,7 +12,7 @@ use crate::index::runs::cursor::Cursor;
 use crate::index::runs::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::index::runs::merge::{Deletions, Merged};
 use crate::index::runs::merge_runs::{Output, merge_runs};
-use crate::index::runs::run::Run;
+use crate::index::runs::run::{Buffers, Run};
 use crate::index::runs::source::{SliceSource, Source};
 
 type Map = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -33,6 +34,7 @@ fn value() -> impl Strategy<Value = Option<Vec<u8>>> {
         8 => prop::collection::vec(any::<u8>(), 0..45),
         2 => (any::<u8>(), 1000..9000_usize).prop_map(|(byte, bytes)| vec![byte; bytes]),
         1 => (any::<u8>(), 16_000..40_000_usize).prop_map(|(byte, bytes)| vec![byte; bytes]),
+        1 => (any::<u64>(), 9000..20_000_usize).prop_map(|(seed, bytes)| noise(seed, bytes)),
     ];
     prop::option::weighted(0.8, bytes)
 }
@@ -88,10 +90,10 @@ proptest! {
         cursor.advance().unwrap();
         prop_assert_eq!(rest(&mut cursor).unwrap(), pairs(&map));
         check_seeks(&mut cursor, &map, &seeks);
-        let mut buffer = Vec::new();
+        let mut buffers = Buffers::default();
         for key in map.keys().chain(seeks.iter().map(|seek| &seek.0)) {
             let expected = map.get(key).map(|value| value.as_deref());
-            prop_assert_eq!(run.get(key, &mut buffer).unwrap(), expected);
+            prop_assert_eq!(run.get(key, &mut buffers).unwrap(), expected);
         }
     }
 
@@ -145,9 +147,9 @@ fn longest_keys_and_values_are_stored() {
     ];
     let run = run_of(&MemoryDisk::default(), "run", &pairs);
     assert_eq!(super::scan(&run).unwrap(), pairs);
-    let mut buffer = Vec::new();
+    let mut buffers = Buffers::default();
     for (key, value) in &pairs {
-        assert_eq!(run.get(key, &mut buffer).unwrap(), Some(value.as_deref()));
+        assert_eq!(run.get(key, &mut buffers).unwrap(), Some(value.as_deref()));
     }
 }
 
@@ -155,7 +157,7 @@ fn longest_keys_and_values_are_stored() {
 fn empty_run_has_no_entries() {
     let run = run_of(&MemoryDisk::default(), "run", &[]);
     assert_eq!(super::scan(&run).unwrap(), []);
-    assert_eq!(run.get(b"key", &mut Vec::new()).unwrap(), None);
+    assert_eq!(run.get(b"key", &mut Buffers::default()).unwrap(), None);
     let mut cursor = Cursor::new(run, 0);
     cursor.seek(b"key").unwrap();
     assert_eq!(cursor.current(), None);
