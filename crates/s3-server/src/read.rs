@@ -1,6 +1,6 @@
 //! Reading objects and what is known of them.
 
-use haul_file_store::{Attributes, Etag, Object, ObjectInfo};
+use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store};
 use haul_http1::Verdict;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use s3s::dto::{
@@ -37,17 +37,20 @@ pub(crate) async fn get_object(
     // The content may not be needed, or not all of it.
     let reads_little = conditions.any() || is_short_range(input.range.as_ref());
     let mut memory = haul.reserve(&extensions, haul.store().open_bytes_max(&bucket, &key)).await?;
-    let (object, expiration) = haul
-        .blocking(move |store| {
-            let object = match reads_little {
-                true => store.open_object(&bucket, &key),
-                false => store.get(&bucket, &key),
-            };
-            let object = object.map_err(from_store)?;
-            let expiration = expiration(store, &bucket, &object.info);
-            Ok((object, expiration))
-        })
-        .await?;
+    let cached = haul.store().get_cached(&bucket, &key).map_err(from_store)?;
+    let (object, expiration) = match cached {
+        Some(object) => with_expiration(haul.store(), &bucket, object),
+        None => {
+            haul.blocking(move |store| {
+                let object = match reads_little {
+                    true => store.open_object(&bucket, &key),
+                    false => store.get(&bucket, &key),
+                };
+                Ok(with_expiration(store, &bucket, object.map_err(from_store)?))
+            })
+            .await?
+        }
+    };
     if !object.is_in_memory() {
         drop(memory);
         let bytes = send::memory_bytes(object.info.bytes, haul.limits().small_body_bytes_max);
@@ -64,6 +67,12 @@ pub(crate) async fn get_object(
     Ok(output)
 }
 
+/// Adds the value of `x-amz-expiration` to an object.
+fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Option<String>) {
+    let expiration = expiration(store, bucket, &object.info);
+    (object, expiration)
+}
+
 pub(crate) async fn head_object(
     haul: &Haul,
     request: S3Request<HeadObjectInput>,
@@ -78,13 +87,17 @@ pub(crate) async fn head_object(
         if_unmodified_since: input.if_unmodified_since,
     };
     let (bucket, key) = (input.bucket, input.key);
-    let (object, expiration) = haul
-        .blocking(move |store| {
-            let object = store.head(&bucket, &key).map_err(from_store)?;
-            let expiration = expiration(store, &bucket, &object.info);
-            Ok((object, expiration))
-        })
-        .await?;
+    let cached = haul.store().head_cached(&bucket, &key).map_err(from_store)?;
+    let (object, expiration) = match cached {
+        Some(object) => with_expiration(haul.store(), &bucket, object),
+        None => {
+            haul.blocking(move |store| {
+                let object = store.head(&bucket, &key).map_err(from_store)?;
+                Ok(with_expiration(store, &bucket, object))
+            })
+            .await?
+        }
+    };
     let with_ranges = judge(&conditions, &object.info, &headers)?;
     let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;

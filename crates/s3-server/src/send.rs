@@ -43,9 +43,14 @@ pub(crate) async fn body(
     memory: Reserved,
 ) -> S3Result<StreamingBlob> {
     let object = Arc::new(object);
-    let first = match read(&object, &range) {
-        Some(reading) => joined(reading.await)?,
-        None => Bytes::new(),
+    let first = if object.is_in_memory() {
+        let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        object.read(range.start, bytes).map_err(from_store)?
+    } else {
+        match read(&object, &range) {
+            Some(reading) => joined(reading.await)?,
+            None => Bytes::new(),
+        }
     };
     let left = range.start + first.len() as u64..range.end;
     let (object, ready) = (Some(object), Some(first));
