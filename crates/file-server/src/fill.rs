@@ -49,6 +49,8 @@ enum Holder {
 pub(crate) enum Broken {
     /// The file is shorter than it was.
     Shorter,
+    /// The file was rewritten in place after other bytes of it were sent.
+    Rewritten,
     /// The disk failed.
     Failed,
 }

@@ -65,7 +65,7 @@
 //!
 //! # What it is not
 //! It has no TLS and no HTTP/2: put a proxy in front. It does not compress, rewrite or execute
-//! anything. A file that is written in place is sent as it is at that moment: replace files by
+//! anything. A file that is rewritten in place ends the responses that have begun: replace files by
 //! renaming. Two versions of a file with the same length, inode and time, to the nanosecond, have
 //! the same entity tag.
 //!

@@ -32,6 +32,12 @@ impl Version {
         }
     }
 
+    /// `true` if bytes of the file may have been replaced between this state and a later one: the
+    /// time of modification differs, and the file is not longer, as after an append.
+    pub(crate) fn may_be_rewritten(&self, later: &Self) -> bool {
+        later.modified != self.modified && later.bytes <= self.bytes
+    }
+
     /// A strong tag, with its quotes: of length, time and inode. Time and inode are mixed, since
     /// an inode is nobody's business.
     fn tag(&self, coding: Option<Coding>) -> String {

@@ -11,7 +11,7 @@ use crate::asking::Asking;
 use crate::caches::Asked;
 use crate::connection::{Connection, Flow, Message};
 use crate::look::What;
-use crate::path::{decoded, split};
+use crate::path::{decoded, merged, split};
 use crate::worker::Worker;
 
 /// The longest body of a request that is taken, for nobody: after a longer one we close.
@@ -142,6 +142,7 @@ impl Worker {
         let mut space = std::mem::take(&mut self.space);
         let outcome = match decoded(path, &mut space) {
             Ok(path) => {
+                let path = &*merged(path);
                 let asked = Asked { accepted: asking.accepted, path };
                 let what = What { asking: &asking, asked, query, is_head };
                 self.look(connection, &what, ready, hub)

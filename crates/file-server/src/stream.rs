@@ -9,7 +9,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::connection::Message;
 use crate::fill::{Broken, Window, fill};
-use crate::meta::OpenFile;
+use crate::meta::{OpenFile, Version};
 use crate::resident;
 use crate::shared::Desk;
 use crate::tier::{self, Source, Tier, choose, window_end};
@@ -20,6 +20,9 @@ pub(crate) const SHARE_BYTES: u64 = 1 << 20;
 
 /// How long it is believed that what was in memory still is.
 const RESIDENT_FOR: Duration = Duration::from_millis(10);
+
+/// A file is longer this long after an append has changed its time.
+const REWRITTEN_AFTER: Duration = Duration::from_millis(10);
 
 /// Who takes longer for a window gets the next one read only when this one is gone: then a slow
 /// client holds one carrier, not two.
@@ -62,6 +65,10 @@ pub(crate) struct Stream {
     /// Reads leave the page cache as it was, but for what the kernel reads ahead of them, which is
     /// gone again once it was read the same way.
     is_uncached: bool,
+    /// The state of the file when its first bytes were sent, if they were not all.
+    first: Option<Version>,
+    /// Since when the file seems to be rewritten.
+    suspected: Option<Instant>,
     /// Gone when the stream is: what was not begun for it is not begun any more.
     is_wanted: Arc<()>,
 }
@@ -88,6 +95,8 @@ impl Stream {
             is_unsendable: false,
             is_corked: false,
             is_uncached: false,
+            first: None,
+            suspected: None,
             is_wanted: Arc::new(()),
         }
     }
@@ -112,7 +121,8 @@ impl Stream {
         if self.window.is_none() {
             match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
                 Ahead::Ready(window) => {
-                    let window = window.map_err(|broken| io::Error::other(broken.words()))?;
+                    let window = window.map_err(Broken::into_io)?;
+                    self.check_version(window.bytes).map_err(Broken::into_io)?;
                     self.is_uncached |= window.tier == Tier::Uncached;
                     desk.counts.fallbacks.add(u64::from(window.is_fallback));
                     if window.is_carried() {
@@ -233,8 +243,30 @@ impl Stream {
         }
     }
 
+    /// Ends a response that would consist of two versions of the file.
+    ///
+    /// What was rewritten in place shows as another time of modification. A file that became longer
+    /// passes: most often its old bytes are the same, as those of a log.
+    fn check_version(&mut self, bytes: u64) -> Result<(), Broken> {
+        if self.first.is_none() && self.at + bytes >= self.end {
+            return Ok(());
+        }
+        let now = rustix::fs::fstat(&self.file.fd).map_err(|_failed| Broken::Failed)?;
+        let now = Version::of(&now);
+        if !self.first.get_or_insert(now).may_be_rewritten(&now) {
+            self.suspected = None;
+            return Ok(());
+        }
+        // A write that appends changes the time before the length: a later look decides, unless
+        // these are the last bytes.
+        let since = *self.suspected.get_or_insert_with(Instant::now);
+        let is_certain = self.at + bytes >= self.end || since.elapsed() >= REWRITTEN_AFTER;
+        if is_certain { Err(Broken::Rewritten) } else { Ok(()) }
+    }
+
     fn send_file(&mut self, socket: &mut Socket) -> io::Result<Step> {
         let wanted = (window_end(self.at, self.end) - self.at).min(SHARE_BYTES);
+        self.check_version(wanted).map_err(Broken::into_io)?;
         let mut offset = self.at;
         let count = usize::try_from(wanted).unwrap_or(usize::MAX);
         self.cork(socket, self.at + wanted < self.end);
@@ -242,7 +274,7 @@ impl Stream {
             rustix::fs::sendfile(&*socket, &self.file.fd, Some(&mut offset), count)
         });
         match sent {
-            Ok(0) => Err(io::Error::other(Broken::Shorter.words())),
+            Ok(0) => Err(Broken::Shorter.into_io()),
             Ok(sent) => {
                 self.at += sent as u64;
                 Ok(Step::Sent(sent as u64, Tier::Resident))
@@ -262,9 +294,14 @@ impl Stream {
 }
 
 impl Broken {
+    fn into_io(self) -> io::Error {
+        io::Error::other(self.words())
+    }
+
     fn words(self) -> &'static str {
         match self {
             Self::Shorter => "the file got shorter while it was sent",
+            Self::Rewritten => "the file was rewritten while it was sent",
             Self::Failed => "the disk failed",
         }
     }

@@ -1,6 +1,8 @@
 //! Files that change while they are served.
 
-use std::io::Read;
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::client::{Client, get};
@@ -20,25 +22,64 @@ fn begun(running: &Running) -> (Client, usize) {
     (client, promised - 10)
 }
 
-#[test]
-fn a_file_that_gets_shorter_ends_the_connection_and_is_not_padded() {
-    for is_cold in [false, true] {
+/// A download of a big file of which the client reads only the beginning.
+struct Download {
+    _place: Place,
+    path: PathBuf,
+    bytes: Vec<u8>,
+    running: Running,
+    client: Client,
+    /// The bytes that are still to come.
+    promised: usize,
+}
+
+impl Download {
+    fn begin(is_cold: bool) -> Self {
         let place = Place::new();
         let bytes = noise(1, BIG);
         let path =
             if is_cold { place.write_cold("big", &bytes) } else { place.write("big", &bytes) };
         let running = place.serve(|_| {});
-        let (mut client, promised) = begun(&running);
-        std::fs::File::options().write(true).open(&path).unwrap().set_len(20).unwrap();
-        let (rest, _) = client.rest();
-        assert!(rest.len() < promised, "{is_cold}");
+        let (client, promised) = begun(&running);
+        Self { _place: place, path, bytes, running, client, promised }
+    }
+}
+
+#[test]
+fn a_file_that_gets_shorter_ends_the_connection_and_is_not_padded() {
+    for is_cold in [false, true] {
+        let mut download = Download::begin(is_cold);
+        std::fs::File::options().write(true).open(&download.path).unwrap().set_len(20).unwrap();
+        let (rest, _) = download.client.rest();
+        assert!(rest.len() < download.promised, "{is_cold}");
         // What is on its way by reference shows the page the file ends in as it is now: zeros behind
         // the end. It never shows bytes of something else.
         let is_right = |(now, before): (&u8, &u8)| now == before || *now == 0;
-        assert!(rest.iter().zip(&bytes[10..]).all(is_right), "{is_cold}");
-        running.wait_until("it was counted", |stats| stats.cut_short == 1);
-        assert_eq!(get(running.address, "/big", "").body, &bytes[..20]);
-        running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
+        assert!(rest.iter().zip(&download.bytes[10..]).all(is_right), "{is_cold}");
+        download.running.wait_until("it was counted", |stats| stats.cut_short == 1);
+        assert_eq!(get(download.running.address, "/big", "").body, &download.bytes[..20]);
+        download.running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
+    }
+}
+
+#[test]
+fn response_never_consists_of_two_versions_of_a_file_rewritten_in_place() {
+    for is_cold in [false, true] {
+        let mut download = Download::begin(is_cold);
+        let file = std::fs::File::options().write(true).open(&download.path).unwrap();
+        file.write_all_at(&noise(2, BIG), 0).unwrap();
+        assert!(download.client.rest().0.len() < download.promised, "{is_cold}");
+        download.running.wait_until("it was counted", |stats| stats.cut_short == 1);
+    }
+}
+
+#[test]
+fn file_to_which_bytes_are_appended_is_sent_as_long_as_it_was() {
+    for is_cold in [false, true] {
+        let mut download = Download::begin(is_cold);
+        let mut file = std::fs::File::options().append(true).open(&download.path).unwrap();
+        file.write_all(b"more").unwrap();
+        assert!(download.client.read_exact(download.promised) == download.bytes[10..], "{is_cold}");
     }
 }
 
