@@ -3,16 +3,23 @@
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use haul_disk::{AlignedBuf, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, fill, write_full};
+use haul_disk::{
+    AlignedBuf, Allocation, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, fill, write_full,
+};
 
 use crate::log::{Contender, Failure};
 
-/// The length of the file in bytes; batches continue at its beginning after its end.
-const FILE_BYTES: u64 = 256 << 20;
+/// The length in bytes of a file whose blocks were written before.
+pub(super) const FILE_BYTES: u64 = 256 << 20;
 
-/// A file whose blocks were written before, with two buffers for batches.
+/// The greatest length in bytes of a file of new blocks: more than is written in a measurement of
+/// the default duration.
+const NEW_BYTES_MAX: u64 = 16 << 30;
+
+/// A file with two buffers for batches. Batches continue at its beginning after its end.
 pub(super) struct GroupCommit {
     file: Arc<dyn File>,
+    file_bytes: u64,
     state: Mutex<State>,
     synced: Condvar,
 }
@@ -31,25 +38,50 @@ struct State {
 }
 
 impl GroupCommit {
-    /// Creates the file in `dir`, with buffers for one put of `file_bytes` from each writer.
+    /// Creates a file in `dir` whose blocks were written before, with buffers for one put of
+    /// `file_bytes` from each writer.
     pub(super) fn open(dir: &Path, file_bytes: usize, writers: usize) -> Result<Self, Failure> {
-        let disk = OsDisk::open(dir)?;
-        let direct = Open { direct: true, ..Open::default() };
-        let file = disk.create("file", direct)?;
+        let (disk, file) = create(dir)?;
         fill(&*file, FILE_BYTES)?;
         disk.sync_dir("")?;
-        let bytes = (file_bytes * writers).next_multiple_of(PAGE_BYTES);
+        Ok(Self::of(file, FILE_BYTES, file_bytes, writers))
+    }
+
+    /// As [`Self::open`], but the blocks are only reserved. If all of them are written, batches
+    /// continue in blocks that were written before.
+    pub(super) fn on_new_blocks(
+        dir: &Path,
+        file_bytes: usize,
+        writers: usize,
+    ) -> Result<Self, Failure> {
+        let (disk, file) = create(dir)?;
+        let free_bytes = disk.free_bytes()?.unwrap_or(NEW_BYTES_MAX);
+        let bytes = (free_bytes / 2).min(NEW_BYTES_MAX) / PAGE_BYTES as u64 * PAGE_BYTES as u64;
+        file.allocate(Allocation::Reserve, 0, bytes)?;
+        file.sync(Durability::Everything)?;
+        disk.sync_dir("")?;
+        Ok(Self::of(file, bytes, file_bytes, writers))
+    }
+
+    fn of(file: Arc<dyn File>, bytes: u64, put_bytes: usize, writers: usize) -> Self {
+        let buffer_bytes = (put_bytes * writers).next_multiple_of(PAGE_BYTES);
         let state = State {
-            filling: AlignedBuf::zeroed(bytes),
+            filling: AlignedBuf::zeroed(buffer_bytes),
             used: 0,
-            spare: Some(AlignedBuf::zeroed(bytes)),
+            spare: Some(AlignedBuf::zeroed(buffer_bytes)),
             batch: 0,
             first_unsynced: 0,
             offset: 0,
             failed: None,
         };
-        Ok(Self { file, state: Mutex::new(state), synced: Condvar::new() })
+        Self { file, file_bytes: bytes, state: Mutex::new(state), synced: Condvar::new() }
     }
+}
+
+fn create(dir: &Path) -> Result<(OsDisk, Arc<dyn File>), Failure> {
+    let disk = OsDisk::open(dir)?;
+    let file = disk.create("file", Open { direct: true, ..Open::default() })?;
+    Ok((disk, file))
 }
 
 impl Contender for GroupCommit {
@@ -66,7 +98,7 @@ impl Contender for GroupCommit {
             };
             let batch = std::mem::replace(&mut state.filling, spare);
             let bytes = std::mem::take(&mut state.used).next_multiple_of(PAGE_BYTES);
-            if state.offset + bytes as u64 > FILE_BYTES {
+            if state.offset + bytes as u64 > self.file_bytes {
                 state.offset = 0;
             }
             let offset = state.offset;

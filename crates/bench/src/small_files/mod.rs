@@ -57,6 +57,9 @@ pub struct Options {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4KiB,16KiB,64KiB")]
     #[arg(value_parser = file_bytes)]
     pub sizes: Vec<usize>,
+    /// Length from which the store writes an object to a file of its own
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = big_object_bytes)]
+    pub big_object: u64,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
     pub rounds: usize,
@@ -72,12 +75,20 @@ pub struct Options {
 }
 
 fn file_bytes(text: &str) -> Result<usize, String> {
-    let bytes = size(text, 1..=1 << 20, "1 B to 1MiB")?;
+    let bytes = size(text, 1..=16 << 20, "1 B to 16MiB")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
+}
+
+fn big_object_bytes(text: &str) -> Result<u64, String> {
+    size(text, 64 << 10..=16 << 20, "64KiB to 16MiB")
 }
 
 /// The bytes of an image for the files of one measurement.
 const VIRTUAL_DISK_BYTES: u64 = 4 << 30;
+
+/// The targets beside the databases.
+const OWN_TARGETS: [Target; 5] =
+    [Target::Store, Target::Overwriting, Target::Floor, Target::NewBlocks, Target::Files];
 
 /// Runs the benchmark. All files are removed when this returns.
 ///
@@ -119,8 +130,9 @@ fn note(options: &Options) -> String {
     format!(
         "{} interleaved rounds of {} s in new directories; every put is durable when its call \
          returns. The floor collects the bytes of all writers and writes them with one write and \
-         one sync into blocks that were written before. bytes/byte: bytes written to the device, by \
-         all programs, for each byte of the files.",
+         one sync into blocks that were written before, or into blocks that were only reserved. \
+         \"overwriting\" replaces objects of 256 MiB in all in turn. bytes/byte: bytes written to \
+         the device, by all programs, for each byte of the files.",
         options.rounds,
         options.seconds.as_secs_f64(),
     )
@@ -136,8 +148,7 @@ impl Plan<'_> {
     fn strategies(&self) -> Vec<Strategy> {
         let rivals = self.rivals.iter().flat_map(|rivals| rivals.with_prefix(SMALL_FILES));
         let rivals = rivals.map(|form| Target::Rival(form.to_owned()));
-        let targets: Vec<_> =
-            [Target::Store, Target::Floor, Target::Files].into_iter().chain(rivals).collect();
+        let targets: Vec<_> = OWN_TARGETS.into_iter().chain(rivals).collect();
         let mut strategies = Vec::new();
         for &file_bytes in &self.options.sizes {
             for &writers in &self.options.writers {
@@ -188,17 +199,23 @@ impl Plan<'_> {
         watcher: &dyn Watcher,
     ) -> Result<Sample, Failure> {
         let scratch = Scratch::new(dir, "files")?;
+        let dir = scratch.path();
         let Strategy { target, file_bytes, writers } = strategy;
         let (file_bytes, writers, measure) = (*file_bytes, *writers, self.options.seconds);
         let load = Load { writers, record_bytes: file_bytes, settle: measure / 4, measure };
+        let big = self.options.big_object;
         let contender: Box<dyn Contender> = match target {
-            Target::Store => Box::new(ObjectStore::open(scratch.path())?),
-            Target::Floor => Box::new(GroupCommit::open(scratch.path(), file_bytes, writers)?),
-            Target::Files => Box::new(SyncedFiles::open(scratch.path(), writers)?),
+            Target::Store => Box::new(ObjectStore::of_new_objects(dir, big)?),
+            Target::Overwriting => {
+                Box::new(ObjectStore::of_overwritten_objects(dir, file_bytes, big)?)
+            }
+            Target::Floor => Box::new(GroupCommit::open(dir, file_bytes, writers)?),
+            Target::NewBlocks => Box::new(GroupCommit::on_new_blocks(dir, file_bytes, writers)?),
+            Target::Files => Box::new(SyncedFiles::open(dir, writers)?),
             Target::Rival(form) => {
                 let rivals = self.rivals.as_ref().ok_or(NOT_BUILT)?;
                 let form = format!("{SMALL_FILES}{form}");
-                return rivals.measure(&form, scratch.path(), &load, &[], watcher);
+                return rivals.measure(&form, dir, &load, &[], watcher);
             }
         };
         rustix::fs::sync();

@@ -11,10 +11,14 @@ use crate::report::{Column, Report};
 /// The target of the puts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Target {
-    /// The file store of Haul.
+    /// The file store of Haul, storing new objects.
     Store,
+    /// The file store of Haul, overwriting objects.
+    Overwriting,
     /// Batches written to one file whose blocks were written before.
     Floor,
+    /// Batches written to new blocks.
+    NewBlocks,
     /// A new file for each put, synced together with its directory.
     Files,
     /// A database, by the name of its form (configuration) in `haul-bench-compare`.
@@ -25,7 +29,9 @@ impl Target {
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Store => "haul",
+            Self::Overwriting => "haul: overwriting",
             Self::Floor => "floor: group commit",
+            Self::NewBlocks => "floor: new blocks",
             Self::Files => "file, fsync",
             Self::Rival(form) => form,
         }
@@ -36,7 +42,9 @@ impl Target {
     fn family(&self) -> &str {
         match self {
             Self::Store => "store",
+            Self::Overwriting => "overwriting",
             Self::Floor => "floor",
+            Self::NewBlocks => "new_blocks",
             Self::Files => "files",
             Self::Rival(form) => form.split('/').next().unwrap_or(form),
         }

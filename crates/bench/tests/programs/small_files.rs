@@ -22,7 +22,8 @@ fn puts_are_measured_beside_the_floor_and_files() {
     let report = report(&[&["small-files", "--rivals", "true"][..], &load].concat());
     let rows = report["rows"].as_array().unwrap();
     let targets: Vec<_> = rows.iter().map(|row| row["target"].as_str().unwrap()).collect();
-    assert_eq!(targets, ["haul", "floor: group commit", "file, fsync"]);
+    let floors = ["floor: group commit", "floor: new blocks"];
+    assert_eq!(targets, ["haul", "haul: overwriting", floors[0], floors[1], "file, fsync"]);
     assert!(rows.iter().all(|row| row["puts_per_s"].as_f64().unwrap() > 0.0), "{rows:?}");
     for ratio in ["store_vs_floor_4096_2w", "store_vs_files_4096_2w"] {
         assert!(report["ratios"][ratio].as_f64().unwrap() > 0.0, "{ratio}");
