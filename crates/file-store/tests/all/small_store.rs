@@ -95,7 +95,7 @@ fn growing_store_gives_space_back_on_a_full_disk_of_any_size() {
         let mut full = FullStore::new(&open);
         let stats = full.store().stats();
         volumes.push(stats.volume_bytes / MIB / stats.volumes);
-        full.delete_and_compact(8);
+        full.delete_and_compact(8, 32);
         let live = full.live.len() as u64 * 50_000;
         println!("{limit} MiB: {} MiB live in {stats:?}", live / MIB);
     }
