@@ -1,4 +1,4 @@
-//! Serves `/metrics` and `/health` of a server on another address than the one for its clients.
+//! Serves `/metrics`, `/health` and `/ready` of a server on another address than the one for its clients.
 //!
 //! # What it is
 //! One thread serves the metrics and health of a server ([`StatusSource`]) to Prometheus, load
@@ -19,7 +19,7 @@
 //!     fn metrics(&self) -> String {
 //!         "requests_total 0\n".to_owned()
 //!     }
-//!     fn unavailable_reason(&self) -> Option<&'static str> {
+//!     fn unready_reason(&self) -> Option<&'static str> {
 //!         None
 //!     }
 //! }
@@ -37,7 +37,9 @@
 //! ```
 //!
 //! # Promises
-//! - `/health` returns 200 and `ok`, or 503 and the reason; all responses are `no-store`.
+//! - `/health` and `/ready` return 200 and `ok`, or 503 and the reason; all responses are
+//!   `no-store`. `/health` fails if only a restart helps, and `/ready` also while the server should
+//!   receive no new clients, for example because it is draining.
 //! - **No client delays another.** The endpoint closes idle and slow clients after a timeout, which
 //!   is one second while more than half of [`CONNECTIONS_MAX`] are connected; clients over the
 //!   limit wait in the kernel's accept queue.
@@ -50,8 +52,9 @@
 //!
 //! # What it is not
 //! It has no configurable routes, no TLS and no authentication: every client that can reach the
-//! address can read everything. It collects no metrics itself; [`Exposition`] writes the metrics
-//! that a server has collected.
+//! address can read everything. It collects no metrics itself, except those of the process
+//! ([`Exposition::process`]); [`Exposition`] writes the metrics that a server has collected, and
+//! [`LatencyHistogram`] counts the durations of requests.
 //!
 //! # Sources
 //! `/metrics` uses the text format 0.0.4 of Prometheus; messages follow \[RFC9112\].
@@ -60,20 +63,29 @@
 mod admin;
 mod client;
 mod exposition;
+mod latency;
+mod process;
 mod response;
 
 pub use admin::{Admin, CONNECTIONS_MAX};
 pub use exposition::{Exposition, Family, MetricType, Value};
 pub use haul_reactor::Address;
+pub use latency::{LatencyHistogram, LatencyStats};
 
 /// The source of metrics and health, called by the thread of [`Admin`] for each request.
 pub trait StatusSource: Send + 'static {
     /// Returns the body of `/metrics`.
     fn metrics(&self) -> String;
 
-    /// Returns the reason why the server should receive no traffic; `None` if the server is
-    /// healthy.
-    fn unavailable_reason(&self) -> Option<&'static str>;
+    /// Returns the reason why the server should receive no new clients now, for `/ready`; `None` if
+    /// it accepts connections and is not draining.
+    fn unready_reason(&self) -> Option<&'static str>;
+
+    /// Returns the reason why the server must be restarted, for `/health` and `/ready`; by default
+    /// there is none.
+    fn failure_reason(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Returns `true` if requests with this `Host` (`host` or `host:port`) are served; by default
     /// all are. Restricting the hosts prevents DNS rebinding, in which a foreign web page resolves

@@ -7,7 +7,7 @@ use crate::StatusSource;
 const TEXT: &str = "text/plain; charset=utf-8";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const ALLOWED: &str = "GET, HEAD";
-const NOT_FOUND: &str = "404 Not Found: only /metrics and /health\n";
+const NOT_FOUND: &str = "404 Not Found: only /metrics, /health and /ready\n";
 
 const MISDIRECTED: &str = "421 Misdirected Request: use localhost, an IP address, or a host name configured for the server\n";
 
@@ -44,11 +44,17 @@ impl Response {
         let path = request.target.path().split('?').next().unwrap_or_default();
         match path {
             "/metrics" => Self { content_type: METRICS, ..Self::new(200, source.metrics()) },
-            "/health" => match source.unavailable_reason() {
-                None => Self::new(200, "ok\n"),
-                Some(reason) => Self::new(503, format!("{reason}\n")),
-            },
+            "/health" => Self::to_check(source.failure_reason()),
+            "/ready" => Self::to_check(source.failure_reason().or_else(|| source.unready_reason())),
             _ => Self::new(404, NOT_FOUND),
+        }
+    }
+
+    /// Returns the response to a check that failed for `reason`, or succeeded.
+    fn to_check(reason: Option<&'static str>) -> Self {
+        match reason {
+            None => Self::new(200, "ok\n"),
+            Some(reason) => Self::new(503, format!("{reason}\n")),
         }
     }
 
@@ -88,14 +94,18 @@ mod tests {
 
     use super::*;
 
-    struct Fixed(Option<&'static str>);
+    /// The reasons of failing checks: not ready, and failed.
+    struct Fixed(Option<&'static str>, Option<&'static str>);
 
     impl StatusSource for Fixed {
         fn metrics(&self) -> String {
             "a 1\n".to_owned()
         }
-        fn unavailable_reason(&self) -> Option<&'static str> {
+        fn unready_reason(&self) -> Option<&'static str> {
             self.0
+        }
+        fn failure_reason(&self) -> Option<&'static str> {
+            self.1
         }
         fn is_allowed_host(&self, host: Option<&str>) -> bool {
             host != Some("evil.example")
@@ -105,7 +115,8 @@ mod tests {
     fn respond(line: &str, host: &str, reason: Option<&'static str>) -> (u16, String) {
         let head = format!("{line}\r\nHost: {host}\r\n\r\n");
         let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
-        let response = Response::to(&request, &Fixed(reason));
+        let failure = reason.filter(|reason| *reason == "failed");
+        let response = Response::to(&request, &Fixed(reason, failure));
         (response.status, response.body)
     }
 
@@ -117,7 +128,11 @@ mod tests {
             ("GET http://a/metrics HTTP/1.1", None, 200, "a 1\n"),
             ("HEAD /metrics HTTP/1.0", None, 200, "a 1\n"),
             ("GET /health HTTP/1.1", None, 200, "ok\n"),
-            ("GET /health HTTP/1.1", Some("x"), 503, "x\n"),
+            ("GET /health HTTP/1.1", Some("draining"), 200, "ok\n"),
+            ("GET /health HTTP/1.1", Some("failed"), 503, "failed\n"),
+            ("GET /ready HTTP/1.1", None, 200, "ok\n"),
+            ("GET /ready HTTP/1.1", Some("draining"), 503, "draining\n"),
+            ("GET /ready HTTP/1.1", Some("failed"), 503, "failed\n"),
             ("GET / HTTP/1.1", None, 404, NOT_FOUND),
             ("GET http://a HTTP/1.1", None, 404, NOT_FOUND),
             ("GET /health/ HTTP/1.1", None, 404, NOT_FOUND),

@@ -74,5 +74,5 @@ pub use limits::{ChunkLimits, FIELDS_MAX, HeadLimits};
 pub use range::{ByteRange, RangeSelection, content_range, unsatisfied_content_range};
 pub use request::{MethodKind, Request, parse_request};
 pub use response::{Response, parse_response};
-pub use status::reason_phrase;
+pub use status::{CONNECTION_REFUSED, reason_phrase};
 pub use target::Target;

@@ -43,3 +43,25 @@ pub const fn reason_phrase(status: u16) -> &'static str {
         _ => "",
     }
 }
+
+/// A complete response of status 503, for a client that has too many connections open. It is the
+/// same for all methods: to a HEAD request its body is longer than the client expects, but the
+/// connection ends.
+pub const CONNECTION_REFUSED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    Retry-After: 1\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 40\r\n\
+    Connection: close\r\n\r\n503 too many connections of this client\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Framing, HeadLimits, MethodKind, parse_response};
+
+    #[test]
+    fn refusal_is_a_complete_response() {
+        let parsed = parse_response(CONNECTION_REFUSED, &HeadLimits::default(), MethodKind::Other);
+        let response = parsed.unwrap().unwrap();
+        let body_bytes = CONNECTION_REFUSED.len() - response.head_bytes;
+        assert_eq!((response.status, response.keep_alive), (503, false));
+        assert_eq!(response.framing, Framing::Length(body_bytes as u64));
+    }
+}

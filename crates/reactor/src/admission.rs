@@ -1,9 +1,15 @@
-//! Limits the number of open connections of all threads of a server together.
+//! Limits the number of open connections: of all threads of a server together, and of each peer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
-/// A limit on open connections. All clones share one counter.
+use crate::key::Key;
+use crate::peer::Peer;
+use crate::peer_table::{Admission, EvictionQueue, PeerConnection, PeerTable};
+
+/// A limit on open connections. All clones share their counters.
 #[derive(Debug, Clone)]
 pub struct AdmissionLimit(Arc<Inner>);
 
@@ -11,13 +17,43 @@ pub struct AdmissionLimit(Arc<Inner>);
 struct Inner {
     open: AtomicUsize,
     max: usize,
+    /// `None` without a limit per peer.
+    peers: Option<PeerTable>,
+    refused: AtomicU64,
+    evicted: AtomicU64,
+}
+
+/// Counters of an [`AdmissionLimit`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AdmissionStats {
+    /// Connections refused because their peer was at its limit and none of its connections waited.
+    pub refused: u64,
+    /// Waiting connections closed in favor of a new connection of the same peer.
+    pub evicted: u64,
 }
 
 impl AdmissionLimit {
     /// Creates a limit of `connections_max` open connections; further connections wait in the
     /// kernel's accept queue.
     pub fn new(connections_max: usize) -> Self {
-        Self(Arc::new(Inner { open: AtomicUsize::new(0), max: connections_max }))
+        Self::create(connections_max, None)
+    }
+
+    /// Creates a limit of `connections_max` open connections in total, and of
+    /// `peer_connections_max` of one peer, which is an IPv4 address or an IPv6 prefix of 64 bits.
+    /// Connections over unix sockets have no peer.
+    ///
+    /// If a peer that is at its limit opens another connection, its oldest connection that has
+    /// waited ([`Service::is_waiting`](crate::Service::is_waiting)) for 250 ms is closed. If there
+    /// is none, the new connection is refused
+    /// ([`Service::on_refuse`](crate::Service::on_refuse)).
+    pub fn with_peer_limit(connections_max: usize, peer_connections_max: usize) -> Self {
+        Self::create(connections_max, Some(PeerTable::new(peer_connections_max)))
+    }
+
+    fn create(max: usize, peers: Option<PeerTable>) -> Self {
+        let (refused, evicted) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Inner { open: AtomicUsize::new(0), max, peers, refused, evicted }))
     }
 
     /// Returns the number of open connections.
@@ -25,20 +61,79 @@ impl AdmissionLimit {
         self.0.open.load(Relaxed)
     }
 
+    /// Returns the counters.
+    pub fn stats(&self) -> AdmissionStats {
+        AdmissionStats {
+            refused: self.0.refused.load(Relaxed),
+            evicted: self.0.evicted.load(Relaxed),
+        }
+    }
+
     /// Acquires a permit for one connection, or returns `None` at the limit.
     pub(crate) fn try_acquire(&self) -> Option<Permit> {
         let one_more = |open| (open < self.0.max).then_some(open + 1);
         self.0.open.fetch_update(Relaxed, Relaxed, one_more).ok()?;
-        Some(Permit(self.clone()))
+        Some(Permit { limit: self.clone(), connection: None })
     }
 }
 
 /// One open connection, counted until this permit is dropped.
 #[derive(Debug)]
-pub(crate) struct Permit(AdmissionLimit);
+pub(crate) struct Permit {
+    limit: AdmissionLimit,
+    /// The connection in the table of its peer; `None` without a limit per peer.
+    connection: Option<Arc<PeerConnection>>,
+}
+
+impl Permit {
+    /// Counts the connection for its peer; returns `None` if it must be refused. `key` is the key
+    /// of the connection in the thread of `owner`.
+    pub(crate) fn admit(
+        mut self,
+        peer: Option<IpAddr>,
+        key: Key,
+        now: Instant,
+        owner: &Arc<EvictionQueue>,
+    ) -> Option<Self> {
+        let inner = &self.limit.0;
+        let (Some(peers), Some(peer)) = (&inner.peers, peer) else { return Some(self) };
+        match peers.admit(Peer::of(peer), key, peers.ms(now), owner) {
+            Admission::Admitted { connection, has_evicted } => {
+                inner.evicted.fetch_add(u64::from(has_evicted), Relaxed);
+                self.connection = Some(connection);
+                Some(self)
+            }
+            Admission::Refused => {
+                inner.refused.fetch_add(1, Relaxed);
+                None
+            }
+        }
+    }
+
+    /// Returns `true` if a waiting connection may be evicted, so that its state must be recorded.
+    pub(crate) fn is_evictable(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Marks the connection as busy; returns `false` if it was evicted before.
+    pub(crate) fn set_busy(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.set_busy())
+    }
+
+    /// Marks the connection as waiting.
+    pub(crate) fn set_waiting(&self, now: Instant) {
+        if let (Some(peers), Some(connection)) = (&self.limit.0.peers, &self.connection) {
+            connection.set_waiting(peers.ms(now));
+        }
+    }
+}
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.0.open.fetch_sub(1, Relaxed);
+        let inner = &self.limit.0;
+        if let (Some(peers), Some(connection)) = (&inner.peers, &self.connection) {
+            peers.remove(connection);
+        }
+        inner.open.fetch_sub(1, Relaxed);
     }
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
@@ -29,11 +30,18 @@ pub struct Context<'a, M> {
 pub(crate) struct MessageQueue<M> {
     pub(crate) sender: Sender<(Key, M)>,
     pub(crate) waker: Arc<Waker>,
+    /// `true` if the thread was woken for messages since it last began to read them: it will read
+    /// those that are sent until then without another wake-up.
+    pub(crate) is_woken: Arc<AtomicBool>,
 }
 
 impl<M> Clone for MessageQueue<M> {
     fn clone(&self) -> Self {
-        Self { sender: self.sender.clone(), waker: Arc::clone(&self.waker) }
+        Self {
+            sender: self.sender.clone(),
+            waker: Arc::clone(&self.waker),
+            is_woken: Arc::clone(&self.is_woken),
+        }
     }
 }
 
@@ -104,7 +112,8 @@ impl<M> MessageSender<M> {
     /// [`Event::Message`](crate::Event::Message). The message is dropped if the connection was
     /// closed.
     pub fn send(&self, message: M) {
-        if self.queue.sender.send((self.key, message)).is_ok() {
+        let is_sent = self.queue.sender.send((self.key, message)).is_ok();
+        if is_sent && !self.queue.is_woken.swap(true, AcqRel) {
             // If waking fails, the thread reads the message in its next iteration.
             self.queue.waker.wake().ok();
         }

@@ -13,6 +13,8 @@
 //! - [`Context`] is passed to [`Service::drive`]. It returns the time, connects and registers
 //!   sockets, moves a socket from one connection to another, and creates a [`MessageSender`] for
 //!   other threads.
+//! - [`RateLimit`] limits the requests of each peer; the service decides what to do with requests
+//!   above the limit.
 //! - [`Handle`] stops a reactor, gracefully or at once.
 //!
 //! # Example
@@ -88,6 +90,8 @@
 //! - Connections beyond the admission limit, or beyond the limit of descriptors, stay in the
 //!   kernel's accept queue until other connections are closed. The thread retries when it closes a
 //!   connection, and at each tick.
+//! - With [`AdmissionLimit::with_peer_limit`], one peer cannot take all permitted connections: at
+//!   the limit of the peer, its new connection replaces a waiting one or is refused.
 //!
 //! # Cost
 //! One `epoll_wait` returns up to 512 ready sockets. A socket is registered once, edge-triggered
@@ -111,17 +115,21 @@ mod handle;
 mod key;
 mod lingering_close;
 mod listener;
+mod peer;
+mod peer_table;
+mod rate_limit;
 mod reactor;
 mod service;
 mod socket;
 mod table;
 
-pub use address::{Address, ParseAddressError};
-pub use admission::AdmissionLimit;
+pub use address::{Address, HostAddress, ParseAddressError, ParseHostAddressError};
+pub use admission::{AdmissionLimit, AdmissionStats};
 pub use context::{Context, MessageSender};
 pub use handle::{Handle, ReactorStats};
 pub use lingering_close::LingeringClose;
 pub use listener::{Listener, TcpOptions};
+pub use rate_limit::{ParseRateError, Rate, RateLimit};
 pub use reactor::Reactor;
 pub use service::{AcceptInfo, Connection, Event, Next, Service};
 pub use socket::{IoStatus, Socket, SocketKind, is_self_connected};

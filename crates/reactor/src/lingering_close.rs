@@ -29,7 +29,13 @@ impl LingeringClose {
     /// If the connection is already closed.
     pub fn begin(socket: &mut Socket, bytes_max: usize, deadline: Instant) -> io::Result<Self> {
         socket.shutdown_write()?;
-        Ok(Self { left_bytes: bytes_max, deadline })
+        Ok(Self::after_shutdown(bytes_max, deadline))
+    }
+
+    /// As [`Self::begin`], after the caller has shut down the write side, as a protocol above the
+    /// socket may require.
+    pub fn after_shutdown(bytes_max: usize, deadline: Instant) -> Self {
+        Self { left_bytes: bytes_max, deadline }
     }
 
     /// Discards received bytes; returns [`Next::Close`] once the socket can be closed.

@@ -52,9 +52,35 @@ pub struct Listener {
     address: Address,
     tcp: TcpOptions,
     backlog: i32,
+    /// `true` if another process passed the socket, and may accept connections from it, too.
+    is_inherited: bool,
 }
 
 impl Listener {
+    /// Wraps a listening socket that another process opened and passed to this process. Several
+    /// processes can accept connections from such a socket: one can stop and another can continue
+    /// without refusing a connection. `tcp` applies to the connections that all of them accept.
+    ///
+    /// # Errors
+    /// If the descriptor is not a listening TCP or unix stream socket.
+    pub fn inherit(socket: OwnedFd, tcp: TcpOptions) -> io::Result<Self> {
+        let socket = RawSocket::from(socket);
+        if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
+            return Err(io::Error::other("the inherited socket is not a listening stream socket"));
+        }
+        let bound = socket.local_addr()?;
+        let address = match (bound.as_socket(), bound.as_pathname()) {
+            (Some(address), _) => Address::Tcp(address),
+            (None, Some(path)) => Address::Unix(path.to_owned()),
+            (None, None) => return Err(io::Error::other("the inherited socket has no address")),
+        };
+        if matches!(address, Address::Tcp(_)) {
+            tcp.apply(&socket)?;
+        }
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket: socket.into(), address, tcp, backlog: 0, is_inherited: true })
+    }
+
     /// Listens at `address`. Port 0 selects a free port; [`Self::address`] returns it. A unix
     /// socket on which no process listens any more is replaced. `backlog` is the maximum number of
     /// connections in the accept queue.
@@ -88,19 +114,21 @@ impl Listener {
         socket.listen(backlog)?;
         let bound = socket.local_addr()?.as_socket();
         let address = bound.map_or_else(|| address.clone(), Address::Tcp);
-        Ok(Self { socket: socket.into(), address, tcp, backlog })
+        Ok(Self { socket: socket.into(), address, tcp, backlog, is_inherited: false })
     }
 
     /// Opens another listener at the same address, for another thread. The kernel distributes TCP
-    /// connections among the listeners of an address (`SO_REUSEPORT`); unix listeners share one
-    /// queue.
+    /// connections among the listeners of an address (`SO_REUSEPORT`); unix listeners and inherited
+    /// ones share one queue.
     ///
     /// # Errors
     /// If no descriptors are left, or a process of another user listens at the address.
     pub fn another(&self) -> io::Result<Self> {
         match &self.address {
-            Address::Tcp(_) => Self::listen(&self.address, self.tcp, self.backlog),
-            Address::Unix(_) => Ok(Self {
+            Address::Tcp(_) if !self.is_inherited => {
+                Self::listen(&self.address, self.tcp, self.backlog)
+            }
+            Address::Tcp(_) | Address::Unix(_) => Ok(Self {
                 socket: self.socket.try_clone()?,
                 address: self.address.clone(),
                 ..*self

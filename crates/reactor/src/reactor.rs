@@ -3,18 +3,19 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::admission::AdmissionLimit;
+use crate::admission::{AdmissionLimit, Permit};
 use crate::context::{Context, MessageQueue};
 use crate::handle::{Handle, Shared};
 use crate::key::{Key, Source, listener_token, source, waker_token};
 use crate::listener::Listener;
+use crate::peer_table::EvictionQueue;
 use crate::service::{AcceptInfo, Connection, Event, Next, Service};
 use crate::socket::SocketKind;
 use crate::table::Table;
@@ -33,6 +34,8 @@ pub struct Reactor<S: Service> {
     listeners: Vec<ListenerState>,
     table: Table<S::Connection>,
     limit: AdmissionLimit,
+    /// Connections of this thread that gave way to others.
+    evictions: Arc<EvictionQueue>,
     /// Connections whose sockets became ready in this iteration.
     ready: Vec<Key>,
     /// Connections that returned [`Next::Yield`], in the order in which they returned it.
@@ -80,9 +83,10 @@ impl<S: Service> Reactor<S> {
             listeners: listeners.into_iter().map(state).collect(),
             table: Table::new(),
             limit,
+            evictions: EvictionQueue::new(Arc::clone(&waker)),
             ready: Vec::new(),
             yielded: Vec::new(),
-            queue: MessageQueue { sender, waker },
+            queue: MessageQueue { sender, waker, is_woken: Arc::default() },
             messages,
             may_have_messages: false,
             shared: Arc::default(),
@@ -142,9 +146,11 @@ impl<S: Service> Reactor<S> {
                 Source::Waker => {}
             }
         }
+        self.close_evicted();
         for key in std::mem::take(&mut self.ready) {
             self.drive(key, Event::Ready);
         }
+        self.queue.is_woken.swap(false, AcqRel);
         // Messages sent while the queue is processed wait for the next iteration, so that a
         // connection that receives messages continuously does not starve the others.
         let messages: Vec<_> = self.messages.try_iter().take(EVENTS_PER_ITERATION).collect();
@@ -194,6 +200,10 @@ impl<S: Service> Reactor<S> {
     }
 
     fn drive(&mut self, key: Key, event: Event<S::Message>) {
+        // An evicted connection is closed when the queue of evictions is read.
+        if !self.table.permit(key).is_some_and(Permit::set_busy) {
+            return;
+        }
         let Some(connection) = self.table.get(key) else { return };
         let mut context = Context {
             now: self.now,
@@ -203,13 +213,36 @@ impl<S: Service> Reactor<S> {
             queue: &self.queue,
         };
         match self.service.drive(connection, event, &mut context) {
-            Next::Wait(deadline) => self.table.set_deadline(key, deadline),
+            Next::Wait(deadline) => {
+                self.table.set_deadline(key, deadline);
+                self.record_waiting(key);
+            }
             Next::Yield => {
                 if self.table.set_queued(key, true) {
                     self.yielded.push(key);
                 }
             }
             Next::Close => self.close(key),
+        }
+    }
+
+    /// Records that the connection may be evicted, if it waits for a request.
+    fn record_waiting(&mut self, key: Key) {
+        if !self.table.permit(key).is_some_and(Permit::is_evictable) {
+            return;
+        }
+        let is_waiting = |connection: &mut _| self.service.is_waiting(connection);
+        if self.table.get(key).is_some_and(is_waiting) {
+            self.table.permit(key).into_iter().for_each(|permit| permit.set_waiting(self.now));
+        }
+    }
+
+    fn close_evicted(&mut self) {
+        for key in self.evictions.take() {
+            if let Some(connection) = self.table.get(key) {
+                self.service.on_evict(connection);
+            }
+            self.close(key);
         }
     }
 
@@ -238,7 +271,11 @@ impl<S: Service> Reactor<S> {
 
     fn start_draining(&mut self) {
         self.is_draining = true;
-        self.listeners.clear();
+        for state in self.listeners.drain(..) {
+            // Without this, the kernel reports connections of a socket that is still open elsewhere.
+            let fd = state.listener.as_raw_fd();
+            self.poll.registry().deregister(&mut SourceFd(&fd)).ok();
+        }
         for key in self.table.keys() {
             self.drive(key, Event::Drain);
         }
@@ -252,12 +289,20 @@ impl<S: Service> Reactor<S> {
                     break;
                 }
                 self.accept_one(index);
+                // The new connection may have evicted another one of this thread.
+                self.close_evicted();
             }
         }
     }
 
     fn accept_one(&mut self, index: usize) {
+        let can_accept = self.service.can_accept(index);
         let state = &mut self.listeners[index];
+        if !can_accept {
+            state.is_deferred = true;
+            self.shared.accepts_deferred.fetch_add(1, Relaxed);
+            return;
+        }
         let (permit, key) = (self.limit.try_acquire(), self.table.next_key());
         let (Some(permit), Some(key)) = (permit, key) else {
             state.is_deferred = true;
@@ -276,6 +321,12 @@ impl<S: Service> Reactor<S> {
                 return;
             }
         };
+        let info = AcceptInfo { listener: index, peer };
+        let Some(permit) = permit.admit(peer.map(|peer| peer.ip()), key, self.now, &self.evictions)
+        else {
+            self.service.on_refuse(socket, info);
+            return;
+        };
         let mut context = Context {
             now: self.now,
             key,
@@ -288,7 +339,6 @@ impl<S: Service> Reactor<S> {
             return;
         }
         self.shared.accepted.fetch_add(1, Relaxed);
-        let info = AcceptInfo { listener: index, peer };
         match self.service.on_accept(socket, info, &mut context) {
             Some(connection) => {
                 self.table.insert(connection, permit);

@@ -62,6 +62,14 @@ pub trait Service {
     /// A message that other threads may send to a connection.
     type Message: Send + 'static;
 
+    /// Returns `true` if the service takes another connection of this listener now. Otherwise
+    /// pending connections stay in the kernel's accept queue; the reactor asks again when it closes
+    /// a connection, and at each tick.
+    fn can_accept(&mut self, listener: usize) -> bool {
+        let _ = listener;
+        true
+    }
+
     /// Creates the state of an accepted connection, whose socket is already registered; the reactor
     /// then drives the connection. If this returns `None`, the connection ends when `socket` is
     /// dropped.
@@ -80,6 +88,24 @@ pub trait Service {
         event: Event<Self::Message>,
         context: &mut Context<'_, Self::Message>,
     ) -> Next;
+
+    /// Returns `true` if the connection, which was just driven and waits for an event, may be closed
+    /// without harm, because it waits for a request or for the rest of a request head. If its peer
+    /// opens more connections than [`AdmissionLimit`](crate::AdmissionLimit) allows, the reactor
+    /// closes such a connection.
+    fn is_waiting(&self, _connection: &Self::Connection) -> bool {
+        false
+    }
+
+    /// Receives a waiting connection that gives way to a new one of the same peer, before
+    /// [`Self::on_close`] receives it.
+    fn on_evict(&mut self, _connection: &mut Self::Connection) {}
+
+    /// Receives the socket of a connection that is refused, because its peer is at its limit. The
+    /// connection ends when `socket` is dropped.
+    fn on_refuse(&mut self, socket: Socket, _from: AcceptInfo) {
+        drop(socket);
+    }
 
     /// Returns the time at which [`Self::on_deadline`] must run next, if any. The reactor calls
     /// this at most twice per iteration.

@@ -55,6 +55,13 @@ impl<C> Table<C> {
         (slot.generation == key.generation).then_some(connection)
     }
 
+    /// Returns the permit of the connection with this key, or `None` if it was removed.
+    pub(crate) fn permit(&self, key: Key) -> Option<&Permit> {
+        let slot = self.slots.get(key.index as usize)?;
+        let (_connection, permit) = slot.entry.as_ref()?;
+        (slot.generation == key.generation).then_some(permit)
+    }
+
     pub(crate) fn remove(&mut self, key: Key) -> Option<C> {
         self.get(key)?;
         self.set_deadline(key, None);

@@ -21,7 +21,7 @@ impl StatusSource for Fixed {
         format!("a {}\n", "1".repeat(self.metrics_bytes.saturating_sub(3)))
     }
 
-    fn unavailable_reason(&self) -> Option<&'static str> {
+    fn unready_reason(&self) -> Option<&'static str> {
         None
     }
 }

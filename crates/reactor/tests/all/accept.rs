@@ -1,5 +1,6 @@
 //! Tests of the limit of connections, and of the addresses of listeners.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use crate::*;
@@ -95,4 +96,34 @@ fn unix_connections_are_served() {
         assert_eq!(&answer, b"!");
         handle.stop();
     });
+}
+
+#[test]
+fn connections_of_an_inherited_socket_are_served_by_its_next_owner() {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let serve = || {
+        let fd = socket.try_clone().unwrap().into();
+        let listener = Listener::inherit(fd, TcpOptions::default()).unwrap();
+        assert_eq!(*listener.address(), Address::Tcp(address));
+        let listeners = vec![listener.another().unwrap()];
+        let (senders, _senders) = channel();
+        let (driven, _driven) = channel();
+        let limit = AdmissionLimit::new(9);
+        let service = CommandService { senders, driven };
+        Reactor::new(service, listeners, limit).map(|reactor| (reactor, _senders, _driven)).unwrap()
+    };
+    for _ in 0..3 {
+        // The client connects while no process accepts.
+        let mut client = TcpStream::connect(address).unwrap();
+        let (reactor, _senders, _driven) = serve();
+        let handle = reactor.handle();
+        std::thread::scope(|scope| {
+            scope.spawn(|| reactor.run().map(drop).unwrap());
+            echo(&mut client, 1);
+            handle.drain();
+        });
+    }
+    let connected = OwnedFd::from(TcpStream::connect(address).unwrap());
+    assert!(Listener::inherit(connected, TcpOptions::default()).is_err(), "it does not listen");
 }

@@ -16,12 +16,15 @@ mod accept;
 mod drive;
 mod half_close;
 mod lingering_close;
+mod peers;
 mod push;
 mod self_connect;
 mod shutdown;
 
 /// A connection that receives this message sends it to itself again.
 const ENDLESS: u8 = 255;
+/// A connection with this name may be evicted.
+const WAITING: u8 = b'w';
 
 /// A service that executes the command in the first byte of each read from a client's socket.
 struct CommandService {
@@ -95,6 +98,18 @@ impl Service for CommandService {
         }
         Next::Wait(peer.deadline)
     }
+
+    fn is_waiting(&self, peer: &Peer) -> bool {
+        peer.name == WAITING
+    }
+
+    fn on_evict(&mut self, peer: &mut Peer) {
+        peer.socket.write(&[IoSlice::new(b"evicted")], false).unwrap();
+    }
+
+    fn on_refuse(&mut self, mut socket: Socket, _: AcceptInfo) {
+        socket.write(&[IoSlice::new(b"refused")], false).unwrap();
+    }
 }
 
 /// A reactor server on its own thread.
@@ -109,12 +124,15 @@ struct TestServer {
 
 impl TestServer {
     fn start(connections_max: usize) -> Self {
+        Self::start_with(AdmissionLimit::new(connections_max))
+    }
+
+    fn start_with(limit: AdmissionLimit) -> Self {
         let any = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(&any, TcpOptions::default(), 128).unwrap();
         let Address::Tcp(address) = *listener.address() else { unreachable!() };
         let ((to_senders, senders), (to_driven, driven)) = (channel(), channel());
         let service = CommandService { senders: to_senders, driven: to_driven };
-        let limit = AdmissionLimit::new(connections_max);
         let reactor = Reactor::new(service, vec![listener], limit.clone()).unwrap();
         let handle = reactor.handle();
         let thread = std::thread::spawn(|| drop(reactor.run().unwrap()));
