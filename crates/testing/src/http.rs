@@ -61,8 +61,8 @@ impl Message {
 /// The methods that read return the error of the socket, or `UnexpectedEof` if the message is
 /// truncated. They panic if a head or a chunk is malformed.
 #[derive(Debug)]
-pub struct Peer {
-    reader: BufReader<TcpStream>,
+pub struct Peer<S = TcpStream> {
+    reader: BufReader<S>,
 }
 
 impl Peer {
@@ -92,8 +92,31 @@ impl Peer {
         self.reader.get_ref()
     }
 
+    /// Closes the connection with a reset.
+    ///
+    /// # Panics
+    /// Panics if the socket rejects the option.
+    pub fn reset(self) {
+        rustix::net::sockopt::set_socket_linger(self.stream(), Some(Duration::ZERO)).unwrap();
+    }
+
+    /// Sends EOF (FIN); the connection stays open for reading.
+    ///
+    /// # Panics
+    /// Panics if the connection is already closed.
+    pub fn shut(&self) {
+        self.stream().shutdown(Shutdown::Write).unwrap();
+    }
+}
+
+impl<S: Read + Write> Peer<S> {
+    /// Wraps another stream than a socket, such as a TLS session.
+    pub fn over(stream: S) -> Self {
+        Self { reader: BufReader::new(stream) }
+    }
+
     /// Returns the reader. Its buffer may contain received bytes that no method has returned yet.
-    pub fn reader(&mut self) -> &mut BufReader<TcpStream> {
+    pub fn reader(&mut self) -> &mut BufReader<S> {
         &mut self.reader
     }
 
@@ -111,7 +134,7 @@ impl Peer {
     /// # Errors
     /// Fails with the error of the socket.
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-        self.stream().write_all(bytes.as_ref())
+        self.reader.get_mut().write_all(bytes.as_ref())
     }
 
     fn line(&mut self) -> io::Result<String> {
@@ -242,22 +265,6 @@ impl Peer {
         let mut rest = Vec::new();
         self.reader.read_to_end(&mut rest)?;
         Ok(rest)
-    }
-
-    /// Closes the connection with a reset.
-    ///
-    /// # Panics
-    /// Panics if the socket rejects the option.
-    pub fn reset(self) {
-        rustix::net::sockopt::set_socket_linger(self.stream(), Some(Duration::ZERO)).unwrap();
-    }
-
-    /// Sends EOF (FIN); the connection stays open for reading.
-    ///
-    /// # Panics
-    /// Panics if the connection is already closed.
-    pub fn shut(&self) {
-        self.stream().shutdown(Shutdown::Write).unwrap();
     }
 }
 

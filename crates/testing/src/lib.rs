@@ -8,6 +8,7 @@
 //!   failed tests
 //! - [`child_test`], [`program`], [`Finished`]: other processes and their output
 //! - [`http`]: one end of an HTTP/1.1 connection
+//! - [`tls`]: a certificate authority, and one end of a TLS connection
 //! - [`docs`]: the examples in documentation
 //!
 //! # Example
@@ -37,6 +38,7 @@ mod program;
 mod random;
 mod report;
 mod run;
+pub mod tls;
 mod wait;
 
 pub use child::{child_test, line_with};
