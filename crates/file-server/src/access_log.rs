@@ -1,4 +1,5 @@
-//! Lines of the access log: the common or the combined format, and the tier as one field more.
+//! Lines of the access log: the common or the combined format, and the tier as one field more; or
+//! JSON.
 
 use std::fmt;
 use std::io::Write as _;
@@ -35,6 +36,9 @@ pub enum LogFormat {
     Common,
     /// The combined log format (with referer and user agent), and the tier.
     Combined,
+    /// A JSON object with the fields `time`, `client`, `method`, `target`, `protocol`, `referer`,
+    /// `user_agent`, `status`, `bytes` and `tier`. A field without a value is `null`.
+    Json,
 }
 
 /// An access log.
@@ -58,16 +62,39 @@ pub(crate) struct Begun {
     text: Vec<u8>,
     /// Where in `text` referer and user agent begin.
     tail_at: usize,
+    format: LogFormat,
+}
+
+/// The parts of a request that a line contains.
+#[derive(Debug)]
+pub(crate) struct RequestLine<'a> {
+    pub(crate) method: &'a [u8],
+    pub(crate) target: &'a [u8],
+    /// `HTTP/1.0` or `HTTP/1.1`.
+    pub(crate) protocol: &'a [u8],
+    pub(crate) referer: Option<&'a [u8]>,
+    pub(crate) user_agent: Option<&'a [u8]>,
 }
 
 impl Begun {
-    /// Notes a request line, and what else the format wants.
-    pub(crate) fn begin(&mut self, request_line: &[&[u8]], tail: Option<[Option<&[u8]>; 2]>) {
+    /// Notes a request, as far as the format wants; `None` if its head was not valid.
+    pub(crate) fn begin(&mut self, format: LogFormat, request: Option<&RequestLine<'_>>) {
         self.text.clear();
-        for part in request_line {
-            push_escaped(&mut self.text, part);
+        self.format = format;
+        if format == LogFormat::Json {
+            return begin_json(&mut self.text, request);
+        }
+        match request {
+            Some(RequestLine { method, target, protocol, .. }) => {
+                for part in [method, &b" "[..], target, b" ", protocol] {
+                    push_escaped(&mut self.text, part);
+                }
+            }
+            None => self.text.push(b'-'),
         }
         self.tail_at = self.text.len();
+        let request = request.filter(|_| format == LogFormat::Combined);
+        let tail = request.map(|request| [request.referer, request.user_agent]);
         for value in tail.into_iter().flatten() {
             self.text.extend_from_slice(b" \"");
             push_escaped(&mut self.text, value.unwrap_or(b"-"));
@@ -78,6 +105,9 @@ impl Begun {
     /// The line, once the answer is over.
     pub(crate) fn end(&self, line: &mut Vec<u8>, end: &Ended<'_>) {
         line.clear();
+        if self.format == LogFormat::Json {
+            return end_json(line, &self.text, end);
+        }
         // Writing to memory does not fail.
         match end.peer {
             Some(peer) => write!(line, "{peer}").unwrap_or_default(),
@@ -136,10 +166,12 @@ fn push_number(text: &mut Vec<u8>, number: u64) {
     text.extend_from_slice(&digits[at..]);
 }
 
-/// The date of a line, such as `21/Nov/2026:07:23:14 +0000`.
-pub(crate) fn log_date(at: SystemTime) -> Vec<u8> {
-    let format =
+/// The date of a line, such as `21/Nov/2026:07:23:14 +0000`; in JSON, `2026-11-21T07:23:14Z`.
+pub(crate) fn log_date(format: LogFormat, at: SystemTime) -> Vec<u8> {
+    let common =
         format_description!("[day]/[month repr:short]/[year]:[hour]:[minute]:[second] +0000");
+    let json = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+    let format = if format == LogFormat::Json { json } else { common };
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = since.try_into().unwrap_or(time::Duration::MAX);
     let utc = UtcDateTime::UNIX_EPOCH.saturating_add(since);
@@ -147,17 +179,76 @@ pub(crate) fn log_date(at: SystemTime) -> Vec<u8> {
     utc.format(format).unwrap_or_default().into_bytes()
 }
 
+/// Appends the fields that are known when the request was read; `None` if its head was not valid.
+fn begin_json(out: &mut Vec<u8>, request: Option<&RequestLine<'_>>) {
+    let strings = request.map(|request| {
+        let RequestLine { method, target, protocol, referer, user_agent } = *request;
+        [Some(method), Some(target), Some(protocol), referer, user_agent]
+    });
+    let names = ["method", "target", "protocol", "referer", "user_agent"];
+    for (name, value) in names.into_iter().zip(strings.unwrap_or_default()) {
+        // Writing to memory does not fail.
+        write!(out, ",\"{name}\":").unwrap_or_default();
+        match value {
+            Some(value) => push_string(out, value),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+}
+
+/// Writes the whole line; `begun` are the fields that [`begin_json`] wrote.
+fn end_json(line: &mut Vec<u8>, begun: &[u8], end: &Ended<'_>) {
+    let Ended { peer, date, status, bytes, tier, .. } = end;
+    line.extend_from_slice(b"{\"time\":");
+    push_string(line, date);
+    match peer {
+        Some(peer) => write!(line, ",\"client\":\"{peer}\"").unwrap_or_default(),
+        None => line.extend_from_slice(b",\"client\":null"),
+    }
+    line.extend_from_slice(begun);
+    write!(line, ",\"status\":{status},\"bytes\":{bytes},\"tier\":").unwrap_or_default();
+    match tier.name() {
+        "-" => line.extend_from_slice(b"null}\n"),
+        name => writeln!(line, "\"{name}\"}}").unwrap_or_default(),
+    }
+}
+
+/// Appends a JSON string. Bytes that are not UTF-8 become U+FFFD, and control characters are
+/// escaped, so that a terminal cannot interpret them.
+fn push_string(out: &mut Vec<u8>, value: &[u8]) {
+    out.push(b'"');
+    for chunk in value.utf8_chunks() {
+        for char in chunk.valid().chars() {
+            match char {
+                '"' => out.extend_from_slice(b"\\\""),
+                '\\' => out.extend_from_slice(b"\\\\"),
+                _ if char.is_control() => {
+                    write!(out, "\\u{:04x}", u32::from(char)).unwrap_or_default();
+                }
+                _ => out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+    out.push(b'"');
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn line(request: &[&[u8]], tail: Option<[Option<&[u8]>; 2]>, peer: Option<IpAddr>) -> String {
+    fn line(format: LogFormat, request: &RequestLine<'_>, peer: Option<IpAddr>) -> String {
         let mut begun = Begun::default();
-        begun.begin(&[b"of the request before"], None);
-        begun.begin(request, tail);
-        let date = log_date(UNIX_EPOCH + Duration::from_secs(1_795_245_794));
+        begun.begin(format, None);
+        begun.begin(format, Some(request));
+        let date = log_date(format, UNIX_EPOCH + Duration::from_secs(1_795_245_794));
         let end = Ended { peer, date: &date, status: 206, bytes: 10_240, tier: Tier::Direct };
         let mut line = b"of the request before".to_vec();
         begun.end(&mut line, &end);
@@ -166,27 +257,90 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_the_common_format_and_a_tier() {
-        let request: [&[u8]; 5] = [b"GET", b" ", b"/a?b", b" ", b"HTTP/1.1"];
+        let request = RequestLine {
+            method: b"GET",
+            target: b"/a?b",
+            protocol: b"HTTP/1.1",
+            referer: None,
+            user_agent: Some(b"curl/8"),
+        };
         let peer = Some("192.0.2.7".parse().unwrap());
         assert_eq!(
-            line(&request, None, peer),
+            line(LogFormat::Common, &request, peer),
             "192.0.2.7 - - [21/Nov/2026:07:23:14 +0000] \"GET /a?b HTTP/1.1\" 206 10240 direct\n"
         );
-        let tail = Some([None, Some(&b"curl/8"[..])]);
         assert_eq!(
-            line(&request, tail, Some("::1".parse().unwrap())),
+            line(LogFormat::Combined, &request, Some("::1".parse().unwrap())),
             "::1 - - [21/Nov/2026:07:23:14 +0000] \"GET /a?b HTTP/1.1\" 206 10240 \"-\" \"curl/8\" \
              direct\n"
         );
-        assert!(line(&request, None, None).starts_with("- - - ["), "a local socket");
+        assert!(line(LogFormat::Common, &request, None).starts_with("- - - ["), "a local socket");
+        let json = line(LogFormat::Json, &request, None);
+        assert!(json.starts_with("{\"time\":\"2026-11-21T07:23:14Z\",\"client\":null,"), "{json}");
     }
 
     #[test]
     fn nobody_can_write_a_line_of_their_own() {
         let evil = &b"x\" 200 1\n127.0.0.1 - \\ \x1b[2J\xff"[..];
-        let line = line(&[evil], Some([Some(evil), Some(evil)]), None);
+        let request = RequestLine {
+            method: b"GET",
+            target: evil,
+            protocol: b"HTTP/1.1",
+            referer: Some(evil),
+            user_agent: Some(evil),
+        };
+        let line = line(LogFormat::Combined, &request, None);
         assert_eq!(line.matches('\n').count(), 1);
         assert_eq!(line.matches('"').count(), 6);
         assert!(line.contains("x\\x22 200 1\\x0A127.0.0.1 - \\x5C \\x1B[2J\\xFF"), "{line}");
+    }
+
+    fn json_line(request: Option<&RequestLine<'_>>, peer: Option<&str>, tier: Tier) -> String {
+        let (mut begun, mut line) = (Vec::new(), Vec::new());
+        begin_json(&mut begun, request);
+        let peer = peer.map(|peer| peer.parse().unwrap());
+        let date = b"2026-11-21T07:23:14Z";
+        end_json(&mut line, &begun, &Ended { peer, date, status: 206, bytes: 10_240, tier });
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn json_lines_are_objects_with_all_fields() {
+        let request = RequestLine {
+            method: b"GET",
+            target: b"/a?b",
+            protocol: b"HTTP/1.1",
+            referer: None,
+            user_agent: Some(b"curl/8"),
+        };
+        assert_eq!(
+            json_line(Some(&request), Some("192.0.2.7"), Tier::Direct),
+            "{\"time\":\"2026-11-21T07:23:14Z\",\"client\":\"192.0.2.7\",\"method\":\"GET\",\
+             \"target\":\"/a?b\",\"protocol\":\"HTTP/1.1\",\"referer\":null,\
+             \"user_agent\":\"curl/8\",\"status\":206,\"bytes\":10240,\"tier\":\"direct\"}\n"
+        );
+        let invalid: Value = serde_json::from_str(&json_line(None, None, Tier::None)).unwrap();
+        for name in ["client", "method", "target", "protocol", "referer", "user_agent", "tier"] {
+            assert_eq!(invalid.get(name), Some(&json!(null)), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_field_is_one_string_of_one_line(value: Vec<u8>) {
+            let request = RequestLine {
+                method: b"GET",
+                target: &value,
+                protocol: b"HTTP/1.1",
+                referer: Some(&value),
+                user_agent: Some(b"\"}\n{\x1b[2J\xff"),
+            };
+            let line = json_line(Some(&request), None, Tier::Memory);
+            prop_assert_eq!(line.chars().filter(|char| char.is_control()).count(), 1);
+            let parsed: Value = serde_json::from_str(&line).unwrap();
+            prop_assert_eq!(&parsed["target"], &json!(String::from_utf8_lossy(&value)));
+            prop_assert_eq!(&parsed["referer"], &parsed["target"]);
+            prop_assert_eq!(&parsed["user_agent"], &json!("\"}\n{\u{1b}[2J\u{fffd}"));
+        }
     }
 }

@@ -14,10 +14,11 @@ impl StatusSource for Telling {
         self.0.stats().to_prometheus()
     }
 
-    fn unavailable_reason(&self) -> Option<&'static str> {
-        if self.0.is_ending() {
-            return Some("The server is draining");
-        }
+    fn unready_reason(&self) -> Option<&'static str> {
+        self.0.is_ending().then_some("The server is draining")
+    }
+
+    fn failure_reason(&self) -> Option<&'static str> {
         let why = "The served directory was removed: restart the server";
         (!self.0.has_root()).then_some(why)
     }

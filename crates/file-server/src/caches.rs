@@ -1,7 +1,6 @@
 //! What is kept from one request to the next: small files whole, others open.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
@@ -9,7 +8,7 @@ use quick_cache::{Equivalent, Weighter};
 use crate::coding::Accepted;
 use crate::config::Tiers;
 use crate::find::Found;
-use crate::meta::{Meta, OpenFile};
+use crate::meta::{Checked, HotFile, Meta, OpenFile};
 use crate::sending::Source;
 use crate::tier::Tier;
 
@@ -59,51 +58,6 @@ impl Equivalent<Key> for Asked<'_> {
     fn equivalent(&self, key: &Key) -> bool {
         self.accepted == key.accepted && self.path == &*key.path
     }
-}
-
-/// When something was last seen to be as it is on the disk, in milliseconds of the server.
-#[derive(Debug)]
-pub(crate) struct Checked {
-    at: AtomicU64,
-    /// The time before that: of the latest one it is known only that somebody was told to look.
-    before: AtomicU64,
-}
-
-impl Checked {
-    pub(crate) fn at(now_ms: u64) -> Self {
-        Self { at: AtomicU64::new(now_ms), before: AtomicU64::new(now_ms) }
-    }
-
-    /// Whether that is less than `valid_ms` ago. Otherwise whoever is told `false` is to look, and
-    /// the others are told `true` as long as that may take.
-    pub(crate) fn is_fresh(&self, now_ms: u64, valid_ms: u64) -> bool {
-        if valid_ms == 0 {
-            return false;
-        }
-        let at = self.at.load(Ordering::Relaxed);
-        if now_ms < at.saturating_add(valid_ms) {
-            return true;
-        }
-        let claimed = self.at.compare_exchange(at, now_ms, Ordering::Relaxed, Ordering::Relaxed);
-        if claimed.is_ok() {
-            self.before.store(at, Ordering::Relaxed);
-        }
-        claimed.is_err()
-    }
-
-    /// Whether it was fresh until lately, for who was told to look: within as long again.
-    fn was_fresh(&self, now_ms: u64, valid_ms: u64) -> bool {
-        let before = self.before.load(Ordering::Relaxed);
-        now_ms < before.saturating_add(valid_ms.saturating_mul(2))
-    }
-}
-
-/// A file whose bytes are in memory.
-#[derive(Debug)]
-pub(crate) struct HotFile {
-    pub(crate) meta: Meta,
-    pub(crate) body: Box<[u8]>,
-    pub(crate) checked: Checked,
 }
 
 /// A file kept open.
@@ -260,7 +214,7 @@ impl Caches {
         let idle_ms = self.valid_ms.saturating_add(IDLE_MS);
         for (key, kept) in self.open.iter() {
             // Whoever asks has it looked at again.
-            let is_idle = now_ms >= kept.checked.at.load(Ordering::Relaxed).saturating_add(idle_ms);
+            let is_idle = now_ms >= kept.checked.at_ms().saturating_add(idle_ms);
             if is_idle || !has_name(&kept.file) {
                 // Closed here, after the lock of the cache: that can take a while.
                 self.open.remove_if(&key, |now| Arc::ptr_eq(now, &kept));
@@ -288,8 +242,6 @@ fn is_same(a: &Meta, b: &Meta) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::OnceLock;
-
     use super::*;
     use crate::coding::accepted;
     use crate::meta::Chosen;
@@ -301,7 +253,7 @@ mod tests {
 
     fn found(path: &std::path::Path, varies: bool) -> Found {
         let fd = std::fs::File::open(path).unwrap().into();
-        Found::File(Arc::new(OpenFile { fd, meta: meta(path, varies), direct: OnceLock::new() }))
+        Found::File(Arc::new(OpenFile::new(fd, meta(path, varies))))
     }
 
     #[test]

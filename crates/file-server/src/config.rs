@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haul_reactor::Address;
+use haul_reactor::{Address, AdmissionLimit, Rate};
+use haul_tls::Acceptor;
 
 use crate::access_log::AccessLog;
 use crate::error::{Error, Result};
@@ -19,6 +20,8 @@ pub struct Config {
     pub admin: Option<Address>,
     /// `true` to allow addresses that other machines can reach. `false`.
     pub is_public: bool,
+    /// The settings of TLS; `None` serves plaintext. `None`.
+    pub tls: Option<Acceptor>,
     /// Additional host names that are served on a loopback address. Other requests must name
     /// `localhost` or an IP address as their host, which prevents DNS rebinding by web pages.
     /// Empty.
@@ -120,6 +123,13 @@ pub enum Cold {
 pub struct Limits {
     /// Connections of all threads together. 10,000.
     pub connections: usize,
+    /// Connections of one client, which is an IPv4 address or an IPv6 prefix of 64 bits. Beyond the
+    /// limit, a new connection replaces the oldest one of the client that waits for a request or
+    /// for the rest of a head; if none waits, it is refused. 0: unlimited. `None`: half of
+    /// [`Self::connections`].
+    pub peer_connections: Option<usize>,
+    /// The rate of requests of one client, above which they are answered with 429. `None`.
+    pub peer_rate: Option<Rate>,
     /// Requests of one connection. 100,000.
     pub requests: u32,
     /// The time for a request head. 10 s.
@@ -139,12 +149,27 @@ impl Default for Limits {
         let seconds = Duration::from_secs;
         Self {
             connections: 10_000,
+            peer_connections: None,
+            peer_rate: None,
             requests: 100_000,
             head_time: seconds(10),
             idle_time: seconds(60),
             send_time: seconds(30),
             send_rate_min: 1 << 10,
             drain_time: seconds(30),
+        }
+    }
+}
+
+impl Limits {
+    /// Returns the limits of open connections: in total, and of one client.
+    pub(crate) fn admission(&self) -> AdmissionLimit {
+        match self.peer_connections {
+            Some(0) => AdmissionLimit::new(self.connections),
+            Some(max) => AdmissionLimit::with_peer_limit(self.connections, max),
+            None => {
+                AdmissionLimit::with_peer_limit(self.connections, (self.connections / 2).max(1))
+            }
         }
     }
 }
@@ -157,6 +182,7 @@ impl Config {
             listen: Address::Tcp(([127, 0, 0, 1], 8080).into()),
             admin: None,
             is_public: false,
+            tls: None,
             hosts: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             thread_name: "files".to_owned(),

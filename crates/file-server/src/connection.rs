@@ -2,21 +2,27 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haul_reactor::{self as reactor, LingeringClose, Next, Socket, SocketKind};
+use haul_tls::Transport;
 
 use crate::access_log::Begun;
-use crate::caches::HotFile;
 use crate::fill::{Broken, Window};
 use crate::find::Found;
 use crate::listing::Listed;
+use crate::meta::HotFile;
 use crate::pace::Pace;
+use crate::pipeline::Pipeline;
 use crate::sending::Sending;
 use crate::stream::Counted;
 
 /// What is taken of a peer that goes on sending after the last answer, so that it gets to read it.
 const LINGER_BYTES: usize = 1 << 20;
+
+/// The time for which an idle connection stays open while the server drains. A request that was
+/// sent before the client could know gets a response, and the response announces the close.
+const DRAIN_IDLE_TIME: Duration = Duration::from_secs(1);
 
 /// What other threads tell a connection.
 pub(crate) enum Message {
@@ -39,9 +45,11 @@ pub(crate) enum Done {
 
 /// A client.
 pub(crate) struct Connection {
-    pub(crate) socket: Socket,
+    pub(crate) socket: Transport,
     pub(crate) peer: Option<IpAddr>,
     pub(crate) state: State,
+    /// Responses to be sent before anything else, in whichever state.
+    pub(crate) unsent: Option<Box<Pipeline>>,
     /// What was received and not understood yet.
     pub(crate) input: Vec<u8>,
     /// There may be a whole request in `input`.
@@ -49,6 +57,8 @@ pub(crate) struct Connection {
     /// Bytes of the body of the last request that are still to come, for nobody.
     pub(crate) skip_bytes: u64,
     pub(crate) requests: u32,
+    /// The time at which the head of the last request was received.
+    pub(crate) request_at: Option<Instant>,
     pub(crate) ready: Option<Done>,
     pub(crate) closes: bool,
     /// It may send more than was answered.
@@ -59,6 +69,8 @@ pub(crate) struct Connection {
     pub(crate) is_old: bool,
     pub(crate) begun: Begun,
     pub(crate) deadline: Option<Instant>,
+    /// Since the server drains: the time at which the connection is closed if it is idle.
+    drains_until: Option<Instant>,
     pub(crate) is_head_begun: bool,
     /// Of the answer that is being sent.
     pub(crate) pace: Pace,
@@ -93,21 +105,23 @@ pub(crate) enum Flow {
 
 impl reactor::Connection for Connection {
     fn socket(&mut self, side: SocketKind) -> Option<&mut Socket> {
-        (side == SocketKind::Accepted).then_some(&mut self.socket)
+        (side == SocketKind::Accepted).then(|| self.socket.socket_mut())
     }
 }
 
 impl Connection {
     /// Of a client that has just come.
-    pub(crate) fn new(socket: Socket, peer: Option<IpAddr>, deadline: Instant) -> Self {
+    pub(crate) fn new(socket: Transport, peer: Option<IpAddr>, deadline: Instant) -> Self {
         Self {
             socket,
             peer,
             state: State::Reading,
+            unsent: None,
             input: Vec::new(),
             has_unread: false,
             skip_bytes: 0,
             requests: 0,
+            request_at: None,
             counted: None,
             ready: None,
             closes: false,
@@ -116,6 +130,7 @@ impl Connection {
             is_old: false,
             begun: Begun::default(),
             deadline: Some(deadline),
+            drains_until: None,
             is_head_begun: true,
             pace: Pace::default(),
             share_bytes: 0,
@@ -150,6 +165,14 @@ impl Connection {
         }
     }
 
+    /// Returns `true` if an idle connection of a draining server has waited long enough for a
+    /// request that may be on its way; otherwise limits the deadline to this time.
+    pub(crate) fn is_idle_time_over(&mut self, now: Instant) -> bool {
+        let end = *self.drains_until.get_or_insert(now + DRAIN_IDLE_TIME);
+        self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
+        now >= end
+    }
+
     /// Closes after the last answer, and lingers if the peer has sent more than was answered.
     pub(crate) fn linger(&mut self, now: Instant) -> Next {
         let closing = match &mut self.lingering {
@@ -157,12 +180,13 @@ impl Connection {
             None if !self.sends_on && !self.socket.is_readable() => return Next::Close,
             None => {
                 let deadline = self.deadline.unwrap_or(now);
-                match LingeringClose::begin(&mut self.socket, LINGER_BYTES, deadline) {
-                    Ok(closing) => self.lingering.insert(closing),
-                    Err(_closed) => return Next::Close,
+                if self.socket.shutdown_write().is_err() {
+                    return Next::Close;
                 }
+                self.lingering.insert(LingeringClose::after_shutdown(LINGER_BYTES, deadline))
             }
         };
-        closing.drive(&mut self.socket, now)
+        // Over TLS, the discarded bytes need not be decrypted.
+        closing.drive(self.socket.socket_mut(), now)
     }
 }

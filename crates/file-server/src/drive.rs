@@ -1,11 +1,14 @@
 //! What is done with a connection each time it is its turn.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::Instant;
 
+use haul_http1::CONNECTION_REFUSED;
 use haul_reactor::{AcceptInfo, Context, Event, IoStatus, Next, Service, Socket};
+use haul_tls::Transport;
 
-use crate::access_log::Ended;
+use crate::access_log::{Begun, Ended};
 use crate::connection::{Connection, Flow, Message, State};
 use crate::pace::Pace;
 use crate::sending::{Progress, Sending};
@@ -30,6 +33,10 @@ impl Service for Worker {
         from: AcceptInfo,
         hub: &mut Context<'_, Message>,
     ) -> Option<Connection> {
+        let socket = match &self.desk.shared.tls {
+            None => Transport::from(socket),
+            Some(acceptor) => acceptor.accept(socket).ok()?,
+        };
         self.desk.counts.connections_opened.add(1);
         let deadline = hub.now() + self.desk.shared.limits.head_time;
         Some(Connection::new(socket, from.peer.map(|peer| peer.ip().to_canonical()), deadline))
@@ -54,13 +61,17 @@ impl Service for Worker {
             Event::Message(message) => connection.told(message),
             Event::Ready | Event::Resume | Event::Drain => {}
         }
+        if connection.socket.flush().is_err() {
+            return Next::Close;
+        }
         (connection.share_bytes, connection.share_requests) = (SHARE_BYTES, SHARE_REQUESTS);
         loop {
             let flow = match &connection.state {
+                _ if connection.unsent.is_some() => self.send_unsent(connection, hub.now()),
                 State::Reading => self.read(connection, hub),
                 // Nothing more is done for who hears no answer.
                 State::Waiting { .. } | State::Sending(_)
-                    if connection.socket.is_write_closed() =>
+                    if connection.socket.socket().is_write_closed() =>
                 {
                     Ok(Flow::Close)
                 }
@@ -80,14 +91,33 @@ impl Service for Worker {
         }
     }
 
-    fn on_close(&mut self, connection: Connection) {
+    fn is_waiting(&self, connection: &Connection) -> bool {
+        matches!(connection.state, State::Reading | State::Lingering)
+    }
+
+    fn on_refuse(&mut self, socket: Socket, _from: AcceptInfo) {
+        if self.desk.shared.tls.is_none() {
+            socket.close_with(CONNECTION_REFUSED);
+        }
+    }
+
+    fn on_close(&mut self, mut connection: Connection) {
         self.desk.counts.connections_closed.add(1);
+        let is_cut = connection.unsent.is_some();
+        self.cut_unsent(&mut connection);
         if let State::Sending(sending) = &connection.state {
             self.desk.counts.cut_short.add(1);
-            self.log(&connection, sending.status, sending.body_bytes, sending.tier());
+            let (status, bytes, tier) = (sending.status, sending.body_bytes, sending.tier());
+            self.log(&connection.begun, connection.peer, status, bytes, tier);
             self.desk.counts.answered(sending.status, sending.tier());
-        } else if matches!(connection.state, State::Waiting { .. }) || connection.ready.is_some() {
+            // Without `close_notify`, the client of a TLS connection notices the truncation.
+            return;
+        }
+        if matches!(connection.state, State::Waiting { .. }) || connection.ready.is_some() {
             self.answered(&connection, NO_ANSWER, 0, Tier::None);
+        }
+        if !is_cut {
+            connection.socket.close();
         }
     }
 }
@@ -97,23 +127,30 @@ impl Worker {
     fn is_too_late(&mut self, connection: &mut Connection, now: Instant) -> bool {
         let limits = &self.desk.shared.limits;
         let (least, period) = (limits.send_rate_min.max(1), limits.send_time);
-        match &connection.state {
-            State::Sending(sending) => {
+        let is_reading = match &connection.state {
+            _ if connection.unsent.is_some() => Some(false),
+            State::Sending(sending) => Some(sending.is_reading),
+            State::Reading | State::Waiting { .. } | State::Lingering => None,
+        };
+        match (&connection.state, is_reading) {
+            (_, Some(is_reading)) => {
                 let wanted = least.saturating_mul(period.as_secs().max(1));
                 let held = haul_disk::send_queue_bytes(&connection.socket).ok();
                 // What the disk has not given yet nobody can take.
-                if connection.pace.is_enough(held, wanted) || sending.is_reading {
+                if connection.pace.is_enough(held, wanted) || is_reading {
                     connection.deadline = Some(now + period);
                     return false;
                 }
                 self.desk.counts.too_slow.add(1);
             }
-            State::Waiting { .. } => {
+            (State::Waiting { .. }, None) => {
                 connection.deadline = None;
                 return false;
             }
-            State::Reading if !connection.input.is_empty() => self.desk.counts.too_slow.add(1),
-            State::Reading | State::Lingering => {}
+            (State::Reading, None) if !connection.input.is_empty() => {
+                self.desk.counts.too_slow.add(1);
+            }
+            (_, None) => {}
         }
         true
     }
@@ -129,9 +166,9 @@ impl Worker {
             return self.understand(connection, input, hub);
         }
         if !connection.socket.is_readable() {
-            // Between two requests there is nothing to finish.
             let is_idle = connection.input.is_empty() && connection.skip_bytes == 0;
-            return Ok(if is_idle && hub.is_draining() { Flow::Close } else { Flow::Wait });
+            let is_over = is_idle && hub.is_draining() && connection.is_idle_time_over(hub.now());
+            return Ok(if is_over { Flow::Close } else { Flow::Wait });
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         let moved = connection.socket.read(&mut buffer);
@@ -211,9 +248,17 @@ impl Worker {
         sending: Sending,
         now: Instant,
     ) {
+        self.record_latency(connection);
         connection.state = State::Sending(Box::new(sending));
         connection.pace = Pace::default();
         connection.deadline = Some(now + self.desk.shared.limits.send_time);
+    }
+
+    /// Records the time since the head of the request, as the response begins.
+    pub(crate) fn record_latency(&self, connection: &mut Connection) {
+        if let Some(at) = connection.request_at.take() {
+            self.desk.counts.latency.record(at.elapsed());
+        }
     }
 
     /// The last answer is with the kernel: another request may come, or the peer reads and goes.
@@ -251,13 +296,20 @@ impl Worker {
         tier: Tier,
     ) {
         self.desk.counts.answered(status, tier);
-        self.log(connection, status, bytes, tier);
+        self.log(&connection.begun, connection.peer, status, bytes, tier);
     }
 
-    fn log(&mut self, connection: &Connection, status: u16, bytes: u64, tier: Tier) {
+    pub(crate) fn log(
+        &mut self,
+        begun: &Begun,
+        peer: Option<IpAddr>,
+        status: u16,
+        bytes: u64,
+        tier: Tier,
+    ) {
         let Some(log) = &self.desk.shared.access_log else { return };
-        let end = Ended { peer: connection.peer, date: &self.clock.log_date, status, bytes, tier };
-        connection.begun.end(&mut self.line, &end);
+        let end = Ended { peer, date: &self.clock.log_date, status, bytes, tier };
+        begun.end(&mut self.line, &end);
         log.lines.append(&self.line);
     }
 }

@@ -4,7 +4,8 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use haul_pipe::{DrainOutcome, Filled, Lease};
-use haul_reactor::{IoStatus, Socket};
+use haul_reactor::IoStatus;
+use haul_tls::Transport;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -62,19 +63,23 @@ impl Window {
     }
 
     /// Moves to the socket what there is room for. After the last byte nothing is left inside.
-    pub(crate) fn send_some(&mut self, socket: &mut Socket, more: bool) -> io::Result<IoStatus> {
+    pub(crate) fn send_some(&mut self, socket: &mut Transport, more: bool) -> io::Result<IoStatus> {
         let share = self.bytes.min(SHARE_BYTES);
         let more = more || share < self.bytes;
         let bytes_max = usize::try_from(share).unwrap_or(usize::MAX);
         let moved = match &mut self.holder {
-            Holder::Pipe(lease) => match lease.drain(&*socket, bytes_max, more) {
-                Ok(DrainOutcome::Bytes(bytes)) => IoStatus::Bytes(bytes),
-                Ok(DrainOutcome::TargetFull) => {
-                    socket.clear_writable();
-                    IoStatus::WouldBlock
+            Holder::Pipe(lease) => {
+                // With TLS there are no pipes: see `Desk::new`.
+                let socket = socket.plain().ok_or(io::ErrorKind::Unsupported)?;
+                match lease.drain(&*socket, bytes_max, more) {
+                    Ok(DrainOutcome::Bytes(bytes)) => IoStatus::Bytes(bytes),
+                    Ok(DrainOutcome::TargetFull) => {
+                        socket.clear_writable();
+                        IoStatus::WouldBlock
+                    }
+                    Err(error) => return Err(error.source),
                 }
-                Err(error) => return Err(error.source),
-            },
+            }
             Holder::Lent { buffer, sent } => {
                 write(&buffer.bytes()[*sent..][..bytes_max], sent, socket, more)?
             }
@@ -94,7 +99,12 @@ impl Window {
     }
 }
 
-fn write(bytes: &[u8], sent: &mut usize, socket: &mut Socket, more: bool) -> io::Result<IoStatus> {
+fn write(
+    bytes: &[u8],
+    sent: &mut usize,
+    socket: &mut Transport,
+    more: bool,
+) -> io::Result<IoStatus> {
     let moved = socket.write(&[IoSlice::new(bytes)], more)?;
     if let IoStatus::Bytes(bytes) = moved {
         *sent += bytes;

@@ -1,7 +1,7 @@
 //! From the path of a request to what is there.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rustix::fs::Stat;
 
@@ -129,7 +129,7 @@ impl Finder {
         let (fd, stat) = taken;
         let meta = Meta::new(below_root, &stat, chosen, self.cache_control.as_deref());
         Ok(match meta {
-            Ok(meta) => Found::File(Arc::new(OpenFile { fd, meta, direct: OnceLock::new() })),
+            Ok(meta) => Found::File(Arc::new(OpenFile::new(fd, meta))),
             // The configuration was checked when the server started.
             Err(_unwritable) => Found::Status(500),
         })

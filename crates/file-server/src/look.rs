@@ -10,13 +10,13 @@ use rustix::fs::{self, Mode, OFlags};
 
 use crate::answer::{self, Page};
 use crate::asking::Asking;
-use crate::caches::{Asked, Caches, HotFile, Key};
+use crate::caches::{Asked, Caches, Key};
 use crate::connection::{Connection, Done, Message, State};
 use crate::disk_threads::Full;
 use crate::fill::load;
 use crate::find::{Found, NotKnown};
-use crate::listing::Listed;
-use crate::meta::{OpenFile, Version};
+use crate::listing::{Cursor, Listed};
+use crate::meta::{HotFile, OpenFile, Version};
 use crate::path::encoded;
 use crate::requests::Outcome;
 use crate::resident::load_at_once;
@@ -193,7 +193,10 @@ impl Worker {
         };
         let shared = &self.desk.shared;
         let (now_ms, version) = (self.ms(hub), Version::of(&stat));
-        let key = shared.listings.key(what.asked.path, what.asking.wants_json);
+        let Some(cursor) = Cursor::parse(what.query.unwrap_or_default()) else {
+            return self.page(connection, &Page::of_status(400), what.is_head, hub);
+        };
+        let key = shared.listings.key(what.asked.path, cursor, what.asking.wants_json);
         if let Some(listed) = shared.listings.kept(&key, version, now_ms) {
             return self.give_listing(connection, what, &listed, hub);
         }
@@ -218,6 +221,9 @@ impl Worker {
     ) -> io::Result<Outcome> {
         if what.is_head || what.asking.is_conditional || what.asking.range.is_some() {
             return Ok(self.give(connection, what, &Source::Hot(file, Tier::Memory), hub));
+        }
+        if connection.has_unread || !self.pipeline.is_empty() {
+            return Ok(self.queue_response(connection, file));
         }
         let told = self.manner(connection, false).connection();
         let pieces = [&*self.clock.ok, told, &*file.meta.whole];

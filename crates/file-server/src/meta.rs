@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use haul_http1::{Date, EntityTag, HeadWriter, InvalidHead, Validators};
@@ -9,6 +10,7 @@ use rustix::fs::Stat;
 
 use crate::coding::Coding;
 use crate::content_type::content_type;
+use crate::tier::ResidentWindows;
 
 /// Which file it is, and which state of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -152,6 +154,64 @@ pub(crate) struct OpenFile {
     /// The same file for direct reads, opened by the first thread that needs it; `None` where the
     /// file system has none.
     pub(crate) direct: OnceLock<Option<OwnedFd>>,
+    pub(crate) resident: ResidentWindows,
+}
+
+impl OpenFile {
+    pub(crate) fn new(fd: OwnedFd, meta: Meta) -> Self {
+        Self { fd, meta, direct: OnceLock::new(), resident: ResidentWindows::default() }
+    }
+}
+
+/// The time of the last check that a cached file is the one on the disk, in milliseconds of the
+/// server.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    at: AtomicU64,
+    /// The time of the check before: the last one may still be under way.
+    before: AtomicU64,
+}
+
+impl Checked {
+    pub(crate) fn at(now_ms: u64) -> Self {
+        Self { at: AtomicU64::new(now_ms), before: AtomicU64::new(now_ms) }
+    }
+
+    /// Returns `true` if that is less than `valid_ms` ago. Otherwise returns `false` once: that
+    /// caller must check, while other callers use what is cached.
+    pub(crate) fn is_fresh(&self, now_ms: u64, valid_ms: u64) -> bool {
+        if valid_ms == 0 {
+            return false;
+        }
+        let at = self.at.load(Ordering::Relaxed);
+        if now_ms < at.saturating_add(valid_ms) {
+            return true;
+        }
+        let claimed = self.at.compare_exchange(at, now_ms, Ordering::Relaxed, Ordering::Relaxed);
+        if claimed.is_ok() {
+            self.before.store(at, Ordering::Relaxed);
+        }
+        claimed.is_err()
+    }
+
+    /// Returns the time of the last check.
+    pub(crate) fn at_ms(&self) -> u64 {
+        self.at.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if it was fresh until `valid_ms` ago, for the caller that must check.
+    pub(crate) fn was_fresh(&self, now_ms: u64, valid_ms: u64) -> bool {
+        let before = self.before.load(Ordering::Relaxed);
+        now_ms < before.saturating_add(valid_ms.saturating_mul(2))
+    }
+}
+
+/// A file in the application cache.
+#[derive(Debug)]
+pub(crate) struct HotFile {
+    pub(crate) meta: Meta,
+    pub(crate) body: Box<[u8]>,
+    pub(crate) checked: Checked,
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_admin_endpoint::Exposition;
-use haul_admin_endpoint::MetricType::Counter;
+use haul_admin_endpoint::MetricType::{Counter, Histogram};
+use haul_admin_endpoint::{Exposition, LatencyHistogram, LatencyStats};
 
 use crate::tier::Tier;
 
@@ -31,6 +31,8 @@ pub(crate) struct Counts {
     statuses: Box<[Count]>,
     tier_requests: [Count; Tier::ALL.len()],
     tier_bytes: [Count; Tier::ALL.len()],
+    /// From the head of a request to that of its response.
+    pub(crate) latency: LatencyHistogram,
     pub(crate) connections_opened: Count,
     pub(crate) connections_closed: Count,
     /// Connections closed because a client was too slow.
@@ -49,6 +51,7 @@ impl Counts {
             statuses: (0..STATUSES).map(|_| Count::default()).collect(),
             tier_requests: Default::default(),
             tier_bytes: Default::default(),
+            latency: LatencyHistogram::default(),
             connections_opened: Count::default(),
             connections_closed: Count::default(),
             too_slow: Count::default(),
@@ -84,10 +87,16 @@ pub struct Stats {
     pub statuses: Vec<(u16, u64)>,
     /// Responses and body bytes, by tier.
     pub tiers: Vec<(Tier, u64, u64)>,
+    /// Times from the head of a request to the head of its response.
+    pub latency: LatencyStats,
     /// Connections accepted.
     pub connections: u64,
     /// Open connections.
     pub connections_open: u64,
+    /// Connections refused because their client was at its limit.
+    pub connections_refused: u64,
+    /// Waiting connections closed in favor of a new one of the same client.
+    pub connections_evicted: u64,
     /// Connections closed because a client was too slow.
     pub too_slow: u64,
     /// Responses that ended early: the client closed, or the file was truncated.
@@ -136,6 +145,7 @@ impl Stats {
             *requests += counts.tier_requests[*tier as usize].get();
             *bytes += counts.tier_bytes[*tier as usize].get();
         }
+        self.latency.add(&counts.latency);
         self.connections += counts.connections_opened.get();
         let closed = counts.connections_closed.get();
         self.connections_open += counts.connections_opened.get().saturating_sub(closed);
@@ -161,6 +171,12 @@ impl Stats {
         for (code, count) in &self.statuses {
             family.sample(&[("code", &code.to_string())], *count);
         }
+        let help = "From the head of a request to the head of its response.";
+        self.latency.write(&mut page.family(
+            "haul_files_request_duration_seconds",
+            Histogram,
+            help,
+        ));
         let help = "Responses with file data, by the tier of most of their bytes.";
         let mut family = page.family("haul_files_tier_requests_total", Counter, help);
         for (tier, requests, _) in &self.tiers {
@@ -173,12 +189,17 @@ impl Stats {
         }
         self.connections_and_jobs(&mut page);
         self.memory(&mut page);
+        page.process();
         page.into_text()
     }
 
     fn connections_and_jobs(&self, page: &mut Exposition) {
         page.counter("haul_files_connections_total", "Connections accepted.", self.connections);
         page.gauge("haul_files_connections", "Open connections.", self.connections_open);
+        let help = "Connections refused because their client was at its limit.";
+        page.counter("haul_files_connections_refused_total", help, self.connections_refused);
+        let help = "Waiting connections closed in favor of a new one of the same client.";
+        page.counter("haul_files_connections_evicted_total", help, self.connections_evicted);
         let help = "Connections closed because the client was too slow.";
         page.counter("haul_files_slow_closed_total", help, self.too_slow);
         page.counter("haul_files_cut_short_total", "Responses that ended early.", self.cut_short);

@@ -1,11 +1,12 @@
 //! Requests, understood one after the other, and answered.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use haul_http1::{Framing, Request, Version, parse_request};
 use haul_reactor::Context;
 
-use crate::access_log::LogFormat;
+use crate::access_log::RequestLine;
 use crate::answer::{self, Page};
 use crate::asking::Asking;
 use crate::caches::Asked;
@@ -25,7 +26,7 @@ const NOT_OURS: &str = "421 This server answers to localhost, to addresses, and 
 /// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All of its answer is with the kernel.
+    /// Its response was sent or queued.
     Answered,
     /// Its answer is being sent.
     Sending,
@@ -34,9 +35,20 @@ pub(crate) enum Outcome {
 }
 
 impl Worker {
-    /// Answers the requests that `bytes` begin with, as far as that can be done at once. Says how
-    /// many bytes were taken.
+    /// Answers the requests at the front of `bytes`, as far as possible without waiting. Returns
+    /// the number of bytes consumed.
     pub(crate) fn requests(
+        &mut self,
+        connection: &mut Connection,
+        bytes: &[u8],
+        hub: &mut Context<'_, Message>,
+    ) -> (usize, io::Result<Flow>) {
+        let (taken, flow) = self.answer_requests(connection, bytes, hub);
+        let sent = self.send_queued(connection, hub.now());
+        (taken, flow.and_then(|flow| sent.map(|()| flow)))
+    }
+
+    fn answer_requests(
         &mut self,
         connection: &mut Connection,
         bytes: &[u8],
@@ -61,6 +73,7 @@ impl Worker {
                     return (bytes.len(), Ok(Flow::Go));
                 }
             };
+            connection.has_unread = taken + request.head_bytes < bytes.len();
             let outcome = match self.request(connection, &request, hub) {
                 Ok(outcome) => outcome,
                 Err(error) => return (taken, Err(error)),
@@ -73,11 +86,11 @@ impl Worker {
             taken += request.head_bytes;
             connection.share_requests = connection.share_requests.saturating_sub(1);
             if outcome == Outcome::Answered {
-                // Told first: one that is closed then goes on being read for a while.
-                connection.has_unread = taken < bytes.len();
+                self.record_latency(connection);
                 self.next_request(connection, hub.now());
             }
-            if outcome == Outcome::Sending || connection.closes || connection.share_requests == 0 {
+            let is_last = connection.closes || connection.share_requests == 0;
+            if outcome == Outcome::Sending || is_last || self.pipeline.is_full() {
                 connection.has_unread = taken < bytes.len();
                 return (taken, Ok(Flow::Go));
             }
@@ -93,7 +106,9 @@ impl Worker {
         hub: &Context<'_, Message>,
     ) {
         (connection.closes, connection.sends_on) = (true, true);
-        connection.begun.begin(&[b"-"], None);
+        if let Some(log) = &self.desk.shared.access_log {
+            connection.begun.begin(log.format, None);
+        }
         let page = Page::plain(status, format!("{status} {reason}\n"));
         let sending = answer::page(&self.manner(connection, false), &page);
         self.begin_sending(connection, sending, hub.now());
@@ -108,8 +123,10 @@ impl Worker {
         let ready = connection.ready.take();
         let asking = Asking::of(request.fields);
         let is_head = request.method == "HEAD";
-        if ready.is_none() {
+        let is_new = ready.is_none();
+        if is_new {
             connection.requests += 1;
+            connection.request_at = Some(hub.now());
             self.note(connection, request, &asking);
         }
         let is_last = connection.requests >= self.desk.shared.limits.requests;
@@ -126,6 +143,10 @@ impl Worker {
                 let page = Page::of_status(413);
                 return Ok(self.page(connection, &page, is_head, hub));
             }
+        }
+        if is_new && let Some(wait) = self.wait_for_rate(connection, hub.now()) {
+            let page = Page::of_status(429).with("Retry-After", wait.as_secs().max(1).to_string());
+            return Ok(self.page(connection, &page, is_head, hub));
         }
         if !self.desk.shared.hosts.allows(request.host) {
             let page = Page::plain(421, NOT_OURS.to_owned());
@@ -153,18 +174,27 @@ impl Worker {
         outcome
     }
 
+    /// Counts a request for the rate of its client; returns the time after which the client may
+    /// repeat the request, if it exceeds the rate.
+    fn wait_for_rate(&self, connection: &Connection, now: Instant) -> Option<Duration> {
+        let (rate, peer) = (self.desk.shared.peer_rate.as_ref()?, connection.peer?);
+        rate.try_take(peer, now).err()
+    }
+
     /// Begins the line of the log.
     fn note(&self, connection: &mut Connection, request: &Request<'_>, asking: &Asking<'_>) {
         let Some(log) = &self.desk.shared.access_log else { return };
-        let tail = match log.format {
-            LogFormat::Common => None,
-            LogFormat::Combined => Some([asking.referer, asking.user_agent]),
+        let protocol: &[u8] = match request.version {
+            Version::Http10 => b"HTTP/1.0",
+            Version::Http11 => b"HTTP/1.1",
         };
-        let version: &[u8] = match request.version {
-            Version::Http10 => b" HTTP/1.0",
-            Version::Http11 => b" HTTP/1.1",
+        let line = RequestLine {
+            method: request.method.as_bytes(),
+            target: request.target.path().as_bytes(),
+            protocol,
+            referer: asking.referer,
+            user_agent: asking.user_agent,
         };
-        let target = request.target.path().as_bytes();
-        connection.begun.begin(&[request.method.as_bytes(), b" ", target, version], tail);
+        connection.begun.begin(log.format, Some(&line));
     }
 }

@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_reactor::{IoStatus, MessageSender, Socket};
+use haul_reactor::{IoStatus, MessageSender};
+use haul_tls::Transport;
 
-use crate::caches::HotFile;
 use crate::connection::Message;
 use crate::listing::Listed;
-use crate::meta::{Meta, OpenFile};
+use crate::meta::{HotFile, Meta, OpenFile};
 use crate::shared::Desk;
 use crate::stream::{Counted, Step, Stream};
 use crate::tier::Tier;
@@ -153,7 +153,7 @@ impl Sending {
     /// The socket's, or that the file is not what it was: the connection is to be closed.
     pub(crate) fn step(
         &mut self,
-        socket: &mut Socket,
+        socket: &mut Transport,
         desk: &Desk,
         now: Instant,
         counted: &mut Counted,
@@ -191,7 +191,7 @@ impl Sending {
     }
 
     /// What stands first, and bytes in memory with it.
-    fn send_out(&mut self, socket: &mut Socket, desk: &Desk) -> io::Result<Progress> {
+    fn send_out(&mut self, socket: &mut Transport, desk: &Desk) -> io::Result<Progress> {
         let first = &self.out[self.out_at..];
         let (then, tier) = match &self.body {
             Body::Memory(held, range, tier) => (held.bytes(range), *tier),

@@ -7,13 +7,15 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::Admin;
-use haul_reactor::{self as reactor, Address, AdmissionLimit, Listener, Reactor, TcpOptions};
+use haul_reactor::{
+    self as reactor, Address, AdmissionLimit, Listener, RateLimit, Reactor, TcpOptions,
+};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::admin::Telling;
 use crate::caches::Caches;
 use crate::carrier::Carriers;
-use crate::config::{Config, Tiers};
+use crate::config::Config;
 use crate::connection::Done;
 use crate::disk_threads::DiskThreads;
 use crate::error::{Error, Result};
@@ -57,6 +59,7 @@ pub struct Addresses {
 #[derive(Debug)]
 pub struct Handle {
     shared: Arc<Shared>,
+    limit: AdmissionLimit,
     threads: Vec<PerThread>,
     end: End,
 }
@@ -92,9 +95,24 @@ impl Server {
     /// is public without [`Config::is_public`].
     pub fn bind(config: Config) -> Result<Self> {
         config.check()?;
+        Self::serve_on(config, None)
+    }
+
+    /// Opens the directory, and serves connections of a socket that another process listens on, or
+    /// did before, in place of [`Config::listen`].
+    ///
+    /// # Errors
+    /// As [`Self::bind`].
+    pub fn with_listener(config: Config, listener: Listener) -> Result<Self> {
+        let config = Config { listen: listener.address().clone(), ..config };
+        config.check()?;
+        Self::serve_on(config, Some(listener))
+    }
+
+    fn serve_on(config: Config, listener: Option<Listener>) -> Result<Self> {
         let shared = Arc::new(shared(&config)?);
-        let gate = AdmissionLimit::new(config.limits.connections);
-        let first = listen(&config.listen)?;
+        let limit = config.limits.admission();
+        let first = listener.map_or_else(|| listen(&config.listen), Ok)?;
         let listens = first.address().clone();
         let mut listeners = vec![first];
         for _ in 1..config.threads {
@@ -103,15 +121,15 @@ impl Server {
         }
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         for listener in listeners {
-            let desk = desk(&shared, &config.tiers);
+            let desk = Desk::new(&shared, &config.tiers);
             let (counts, carriers) = (Arc::clone(&desk.counts), desk.carriers.clone());
             let worker = Worker::new(desk, seed());
             let reactor =
-                Reactor::new(worker, vec![listener], gate.clone()).map_err(Error::Thread)?;
+                Reactor::new(worker, vec![listener], limit.clone()).map_err(Error::Thread)?;
             threads.push(PerThread { reactor: reactor.handle(), counts, carriers });
             workers.push(reactor);
         }
-        let handle = Arc::new(Handle { shared, threads, end: End::default() });
+        let handle = Arc::new(Handle { shared, limit, threads, end: End::default() });
         let admin = config.admin.map(|address| {
             Admin::bind(&address, Telling(Arc::clone(&handle)))
                 .map_err(|source| not_listening(&address, source))
@@ -212,11 +230,6 @@ fn not_listening(address: &Address, source: io::Error) -> Error {
     Error::Listen { address: address.to_string(), source }
 }
 
-fn desk(shared: &Arc<Shared>, tiers: &Tiers) -> Desk {
-    let carriers = Carriers::new(tiers.cold, tiers.carriers_max);
-    Desk { shared: Arc::clone(shared), counts: Arc::new(Counts::new()), carriers }
-}
-
 fn seed() -> u64 {
     RandomState::new().hash_one(0)
 }
@@ -240,6 +253,7 @@ fn shared(config: &Config) -> Result<Shared> {
             is_checked: !config.is_public && matches!(config.listen, Address::Tcp(_)),
             names: config.hosts.clone(),
         },
+        tls: config.tls.clone(),
         caches: Arc::new(Caches::new(tiers, valid_ms)),
         listings: Arc::new(Listings::new(valid_ms)),
         together: Flights::new(Done::Failed(503)),
@@ -251,6 +265,7 @@ fn shared(config: &Config) -> Result<Shared> {
         },
         disk: DiskThreads::start(tiers.disk_threads, tiers.disk_queue_max)?,
         limits: config.limits.clone(),
+        peer_rate: config.limits.peer_rate.map(RateLimit::new),
         access_log: config.access_log.clone(),
         hot_bytes_max: if tiers.cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
         started: Instant::now(),
@@ -304,6 +319,9 @@ impl Handle {
         stats.cached_bytes = cached_bytes;
         stats.open_files = self.shared.caches.open_size() as u64;
         stats.listings_bytes = self.shared.listings.alive_bytes();
+        let admission = self.limit.stats();
+        stats.connections_refused = admission.refused;
+        stats.connections_evicted = admission.evicted;
         let disk = self.shared.disk.stats();
         stats.disk_jobs_waiting = disk.waiting as u64;
         stats.disk_jobs_refused = disk.refused;

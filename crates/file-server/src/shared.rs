@@ -1,14 +1,17 @@
 //! What all threads of a server have in common, and what each has for itself.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use haul_http1::Date;
+use haul_reactor::RateLimit;
+use haul_tls::Acceptor;
 
-use crate::access_log::{AccessLog, log_date};
+use crate::access_log::{AccessLog, LogFormat, log_date};
 use crate::caches::{Caches, Key};
 use crate::carrier::Carriers;
-use crate::config::Limits;
+use crate::config::{Cold, Limits, Tiers};
 use crate::connection::Done;
 use crate::disk_threads::DiskThreads;
 use crate::find::Finder;
@@ -20,11 +23,15 @@ use crate::metrics::Counts;
 use crate::sketch::Sketch;
 use crate::tier::Rules;
 
+/// The bytes of a file read at once to be encrypted: as many as one call of `sendmsg(2)` sends.
+const ENCRYPTED_BYTES: usize = 64 << 10;
+
 /// One for the server.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) finder: Arc<Finder>,
     pub(crate) hosts: Hosts,
+    pub(crate) tls: Option<Acceptor>,
     pub(crate) caches: Arc<Caches>,
     pub(crate) listings: Arc<Listings>,
     /// What is being read for all who wait for it.
@@ -33,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) rules: Rules,
     pub(crate) disk: DiskThreads,
     pub(crate) limits: Limits,
+    pub(crate) peer_rate: Option<RateLimit>,
     pub(crate) access_log: Option<AccessLog>,
     /// The longest file of the cache; 0 when there is no cache.
     pub(crate) hot_bytes_max: u64,
@@ -68,6 +76,24 @@ pub(crate) struct Desk {
     pub(crate) shared: Arc<Shared>,
     pub(crate) counts: Arc<Counts>,
     pub(crate) carriers: Carriers,
+    /// Bytes of a file on their way to a client with TLS; empty between two calls.
+    pub(crate) buffer: RefCell<Box<[u8]>>,
+}
+
+impl Desk {
+    pub(crate) fn new(shared: &Arc<Shared>, tiers: &Tiers) -> Self {
+        // Bytes in a pipe cannot be encrypted.
+        let (cold, buffer_bytes) = match shared.tls {
+            None => (tiers.cold, 0),
+            Some(_) => (Cold::Copy, ENCRYPTED_BYTES),
+        };
+        Self {
+            shared: Arc::clone(shared),
+            counts: Arc::new(Counts::new()),
+            carriers: Carriers::new(cold, tiers.carriers_max),
+            buffer: RefCell::new(vec![0; buffer_bytes].into()),
+        }
+    }
 }
 
 /// The date, as it is written; made anew when a second has passed.
@@ -79,12 +105,14 @@ pub(crate) struct Clock {
     /// The beginning of every plain answer, up to and with its date.
     pub(crate) ok: Vec<u8>,
     pub(crate) log_date: Vec<u8>,
+    log_format: LogFormat,
 }
 
 impl Clock {
-    pub(crate) fn new() -> Self {
+    /// Creates a clock that writes dates of the log in this format.
+    pub(crate) fn new(log_format: LogFormat) -> Self {
         let date = Date::of(SystemTime::UNIX_EPOCH);
-        Self { turn: None, second: 0, date, ok: Vec::new(), log_date: Vec::new() }
+        Self { turn: None, second: 0, date, ok: Vec::new(), log_date: Vec::new(), log_format }
     }
 
     /// A turn of the thread has begun; the calendar is asked once in each.
@@ -100,7 +128,7 @@ impl Clock {
         }
         self.second = second;
         self.date = Date::of(at);
-        self.log_date = log_date(at);
+        self.log_date = log_date(self.log_format, at);
         self.ok.clear();
         self.ok.extend_from_slice(b"HTTP/1.1 200 OK\r\nDate: ");
         self.ok.extend_from_slice(self.date.as_bytes());

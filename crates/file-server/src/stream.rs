@@ -1,10 +1,11 @@
 //! A range of a file on its way to a socket.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_reactor::{IoStatus, MessageSender, Socket};
+use haul_reactor::{IoStatus, MessageSender};
+use haul_tls::Transport;
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::connection::Message;
@@ -18,8 +19,11 @@ use crate::tier::{self, Source, Tier, choose, window_end};
 /// millisecond, which is what a small answer waits behind each download. Less means more turns.
 pub(crate) const SHARE_BYTES: u64 = 1 << 20;
 
-/// How long it is believed that what was in memory still is.
+/// The time for which bytes that were in the page cache are assumed to stay there.
 const RESIDENT_FOR: Duration = Duration::from_millis(10);
+
+/// The minimal time between two comparisons of the version of a file while it is sent.
+const COMPARED_EVERY: Duration = Duration::from_millis(10);
 
 /// A file is longer this long after an append has changed its time.
 const REWRITTEN_AFTER: Duration = Duration::from_millis(10);
@@ -65,8 +69,9 @@ pub(crate) struct Stream {
     /// Reads leave the page cache as it was, but for what the kernel reads ahead of them, which is
     /// gone again once it was read the same way.
     is_uncached: bool,
-    /// The state of the file when its first bytes were sent, if they were not all.
-    first: Option<Version>,
+    /// The version of the file when its first bytes were sent, if they were not all, and the time
+    /// of the last comparison with it.
+    first: Option<(Version, Instant)>,
     /// Since when the file seems to be rewritten.
     suspected: Option<Instant>,
     /// Gone when the stream is: what was not begun for it is not begun any more.
@@ -112,7 +117,7 @@ impl Stream {
     /// The socket's, or that the file is not what it was: the connection is to be closed.
     pub(crate) fn step(
         &mut self,
-        socket: &mut Socket,
+        socket: &mut Transport,
         desk: &Desk,
         now: Instant,
         counted: &mut Counted,
@@ -122,7 +127,7 @@ impl Stream {
             match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
                 Ahead::Ready(window) => {
                     let window = window.map_err(Broken::into_io)?;
-                    self.check_version(window.bytes).map_err(Broken::into_io)?;
+                    self.check_version(window.bytes, now).map_err(Broken::into_io)?;
                     self.is_uncached |= window.tier == Tier::Uncached;
                     desk.counts.fallbacks.add(u64::from(window.is_fallback));
                     if window.is_carried() {
@@ -151,7 +156,8 @@ impl Stream {
             return Ok(step);
         }
         match self.source(self.at, desk, now, counted) {
-            Source::PageCache => self.send_file(socket),
+            Source::PageCache if socket.is_tls() => self.send_encrypted(socket, desk, now),
+            Source::PageCache => self.send_file(socket, now),
             source => {
                 self.cork(socket, false);
                 self.ask(self.at, source, desk, remote());
@@ -194,7 +200,9 @@ impl Stream {
         }
         let end = window_end(from, self.end);
         let is_known = |&(until, at): &(u64, Instant)| end <= until && now - at < RESIDENT_FOR;
-        if self.resident.as_ref().is_some_and(is_known) {
+        let now_ms = desk.shared.ms(now);
+        let is_whole_known = !self.is_unsendable && self.file.resident.contains(from, now_ms);
+        if is_whole_known || self.resident.as_ref().is_some_and(is_known) {
             return Source::PageCache;
         }
         let seed = u64::from(now.saturating_duration_since(desk.shared.started).subsec_nanos());
@@ -215,6 +223,10 @@ impl Stream {
         let source = choose(window, desk.shared.rules);
         if source == Source::PageCache {
             self.resident = Some((end, now));
+            let window_end = window_end(from, self.file.meta.version.bytes);
+            if from.is_multiple_of(tier::WINDOW_BYTES) && end == window_end {
+                self.file.resident.insert(from, now_ms);
+            }
         }
         source
     }
@@ -236,40 +248,73 @@ impl Stream {
 
     /// Has the kernel hold back what fills no segment, for as long as more follows at once: each
     /// `sendfile` would end with a short one.
-    fn cork(&mut self, socket: &mut Socket, follows: bool) {
+    fn cork(&mut self, socket: &mut Transport, follows: bool) {
         if follows != self.is_corked {
             self.is_corked = follows;
-            socket.cork(follows);
+            socket.socket_mut().cork(follows);
         }
     }
 
     /// Ends a response that would consist of two versions of the file.
     ///
-    /// What was rewritten in place shows as another time of modification. A file that became longer
-    /// passes: most often its old bytes are the same, as those of a log.
-    fn check_version(&mut self, bytes: u64) -> Result<(), Broken> {
-        if self.first.is_none() && self.at + bytes >= self.end {
-            return Ok(());
+    /// A file rewritten in place has another time of modification. A file that became longer passes:
+    /// most often its old bytes are the same, as those of a log. `bytes` are to be sent next: before
+    /// the last ones the file is always compared, before others from time to time.
+    fn check_version(&mut self, bytes: u64, now: Instant) -> Result<(), Broken> {
+        let is_last = self.at + bytes >= self.end;
+        match self.first {
+            // If not all bytes can be sent, `send_file` takes the version.
+            None if is_last => return Ok(()),
+            Some((_, checked)) if !is_last && now - checked < COMPARED_EVERY => return Ok(()),
+            None | Some(_) => {}
         }
-        let now = rustix::fs::fstat(&self.file.fd).map_err(|_failed| Broken::Failed)?;
-        let now = Version::of(&now);
-        if !self.first.get_or_insert(now).may_be_rewritten(&now) {
+        let version = version(&self.file)?;
+        let first = self.first.map_or(version, |(first, _)| first);
+        self.first = Some((first, now));
+        if !first.may_be_rewritten(&version) {
             self.suspected = None;
             return Ok(());
         }
-        // A write that appends changes the time before the length: a later look decides, unless
-        // these are the last bytes.
+        // A write that appends changes the time before the length: a later comparison decides,
+        // unless these are the last bytes.
         let since = *self.suspected.get_or_insert_with(Instant::now);
-        let is_certain = self.at + bytes >= self.end || since.elapsed() >= REWRITTEN_AFTER;
+        let is_certain = is_last || since.elapsed() >= REWRITTEN_AFTER;
         if is_certain { Err(Broken::Rewritten) } else { Ok(()) }
     }
 
-    fn send_file(&mut self, socket: &mut Socket) -> io::Result<Step> {
+    /// Reads bytes of the page cache, and sends them encrypted, which `sendfile(2)` cannot do.
+    fn send_encrypted(
+        &mut self,
+        socket: &mut Transport,
+        desk: &Desk,
+        now: Instant,
+    ) -> io::Result<Step> {
+        let mut buffer = desk.buffer.borrow_mut();
+        let bytes = (window_end(self.at, self.end) - self.at).min(buffer.len() as u64);
+        self.check_version(bytes, now).map_err(Broken::into_io)?;
+        let buffer = &mut buffer[..usize::try_from(bytes).unwrap_or(0)];
+        let read = retry_on_intr(|| rustix::io::pread(&self.file.fd, &mut *buffer, self.at))?;
+        if read == 0 {
+            return Err(Broken::Shorter.into_io());
+        }
+        // Bytes that are not sent now are read again: the transport requires the same bytes.
+        let more = self.at + (read as u64) < self.end;
+        match socket.write(&[IoSlice::new(&buffer[..read])], more)? {
+            IoStatus::Bytes(bytes) => {
+                self.at += bytes as u64;
+                Ok(Step::Sent(bytes as u64, Tier::Resident))
+            }
+            IoStatus::WouldBlock => Ok(Step::Full),
+        }
+    }
+
+    fn send_file(&mut self, socket: &mut Transport, now: Instant) -> io::Result<Step> {
         let wanted = (window_end(self.at, self.end) - self.at).min(SHARE_BYTES);
-        self.check_version(wanted).map_err(Broken::into_io)?;
+        self.check_version(wanted, now).map_err(Broken::into_io)?;
         let mut offset = self.at;
         let count = usize::try_from(wanted).unwrap_or(usize::MAX);
         self.cork(socket, self.at + wanted < self.end);
+        let socket = socket.socket_mut();
         let sent = retry_on_intr(|| {
             rustix::fs::sendfile(&*socket, &self.file.fd, Some(&mut offset), count)
         });
@@ -277,6 +322,10 @@ impl Stream {
             Ok(0) => Err(Broken::Shorter.into_io()),
             Ok(sent) => {
                 self.at += sent as u64;
+                if self.first.is_none() && self.at < self.end {
+                    let version = version(&self.file).map_err(Broken::into_io)?;
+                    self.first = Some((version, now));
+                }
                 Ok(Step::Sent(sent as u64, Tier::Resident))
             }
             Err(Errno::AGAIN) => {
@@ -291,6 +340,11 @@ impl Stream {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+fn version(file: &OpenFile) -> Result<Version, Broken> {
+    let stat = rustix::fs::fstat(&file.fd).map_err(|_failed| Broken::Failed)?;
+    Ok(Version::of(&stat))
 }
 
 impl Broken {
@@ -309,7 +363,7 @@ impl Broken {
 
 impl Window {
     /// Sends what there is room for.
-    fn send(&mut self, socket: &mut Socket, more: bool) -> io::Result<Step> {
+    fn send(&mut self, socket: &mut Transport, more: bool) -> io::Result<Step> {
         let tier = self.tier;
         match self.send_some(socket, more)? {
             IoStatus::Bytes(bytes) => Ok(Step::Sent(bytes as u64, tier)),

@@ -7,6 +7,7 @@ use haul_reactor::Context;
 
 use crate::answer::Manner;
 use crate::connection::{Connection, Message};
+use crate::pipeline::Pipeline;
 use crate::shared::{Clock, Desk};
 
 /// What is read of a socket at once.
@@ -19,6 +20,8 @@ pub(crate) struct Worker {
     pub(crate) head_limits: HeadLimits,
     /// For what is received, and understood at once.
     pub(crate) buffer: Vec<u8>,
+    /// Responses to pipelined requests that are not sent yet; empty between events.
+    pub(crate) pipeline: Pipeline,
     /// For paths that were escaped.
     pub(crate) space: Vec<u8>,
     /// For a line of the log.
@@ -29,11 +32,13 @@ pub(crate) struct Worker {
 impl Worker {
     /// `seed` is random: nobody may guess what parts the parts of an answer.
     pub(crate) fn new(desk: Desk, seed: u64) -> Self {
+        let log_format = desk.shared.access_log.as_ref().map(|log| log.format);
         Self {
             desk,
-            clock: Clock::new(),
+            clock: Clock::new(log_format.unwrap_or_default()),
             head_limits: HeadLimits::default(),
             buffer: vec![0; BUFFER_BYTES],
+            pipeline: Pipeline::default(),
             space: Vec::new(),
             line: Vec::new(),
             boundaries: AtomicU64::new(seed),

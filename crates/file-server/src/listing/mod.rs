@@ -1,9 +1,11 @@
 //! What is in a directory, as a page or as JSON.
 
+mod cursor;
 mod page;
 mod shared;
+mod smallest;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,12 +15,10 @@ use serde_json::{Value, json};
 
 use crate::answer::Page;
 use crate::find::Finder;
+pub(crate) use cursor::Cursor;
 use page::{POLICY, page};
 pub(crate) use shared::{Listed, ListingKey, Listings};
-
-/// More names than this are cut off, and the listing says so: each of them may be a read of the disk
-/// that others wait for, and a megabyte or two is what browsers still show at once.
-const ENTRIES_MAX: usize = 10_000;
+use smallest::SmallestNames;
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,57 +29,81 @@ pub(crate) struct Entry {
     pub(crate) modified_s: u64,
 }
 
-/// A directory, read.
+/// One page of the listing of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listing {
-    /// Directories first, then by name.
+    /// In bytewise order of the names.
     pub(crate) entries: Vec<Entry>,
-    pub(crate) is_cut: bool,
+    /// `true` if this is the page after another one.
+    pub(crate) is_continued: bool,
+    /// The reference to the next page, if there are more names.
+    pub(crate) next: Option<String>,
 }
 
-/// Reads a directory. What could not be served is not told: other kinds of files, hidden ones, and
-/// links out of the root. What a link leads to is told by `followed`.
+/// Reads a page of a directory. Names that the server would not serve are left out: special files,
+/// hidden names, and links out of the root. `followed` returns the status of the target of a link.
+///
+/// All names are read, but only those of the page are kept in memory, and only their status is read.
+/// A name that exists during all requests is on exactly one page, even if other names are added or
+/// removed in between.
 pub(crate) fn read(
     dir: OwnedFd,
     with_dotfiles: bool,
+    cursor: &Cursor,
     followed: impl Fn(&[u8]) -> Option<Stat>,
 ) -> Result<Listing, Errno> {
-    let mut entries = Vec::new();
-    let mut is_cut = false;
-    let mut names = fs::Dir::new(dir)?;
-    while let Some(found) = names.read() {
+    let mut smallest = SmallestNames::new(cursor.limit);
+    let mut dir = fs::Dir::new(dir)?;
+    while let Some(found) = dir.read() {
         let found = found?;
-        let name = found.file_name();
-        let bytes = name.to_bytes();
-        if matches!(bytes, b"." | b"..") || (bytes.starts_with(b".") && !with_dotfiles) {
-            continue;
+        let name = found.file_name().to_bytes();
+        let is_hidden = matches!(name, b"." | b"..") || (name.starts_with(b".") && !with_dotfiles);
+        if !is_hidden && name > &*cursor.after && is_served(found.file_type()) {
+            smallest.push(name);
         }
-        let stat = fs::statat(names.fd()?, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-        let is_link = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-        let stat = if stat.as_ref().is_some_and(is_link) { followed(bytes) } else { stat };
-        // Gone meanwhile, or a link that leads nowhere we go.
-        let Some(stat) = stat else { continue };
-        let bytes = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Some(u64::try_from(stat.st_size).unwrap_or(0)),
-            FileType::Directory => None,
-            _ => continue,
-        };
-        if entries.len() == ENTRIES_MAX {
-            is_cut = true;
-            break;
-        }
-        let modified_s = u64::try_from(stat.st_mtime).unwrap_or(0);
-        entries.push(Entry { name: name.to_bytes().to_vec(), bytes, modified_s });
     }
-    entries
-        .sort_unstable_by(|a, b| (a.bytes.is_some(), &a.name).cmp(&(b.bytes.is_some(), &b.name)));
-    Ok(Listing { entries, is_cut })
+    let (mut names, is_cut) = smallest.into_sorted();
+    // A name that is renamed meanwhile may be found twice.
+    names.dedup();
+    let next = names.last().filter(|_| is_cut).map(|last| cursor.next(last));
+    let fd = dir.fd()?;
+    let entries = names.into_iter().filter_map(|name| entry(fd, name, &followed)).collect();
+    Ok(Listing { entries, is_continued: !cursor.after.is_empty(), next })
 }
 
-/// The directory at a decoded path, as a page.
-fn read_page(finder: &Finder, dir: OwnedFd, path: &[u8], as_json: bool) -> Result<Page, Errno> {
+/// Returns `false` if a name of this type is never served.
+fn is_served(file_type: FileType) -> bool {
+    use FileType::{Directory, RegularFile, Symlink, Unknown};
+    matches!(file_type, RegularFile | Directory | Symlink | Unknown)
+}
+
+/// Returns `None` if the name was removed, or is a link that cannot be served.
+fn entry(
+    dir: BorrowedFd<'_>,
+    name: Vec<u8>,
+    followed: &impl Fn(&[u8]) -> Option<Stat>,
+) -> Option<Entry> {
+    let stat = fs::statat(dir, &*name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let is_link = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    let stat = if stat.as_ref().is_some_and(is_link) { followed(&name) } else { stat }?;
+    let bytes = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Some(u64::try_from(stat.st_size).unwrap_or(0)),
+        FileType::Directory => None,
+        _ => return None,
+    };
+    Some(Entry { name, bytes, modified_s: u64::try_from(stat.st_mtime).unwrap_or(0) })
+}
+
+/// Lists the directory at a decoded path, as a response.
+fn read_page(
+    finder: &Finder,
+    dir: OwnedFd,
+    path: &[u8],
+    cursor: &Cursor,
+    as_json: bool,
+) -> Result<Page, Errno> {
     let followed = |name: &[u8]| finder.followed(path, name);
-    let listing = read(dir, finder.with_dotfiles, followed)?;
+    let listing = read(dir, finder.with_dotfiles, cursor, followed)?;
     let answer = if as_json {
         Page { content_type: "application/json", ..Page::plain(200, to_json(&listing)) }
     } else {
@@ -93,7 +117,8 @@ fn read_page(finder: &Finder, dir: OwnedFd, path: &[u8], as_json: bool) -> Resul
 /// The same for programs. Names that are no text have what is none replaced.
 pub(crate) fn to_json(listing: &Listing) -> String {
     let entries: Vec<Value> = listing.entries.iter().map(entry_json).collect();
-    json!({ "entries": entries, "is_cut": listing.is_cut }).to_string()
+    let is_cut = listing.next.is_some();
+    json!({ "entries": entries, "is_cut": is_cut, "next": listing.next }).to_string()
 }
 
 fn entry_json(entry: &Entry) -> Value {
@@ -136,23 +161,28 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
         let open = || OwnedFd::from(std::fs::File::open(dir.path()).unwrap());
         let followed = |name: &[u8]| fs::stat(path(str::from_utf8(name).unwrap())).ok();
-        let listing = read(open(), false, followed).unwrap();
-        assert_eq!(names(&listing), ["zz", "Z", "a.txt", "b.txt", "link"]);
-        assert_eq!(listing.entries[2].bytes, Some(5));
-        assert!(!listing.is_cut);
-        let all = read(open(), true, followed).unwrap();
-        assert_eq!(names(&all), [".git", "zz", ".hidden", "Z", "a.txt", "b.txt", "link"]);
+        let listing = read(open(), false, &Cursor::default(), followed).unwrap();
+        assert_eq!(names(&listing), ["Z", "a.txt", "b.txt", "link", "zz"]);
+        assert_eq!(listing.entries[1].bytes, Some(5));
+        assert_eq!((listing.is_continued, listing.next), (false, None));
+        let all = read(open(), true, &Cursor::default(), followed).unwrap();
+        assert_eq!(names(&all), [".git", ".hidden", "Z", "a.txt", "b.txt", "link", "zz"]);
+        let cursor = Cursor::parse(b"after=Z&limit=2").unwrap();
+        let page = read(open(), false, &cursor, followed).unwrap();
+        assert_eq!(names(&page), ["a.txt", "b.txt"]);
+        assert_eq!((page.is_continued, &*page.next.unwrap()), (true, "?after=b.txt&limit=2"));
     }
 
     #[test]
     fn programs_get_json() {
         let entry = |name: &str, bytes| Entry { name: name.into(), bytes, modified_s: 7 };
         let entries = vec![entry("d \"x\"", None), entry("f%.txt", Some(3))];
-        let text = to_json(&Listing { entries, is_cut: false });
+        let next = Some("?after=x".to_owned());
+        let text = to_json(&Listing { entries, is_continued: false, next });
         let told: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
             told,
-            json!({ "is_cut": false, "entries": [
+            json!({ "is_cut": true, "next": "?after=x", "entries": [
                 { "name": "d \"x\"", "type": "directory", "href": "d%20%22x%22/", "modified_s": 7 },
                 { "name": "f%.txt", "type": "file", "href": "f%25.txt", "bytes": 3, "modified_s": 7 },
             ]})

@@ -31,15 +31,15 @@ pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
         row(&mut page, entry);
     }
     page += "</tbody>\n</table>\n";
-    if listing.is_cut {
-        let shown = listing.entries.len();
-        writeln!(
-            page,
-            "<p><strong>The list is truncated: only {shown} names are shown.</strong></p>"
-        )
-        .unwrap_or_default();
-    } else if listing.entries.is_empty() {
+    if listing.is_continued {
+        page += "<p><a href=\"./\">first page</a></p>\n";
+    } else if listing.entries.is_empty() && listing.next.is_none() {
         page += "<p>This directory is empty.</p>\n";
+    }
+    if let Some(next) = &listing.next {
+        let next = escaped(next);
+        // Writing to a string does not fail.
+        writeln!(page, "<p><a rel=\"next\" href=\"{next}\">next page</a></p>").unwrap_or_default();
     }
     page
 }
@@ -117,7 +117,9 @@ mod tests {
             entry("javascript:x"),
             entry("a b%20c?d#e"),
         ];
-        let page = page(b"/d<i>/", &Listing { entries, is_cut: false });
+        let next = Some("?after=a%22&limit=5".to_owned());
+        let page = page(b"/d<i>/", &Listing { entries, is_continued: true, next });
+        assert!(page.contains("<a rel=\"next\" href=\"?after=a%22&amp;limit=5\">"), "{page}");
         assert!(!page.contains("<script") && !page.contains("<i>"), "{page}");
         assert!(!page.contains("href=\"javascript:") && !page.contains("\" onclick"), "{page}");
         assert!(page.contains("href=\"a%20b%2520c%3Fd%23e\">a b%20c?d#e</a>"), "{page}");
@@ -127,10 +129,10 @@ mod tests {
 
     #[test]
     fn only_what_is_below_the_root_leads_up() {
-        let empty = Listing { entries: Vec::new(), is_cut: true };
+        let empty = Listing { entries: Vec::new(), is_continued: false, next: None };
         assert!(!page(b"/", &empty).contains("../"));
         assert!(page(b"/a/", &empty).contains("href=\"../\""));
-        assert!(page(b"/a/", &empty).contains("is truncated"));
+        assert!(page(b"/a/", &empty).contains("is empty"));
     }
 
     #[test]

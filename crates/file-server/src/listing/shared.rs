@@ -9,7 +9,7 @@ use quick_cache::sync::Cache;
 
 use crate::answer::Page;
 use crate::find::Finder;
-use crate::listing;
+use crate::listing::{self, Cursor};
 use crate::meta::Version;
 
 /// What all listings may take together, kept ones and those that slow clients have not read yet. No
@@ -29,6 +29,7 @@ const KEPT_EXPECTED: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ListingKey {
     path: Box<[u8]>,
+    cursor: Cursor,
     as_json: bool,
     /// Where each request is to look, this is another number each time.
     turn: u64,
@@ -103,9 +104,9 @@ impl Listings {
         }
     }
 
-    pub(crate) fn key(&self, path: &[u8], as_json: bool) -> ListingKey {
+    pub(crate) fn key(&self, path: &[u8], cursor: Cursor, as_json: bool) -> ListingKey {
         let turn = if self.valid_ms == 0 { self.turns.fetch_add(1, Relaxed) } else { 0 };
-        ListingKey { path: path.into(), as_json, turn }
+        ListingKey { path: path.into(), cursor, as_json, turn }
     }
 
     /// The listing, if one was made lately of the directory in the state it has now.
@@ -137,7 +138,7 @@ impl Listings {
         now_ms: u64,
     ) -> Result<Arc<Listed>, u16> {
         let set_aside = Taken::take(&self.alive_bytes, MADE_BYTES).ok_or(503_u16)?;
-        let page = listing::read_page(finder, dir, &key.path, key.as_json);
+        let page = listing::read_page(finder, dir, &key.path, &key.cursor, key.as_json);
         let mut page = page.map_err(|_errno| 500_u16)?;
         page.text.shrink_to_fit();
         let bytes = page.text.len() as u64;
@@ -188,7 +189,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let finder = finder(dir.path());
         let listings = Listings::new(1000);
-        let key = listings.key(b"/", false);
+        let key = listings.key(b"/", Cursor::default(), false);
         let (fd, version) = open(dir.path());
         let made = listings.make(&finder, fd, key.clone(), version, 5000).unwrap();
         let is_kept = |version, now_ms| {
@@ -196,8 +197,13 @@ mod tests {
             kept.is_some_and(|kept| Arc::ptr_eq(&kept, &made))
         };
         assert!(is_kept(version, 5000) && is_kept(version, 5999) && !is_kept(version, 6000));
-        assert!(listings.kept(&listings.key(b"/", true), version, 5000).is_none(), "JSON");
-        assert!(listings.kept(&listings.key(b"/a/", false), version, 5000).is_none());
+        assert!(
+            listings.kept(&listings.key(b"/", Cursor::default(), true), version, 5000).is_none(),
+            "JSON"
+        );
+        assert!(
+            listings.kept(&listings.key(b"/a/", Cursor::default(), false), version, 5000).is_none()
+        );
         std::fs::create_dir(dir.path().join("new")).unwrap();
         assert!(!is_kept(open(dir.path()).1, 5001), "it changed");
     }
@@ -206,7 +212,10 @@ mod tests {
     fn where_each_request_looks_nothing_is_shared() {
         let dir = tempfile::tempdir().unwrap();
         let listings = Listings::new(0);
-        let (first, second) = (listings.key(b"/", false), listings.key(b"/", false));
+        let (first, second) = (
+            listings.key(b"/", Cursor::default(), false),
+            listings.key(b"/", Cursor::default(), false),
+        );
         assert_ne!(first, second);
         let (fd, version) = open(dir.path());
         let made = listings.make(&finder(dir.path()), fd, first.clone(), version, 0).unwrap();
@@ -222,7 +231,7 @@ mod tests {
         let listings = Listings::new(1000);
         let make = || {
             let (fd, version) = open(dir.path());
-            listings.make(&finder, fd, listings.key(b"/", false), version, 0)
+            listings.make(&finder, fd, listings.key(b"/", Cursor::default(), false), version, 0)
         };
         let read_slowly = make().unwrap();
         listings.sweep(999);

@@ -235,6 +235,7 @@ fn the_admin_address_tells_counts_and_health_and_no_files() {
     running.after(2);
     let admin = running.admin.unwrap();
     assert_eq!(get(admin, "/health", "").text(), "ok\n");
+    assert_eq!(get(admin, "/ready", "").text(), "ok\n");
     let metrics = get(admin, "/metrics?x", "");
     assert!(metrics.field("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
     for line in [
@@ -242,6 +243,9 @@ fn the_admin_address_tells_counts_and_health_and_no_files() {
         "haul_files_requests_total{code=\"404\"} 1",
         "haul_files_connections_total 2",
         "haul_files_cached_files 1",
+        "haul_files_request_duration_seconds_bucket{le=\"67.108864\"} 2",
+        "haul_files_request_duration_seconds_count 2",
+        "# TYPE process_cpu_seconds_total counter",
     ] {
         assert!(metrics.text().lines().any(|told| told == line), "{line}\n{}", metrics.text());
     }
@@ -255,13 +259,14 @@ fn who_asks_for_its_health_while_it_drains_is_told_so() {
     place.write("a", noise(1, 32 << 20));
     let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
     let mut admin = Client::new(running.admin.unwrap());
-    assert_eq!(admin.get("/health", "").status, 200);
+    assert_eq!(admin.get("/ready", "").status, 200);
     let mut stays = Client::new(running.address);
     stays.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(stays.head().status, 200);
     running.handle().drain();
-    let told = admin.get("/health", "");
+    let told = admin.get("/ready", "");
     assert_eq!((told.status, told.text()), (503, "The server is draining\n"));
+    assert_eq!(admin.get("/health", "").status, 200, "a draining server is alive");
     assert!(admin.get("/metrics", "").text().contains("haul_files_connections 1\n"));
     assert!(stays.rest().0 == noise(1, 32 << 20), "what was begun is finished");
     running.ended();
@@ -288,6 +293,6 @@ fn a_removed_directory_is_told_by_its_health() {
     assert_eq!(get(admin, "/health", "").status, 200);
     std::fs::remove_dir_all(place.path("www")).unwrap();
     let told = get(admin, "/health", "");
-    assert_eq!(told.status, 503);
+    assert_eq!((told.status, get(admin, "/ready", "").status), (503, 503));
     assert!(told.text().contains("was removed"), "{}", told.text());
 }

@@ -73,6 +73,25 @@ fn response_never_consists_of_two_versions_of_a_file_rewritten_in_place() {
     }
 }
 
+/// A short file is offered to the kernel in one call, which may accept only a part of it.
+#[test]
+fn partly_sent_short_file_that_is_rewritten_ends_the_connection() {
+    const REQUESTS: usize = 20;
+    const BYTES: usize = 1 << 20;
+    let place = Place::new();
+    let path = place.write("file", noise(1, BYTES));
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    client.say("GET /file HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(REQUESTS));
+    assert_eq!(client.answer("GET").status, 200);
+    // All buffers are full, and one response is partly sent.
+    std::thread::sleep(Duration::from_millis(200));
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&noise(2, BYTES), 0).unwrap();
+    assert!(client.rest().0.len() < (REQUESTS - 1) * BYTES);
+    running.wait_until("the response is cut off", |stats| stats.cut_short == 1);
+}
+
 #[test]
 fn file_to_which_bytes_are_appended_is_sent_as_long_as_it_was() {
     for is_cold in [false, true] {

@@ -182,7 +182,10 @@ fn what_is_no_request_is_told_so_and_the_connection_ends() {
 fn who_comes_when_there_are_enough_waits_for_a_place() {
     let place = Place::new();
     place.write("a", "a");
-    let running = place.serve(|config| config.limits.connections = 4);
+    let running = place.serve(|config| {
+        config.limits.connections = 4;
+        config.limits.peer_connections = Some(0);
+    });
     let mut clients: Vec<_> = (0..4).map(|_| Client::new(running.address)).collect();
     for client in &mut clients {
         assert_eq!(client.get("/a", "").text(), "a");

@@ -159,3 +159,31 @@ fn a_request_that_waits_when_the_server_is_stopped_is_in_the_log() {
     let is_known = |line: &String| line.contains("\" 200 ") || line.ends_with("\" 499 0 -\n");
     assert!(told.iter().all(is_known), "{told:?}");
 }
+
+#[test]
+fn json_lines_have_all_fields_of_a_request() {
+    let place = Place::new();
+    place.write("a b", "12345");
+    let kept = Arc::new(Kept::default());
+    let lines: Arc<dyn Lines> = Arc::clone(&kept) as Arc<dyn Lines>;
+    let running = place
+        .serve(|config| config.access_log = Some(AccessLog { lines, format: LogFormat::Json }));
+    let mut client = Client::new(running.address);
+    client.get("/a%20b?\"", "Referer: http://a/\"\\\r\nUser-Agent: test\r\n");
+    client.say("nonsense\r\n\r\n");
+    client.rest();
+    running.after(2);
+    eventually("both are logged", || kept.0.lock().len() == 2);
+    let found: Vec<serde_json::Value> =
+        kept.0.lock().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(found[0]["target"], "/a%20b?\"");
+    assert_eq!((&found[0]["method"], &found[0]["protocol"]), (&"GET".into(), &"HTTP/1.1".into()));
+    assert_eq!(
+        (&found[0]["referer"], &found[0]["user_agent"]),
+        (&"http://a/\"\\".into(), &"test".into())
+    );
+    assert_eq!((&found[0]["status"], &found[0]["bytes"]), (&200.into(), &5.into()));
+    assert_eq!((&found[0]["client"], &found[0]["tier"]), (&"127.0.0.1".into(), &"resident".into()));
+    assert_eq!(found[0]["time"].as_str().unwrap().len(), "2026-11-21T07:23:14Z".len());
+    assert_eq!((&found[1]["status"], &found[1]["target"]), (&400.into(), &().into()));
+}

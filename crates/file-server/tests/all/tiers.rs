@@ -150,6 +150,8 @@ fn what_is_in_memory_is_sent_from_there_although_it_belongs_to_somebody_else() {
     assert_eq!(stats.tier(Tier::Resident), (2, BIG as u64 + 5), "{stats:?}");
     assert_eq!((stats.disk_jobs, stats.carriers_made), (2, 0), "but for encoded forms");
     evict(&path);
+    // Until then the server assumes that the file is still in memory.
+    std::thread::sleep(Duration::from_millis(60));
     assert!(get(running.address, "/big", "").body == bytes);
     let stats = running.after(3);
     assert_eq!(stats.tier(Tier::Direct), (1, BIG as u64), "{stats:?}");
