@@ -5,7 +5,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use haul_pipe::PoolOptions;
-use haul_reactor::{Address, TcpOptions};
+use haul_reactor::{Address, AdmissionLimit, HostAddress, TcpOptions};
+use haul_tls::Acceptor;
 
 use crate::error::{Error, Result};
 use crate::http::HttpOptions;
@@ -18,20 +19,26 @@ use crate::transfer_mode::TransferMode;
 pub struct Config {
     /// The addresses to accept connections on; port 0 selects any free port.
     pub listen: Vec<Address>,
-    /// The addresses of the targets, at least one.
-    pub targets: Vec<Address>,
+    /// The addresses or host names of the targets, at least one.
+    pub targets: Vec<HostAddress>,
+    /// The time between two resolutions of the host names of targets. They are also resolved after
+    /// a failed connection, at most once a second. Default: 30 s.
+    pub resolve_interval: Duration,
     /// The algorithm that selects a target.
     pub balance: Balance,
     /// Intervals and thresholds of the health checks of the targets.
     pub checks: CheckOptions,
-    /// The address that serves `/metrics` and `/health`. `None` (the default): the relay serves
-    /// neither.
+    /// The address that serves `/metrics`, `/health` and `/ready`. `None` (the default): the relay
+    /// serves none of them.
     pub admin: Option<Address>,
     /// The clients that may connect; each of their connections must begin with a PROXY header.
     /// `None` (the default): any client may connect, and no header is expected.
     pub proxy_in: Option<Trusted>,
     /// The version of the PROXY header sent to targets. `None` (the default): no header is sent.
     pub proxy_out: Option<Version>,
+    /// The settings of TLS with clients, which the relay terminates. `None` (the default): the relay
+    /// accepts plaintext.
+    pub tls: Option<Acceptor>,
     /// Options of HTTP. `None` (the default): the relay does not parse the bytes it moves.
     pub http: Option<HttpOptions>,
     /// Limits on connections, times and bytes.
@@ -57,6 +64,12 @@ pub struct Limits {
     /// The maximum number of open client connections; further clients wait in the accept queue.
     /// Default: 10,000.
     pub connections_max: usize,
+    /// The maximum number of open connections of one client, which is an IPv4 address or an IPv6
+    /// prefix of 64 bits. Beyond the limit, a new connection replaces the oldest one of the client
+    /// that waits for a request or for the rest of a head; if none waits, it is refused. 0:
+    /// unlimited. `None` (the default): half of [`Self::connections_max`], but unlimited if
+    /// [`Config::proxy_in`] is set, because a proxy opens the connections of many clients.
+    pub peer_connections_max: Option<usize>,
     /// The time in which a target must accept a connection before the next target is tried.
     /// Default: 5 s.
     pub connect_time_max: Duration,
@@ -67,6 +80,8 @@ pub struct Limits {
     pub half_closed_time_max: Option<Duration>,
     /// The time within which a PROXY header must arrive. Default: 5 s.
     pub proxy_time_max: Duration,
+    /// The time within which a TLS handshake must be complete. Default: 10 s.
+    pub handshake_time_max: Duration,
     /// The time after the start of draining at which the remaining connections are reset. Default:
     /// 30 s.
     pub drain_time_max: Duration,
@@ -79,10 +94,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
+            peer_connections_max: None,
             connect_time_max: Duration::from_secs(5),
             idle_time_max: Some(Duration::from_hours(1)),
             half_closed_time_max: Some(Duration::from_mins(10)),
             proxy_time_max: Duration::from_secs(5),
+            handshake_time_max: Duration::from_secs(10),
             drain_time_max: Duration::from_secs(30),
             budget_bytes: 1 << 20,
         }
@@ -91,21 +108,33 @@ impl Default for Limits {
 
 impl Config {
     /// Creates a configuration with these addresses and defaults for everything else.
-    pub fn new(listen: Vec<Address>, targets: Vec<Address>) -> Self {
+    pub fn new(listen: Vec<Address>, targets: Vec<impl Into<HostAddress>>) -> Self {
         Self {
             listen,
-            targets,
+            targets: targets.into_iter().map(Into::into).collect(),
+            resolve_interval: Duration::from_secs(30),
             balance: Balance::default(),
             checks: CheckOptions::default(),
             admin: None,
             proxy_in: None,
             proxy_out: None,
+            tls: None,
             http: None,
             limits: Limits::default(),
             tcp: TcpOptions::default(),
             transfer_mode: TransferMode::default(),
             pool: PoolOptions::default(),
             threads: available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    /// Returns the limits of open connections: in total, and of one client.
+    pub(crate) fn admission(&self) -> AdmissionLimit {
+        let Limits { connections_max, peer_connections_max, .. } = self.limits;
+        let default = if self.proxy_in.is_some() { 0 } else { (connections_max / 2).max(1) };
+        match peer_connections_max.unwrap_or(default) {
+            0 => AdmissionLimit::new(connections_max),
+            peer_max => AdmissionLimit::with_peer_limit(connections_max, peer_max),
         }
     }
 
@@ -120,8 +149,13 @@ impl Config {
             (limits.connections_max > 0, "the maximum of connections must be at least 1"),
             (limits.budget_bytes > 0, "the byte budget of a direction must be at least 1"),
             (PIPE_BYTES.contains(&self.pool.pipe_bytes), "the pipe size must be 64 KiB to 1 GiB"),
+            (!self.resolve_interval.is_zero(), "the resolve interval must be longer than 0"),
             (!limits.connect_time_max.is_zero(), "the connect timeout must be longer than 0"),
             (!limits.proxy_time_max.is_zero(), "the PROXY header timeout must be longer than 0"),
+            (
+                !limits.handshake_time_max.is_zero(),
+                "the TLS handshake timeout must be longer than 0",
+            ),
             (is_positive(limits.idle_time_max), "the idle timeout must be longer than 0"),
             (
                 is_positive(limits.half_closed_time_max),

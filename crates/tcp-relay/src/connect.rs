@@ -55,15 +55,21 @@ impl Connector {
                     return Progress::Waiting(deadline);
                 }
                 let is_connected = socket.is_writable() && socket.connect_result().is_ok();
-                if let Some(target) = self.finish_attempt(is_connected, now) {
+                if let Some(target) = self.target.take_if(|_| is_connected) {
+                    target.connected(true, now);
                     return Progress::Connected(target);
                 }
+                self.fail_attempt(now);
                 // The failed socket may be connected to itself and then occupies the target's port,
                 // so it is reset at once.
                 upstream.take().map(Socket::reset).unwrap_or_default();
             }
             let Some(target) = self.next(now) else { return Progress::NoTarget };
-            let started = reactor.connect(target.address(), &self.tcp);
+            let no_address = || io::Error::from(io::ErrorKind::AddrNotAvailable);
+            let started = target
+                .address()
+                .ok_or_else(no_address)
+                .and_then(|address| reactor.connect(address, &self.tcp));
             self.target = Some(target);
             match started.and_then(|mut socket| {
                 reactor.register(&mut socket, SocketKind::Connected).map(|()| socket)
@@ -78,28 +84,35 @@ impl Connector {
                 Err(error) if Errno::from_io_error(&error).is_some_and(is_local_exhaustion) => {
                     self.target = None
                 }
-                Err(_) => drop(self.finish_attempt(false, now)),
+                Err(_) => self.fail_attempt(now),
             }
         }
     }
 
-    /// Returns the target to try next: the current one again if its accept queue was full and the
-    /// deadline of the attempt has not passed, otherwise the next of `attempts`.
+    /// Returns the target to try next: the current one again if its accept queue was full or another
+    /// of its addresses is left, and the deadline has not passed; otherwise the next of `attempts`.
     fn next(&mut self, now: Instant) -> Option<ActiveTarget> {
         if self.deadline.is_some_and(|deadline| now < deadline)
             && let Some(target) = self.target.take()
         {
             return Some(target);
         }
-        self.finish_attempt(false, now);
+        if let Some(target) = self.target.take() {
+            target.connected(false, now);
+        }
         self.deadline = Some(now + self.time_max);
         self.attempts.next_target()
     }
 
-    /// Records the result of an attempt; returns the target if it succeeded.
-    fn finish_attempt(&mut self, is_connected: bool, now: Instant) -> Option<ActiveTarget> {
-        let target = self.target.take()?;
-        target.connected(is_connected, now);
-        is_connected.then_some(target)
+    /// Selects the next address of the target for the next attempt, if any is left; otherwise
+    /// records that the target failed.
+    fn fail_attempt(&mut self, now: Instant) {
+        let Some(mut target) = self.target.take() else { return };
+        if target.next_address() {
+            self.deadline = Some(now + self.time_max);
+            self.target = Some(target);
+        } else {
+            target.connected(false, now);
+        }
     }
 }

@@ -6,10 +6,10 @@
 
 use std::time::Instant;
 
-use haul_reactor::{Next, Socket};
+use haul_reactor::Next;
 
 use crate::config::Limits;
-use crate::flow::{Direction, FailedSide, Flow, Stop};
+use crate::flow::{Direction, FailedSide, Flow, Stop, Stream};
 use crate::stats::EndReason;
 use crate::thread_context::ThreadContext;
 
@@ -42,7 +42,7 @@ impl Duplex {
     /// Returns the reason why the connection has ended, which may be [`EndReason::Clean`].
     pub(crate) fn advance(
         &mut self,
-        [client, upstream]: [&mut Socket; 2],
+        [client, upstream]: [&mut dyn Stream; 2],
         limits: &Limits,
         thread: &mut ThreadContext,
         now: Instant,
@@ -61,7 +61,7 @@ impl Duplex {
         // Bytes that a side sent before its reset are delivered only if the other side accepts them
         // at once.
         let is_stuck =
-            |stop, source: &Socket| stop == Some(Stop::DestinationFull) && source.has_error();
+            |stop, source: &dyn Stream| stop == Some(Stop::DestinationFull) && source.has_error();
         if is_stuck(up, client) || is_stuck(down, upstream) {
             return Err(EndReason::Reset);
         }
@@ -69,7 +69,7 @@ impl Duplex {
         if self.failed.is_some() && !is_full(up) && !is_full(down) {
             return Err(EndReason::Reset);
         }
-        if self.up.is_finished() && self.down.is_finished() {
+        if self.up.is_finished() && self.down.is_finished() && client.flush().unwrap_or(true) {
             return Err(EndReason::Clean);
         }
         if [up, down].contains(&Some(Stop::BudgetUsed)) {
@@ -96,7 +96,7 @@ impl Duplex {
     fn run(
         &mut self,
         direction: Direction,
-        [from, to]: [&mut Socket; 2],
+        [from, to]: [&mut dyn Stream; 2],
         limits: &Limits,
         thread: &mut ThreadContext,
     ) -> Result<Option<Stop>, EndReason> {

@@ -22,6 +22,15 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The host name of a target cannot be resolved.
+    #[error("cannot resolve {name}")]
+    Resolve {
+        /// The name and the port.
+        name: String,
+        /// The error of the resolver.
+        #[source]
+        source: io::Error,
+    },
     /// The kernel refused to create a thread, or a resource that a thread needs.
     #[error("cannot start a thread of the relay")]
     Start(#[source] io::Error),

@@ -66,15 +66,17 @@
 //! between copy and splice.
 //!
 //! # What it is not
-//! Without [`HttpOptions`] the relay does not parse the bytes it moves. It caches nothing,
-//! terminates no TLS and resolves no names: addresses are numeric.
+//! Without [`HttpOptions`] the relay does not parse the bytes it moves. It caches nothing. It
+//! terminates the TLS of clients ([`Config::tls`]), whose bytes it copies, because they cannot be
+//! spliced; connections to targets have no TLS. Targets may be host names, which a background thread
+//! resolves repeatedly ([`Config::resolve_interval`]).
 //!
 //! # Inside
 //! `flow/` moves bytes in one direction between two sockets and knows nothing of connections:
 //! `Flow::run` moves bytes until a socket would block, `Flow::set_length` limits the flow to a
 //! known length, `Flow::prepend` adds bytes to send first. All flows of a thread share one
 //! `ThreadContext`. `duplex.rs` runs both directions between two sockets until both have ended.
-//! `preamble.rs` determines the client's addresses; `connect.rs` tries the targets of `target/` one
+//! `preamble.rs` determines the client's addresses and performs the TLS handshake; `connect.rs` tries the targets of `target/` one
 //! after another. `stream_session.rs` combines these modules into a connection without HTTP.
 //! `http/` is an HTTP session, which becomes a `Duplex` after an upgrade. `service.rs` runs both
 //! kinds of sessions in the reactor; `server.rs` starts and stops the threads.
@@ -108,7 +110,10 @@ pub use config::{Config, Limits};
 pub use error::{Error, Result};
 pub use haul_http1::{ChunkLimits, HeadLimits};
 pub use haul_pipe::{PoolOptions, PoolStats};
-pub use haul_reactor::{Address, TcpOptions};
+pub use haul_reactor::{
+    Address, HostAddress, Listener, ParseHostAddressError, ParseRateError, Rate, TcpOptions,
+};
+pub use haul_tls::Acceptor;
 pub use http::{HttpOptions, HttpStats};
 pub use server::{Addresses, Handle, Server};
 pub use stats::{DirectionStats, EndReason, Stats};

@@ -1,7 +1,7 @@
 //! Formats the statistics of a relay in the text format of Prometheus. Performs no I/O.
 
 use haul_admin_endpoint::Exposition;
-use haul_admin_endpoint::MetricType::{Counter, Gauge};
+use haul_admin_endpoint::MetricType::{Counter, Gauge, Histogram};
 
 use crate::http::HttpStats;
 use crate::stats::{EndReason, Stats};
@@ -17,6 +17,10 @@ pub(crate) fn text(stats: &Stats) -> String {
         .sample(&[("why", "splice_refused")], stats.splice_refused);
     page.counter("haul_relay_connections_total", "Connections accepted.", stats.accepted);
     page.gauge("haul_relay_connections", "Open connections.", stats.active);
+    let help = "Connections refused because their client was at its limit.";
+    page.counter("haul_relay_connections_refused_total", help, stats.refused);
+    let help = "Waiting connections closed in favor of a new one of the same client.";
+    page.counter("haul_relay_connections_evicted_total", help, stats.evicted);
     let mut ended =
         page.family("haul_relay_ended_total", Counter, "Closed connections, by reason.");
     for reason in EndReason::ALL {
@@ -30,6 +34,7 @@ pub(crate) fn text(stats: &Stats) -> String {
     page.counter("haul_relay_pipes_closed_total", help, stats.pipes.closed);
     targets(&mut page, &stats.targets);
     http(&mut page, &stats.http);
+    page.process();
     page.into_text()
 }
 
@@ -73,6 +78,9 @@ fn targets(page: &mut Exposition, targets: &[TargetStats]) {
 
 fn http(page: &mut Exposition, http: &HttpStats) {
     page.counter("haul_relay_http_requests_total", "Valid requests.", http.requests);
+    let help = "From the head of a request to the head of the target's response.";
+    let name = "haul_relay_request_duration_seconds";
+    http.latency.write(&mut page.family(name, Histogram, help));
     let help = "Responses of targets, by class.";
     let mut responses = page.family("haul_relay_http_responses_total", Counter, help);
     for (class, value) in ["1xx", "2xx", "3xx", "4xx", "5xx"].iter().zip(http.responses) {

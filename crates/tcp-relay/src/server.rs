@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::{Admin, StatusSource};
 use haul_pipe::PipePool;
-use haul_reactor::{Address, AdmissionLimit, Handle as ThreadHandle, Listener, Reactor};
+use haul_reactor::{Address, AdmissionLimit, Handle as ThreadHandle, Listener, RateLimit, Reactor};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::metrics;
 use crate::service::RelayService;
 use crate::stats::{Counters, Stats};
 use crate::stream_session::Shared;
-use crate::target::{Checker, Targets};
+use crate::target::{Checker, Targets, resolver};
 use crate::thread_context::ThreadContext;
 
 /// The maximum number of connections in each listener's accept queue.
@@ -41,7 +41,7 @@ pub struct Server {
 pub struct Addresses {
     /// The addresses to accept connections on, in the order of [`Config::listen`].
     pub listen: Vec<Address>,
-    /// The address that serves `/metrics` and `/health`; `None` if none is configured.
+    /// The address that serves `/metrics`, `/health` and `/ready`; `None` if none is configured.
     pub admin: Option<Address>,
 }
 
@@ -57,6 +57,7 @@ pub struct Handle {
 struct Monitor {
     since: Instant,
     threads: Vec<(Arc<Counters>, PipePool)>,
+    limit: AdmissionLimit,
     targets: Arc<Targets>,
     is_draining: AtomicBool,
 }
@@ -79,16 +80,36 @@ impl Server {
     pub fn bind(config: Config) -> Result<Self> {
         config.check()?;
         let listen = listeners(&config)?;
+        Self::relay_on(config, listen)
+    }
+
+    /// Relays connections of sockets that another process listens on, or did before, in place of
+    /// [`Config::listen`].
+    ///
+    /// # Errors
+    /// As [`Self::bind`].
+    pub fn with_listeners(config: Config, listen: Vec<Listener>) -> Result<Self> {
+        let addresses = listen.iter().map(|listener| listener.address().clone()).collect();
+        let config = Config { listen: addresses, ..config };
+        config.check()?;
+        Self::relay_on(config, listen)
+    }
+
+    fn relay_on(config: Config, listen: Vec<Listener>) -> Result<Self> {
+        let limit = config.admission();
         let addresses = listen.iter().map(|listener| listener.address().clone()).collect();
         let targets = Targets::new(config.targets, config.balance, config.checks);
+        targets.resolve().map_err(|(name, source)| Error::Resolve { name, source })?;
+        let peer_rate = config.http.as_ref().and_then(|http| http.peer_rate);
         let shared = Arc::new(Shared {
             targets: Arc::clone(&targets),
             limits: config.limits.clone(),
             tcp: config.tcp,
             proxy_out: config.proxy_out,
+            tls: config.tls,
+            peer_rate: peer_rate.map(RateLimit::new),
             http: config.http,
         });
-        let limit = AdmissionLimit::new(config.limits.connections_max);
         let (mut reactors, mut threads) = (Vec::new(), Vec::new());
         let mut listen = Some(listen);
         for number in (0..config.threads).rev() {
@@ -109,11 +130,13 @@ impl Server {
         let monitor = Arc::new(Monitor {
             since: Instant::now(),
             threads,
+            limit,
             targets,
             is_draining: AtomicBool::new(false),
         });
         let admin = config.admin.map(|address| admin(&address, &monitor)).transpose()?;
         let checker = Checker::start(Arc::clone(&monitor.targets), config.limits.connect_time_max);
+        resolver::start(&monitor.targets, config.resolve_interval).map_err(Error::Start)?;
         let (sender, receiver) = channel();
         Ok(Self {
             addresses: Addresses {
@@ -243,6 +266,8 @@ impl Monitor {
         for (counters, pool) in &self.threads {
             stats.add(counters, pool.stats());
         }
+        let admission = self.limit.stats();
+        (stats.refused, stats.evicted) = (admission.refused, admission.evicted);
         stats.targets = self.targets.stats(now);
         stats
     }
@@ -256,7 +281,7 @@ impl StatusSource for AdminPages {
         metrics::text(&self.0.stats())
     }
 
-    fn unavailable_reason(&self) -> Option<&'static str> {
+    fn unready_reason(&self) -> Option<&'static str> {
         if self.0.is_draining.load(Relaxed) {
             return Some("The relay is draining");
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use haul_http1::CONNECTION_REFUSED;
 use haul_reactor::{AcceptInfo, Connection, Context, Event, Next, Service, Socket, SocketKind};
+use haul_tls::Transport;
 
 use crate::http::{HttpContext, HttpSession, IdlePool};
 use crate::proxy::Trusted;
@@ -46,15 +48,19 @@ impl Service for RelayService {
             socket.reset();
             return None;
         }
+        let client = match &self.shared.tls {
+            None => Transport::from(socket),
+            Some(acceptor) => acceptor.accept(socket).ok()?,
+        };
         let expects_header = self.proxy_in.is_some();
         let (shared, thread, now) = (&self.shared, &self.thread, reactor.now());
         Some(match shared.http {
             None => {
-                let session = StreamSession::new(socket, expects_header, shared, now);
+                let session = StreamSession::new(client, expects_header, shared, now);
                 Session::Stream(Box::new(session))
             }
             Some(_) => {
-                let session = HttpSession::new(socket, expects_header, shared, thread, now);
+                let session = HttpSession::new(client, expects_header, shared, thread, now);
                 Session::Http(Box::new(session))
             }
         })
@@ -76,6 +82,27 @@ impl Service for RelayService {
                 session.advance(&mut HttpContext { shared, options, thread, idle_pool, reactor })
             }
             (Session::Http(_), None) => Next::Close,
+        }
+    }
+
+    fn is_waiting(&self, connection: &Session) -> bool {
+        match connection {
+            Session::Stream(session) => session.is_waiting(),
+            Session::Http(session) => session.is_waiting(),
+        }
+    }
+
+    fn on_evict(&mut self, connection: &mut Session) {
+        match connection {
+            Session::Stream(session) => session.evict(),
+            Session::Http(session) => session.evict(),
+        }
+    }
+
+    fn on_refuse(&mut self, socket: Socket, _from: AcceptInfo) {
+        match (&self.shared.http, &self.shared.tls) {
+            (Some(_), None) => socket.close_with(CONNECTION_REFUSED),
+            _ => socket.reset(),
         }
     }
 

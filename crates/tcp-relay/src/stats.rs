@@ -68,11 +68,16 @@ pub enum EndReason {
     NoTarget,
     /// The PROXY header was missing, malformed or late, or its sender is not trusted.
     BadProxy,
+    /// The TLS handshake failed or was late.
+    BadTls,
     /// The relay was stopped, or the drain time was over, before the connection ended.
     Drained,
+    /// The connection waited for a request or a PROXY header, and gave way to a new connection of
+    /// the same client, which was at its limit.
+    Evicted,
 }
 
-const END_REASONS: usize = 7;
+const END_REASONS: usize = 9;
 
 impl EndReason {
     /// All reasons, in the order in which [`Stats`] counts them.
@@ -83,7 +88,9 @@ impl EndReason {
         Self::HalfClosed,
         Self::NoTarget,
         Self::BadProxy,
+        Self::BadTls,
         Self::Drained,
+        Self::Evicted,
     ];
 
     /// Returns the value of the reason's label in metrics.
@@ -95,7 +102,9 @@ impl EndReason {
             Self::HalfClosed => "half_closed",
             Self::NoTarget => "no_target",
             Self::BadProxy => "bad_proxy",
+            Self::BadTls => "bad_tls",
             Self::Drained => "drained",
+            Self::Evicted => "evicted",
         }
     }
 }
@@ -139,6 +148,10 @@ pub struct Stats {
     pub accepted: u64,
     /// Connections open now.
     pub active: u64,
+    /// Connections refused because their client was at its limit; not counted as accepted.
+    pub refused: u64,
+    /// Waiting connections that gave way to a new one of the same client.
+    pub evicted: u64,
     /// Closed connections, in the order of [`EndReason::ALL`].
     pub ended: [u64; END_REASONS],
     /// Statistics of HTTP requests, responses and tunnels.

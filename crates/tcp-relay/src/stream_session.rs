@@ -7,12 +7,13 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_reactor::{Connection, Context, Next, Socket, SocketKind, TcpOptions};
+use haul_reactor::{Connection, Context, Next, RateLimit, Socket, SocketKind, TcpOptions};
+use haul_tls::{Acceptor, Transport};
 
 use crate::config::Limits;
 use crate::connect::{Connector, Progress};
 use crate::duplex::Duplex;
-use crate::flow::{Direction, Flow};
+use crate::flow::{Direction, Flow, Stream};
 use crate::http::HttpOptions;
 use crate::preamble::{Preamble, PreambleState};
 use crate::proxy::{self, Endpoints, Version};
@@ -27,13 +28,16 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) tcp: TcpOptions,
     pub(crate) proxy_out: Option<Version>,
+    pub(crate) tls: Option<Acceptor>,
+    /// The limit of HTTP requests of each client.
+    pub(crate) peer_rate: Option<RateLimit>,
     pub(crate) http: Option<HttpOptions>,
 }
 
 /// A client's connection and the connection to a target, between which bytes are relayed.
 #[derive(Debug)]
 pub(crate) struct StreamSession {
-    client: Socket,
+    client: Transport,
     upstream: Option<Socket>,
     stage: Stage,
     end_reason: Option<EndReason>,
@@ -57,7 +61,12 @@ type Step = Result<Option<Next>, EndReason>;
 
 impl StreamSession {
     /// Creates the session of a newly accepted connection.
-    pub(crate) fn new(client: Socket, expects_header: bool, shared: &Shared, now: Instant) -> Self {
+    pub(crate) fn new(
+        client: Transport,
+        expects_header: bool,
+        shared: &Shared,
+        now: Instant,
+    ) -> Self {
         let preamble = Preamble::new(expects_header, &shared.limits, now);
         Self { client, upstream: None, stage: Stage::Preamble(preamble), end_reason: None }
     }
@@ -69,13 +78,15 @@ impl StreamSession {
         thread: &mut ThreadContext,
         reactor: &Context<'_, M>,
     ) -> Next {
+        // The next write reports an error.
+        self.client.flush().unwrap_or_default();
         let reason = loop {
             let step = match &mut self.stage {
                 Stage::Preamble(_) => self.read_preamble(shared, thread, reactor),
                 Stage::Connecting(..) => self.connect(thread, reactor),
                 Stage::Relaying { duplex, .. } => match self.upstream.as_mut() {
                     Some(upstream) => {
-                        let sockets = [&mut self.client, upstream];
+                        let sockets: [&mut dyn Stream; 2] = [&mut self.client, upstream];
                         duplex.advance(sockets, &shared.limits, thread, reactor.now()).map(Some)
                     }
                     None => Err(EndReason::Reset),
@@ -91,10 +102,23 @@ impl StreamSession {
         Next::Close
     }
 
+    /// Returns `true` if the session waits for the rest of a PROXY header.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Preamble(_))
+    }
+
+    /// Ends the session in favor of a new connection of the same client.
+    pub(crate) fn evict(&mut self) {
+        self.end_reason = Some(EndReason::Evicted);
+    }
+
     /// Closes both sockets; resets them unless both directions ended cleanly.
     pub(crate) fn close(self) -> EndReason {
         let reason = self.end_reason.unwrap_or(EndReason::Drained);
-        if reason != EndReason::Clean {
+        if reason == EndReason::BadTls {
+            // The alert that names the error must reach the client.
+            drop(self.client);
+        } else if reason != EndReason::Clean {
             self.client.reset();
             self.upstream.map(Socket::reset).unwrap_or_default();
         }
@@ -117,7 +141,7 @@ impl StreamSession {
                 self.stage = connecting(&endpoints, &early, shared, reactor.now());
                 Ok(None)
             }
-            Err(_) => Err(EndReason::BadProxy),
+            Err(reason) => Err(reason),
         }
     }
 
@@ -148,7 +172,7 @@ fn connecting(endpoints: &Endpoints, early: &[u8], shared: &Shared, now: Instant
 impl Connection for StreamSession {
     fn socket(&mut self, side: SocketKind) -> Option<&mut Socket> {
         match side {
-            SocketKind::Accepted => Some(&mut self.client),
+            SocketKind::Accepted => Some(self.client.socket_mut()),
             SocketKind::Connected => self.upstream.as_mut(),
         }
     }

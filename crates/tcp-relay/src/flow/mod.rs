@@ -3,6 +3,8 @@
 //! A flow reads only after it has written everything it read before, so it buffers at most one
 //! burst, in a pipe or in memory. A flow with nothing buffered has neither a pipe nor a buffer.
 
+mod stream;
+
 use std::io::IoSlice;
 
 use haul_pipe::{DrainOutcome, Filled, Lease};
@@ -11,6 +13,7 @@ use haul_reactor::{IoStatus, Socket};
 use crate::stats::DirectionCounters;
 use crate::thread_context::{COPY_BYTES_MAX, ThreadContext};
 use crate::transfer_mode::{MethodSelector, TransferMethod};
+pub(crate) use stream::Stream;
 
 /// A direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,8 +136,8 @@ impl Flow {
     /// Returns the side that failed; the flow must not be run again.
     pub(crate) fn run(
         &mut self,
-        from: &mut Socket,
-        to: &mut Socket,
+        from: &mut dyn Stream,
+        to: &mut dyn Stream,
         thread: &mut ThreadContext,
         budget: &mut usize,
     ) -> Result<Stop, FailedSide> {
@@ -146,16 +149,18 @@ impl Flow {
     }
 
     /// Makes the kernel send a partial TCP segment that it holds back because of `SPLICE_F_MORE`.
-    fn uncork(&mut self, to: &mut Socket) {
-        if std::mem::take(&mut self.is_corked) {
-            to.push();
+    fn uncork(&mut self, to: &mut dyn Stream) {
+        if std::mem::take(&mut self.is_corked)
+            && let Some(socket) = to.plain()
+        {
+            socket.push();
         }
     }
 
     fn run_on(
         &mut self,
-        from: &mut Socket,
-        to: &mut Socket,
+        from: &mut dyn Stream,
+        to: &mut dyn Stream,
         thread: &mut ThreadContext,
         budget: &mut usize,
     ) -> Result<Stop, FailedSide> {
@@ -179,9 +184,10 @@ impl Flow {
             if *budget == 0 {
                 return Ok(Stop::BudgetUsed);
             }
-            let bytes_read = match self.selector.method() {
-                TransferMethod::Copy => self.copy(from, to, thread)?,
-                TransferMethod::Splice => self.splice(from, to, thread)?,
+            let bytes_read = match (self.selector.method(), from.plain(), to.plain()) {
+                (TransferMethod::Splice, Some(from), Some(to)) => self.splice(from, to, thread)?,
+                // Bytes that must be encrypted or decrypted cannot be spliced.
+                _ => self.copy(from, to, thread)?,
             };
             *budget = budget.saturating_sub(bytes_read);
         }
@@ -190,7 +196,7 @@ impl Flow {
     /// Writes the buffered bytes; returns `true` if none are left.
     pub(crate) fn write_buffered(
         &mut self,
-        to: &mut Socket,
+        to: &mut dyn Stream,
         thread: &mut ThreadContext,
     ) -> Result<bool, FailedSide> {
         let is_empty = self.drain_buffered(to, thread)?;
@@ -202,7 +208,7 @@ impl Flow {
 
     fn drain_buffered(
         &mut self,
-        to: &mut Socket,
+        to: &mut dyn Stream,
         thread: &mut ThreadContext,
     ) -> Result<bool, FailedSide> {
         match &mut self.buffered {
@@ -216,6 +222,7 @@ impl Flow {
                 }
             }
             Buffered::Pipe(lease) => {
+                let Some(to) = to.plain() else { return Err(FailedSide::Destination) };
                 let before = lease.pending_bytes();
                 let drained = drain(lease, to, self.is_corked);
                 self.moved_bytes += (before - lease.pending_bytes()) as u64;
@@ -235,7 +242,7 @@ impl Flow {
     /// does not support splice; returns `true` if nothing is left.
     fn copy_out_of_pipe(
         &mut self,
-        to: &mut Socket,
+        to: &mut dyn Stream,
         thread: &mut ThreadContext,
     ) -> Result<bool, FailedSide> {
         self.disable_splice(thread);
@@ -259,8 +266,8 @@ impl Flow {
     /// Reads once into memory and writes the bytes read; returns their number.
     fn copy(
         &mut self,
-        from: &mut Socket,
-        to: &mut Socket,
+        from: &mut dyn Stream,
+        to: &mut dyn Stream,
         thread: &mut ThreadContext,
     ) -> Result<usize, FailedSide> {
         let limit = self.read_limit(thread.scratch.len());
@@ -353,13 +360,10 @@ impl Flow {
 }
 
 /// Writes until the destination would block; returns the number of bytes written.
-fn write(to: &mut Socket, bytes: &[u8]) -> Result<usize, FailedSide> {
+fn write(to: &mut dyn Stream, bytes: &[u8]) -> Result<usize, FailedSide> {
     let mut sent = 0;
     while sent < bytes.len() {
-        match to
-            .write(&[IoSlice::new(&bytes[sent..])], false)
-            .map_err(|_why| FailedSide::Destination)?
-        {
+        match to.write(&[IoSlice::new(&bytes[sent..])]).map_err(|_why| FailedSide::Destination)? {
             IoStatus::Bytes(more) => sent += more,
             IoStatus::WouldBlock => break,
         }

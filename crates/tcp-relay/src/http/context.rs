@@ -1,5 +1,8 @@
 //! Bundles the state that an HTTP session needs while the reactor drives it.
 
+use std::net::IpAddr;
+use std::time::Duration;
+
 use haul_reactor::Context;
 
 use super::idle_pool::IdlePool;
@@ -14,4 +17,17 @@ pub(crate) struct HttpContext<'a, 'r, M> {
     pub(crate) thread: &'a mut ThreadContext,
     pub(crate) idle_pool: &'a mut IdlePool,
     pub(crate) reactor: &'a Context<'r, M>,
+}
+
+impl<M> HttpContext<'_, '_, M> {
+    /// Takes a token of the client for a request; returns `false` if the client exceeds its rate.
+    pub(super) fn is_within_rate(&self, client: Option<IpAddr>) -> bool {
+        let (Some(rate), Some(client)) = (&self.shared.peer_rate, client) else { return true };
+        rate.try_take(client, self.reactor.now()).is_ok()
+    }
+
+    /// Returns the time after which a client that exceeds its rate may send a request again.
+    pub(super) fn retry_after(&self) -> Duration {
+        self.options.peer_rate.map_or(Duration::ZERO, |rate| rate.interval())
+    }
 }

@@ -1,6 +1,8 @@
 //! Counts HTTP requests, responses and tunnels in each thread, and sums the counters of all
 //! threads.
 
+use haul_admin_endpoint::{LatencyHistogram, LatencyStats};
+
 use crate::counter::Counter;
 
 /// The HTTP counters of one thread.
@@ -13,6 +15,8 @@ pub(crate) struct HttpCounters {
     /// Responses that the relay generated itself (refused requests, failed targets, timeouts), by
     /// status code.
     pub(crate) error_responses: [Counter; ERROR_STATUSES.len()],
+    /// Times from the head of a request to the head of the target's response.
+    pub(crate) latency: LatencyHistogram,
     /// Requests sent over a reused upstream connection.
     pub(crate) reused: Counter,
     /// Requests sent again over a new connection because the target had closed the reused one.
@@ -22,7 +26,7 @@ pub(crate) struct HttpCounters {
 }
 
 /// The status codes of the responses that the relay generates itself.
-const ERROR_STATUSES: [u16; 11] = [400, 408, 413, 414, 417, 431, 501, 502, 503, 504, 505];
+const ERROR_STATUSES: [u16; 12] = [400, 408, 413, 414, 417, 429, 431, 501, 502, 503, 504, 505];
 
 impl HttpCounters {
     /// Counts a response of a target.
@@ -50,6 +54,8 @@ pub struct HttpStats {
     /// Responses that the relay generated itself (refused requests, failed targets, timeouts), by
     /// status code.
     pub error_responses: Vec<(u16, u64)>,
+    /// Times from the head of a request to the head of the target's response.
+    pub latency: LatencyStats,
     /// Requests sent over a reused upstream connection.
     pub reused: u64,
     /// Requests sent again over a new connection because the target had closed the reused one.
@@ -61,6 +67,7 @@ pub struct HttpStats {
 impl HttpStats {
     pub(crate) fn add(&mut self, counters: &HttpCounters) {
         self.requests += counters.requests.get();
+        self.latency.add(&counters.latency);
         self.reused += counters.reused.get();
         self.retried += counters.retried.get();
         self.tunnels += counters.tunnels.get();

@@ -1,7 +1,7 @@
 //! Holds the state of one request and its response, and decides on retries, reuse of connections,
 //! and timeouts. Performs no I/O.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_http1::{Framing, HttpError, MethodKind, Request, Response, Version};
 
@@ -13,6 +13,8 @@ use crate::flow::Stop;
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) context: ResponseContext,
+    /// The time at which the request head was received.
+    pub(super) received_at: Instant,
     /// `true` if the request asks for an upgrade to a websocket and the options allow it.
     pub(super) is_websocket: bool,
     /// `true` if the method is idempotent and the request has no body.
@@ -53,7 +55,7 @@ pub(super) enum ResponseState {
 }
 
 impl Exchange {
-    pub(super) fn new(request: &Request<'_>, options: &HttpOptions) -> Self {
+    pub(super) fn new(request: &Request<'_>, options: &HttpOptions, received_at: Instant) -> Self {
         let method = request.method;
         let is_idempotent = matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
         Self {
@@ -62,6 +64,7 @@ impl Exchange {
                 request_kind: request.method_kind(),
                 keep_alive: request.keep_alive,
             },
+            received_at,
             is_websocket: wants_websocket(request, options),
             is_retryable: is_idempotent && request.framing.is_empty(),
             is_private: authenticates_connection(request) || !request.framing.is_empty(),

@@ -69,7 +69,7 @@ pub(super) fn advance<M>(
     cx: &mut HttpContext<'_, '_, M>,
 ) -> Result<ExchangeState, SessionEnd> {
     // The client reads no more, so the response cannot be delivered.
-    if peers.client.is_write_closed() {
+    if peers.client.socket().is_write_closed() {
         return Err(SessionEnd::abort(EndReason::Reset));
     }
     let before = peers.moved_bytes();
@@ -206,6 +206,10 @@ fn forward_response_head<M>(
     let may_upgrade = exchange.is_websocket && exchange.is_sent();
     if status == 101 && !(may_upgrade && is_websocket(&response)) {
         return Err(ExchangeError::Respond(INVALID_RESPONSE));
+    }
+    if !response.is_interim() {
+        let latency = cx.reactor.now().duration_since(exchange.received_at);
+        cx.thread.counters.http.latency.record(latency);
     }
     if !response.is_interim() && status != 101 {
         exchange.record_persistence(&response, cx.reactor.is_draining());

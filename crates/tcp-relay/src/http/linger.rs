@@ -52,11 +52,11 @@ impl SessionClose {
                     }
                     Ok(false) | Err(_) => return Err(SessionEnd::abort(EndReason::Reset)),
                 }
-                let closing = LingeringClose::begin(client, BYTES_MAX, now + TIME_MAX);
-                self.closing.insert(closing.map_err(|_closed| end)?)
+                client.shutdown_write().map_err(|_closed| end)?;
+                self.closing.insert(LingeringClose::after_shutdown(BYTES_MAX, now + TIME_MAX))
             }
         };
-        match closing.drive(client, now) {
+        match closing.drive(client.socket_mut(), now) {
             Next::Close => Err(end),
             next => Ok(next),
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use haul_http1::{ChunkLimits, HeadLimits};
+use haul_reactor::Rate;
 
 /// Options of a relay that parses HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +23,11 @@ pub struct HttpOptions {
     pub trust_forwarded: bool,
     /// `true` (the default) to allow upgrades to websockets.
     pub upgrade: bool,
+    /// The rate of requests of one client, above which the relay responds with 429. `None` (the
+    /// default): unlimited.
+    pub peer_rate: Option<Rate>,
     /// The time in which a request head must arrive after its first byte; otherwise the relay
-    /// responds with 408. Default: 15 s.
+    /// responds with 408. Default: 10 s.
     pub head_time_max: Duration,
     /// The time for which a client's connection may stay open without a request; then the relay
     /// closes it. Default: 1 min.
@@ -50,7 +54,8 @@ impl Default for HttpOptions {
             via: "haul".to_owned(),
             trust_forwarded: false,
             upgrade: true,
-            head_time_max: Duration::from_secs(15),
+            peer_rate: None,
+            head_time_max: Duration::from_secs(10),
             keep_alive_time_max: Duration::from_mins(1),
             response_time_max: Duration::from_mins(1),
             body_time_max: Duration::from_mins(1),

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use haul_reactor::Socket;
+use haul_tls::Transport;
 
 use super::context::HttpContext;
 use super::idle_pool::{IdlePool, is_silent};
@@ -19,7 +20,7 @@ use crate::thread_context::ThreadContext;
 /// directions.
 #[derive(Debug)]
 pub(super) struct Peers {
-    pub(super) client: Socket,
+    pub(super) client: Transport,
     pub(super) client_info: ClientInfo,
     pub(super) upstream: Option<Upstream>,
     /// The direction from the client to the target.
@@ -50,9 +51,9 @@ pub(super) struct ClientInfo {
 
 impl ClientInfo {
     /// Creates the addresses of a client from the endpoints of its connection.
-    pub(super) fn new(endpoints: Endpoints) -> Self {
+    pub(super) fn new(endpoints: Endpoints, is_tls: bool) -> Self {
         let address = endpoints.client();
-        Self { endpoints, address, forwarded: Forwarded::new(address) }
+        Self { endpoints, address, forwarded: Forwarded::new(address, is_tls) }
     }
 }
 
@@ -78,10 +79,10 @@ impl SessionEnd {
 
 impl Peers {
     /// Creates the state of a newly accepted connection, whose addresses are not known yet.
-    pub(super) fn new(client: Socket, thread: &ThreadContext, now: Instant) -> Self {
+    pub(super) fn new(client: Transport, thread: &ThreadContext, now: Instant) -> Self {
         Self {
+            client_info: ClientInfo::new(Endpoints::Unknown, client.is_tls()),
             client,
-            client_info: ClientInfo::new(Endpoints::Unknown),
             upstream: None,
             up: Channel::new(Flow::new(Direction::Up, thread)),
             down: Channel::new(Flow::new(Direction::Down, thread)),
@@ -96,7 +97,7 @@ impl Peers {
         early: &[u8],
         thread: &ThreadContext,
     ) {
-        self.client_info = ClientInfo::new(endpoints);
+        self.client_info = ClientInfo::new(endpoints, self.client.is_tls());
         if !early.is_empty() {
             self.up.flow.count_copied(early.len(), thread);
             self.up.received.append(early);
@@ -182,6 +183,8 @@ impl Peers {
             if let Some(upstream) = self.upstream {
                 upstream.socket.reset();
             }
+        } else {
+            self.client.close();
         }
         end.reason
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use haul_http1::{HttpError, Request, parse_request};
-use haul_reactor::{IoStatus, Next};
+use haul_reactor::{Context, IoStatus, Next};
 
 use super::context::HttpContext;
 use super::exchange::Exchange;
@@ -15,12 +15,18 @@ use crate::stats::EndReason;
 /// may use the connection.
 const UPSTREAM_HOLD_TIME: Duration = Duration::from_secs(1);
 
+/// The time for which a session without a request stays open while the relay drains. A request that
+/// was sent before the client could know is forwarded, and its response announces the close.
+const DRAIN_IDLE_TIME: Duration = Duration::from_secs(1);
+
 /// The state of a session that waits for a request head.
 #[derive(Debug)]
 pub(super) struct RequestWait {
     since: Instant,
     /// The time at which the first byte of the head arrived.
     begun: Option<Instant>,
+    /// Since the relay drains: the time at which the session ends if it has no request.
+    drain_until: Option<Instant>,
 }
 
 /// The state of a request head after the available bytes were read.
@@ -43,7 +49,7 @@ pub(super) struct Refusal {
 
 impl RequestWait {
     pub(super) fn new(since: Instant) -> Self {
-        Self { since, begun: None }
+        Self { since, begun: None, drain_until: None }
     }
 
     /// Receives a request head as far as possible without blocking.
@@ -63,11 +69,11 @@ impl RequestWait {
                     Ok(Some(_)) => return Ok(HeadState::Received),
                     Err(refused) => return Ok(HeadState::Refused(refused)),
                 }
-            } else if cx.reactor.is_draining() && peers.client.is_readable() {
+            } else if self.is_drain_time_over(cx.reactor) && peers.client.is_readable() {
                 // A close with unread bytes would send a reset, which may discard data in flight to
                 // the client.
                 return Ok(HeadState::Draining);
-            } else if cx.reactor.is_draining() {
+            } else if self.is_drain_time_over(cx.reactor) {
                 return Err(SessionEnd::clean(EndReason::Clean));
             }
             if !peers.client.is_readable() {
@@ -83,6 +89,15 @@ impl RequestWait {
         self.check_timeouts(peers, cx)
     }
 
+    /// Returns `true` if the relay is draining, and has waited long enough for a request that may be
+    /// on its way.
+    fn is_drain_time_over<M>(&mut self, reactor: &Context<'_, M>) -> bool {
+        if !reactor.is_draining() {
+            return false;
+        }
+        reactor.now() >= *self.drain_until.get_or_insert(reactor.now() + DRAIN_IDLE_TIME)
+    }
+
     fn check_timeouts<M>(
         &mut self,
         peers: &mut Peers,
@@ -91,6 +106,7 @@ impl RequestWait {
         let now = cx.reactor.now();
         if has_no_request(peers) {
             let deadline = self.since + cx.options.keep_alive_time_max;
+            let deadline = self.drain_until.map_or(deadline, |end| end.min(deadline));
             let hold_until = self.since + UPSTREAM_HOLD_TIME;
             if now >= deadline {
                 return Err(SessionEnd::clean(EndReason::Idle));
@@ -131,11 +147,13 @@ pub(super) fn begin_exchange<M>(
     cx.thread.counters.http.requests.add(1);
     let is_head = request.method == "HEAD";
     let mut head = Vec::new();
-    let written = check_method(&request).and_then(|()| {
+    let is_within_rate = cx.is_within_rate(peers.client_info.address);
+    let checked = if is_within_rate { check_method(&request) } else { Err(TOO_MANY_REQUESTS) };
+    let written = checked.and_then(|()| {
         write_request(&mut head, &request, &peers.client_info.forwarded, cx.options)
     });
     let (head_bytes, framing) = (request.head_bytes, request.framing);
-    let exchange = Exchange::new(&request, cx.options);
+    let exchange = Exchange::new(&request, cx.options, cx.reactor.now());
     let options = BodyOptions {
         limits: cx.options.chunk_limits,
         bytes_max: cx.options.request_body_bytes_max,
@@ -149,6 +167,8 @@ pub(super) fn begin_exchange<M>(
     peers.drop_stale_upstream();
     Ok(Some((exchange, head)))
 }
+
+const TOO_MANY_REQUESTS: HttpError = HttpError::new(429, "the client exceeds its rate of requests");
 
 /// Returns an error for methods that the relay does not forward.
 fn check_method(request: &Request<'_>) -> Result<(), HttpError> {

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use haul_http1::{Date, HttpError};
 use haul_reactor::{Connection, Next, Socket, SocketKind};
+use haul_tls::Transport;
 
 use super::context::HttpContext;
 use super::exchange::Exchange;
@@ -55,7 +56,7 @@ type Step = Result<Option<Next>, SessionEnd>;
 impl HttpSession {
     /// Creates the session of a newly accepted connection.
     pub(crate) fn new(
-        client: Socket,
+        client: Transport,
         expects_header: bool,
         shared: &Shared,
         thread: &ThreadContext,
@@ -70,6 +71,8 @@ impl HttpSession {
 
     /// Advances the session as far as possible without blocking.
     pub(crate) fn advance<M>(&mut self, cx: &mut HttpContext<'_, '_, M>) -> Next {
+        // The next write reports an error.
+        self.peers.client.flush().unwrap_or_default();
         let end = loop {
             match self.step(cx) {
                 Ok(None) => {}
@@ -79,6 +82,16 @@ impl HttpSession {
         };
         self.end = Some(end);
         Next::Close
+    }
+
+    /// Returns `true` if the session waits for a request head or for the client's EOF.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Preamble(_) | Stage::Request(_) | Stage::Lingering(_))
+    }
+
+    /// Ends the session in favor of a new connection of the same client.
+    pub(crate) fn evict(&mut self) {
+        self.end = Some(SessionEnd::clean(EndReason::Evicted));
     }
 
     /// Closes both sockets, with resets if a message is incomplete; the upstream connection moves
@@ -141,7 +154,8 @@ impl HttpSession {
                 self.peers.identify_client(endpoints, &early, cx.thread);
                 self.enter(Stage::Request(RequestWait::new(now)))
             }
-            Err(_) => Err(SessionEnd::abort(EndReason::BadProxy)),
+            Err(EndReason::BadTls) => Err(SessionEnd::clean(EndReason::BadTls)),
+            Err(reason) => Err(SessionEnd::abort(reason)),
         }
     }
 
@@ -207,7 +221,8 @@ impl HttpSession {
             return Err(SessionEnd::abort(EndReason::Reset));
         }
         let mut out = Vec::new();
-        write_error(&mut out, refused, is_head, &Date::of(SystemTime::now()));
+        let retry_after = (refused.status == 429).then(|| cx.retry_after());
+        write_error(&mut out, refused, is_head, retry_after, &Date::of(SystemTime::now()));
         down.flow.prepend(out);
         let reason = match refused.status == NO_TARGET.status {
             true => EndReason::NoTarget,
@@ -229,7 +244,7 @@ impl Connection for HttpSession {
     fn socket(&mut self, side: SocketKind) -> Option<&mut Socket> {
         let Self { peers, stage, .. } = self;
         match (side, stage) {
-            (SocketKind::Accepted, _) => Some(&mut peers.client),
+            (SocketKind::Accepted, _) => Some(peers.client.socket_mut()),
             (SocketKind::Connected, Stage::Connecting(connecting)) => connecting.socket(),
             (SocketKind::Connected, _) => {
                 peers.upstream.as_mut().map(|upstream| &mut upstream.socket)

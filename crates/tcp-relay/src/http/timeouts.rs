@@ -74,7 +74,7 @@ fn peer_made_progress(
     peers: &Peers,
 ) -> bool {
     let slow = match (&peers.upstream, up, down) {
-        (_, _, Some(Stop::DestinationFull)) => &peers.client,
+        (_, _, Some(Stop::DestinationFull)) => peers.client.socket(),
         (Some(upstream), Some(Stop::DestinationFull), _) => &upstream.socket,
         _ => return false,
     };
@@ -85,7 +85,7 @@ fn peer_made_progress(
 /// EOF or cannot be probed.
 fn probe_at(exchange: &Exchange, peers: &Peers) -> Option<Instant> {
     let can_be_probed = exchange.can_be_probed() && peers.down.flow.buffered_bytes() == 0;
-    let needs_probe = peers.client.is_read_closed();
+    let needs_probe = peers.client.socket().is_read_closed();
     (needs_probe && can_be_probed).then(|| peers.moved_at() + PROBE_DELAY)
 }
 

@@ -5,6 +5,7 @@ use haul_reactor::Next;
 use super::context::HttpContext;
 use super::peers::{Peers, SessionEnd};
 use crate::duplex::Duplex;
+use crate::flow::Stream;
 use crate::stats::EndReason;
 
 /// The relayed directions of an upgraded session.
@@ -39,7 +40,7 @@ impl Tunnel {
             return Err(SessionEnd::abort(EndReason::Reset));
         };
         let limits = &cx.shared.limits;
-        let sockets = [client, &mut upstream.socket];
+        let sockets: [&mut dyn Stream; 2] = [client, &mut upstream.socket];
         match self.0.advance(sockets, limits, cx.thread, cx.reactor.now()) {
             Ok(next) => Ok(next),
             Err(EndReason::Clean) => Err(SessionEnd::clean(EndReason::Clean)),

@@ -109,14 +109,16 @@ impl Connecting {
         cx: &mut HttpContext<'_, '_, M>,
     ) -> Result<ConnectState, SessionEnd> {
         loop {
-            if peers.client.is_write_closed() {
+            if peers.client.socket().is_write_closed() {
                 return Err(SessionEnd::abort(EndReason::Reset));
             }
             return Ok(match self.connector.advance(&mut self.socket, cx.reactor) {
                 Progress::Waiting(deadline) => ConnectState::Waiting(deadline),
                 Progress::Connected(target) => ConnectState::Connected(target),
                 // The process has no free descriptor: closing the idle connections frees some.
-                Progress::NoTarget if has_no_descriptor(&peers.client) && cx.idle_pool.clear() => {
+                Progress::NoTarget
+                    if has_no_descriptor(peers.client.socket()) && cx.idle_pool.clear() =>
+                {
                     let (shared, attempts) = (cx.shared, attempts(peers, cx));
                     let time_max = shared.limits.connect_time_max;
                     self.connector = Connector::new(attempts, shared.tcp, time_max);

@@ -58,7 +58,9 @@ enum Probe {
 /// each that did not, and `None` if a target's state could not be determined.
 fn probe_all(targets: &Targets, time_max: Duration) -> Vec<Option<bool>> {
     let deadline = Instant::now() + time_max;
-    let mut probes: Vec<_> = targets.addresses().map(start_probe).collect();
+    let addresses = targets.addresses();
+    let mut probes: Vec<_> =
+        addresses.iter().flat_map(|addresses| &**addresses).map(start_probe).collect();
     let mut can_wait = true;
     while can_wait {
         let remaining = deadline.saturating_duration_since(Instant::now());
@@ -74,7 +76,18 @@ fn probe_all(targets: &Targets, time_max: Duration) -> Vec<Option<bool>> {
         Probe::Pending(_too_late) => can_wait.then_some(false),
         Probe::NotSent => None,
     };
-    probes.into_iter().map(result).collect()
+    let mut results = probes.into_iter().map(result);
+    addresses.iter().map(|addresses| any_success(results.by_ref().take(addresses.len()))).collect()
+}
+
+/// Returns the result of a target from those of its addresses: `true` if one accepted, or else
+/// `None` if the state of one could not be determined.
+fn any_success(results: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let results: Vec<_> = results.collect();
+    match results.contains(&Some(true)) {
+        true => Some(true),
+        false => results.iter().all(Option::is_some).then_some(false),
+    }
 }
 
 /// Waits until a probe completes or the time is over; returns `false` if `poll(2)` fails.

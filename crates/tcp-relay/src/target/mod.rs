@@ -4,6 +4,7 @@ mod balance;
 mod check;
 mod health;
 mod local_errors;
+pub(crate) mod resolver;
 mod table;
 
 pub use balance::Balance;

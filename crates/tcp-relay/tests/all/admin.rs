@@ -20,7 +20,7 @@ fn get(relay: &Relay, path: &str) -> String {
 }
 
 #[test]
-fn metrics_count_traffic_and_health_follows_targets() {
+fn metrics_count_traffic_and_readiness_follows_targets() {
     let (target, address) = listener();
     let admin = || Some("127.0.0.1:0".parse().unwrap());
     let checks = CheckOptions { eject_after: 1, ..CheckOptions::default() };
@@ -36,21 +36,26 @@ fn metrics_count_traffic_and_health_follows_targets() {
     {
         assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
     }
-    assert!(get(&relay, "/health").ends_with("\r\n\r\nok\n"));
+    assert!(metrics.contains("\nhaul_build_info{version=\""), "{metrics}");
+    for page in ["/health", "/ready"] {
+        assert!(get(&relay, page).ends_with("\r\n\r\nok\n"), "{page}");
+    }
 
-    // A draining relay reports itself as unhealthy.
+    // A draining relay is alive, but not ready.
     let (other, address) = listener();
     let ending = Relay::start(Config { admin: admin(), ..config([address]) });
     let stays = (ending.connect(), other.accept().unwrap());
     ending.handle.drain();
-    assert!(get(&ending, "/health").starts_with("HTTP/1.1 503 "));
+    assert!(get(&ending, "/ready").starts_with("HTTP/1.1 503 "));
+    assert!(get(&ending, "/health").starts_with("HTTP/1.1 200 "));
     drop((stays, ending));
 
     drop((client, server, target));
     // The first failed connection ejects the target.
     drop(relay.connect());
     relay.until(|stats| stats.targets[0].failed == 1);
-    assert!(get(&relay, "/health").starts_with("HTTP/1.1 503 "));
+    assert!(get(&relay, "/ready").starts_with("HTTP/1.1 503 "));
+    assert!(get(&relay, "/health").starts_with("HTTP/1.1 200 "));
 }
 
 #[test]

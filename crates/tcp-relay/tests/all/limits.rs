@@ -98,7 +98,7 @@ fn exhausted_pipe_pool_falls_back_to_copy() {
 #[test]
 fn connections_over_the_limit_wait_and_are_served() {
     let (target, address) = listener();
-    let limits = Limits { connections_max: 3, ..Limits::default() };
+    let limits = Limits { connections_max: 3, peer_connections_max: Some(0), ..Limits::default() };
     let relay = Relay::start(Config { limits, ..config([address]) });
     let mut clients: Vec<_> = (0..12_u8)
         .map(|number| {

@@ -7,7 +7,9 @@ use std::os::unix::net::UnixListener;
 use std::process::Command;
 use std::time::Duration;
 
-use haul_tcp_relay::{Address, Balance, CheckOptions, Config, EndReason, Limits};
+use haul_tcp_relay::{
+    Address, Balance, CheckOptions, Config, EndReason, HostAddress, Limits, Server,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::support::{Relay, config, listener, refusing_address};
@@ -202,4 +204,27 @@ fn balance_spreads_connections_evenly() {
         let stats = relay.until(|stats| stats.active == 0);
         assert!(stats.targets.iter().all(|target| target.active == 0), "{balance:?}");
     }
+}
+
+#[test]
+fn all_addresses_of_a_host_name_are_tried() {
+    // `localhost` may resolve to ::1 first, where nothing listens.
+    let (target, address) = listener();
+    let Address::Tcp(address) = address else { unreachable!() };
+    let name: HostAddress = format!("localhost:{}", address.port()).parse().unwrap();
+    let relay = Relay::start(Config { targets: vec![name.clone()], ..config([]) });
+    for _ in 0..2 {
+        let mut client = relay.connect();
+        client.write_all(b"hello").unwrap();
+        target.accept().unwrap().0.read_exact(&mut [0; 5]).unwrap();
+    }
+    let stats = relay.stats();
+    assert_eq!((stats.targets[0].address.clone(), stats.targets[0].failed), (name.to_string(), 0));
+}
+
+#[test]
+fn unresolvable_host_name_is_refused_at_the_start() {
+    let name = "haul-test.invalid:80".parse().unwrap();
+    let error = Server::bind(Config { targets: vec![name], ..config([]) }).map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "cannot resolve haul-test.invalid:80");
 }

@@ -9,10 +9,10 @@ use std::io;
 use haul_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, Framing, HttpError, LAST_CHUNK, write_chunk_size,
 };
-use haul_reactor::{IoStatus, Socket};
+use haul_reactor::IoStatus;
 
 use super::receive_buffer::ReceiveBuffer;
-use crate::flow::{FailedSide, Flow, Stop};
+use crate::flow::{FailedSide, Flow, Stop, Stream};
 use crate::thread_context::ThreadContext;
 use crate::transfer_mode::LARGE_BYTES;
 
@@ -147,8 +147,8 @@ impl Channel {
     /// Returns an error if the body cannot be completed.
     pub(crate) fn run(
         &mut self,
-        from: &mut Socket,
-        to: &mut Socket,
+        from: &mut dyn Stream,
+        to: &mut dyn Stream,
         thread: &mut ThreadContext,
         budget: &mut usize,
     ) -> Result<Progress, BodyError> {
@@ -181,7 +181,7 @@ impl Channel {
     /// Returns an error if the read fails.
     pub(crate) fn receive(
         &mut self,
-        from: &mut Socket,
+        from: &mut dyn Stream,
         thread: &mut ThreadContext,
     ) -> io::Result<IoStatus> {
         let moved = self.received.receive(from, &mut thread.scratch)?;

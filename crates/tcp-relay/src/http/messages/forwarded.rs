@@ -11,22 +11,24 @@ pub(crate) struct Forwarded {
     element: Box<str>,
     /// The element of `X-Forwarded-For`, such as `192.0.2.1`; `None` for a client on a unix socket.
     address: Option<Box<str>>,
+    is_tls: bool,
 }
 
 impl Forwarded {
     /// Creates the values for a client with this address; `None` for a client on a unix socket.
-    pub(crate) fn new(client: Option<IpAddr>) -> Self {
+    pub(crate) fn new(client: Option<IpAddr>, is_tls: bool) -> Self {
+        let proto = if is_tls { "https" } else { "http" };
         let address = client.map(|client| client.to_canonical());
         let element = match address {
-            Some(address) if address.is_ipv6() => format!("for=\"[{address}]\";proto=http"),
-            Some(address) => format!("for={address};proto=http"),
-            None => "for=unknown;proto=http".to_owned(),
+            Some(address) if address.is_ipv6() => format!("for=\"[{address}]\";proto={proto}"),
+            Some(address) => format!("for={address};proto={proto}"),
+            None => format!("for=unknown;proto={proto}"),
         };
         let address = address.map(|address| address.to_string().into());
-        Self { element: element.into(), address }
+        Self { element: element.into(), address, is_tls }
     }
 
-    /// Writes both fields; `host` is the host named by the request.
+    /// Writes the fields; `host` is the host named by the request.
     pub(crate) fn write(&self, head: &mut HeadWriter<'_>, host: Option<&str>) {
         let element = self.element.as_bytes();
         match host {
@@ -38,6 +40,9 @@ impl Forwarded {
         };
         if let Some(address) = &self.address {
             head.field("X-Forwarded-For", address.as_bytes());
+        }
+        if self.is_tls {
+            head.field("X-Forwarded-Proto", b"https");
         }
     }
 }
@@ -56,7 +61,8 @@ mod tests {
         ] {
             let mut out = Vec::new();
             let mut head = HeadWriter::request(&mut out, "GET", &["/"]);
-            Forwarded::new(client.map(|client| client.parse().unwrap())).write(&mut head, host);
+            Forwarded::new(client.map(|client| client.parse().unwrap()), false)
+                .write(&mut head, host);
             head.end().unwrap();
             let head = String::from_utf8(out).unwrap();
             let values =

@@ -244,7 +244,7 @@ mod tests {
     fn forwarded_head(received: &str, options: &HttpOptions) -> Result<String, HttpError> {
         let request = parse_request(received.as_bytes(), &HeadLimits::default())?.unwrap();
         let mut out = Vec::new();
-        write_request(&mut out, &request, &Forwarded::new(None), options)?;
+        write_request(&mut out, &request, &Forwarded::new(None, false), options)?;
         Ok(String::from_utf8(out).unwrap())
     }
 

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use haul_reactor::{IoStatus, Socket};
+use haul_reactor::IoStatus;
+
+use crate::flow::Stream;
 
 /// The maximum number of bytes read at once where a head or chunk framing is expected. The number
 /// is small, because only body bytes that stay in the socket can be spliced.
@@ -29,7 +31,7 @@ impl ReceiveBuffer {
     /// Returns an error if the read fails.
     pub(crate) fn receive(
         &mut self,
-        from: &mut Socket,
+        from: &mut dyn Stream,
         scratch: &mut [u8],
     ) -> io::Result<IoStatus> {
         let most = scratch.len().min(READ_BYTES);
