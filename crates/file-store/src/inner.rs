@@ -9,6 +9,7 @@ use haul_disk::{Disk, Lock};
 use haul_md5_lanes::Md5Queue;
 use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
 
+use crate::access::buffers::Buffers;
 use crate::access::pending_put::queue::PendingPuts;
 use crate::access::writers::{Entered, Writers};
 use crate::big_files::directory::Objects;
@@ -47,6 +48,8 @@ pub(crate) struct Inner {
     /// `None` if both copies were lost and there was no space for new ones.
     pub(crate) manifest: Option<ManifestFile>,
     pub(crate) damage: FoundDamage,
+    /// Buffers of long objects.
+    pub(crate) buffers: Arc<Buffers>,
     pub(crate) index: RwLock<Index>,
     /// The files of the index.
     pub(crate) index_files: Arc<IndexFiles>,

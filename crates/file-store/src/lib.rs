@@ -118,7 +118,7 @@ pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule
 pub use lifecycle::stats::LifecycleStats;
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListPage, ListRequest,
-    Listed, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
+    Listed, ObjectInfo, PART_NUMBER_MAX, PartInfo, Place, Precondition, UploadInfo,
 };
 pub use options::Options;
 pub use recovery::damage::Damage;

@@ -49,6 +49,11 @@ impl FromStr for Etag {
     }
 }
 
+/// The place of an object in the log. No two states of an object have the same place, also not
+/// after volumes were removed: see [`crate::Store::place`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place(pub(crate) haul_append_log::Lsn);
+
 /// What is known of an object without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectInfo {

@@ -111,6 +111,7 @@ impl Store {
             indexes: opened.indexes,
             manifest: opened.manifest,
             damage: FoundDamage::new(&opened.recovered),
+            buffers: Arc::default(),
             writers: Arc::new(Writers::new(current)),
             pending_puts: PendingPuts::default(),
             md5: Md5Queue::default(),

@@ -32,16 +32,39 @@ impl Log {
     /// # Errors
     /// Returns the errors of [`Log::read`].
     pub fn read_hinted(&self, lsn: Lsn, payload_bytes_hint: u32) -> Result<Record> {
-        self.segment_of(lsn)?.read_hinted(lsn, payload_bytes_hint)
+        self.read_hinted_into(lsn, payload_bytes_hint, Vec::new())
     }
 
-    /// Reads a record like [`Log::read_hinted`] if all of it is in the page cache, and never waits
-    /// for the device. Returns `None` if it is not, or if that cannot be known.
+    /// Reads a record like [`Log::read_hinted`], into `buffer`, which the record then owns. The
+    /// present length and content of the buffer do not matter, but a buffer that is long enough is
+    /// neither allocated nor zeroed again.
     ///
     /// # Errors
     /// Returns the errors of [`Log::read`].
-    pub fn read_hinted_cached(&self, lsn: Lsn, payload_bytes_hint: u32) -> Result<Option<Record>> {
-        self.segment_of(lsn)?.read_hinted_cached(lsn, payload_bytes_hint)
+    pub fn read_hinted_into(
+        &self,
+        lsn: Lsn,
+        payload_bytes_hint: u32,
+        buffer: Vec<u8>,
+    ) -> Result<Record> {
+        self.segment_of(lsn)?.read_hinted(lsn, payload_bytes_hint, buffer)
+    }
+
+    /// Reads a record like [`Log::read_hinted_into`] if all of it is in the page cache, and never
+    /// waits for the device. Returns `None` if it is not, if that cannot be known, or if the payload
+    /// has more than `payload_bytes_max` bytes.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Log::read`].
+    pub fn read_hinted_cached(
+        &self,
+        lsn: Lsn,
+        payload_bytes_hint: u32,
+        payload_bytes_max: u32,
+        buffer: Vec<u8>,
+    ) -> Result<Option<Record>> {
+        let segment = self.segment_of(lsn)?;
+        segment.read_hinted_cached(lsn, payload_bytes_hint, payload_bytes_max, buffer)
     }
 
     /// Reads the first bytes of a record's payload into `buffer`. The checksum of the record is not

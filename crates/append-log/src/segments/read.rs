@@ -28,11 +28,17 @@ impl Segment {
     /// Reads the record at `lsn`, whose length is unknown, and verifies it. The first request is
     /// long enough for a payload of `payload_bytes_hint` bytes. A longer record takes a second
     /// request for the rest.
-    pub(crate) fn read_hinted(&self, lsn: Lsn, payload_bytes_hint: u32) -> Result<Record> {
+    pub(crate) fn read_hinted(
+        &self,
+        lsn: Lsn,
+        payload_bytes_hint: u32,
+        buffer: Vec<u8>,
+    ) -> Result<Record> {
         let offset = u64::from(lsn.offset());
         let hinted = RECORD_HEADER_BYTES.saturating_add(payload_bytes_hint as usize);
-        let mut record = vec![0; hinted.min(self.bytes_after(lsn))];
-        let mut read = read_full(&*self.file, &mut record, offset)?;
+        let mut record = buffer;
+        let first = self.first_part(lsn, hinted, &mut record);
+        let mut read = read_full(&*self.file, &mut record[..first], offset)?;
         let header = self.data_header(lsn, &record[..read])?;
         let bytes = self.whole_bytes(&header)?;
         // Cuts off the bytes after the record. A longer record gets space for the rest.
@@ -51,25 +57,39 @@ impl Segment {
         &self,
         lsn: Lsn,
         payload_bytes_hint: u32,
+        payload_bytes_max: u32,
+        buffer: Vec<u8>,
     ) -> Result<Option<Record>> {
         let offset = u64::from(lsn.offset());
         let hinted = RECORD_HEADER_BYTES.saturating_add(payload_bytes_hint as usize);
-        let mut record = vec![0; hinted.min(self.bytes_after(lsn))];
-        let mut read = match self.file.read_cached(&mut record, offset)? {
+        let mut record = buffer;
+        let first = self.first_part(lsn, hinted, &mut record);
+        let mut read = match self.file.read_cached(&mut record[..first], offset)? {
             Some(read) if read >= RECORD_HEADER_BYTES => read,
             _ => return Ok(None),
         };
         let header = self.data_header(lsn, &record[..read])?;
         let bytes = self.whole_bytes(&header)?;
-        let requested = record.len();
+        if bytes - RECORD_HEADER_BYTES > payload_bytes_max as usize {
+            return Ok(None);
+        }
         record.resize(bytes, 0);
-        if read == requested && read < bytes {
+        if read == first && read < bytes {
             read += self.file.read_cached(&mut record[read..], offset + read as u64)?.unwrap_or(0);
         }
         if read < bytes {
             return Ok(None);
         }
         self.verified(&header, record).map(Some)
+    }
+
+    /// Returns the length of the first request for a record, and extends `buffer` to it.
+    fn first_part(&self, lsn: Lsn, hinted: usize, buffer: &mut Vec<u8>) -> usize {
+        let bytes = hinted.min(self.bytes_after(lsn));
+        if buffer.len() < bytes {
+            buffer.resize(bytes, 0);
+        }
+        bytes
     }
 
     /// Reads the header and the front of the payload of the record at `lsn`, whose length is

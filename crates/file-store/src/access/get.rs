@@ -15,8 +15,12 @@ use crate::index::addresses::Candidate;
 use crate::index::entry::Entry;
 use crate::index::list::list;
 use crate::inner::Inner;
-use crate::object::{Attributes, ListPage, ListRequest, ObjectInfo};
+use crate::object::{Attributes, ListPage, ListRequest, ObjectInfo, Place};
 use crate::store::Store;
+
+/// The longest record that [`Store::get_cached`] reads: copying and verifying it takes about as long
+/// as a thread that serves other clients may be busy.
+const CACHED_BYTES_MAX: u32 = (1 << 20) + (64 << 10);
 
 /// The bytes of a run of keys that a listing reads at once: a page of 1,000 keys takes about 60 KB.
 const LIST_READAHEAD_BYTES: usize = 64 << 10;
@@ -71,7 +75,24 @@ impl Store {
         self.get_with(bucket, key, |inner, candidate| inner.read_content(candidate, bucket, key))
     }
 
-    /// Returns an object of up to 128 KiB like [`Store::get`] if it is in the page cache. Returns
+    /// Returns the place of the newest state of an object, without reading anything. As long as this
+    /// returns the same place, the object is unchanged: a caller can keep a copy of it, and use the
+    /// copy while the place stays the same. Compaction changes the place of an object, too.
+    ///
+    /// Returns `None` if there is no object, or if only a read can determine the place.
+    #[must_use]
+    pub fn place(&self, bucket: &str, key: &str) -> Option<Place> {
+        let index = self.inner.index.read();
+        if index.hidden.any().is_some() {
+            return None;
+        }
+        let candidates = index.candidates(bucket, key);
+        let mut places = candidates.iter();
+        let first = places.next().filter(|_| places.next().is_none());
+        first.map(|candidate| Place(candidate.lsn))
+    }
+
+    /// Returns an object of up to 1 MiB in a volume like [`Store::get`] if it is in the page cache. Returns
     /// `None` if it is longer or not cached, or if that cannot be known: then call [`Store::get`].
     /// Never waits for the disk, so that a thread that must not block can call it.
     ///
@@ -80,10 +101,9 @@ impl Store {
     pub fn get_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
         let inner = &self.inner;
         let read = |candidate: Candidate| {
-            if candidate.is_long() {
-                return Ok(None);
-            }
-            let record = inner.log.read_hinted_cached(candidate.lsn, candidate.bytes_hint)?;
+            let (lsn, hint) = (candidate.lsn, candidate.bytes_hint);
+            let buffer = inner.buffer_for(candidate);
+            let record = inner.log.read_hinted_cached(lsn, hint, CACHED_BYTES_MAX, buffer)?;
             let Some(record) = record else { return Ok(None) };
             inner.counters.needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
             inner.content(record, bucket, key).map(Some)
@@ -183,7 +203,8 @@ impl Inner {
         bucket: &str,
         key: &str,
     ) -> Result<Read<(Attributes, Content)>> {
-        let record = match self.log.read_hinted(candidate.lsn, candidate.bytes_hint) {
+        let (lsn, hint) = (candidate.lsn, candidate.bytes_hint);
+        let record = match self.log.read_hinted_into(lsn, hint, self.buffer_for(candidate)) {
             Err(error @ log::Error::Damaged { .. }) => {
                 // The needle of a big object is short, and enough of it may be intact.
                 let salvaged = self.salvage(candidate, bucket, key);
@@ -211,10 +232,15 @@ impl Inner {
             return Ok(Read::Other);
         }
         let entry = Entry::of(&needle.head, at);
-        let from = record.len() - needle.rest.len();
+        let (from, end) = (record.len() - needle.rest.len(), record.len());
         let attributes = needle.attributes;
-        let content = Content::Memory(Bytes::from(record).slice(from..));
+        let content = Content::Memory(self.buffers.share(record, from..end));
         Ok(Read::Found(entry, (attributes, content)))
+    }
+
+    /// Returns a buffer to read a record into: for a long one, a buffer that is used again.
+    fn buffer_for(&self, candidate: Candidate) -> Vec<u8> {
+        if candidate.is_long() { self.buffers.take() } else { Vec::new() }
     }
 
     /// Reads the attributes of the needle at a place: of an upload or a part.

@@ -2,6 +2,7 @@
 
 mod apply;
 mod block_data;
+pub(crate) mod buffers;
 pub(crate) mod get;
 pub(crate) mod get_many;
 pub(crate) mod lookup;
