@@ -1,0 +1,145 @@
+//! Defines the trait that a server implements.
+
+use std::error::Error;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use haul_http1::{Date, HeadLimits, HeadWriter, InvalidHead};
+use http::{Request, Response};
+use http_body::Body;
+
+use crate::request_body::RequestBody;
+
+/// An error of any kind.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The response to a request, when it is ready. An error closes the connection.
+pub type ResponseFuture<B> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+
+/// The meaning of a server: what it responds to requests. Each thread has a handler of its own.
+pub trait Handler: 'static {
+    /// The body of a response. An error closes the connection before the declared end of the body.
+    type Body: Body<Data = Bytes, Error: Into<BoxError>> + Unpin;
+    /// State that the connections of a peer share.
+    type Peer: Clone + Send + Sync + 'static;
+
+    /// Responds to a request without a body at once, or not at all: then [`Self::respond`] is
+    /// called. Writes the head with `head`, and returns the body. It may not block.
+    fn respond_inline(
+        &mut self,
+        request: &haul_http1::Request<'_>,
+        origin: &Origin<'_, Self::Peer>,
+        head: &mut ResponseHead<'_>,
+    ) -> Option<Bytes> {
+        let _ = (request, origin, head);
+        None
+    }
+
+    /// Responds to a request. The thread of the connection polls the future and the body of the
+    /// response, so neither may block.
+    fn respond(
+        &mut self,
+        request: Request<RequestBody>,
+        origin: &Origin<'_, Self::Peer>,
+    ) -> ResponseFuture<Self::Body>;
+}
+
+/// The connection of a request.
+#[derive(Debug)]
+pub struct Origin<'a, P> {
+    /// The index of the listener, in the order passed to the reactor.
+    pub listener: usize,
+    /// The address of the peer; `None` for a unix socket.
+    pub peer: Option<IpAddr>,
+    /// The state that the connections of this peer share.
+    pub of_peer: &'a P,
+}
+
+/// The beginning of the head of a response, which the connection determines.
+#[derive(Debug)]
+pub struct ResponseHead<'a> {
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) date: &'a Date,
+    pub(crate) connection: Option<&'static str>,
+}
+
+impl ResponseHead<'_> {
+    /// Starts the head with its status, the date and the state of the connection.
+    pub fn begin(&mut self, status: u16) -> HeadWriter<'_> {
+        let mut head = HeadWriter::response(self.out, status);
+        head.date("date", self.date);
+        if let Some(connection) = self.connection {
+            head.field("connection", connection.as_bytes());
+        }
+        head
+    }
+
+    /// Writes a whole head: its beginning, `fields`, and `prepared`, the end of a head that was
+    /// written before.
+    ///
+    /// # Errors
+    /// If a field is invalid.
+    pub fn write_prepared<'f>(
+        &mut self,
+        status: u16,
+        fields: impl IntoIterator<Item = (&'f str, &'f [u8])>,
+        prepared: &PreparedHead,
+    ) -> Result<(), InvalidHead> {
+        let mut head = self.begin(status);
+        for (name, value) in fields {
+            head.field(name, value);
+        }
+        head.end()?;
+        // Without the empty line, which `prepared` has.
+        self.out.truncate(self.out.len() - b"\r\n".len());
+        self.out.extend_from_slice(&prepared.0);
+        Ok(())
+    }
+}
+
+/// Fields of a head, written once for many responses.
+#[derive(Debug, Clone)]
+pub struct PreparedHead(Box<[u8]>);
+
+impl PreparedHead {
+    /// Writes the fields that `write` adds.
+    ///
+    /// # Errors
+    /// If a field is invalid.
+    pub fn new(write: impl FnOnce(&mut HeadWriter<'_>)) -> Result<Self, InvalidHead> {
+        let mut out = Vec::new();
+        let mut head = HeadWriter::response(&mut out, 200);
+        write(&mut head);
+        head.end()?;
+        let first_line_bytes = out.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        Ok(Self(out.split_off(first_line_bytes).into()))
+    }
+
+    /// Returns the length of the fields.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "it has at least an empty line")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Limits of every connection.
+#[derive(Debug, Clone)]
+pub struct ConnectionLimits {
+    /// Limits of a request head.
+    pub head: HeadLimits,
+    /// The time for a request head, from its first byte or from the start of the connection.
+    pub head_time: Duration,
+    /// The time a connection may be idle between two requests.
+    pub idle_time: Duration,
+    /// The time a response may make no progress.
+    pub stall_time: Duration,
+    /// The time for which the rest of a request is received after an early response.
+    pub linger_time: Duration,
+    /// The bytes of it.
+    pub linger_bytes_max: usize,
+    /// The response to a connection of a peer that has too many.
+    pub too_many: &'static [u8],
+}

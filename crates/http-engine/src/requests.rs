@@ -1,0 +1,241 @@
+//! Reads the heads of requests, responds at once where that is possible, and starts exchanges.
+
+use std::io::{self, IoSlice};
+use std::time::Instant;
+
+use haul_http1::{Framing, Request, Version, parse_request};
+use haul_reactor::{Context, IoStatus};
+
+use crate::connection::{Connection, State};
+use crate::convert::to_http;
+use crate::exchange::{Exchange, Reply};
+use crate::handler::{Handler, ResponseHead};
+use crate::limits;
+use crate::receive::Receiving;
+use crate::request_body::{RequestBody, channel};
+use crate::response::{Output, Terms};
+use crate::service::{Budget, Engine, Flow};
+use crate::task::Message;
+
+impl<H: Handler> Engine<H> {
+    pub(crate) fn read_head(
+        &mut self,
+        connection: &mut Connection<H>,
+        budget: &mut Budget,
+        context: &Context<'_, Message>,
+    ) -> io::Result<Flow> {
+        if std::mem::take(&mut connection.has_unread) {
+            let input = std::mem::take(&mut connection.input);
+            return self.parse(connection, input, budget, context);
+        }
+        if connection.is_read_closed {
+            return Ok(Flow::Close);
+        }
+        if !connection.socket.is_readable() {
+            let is_idle = connection.input.is_empty();
+            return Ok(if is_idle && context.is_draining() { Flow::Close } else { Flow::Wait });
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let flow = match connection.socket.read(&mut buffer) {
+            Ok(IoStatus::Bytes(0)) => Ok(Flow::Close),
+            Ok(IoStatus::Bytes(bytes)) if connection.input.is_empty() => {
+                let received = &buffer[..bytes];
+                self.requests(connection, received, budget, context).map(|(taken, flow)| {
+                    connection.input.extend_from_slice(&received[taken..]);
+                    flow
+                })
+            }
+            Ok(IoStatus::Bytes(bytes)) => {
+                let mut input = std::mem::take(&mut connection.input);
+                input.extend_from_slice(&buffer[..bytes]);
+                self.parse(connection, input, budget, context)
+            }
+            Ok(IoStatus::WouldBlock) => Ok(Flow::Continue),
+            Err(error) => Err(error),
+        };
+        self.buffer = buffer;
+        flow
+    }
+
+    /// Parses bytes that were received before.
+    pub(crate) fn parse(
+        &mut self,
+        connection: &mut Connection<H>,
+        mut input: Vec<u8>,
+        budget: &mut Budget,
+        context: &Context<'_, Message>,
+    ) -> io::Result<Flow> {
+        let (taken, flow) = self.requests(connection, &input, budget, context)?;
+        input.drain(..taken);
+        connection.input = if input.is_empty() { Vec::new() } else { input };
+        Ok(flow)
+    }
+
+    /// Answers the requests that `bytes` begin with, as far as that is possible at once, and starts
+    /// the exchange of the next one. Returns the number of bytes taken.
+    pub(crate) fn requests(
+        &mut self,
+        connection: &mut Connection<H>,
+        bytes: &[u8],
+        budget: &mut Budget,
+        context: &Context<'_, Message>,
+    ) -> io::Result<(usize, Flow)> {
+        let mut taken = 0;
+        while budget.requests > 0 {
+            let rest = &bytes[taken..];
+            if rest.is_empty() {
+                return Ok((taken, Flow::Continue));
+            }
+            let request = match parse_request(rest, &self.limits.head) {
+                Ok(Some(request)) => request,
+                Ok(None) => {
+                    if !connection.is_head_begun {
+                        connection.is_head_begun = true;
+                        connection.slot.connection().begin_head();
+                        connection.deadline = Some(context.now() + self.limits.head_time);
+                    }
+                    return Ok((taken, Flow::Continue));
+                }
+                Err(refused) => {
+                    self.refuse(connection, refused.status, context)?;
+                    return Ok((bytes.len(), Flow::Continue));
+                }
+            };
+            budget.requests -= 1;
+            let Some(busy) = connection.slot.connection().begin() else {
+                return Ok((taken, Flow::Close));
+            };
+            taken += request.head_bytes;
+            let terms = Terms {
+                is_head: request.method == "HEAD",
+                is_old: request.version == Version::Http10,
+                closes: !request.keep_alive || context.is_draining(),
+            };
+            match self.respond_inline(connection, &request, terms)? {
+                Some(output) if output.is_empty() && !terms.closes => {
+                    drop(busy);
+                    self.await_request(connection, context.now());
+                    continue;
+                }
+                Some(output) => self.start(connection, busy, None, Reply::Done, output, terms),
+                None => self.respond(connection, busy, &request, terms, context)?,
+            }
+            return Ok((taken, Flow::Continue));
+        }
+        connection.has_unread = taken < bytes.len();
+        Ok((taken, Flow::Continue))
+    }
+
+    /// Responds from memory, and returns the bytes that the socket did not take.
+    pub(crate) fn respond_inline(
+        &mut self,
+        connection: &mut Connection<H>,
+        request: &Request<'_>,
+        terms: Terms,
+    ) -> io::Result<Option<Output>> {
+        if !request.framing.is_empty() {
+            return Ok(None);
+        }
+        self.head.clear();
+        let mut head = ResponseHead {
+            out: &mut self.head,
+            date: &self.clock.date,
+            connection: terms.connection(),
+        };
+        let Some(body) = self.handler.respond_inline(request, &connection.origin(), &mut head)
+        else {
+            return Ok(None);
+        };
+        let pieces = [IoSlice::new(&self.head), IoSlice::new(&body)];
+        let sent = match connection.socket.write(&pieces, false)? {
+            IoStatus::Bytes(sent) => sent,
+            IoStatus::WouldBlock => 0,
+        };
+        let mut output = Output::default();
+        if sent < self.head.len() + body.len() {
+            output = Output::new(self.head.clone(), body);
+            output.advance(sent);
+        }
+        Ok(Some(output))
+    }
+
+    pub(crate) fn respond(
+        &mut self,
+        connection: &mut Connection<H>,
+        busy: limits::Exchange<H::Peer>,
+        request: &Request<'_>,
+        terms: Terms,
+        context: &Context<'_, Message>,
+    ) -> io::Result<()> {
+        let (receiving, body) = match request.framing {
+            Framing::Length(0) => (None, RequestBody::empty()),
+            framing => {
+                let bytes = match framing {
+                    Framing::Length(bytes) => Some(bytes),
+                    Framing::Chunked | Framing::UntilClose => None,
+                };
+                let (sender, body) = channel(bytes, request.expect_continue, &connection.task);
+                (Some(Receiving::new(framing, sender)), body)
+            }
+        };
+        let Some(request) = to_http(request, body) else {
+            drop(busy);
+            return self.refuse(connection, 400, context);
+        };
+        let future = self.handler.respond(request, &connection.origin());
+        let reply = Reply::Future(future);
+        self.start(connection, busy, receiving, reply, Output::default(), terms);
+        Ok(())
+    }
+
+    pub(crate) fn start(
+        &self,
+        connection: &mut Connection<H>,
+        busy: limits::Exchange<H::Peer>,
+        receiving: Option<Receiving>,
+        reply: Reply<H::Body>,
+        output: Output,
+        terms: Terms,
+    ) {
+        connection.deadline = None;
+        connection.state = State::Exchange(Box::new(Exchange {
+            _busy: busy,
+            receiving,
+            reply,
+            output,
+            terms,
+            should_poll: true,
+        }));
+    }
+
+    /// Responds to a malformed request. Its end is unknown, so it is the last one.
+    pub(crate) fn refuse(
+        &self,
+        connection: &mut Connection<H>,
+        status: u16,
+        context: &Context<'_, Message>,
+    ) -> io::Result<()> {
+        let mut output = Output::default();
+        let terms = Terms { is_head: false, is_old: false, closes: true };
+        let date = &self.clock.date;
+        let connection_value = terms.connection();
+        let mut head = ResponseHead { out: output.first(), date, connection: connection_value };
+        let mut head = head.begin(status);
+        head.number("content-length", 0);
+        head.end().map_err(io::Error::other)?;
+        let Some(busy) = connection.slot.connection().begin() else {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        };
+        connection.has_unread = true;
+        self.start(connection, busy, None, Reply::Done, output, terms);
+        connection.deadline = Some(context.now() + self.limits.stall_time);
+        Ok(())
+    }
+
+    /// The last response is sent: another request may arrive.
+    pub(crate) fn await_request(&self, connection: &mut Connection<H>, now: Instant) {
+        connection.state = State::Head;
+        connection.is_head_begun = false;
+        connection.deadline = Some(now + self.limits.idle_time);
+    }
+}

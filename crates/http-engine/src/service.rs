@@ -1,0 +1,224 @@
+//! Drives connections: reads heads, starts exchanges, and closes connections that take too long.
+
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use haul_http1::Date;
+use haul_reactor::{AcceptInfo, Context, Event, Next, Service, Socket};
+use haul_tls::Acceptor;
+
+use crate::connection::{Connection, State};
+use crate::exchange::Exchange;
+use crate::handler::{ConnectionLimits, Handler};
+use crate::limits::Connections;
+use crate::task::{Message, Task};
+
+/// The bytes a connection may move, and the requests it may start, before it yields to others.
+const BUDGET_BYTES: usize = 1 << 20;
+const BUDGET_REQUESTS: usize = 32;
+
+/// The bytes read from a socket at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// The options of one listener.
+pub struct ListenerOptions<P> {
+    /// The table of its connections, which the listeners of all threads share.
+    pub connections: Arc<Connections<P>>,
+    /// Terminates TLS. `None`: connections are in plaintext.
+    pub tls: Option<Acceptor>,
+}
+
+/// The service of one reactor thread.
+pub struct Engine<H: Handler> {
+    pub(crate) handler: H,
+    listeners: Vec<ListenerOptions<H::Peer>>,
+    pub(crate) limits: ConnectionLimits,
+    pub(crate) buffer: Vec<u8>,
+    /// The head of a response that is sent at once.
+    pub(crate) head: Vec<u8>,
+    pub(crate) clock: Clock,
+}
+
+/// The date as it is written, which changes once a second.
+pub(crate) struct Clock {
+    iteration: Option<Instant>,
+    second: u64,
+    pub(crate) date: Date,
+}
+
+impl Clock {
+    fn update(&mut self, now: Instant) {
+        if self.iteration == Some(now) {
+            return;
+        }
+        self.iteration = Some(now);
+        let at = SystemTime::now();
+        let second = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        if second != self.second {
+            self.second = second;
+            self.date = Date::of(at);
+        }
+    }
+}
+
+/// The next action on a connection.
+pub(crate) enum Flow {
+    /// Its state is looked at again.
+    Continue,
+    /// It waits for an event.
+    Wait,
+    /// The outcome of its lingering close.
+    Linger(Next),
+    Close,
+}
+
+/// The bytes and requests left to a connection before it yields.
+pub(crate) struct Budget {
+    pub(crate) bytes: usize,
+    pub(crate) requests: usize,
+}
+
+impl<H: Handler> Engine<H> {
+    /// Creates the service of a thread. `listeners` has the options of each listener of the reactor,
+    /// in the same order.
+    pub fn new(
+        handler: H,
+        listeners: Vec<ListenerOptions<H::Peer>>,
+        limits: ConnectionLimits,
+    ) -> Self {
+        Self {
+            handler,
+            listeners,
+            limits,
+            buffer: vec![0; BUFFER_BYTES],
+            head: Vec::new(),
+            clock: Clock { iteration: None, second: 0, date: Date::of(SystemTime::UNIX_EPOCH) },
+        }
+    }
+}
+
+impl<H: Handler> Service for Engine<H> {
+    type Connection = Connection<H>;
+    type Message = Message;
+
+    fn can_accept(&mut self, listener: usize) -> bool {
+        self.listeners.get(listener).is_none_or(|options| options.connections.has_room())
+    }
+
+    fn on_accept(
+        &mut self,
+        mut socket: Socket,
+        from: AcceptInfo,
+        context: &mut Context<'_, Message>,
+    ) -> Option<Connection<H>> {
+        let peer = from.peer.map(|peer| peer.ip().to_canonical());
+        let address = peer.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let sender = context.message_sender();
+        let close = Box::new(move || sender.send(Message::Close));
+        let options = self.listeners.get(from.listener)?;
+        let Some(slot) = options.connections.admit(address, close) else {
+            if options.tls.is_none() {
+                // Bytes that the socket does not take at once are not sent.
+                socket.write(&[IoSlice::new(self.limits.too_many)], false).ok();
+            }
+            return None;
+        };
+        let socket = match &options.tls {
+            Some(acceptor) => acceptor.accept(socket).ok()?,
+            None => socket.into(),
+        };
+        Some(Connection {
+            socket,
+            slot,
+            listener: from.listener,
+            peer,
+            state: State::Head,
+            input: Vec::new(),
+            has_unread: false,
+            is_read_closed: false,
+            task: Task::new(context.message_sender()),
+            deadline: Some(context.now() + self.limits.head_time),
+            is_head_begun: true,
+            is_cut: false,
+        })
+    }
+
+    fn drive(
+        &mut self,
+        connection: &mut Connection<H>,
+        event: Event<Message>,
+        context: &mut Context<'_, Message>,
+    ) -> Next {
+        self.clock.update(context.now());
+        let is_due = |deadline: Instant| deadline <= context.now();
+        if event == Event::Deadline && connection.deadline.is_some_and(is_due) {
+            if matches!(connection.state, State::Head) {
+                connection.slot.time_out();
+            }
+            return Next::Close;
+        }
+        if connection.slot.connection().is_closing() {
+            return Next::Close;
+        }
+        // Records of a handshake, or the end of TLS, may not have fitted into the send buffer.
+        if connection.socket.flush().is_err() {
+            return Next::Close;
+        }
+        let is_woken = connection.task.begin();
+        if let State::Exchange(exchange) = &mut connection.state {
+            exchange.should_poll |= is_woken;
+        }
+        let mut budget = Budget { bytes: BUDGET_BYTES, requests: BUDGET_REQUESTS };
+        loop {
+            match self.advance(connection, &mut budget, context) {
+                Ok(Flow::Continue) if budget.bytes == 0 || budget.requests == 0 => {
+                    connection.task.yields();
+                    return Next::Yield;
+                }
+                Ok(Flow::Continue) => {}
+                Ok(Flow::Wait) if connection.task.end() => return Next::Wait(connection.deadline),
+                Ok(Flow::Wait) => {
+                    connection.task.begin();
+                    if let State::Exchange(exchange) = &mut connection.state {
+                        exchange.should_poll = true;
+                    }
+                }
+                Ok(Flow::Linger(next)) => return next,
+                Ok(Flow::Close) => return Next::Close,
+                Err(_failed) => {
+                    let is_cut = |exchange: &Exchange<H>| exchange.ends_with_connection();
+                    connection.is_cut =
+                        matches!(&connection.state, State::Exchange(e) if is_cut(e));
+                    return Next::Close;
+                }
+            }
+        }
+    }
+
+    fn on_close(&mut self, connection: Connection<H>) {
+        match connection.is_cut {
+            true => connection.socket.reset(),
+            false => connection.socket.close(),
+        }
+    }
+}
+
+impl<H: Handler> Engine<H> {
+    fn advance(
+        &mut self,
+        connection: &mut Connection<H>,
+        budget: &mut Budget,
+        context: &Context<'_, Message>,
+    ) -> io::Result<Flow> {
+        match &mut connection.state {
+            State::Head => self.read_head(connection, budget, context),
+            State::Exchange(_) if connection.socket.socket().is_write_closed() => Ok(Flow::Close),
+            State::Exchange(_) => self.exchange(connection, budget, context),
+            State::Lingering(closing) => {
+                Ok(Flow::Linger(closing.drive(connection.socket.socket_mut(), context.now())))
+            }
+        }
+    }
+}

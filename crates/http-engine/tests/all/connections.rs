@@ -1,0 +1,119 @@
+//! Connections: many requests on one, limits, and the end.
+
+use std::io::{Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::server::{HEAD_TIME, Server, read_until, rest};
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let server = Server::new();
+    let mut requests = String::new();
+    for n in 0..200 {
+        requests += &match n % 4 {
+            0 => format!("GET /inline/{n} HTTP/1.1\r\nhost: a\r\n\r\n"),
+            1 => format!("GET /{n} HTTP/1.1\r\nhost: a\r\n\r\n"),
+            2 => "GET /pause HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
+            _ => format!("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\n{n:04}"),
+        };
+    }
+    requests += "GET /last HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let received = server.exchange(requests.as_bytes());
+    let mut left = received.as_str();
+    for n in 0..200 {
+        let expected = match n % 4 {
+            0 => "i".repeat(n),
+            1 => format!("GET /{n}"),
+            2 => "paused".to_owned(),
+            _ => format!("{n:04}"),
+        };
+        let (head, rest) = left.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{n}: {head}");
+        left = rest.strip_prefix(&expected).unwrap_or_else(|| panic!("{n}"));
+    }
+    assert!(left.ends_with("connection: close\r\ncontent-length: 9\r\n\r\nGET /last"), "{left}");
+}
+
+#[test]
+fn old_client_keeps_its_connection_if_it_asks_for_it() {
+    let server = Server::new();
+    let mut stream = server.connect();
+    stream.write_all(b"GET /a HTTP/1.0\r\nconnection: keep-alive\r\n\r\n").unwrap();
+    assert!(read_until(&mut stream, "GET /a").contains("connection: keep-alive\r\n"));
+    stream.write_all(b"GET /b HTTP/1.0\r\n\r\n").unwrap();
+    assert!(rest(&mut stream).ends_with("GET /b"));
+}
+
+#[test]
+fn malformed_request_is_refused_and_the_connection_closed() {
+    let server = Server::new();
+    for (text, status) in [
+        ("GET\r\n\r\n", "400"),
+        ("GET / HTTP/9.9\r\n\r\n", "505"),
+        ("GET / HTTP/1.1\r\n\r\n", "400"),
+        ("GET / HTTP/1.1\r\nhost: a\r\ncontent-length: x\r\n\r\n", "400"),
+    ] {
+        let received = server.exchange(text.as_bytes());
+        assert!(received.starts_with(&format!("HTTP/1.1 {status} ")), "{text}: {received}");
+        assert!(received.contains("connection: close\r\n"), "{received}");
+    }
+}
+
+#[test]
+fn head_has_its_time_and_an_idle_connection_has_more() {
+    let server = Server::new();
+    let mut idle = server.connect();
+    idle.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    read_until(&mut idle, "GET /a");
+    let begun = Instant::now();
+    let mut half = server.connect();
+    half.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    assert_eq!(rest(&mut half), "");
+    assert!(begun.elapsed() >= HEAD_TIME);
+    assert_eq!(server.connections.stats().timed_out, 1);
+    idle.write_all(b"GET /b HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    read_until(&mut idle, "GET /b");
+}
+
+#[test]
+fn peer_with_too_many_connections_loses_its_oldest_idle_one() {
+    let server = Server::with_limits(10, 3);
+    let mut busy = server.connect();
+    busy.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n1").unwrap();
+    let mut idle: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    for stream in &mut idle {
+        stream.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+        read_until(stream, "GET /a");
+    }
+    let refused = server.exchange(b"");
+    assert!(refused.starts_with("HTTP/1.1 503 "), "within the grace time: {refused}");
+    thread::sleep(Duration::from_millis(400));
+    let mut new = server.connect();
+    new.write_all(b"GET /b HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    read_until(&mut new, "GET /b");
+    assert_eq!(idle[0].read(&mut [0]).unwrap(), 0);
+    busy.write_all(b"2").unwrap();
+    read_until(&mut busy, "\r\n\r\n12");
+    let stats = server.connections.stats();
+    assert_eq!((stats.refused, stats.evicted, stats.open), (1, 1, 3));
+}
+
+#[test]
+fn draining_completes_requests_and_closes_idle_connections() {
+    let mut server = Server::new();
+    let mut idle = server.connect();
+    idle.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    read_until(&mut idle, "GET /a");
+    let mut busy = server.connect();
+    busy.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n1").unwrap();
+    while server.connections.stats().open < 2 {
+        thread::yield_now();
+    }
+    thread::sleep(Duration::from_millis(50));
+    server.handle.drain();
+    assert_eq!(rest(&mut idle), "");
+    busy.write_all(b"2").unwrap();
+    read_until(&mut busy, "\r\n\r\n12");
+    server.join();
+}
