@@ -10,7 +10,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use s3s::StdError;
 
 use crate::digests::Trailer;
-use crate::linger::Lingering;
+use haul_http_engine::RequestBody;
 
 /// The longest line that tells the size of a chunk.
 const SIZE_LINE_BYTES_MAX: usize = 1024;
@@ -151,14 +151,14 @@ fn chunk_bytes(line: &[u8]) -> Result<u64, ChunkError> {
 
 /// The body of a request without its framing. The trailer is left in the given place.
 pub(crate) struct Decoded {
-    framed: Lingering,
+    framed: RequestBody,
     decoder: Decoder,
     input: Bytes,
     trailer: Trailer,
 }
 
 impl Decoded {
-    pub(crate) fn new(framed: Lingering, trailer: Trailer) -> Self {
+    pub(crate) fn new(framed: RequestBody, trailer: Trailer) -> Self {
         Self { framed, decoder: Decoder::new(), input: Bytes::new(), trailer }
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use haul_tls::Acceptor;
+
 use crate::error::{Error, Result};
 
 /// The configuration of a server.
@@ -16,6 +18,11 @@ pub struct Config {
     /// The key pair that authorizes all requests. `None`: requests are anonymous, and the addresses
     /// must be loopback addresses.
     pub credentials: Option<Credentials>,
+    /// Terminates TLS at `listen`, and at `admin` unless that is a loopback address. `None`: plain
+    /// HTTP.
+    pub tls: Option<Acceptor>,
+    /// Public addresses may use plain HTTP: a proxy or the network encrypts.
+    pub is_plain_http_allowed: bool,
     /// Limits on connections, times and bytes.
     pub limits: Limits,
 }
@@ -26,6 +33,8 @@ impl Default for Config {
             listen: (Ipv4Addr::LOCALHOST, 9000).into(),
             admin: (Ipv4Addr::LOCALHOST, 9001).into(),
             credentials: None,
+            tls: None,
+            is_plain_http_allowed: false,
             limits: Limits::default(),
         }
     }
@@ -36,6 +45,13 @@ impl Config {
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(credentials) = &self.credentials {
             credentials.check()?;
+            if self.tls.is_none() && !self.is_plain_http_allowed {
+                for address in [self.listen, self.admin] {
+                    if !address.ip().is_loopback() {
+                        return Err(Error::PlainHttp { address });
+                    }
+                }
+            }
         } else {
             for address in [self.listen, self.admin] {
                 if !address.ip().is_loopback() {
@@ -45,6 +61,15 @@ impl Config {
         }
         self.limits.check()
     }
+}
+
+/// Where a server listens, with the ports it really got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// S3 and plain HTTP.
+    pub listen: SocketAddr,
+    /// The admin page, `/metrics` and `/health`.
+    pub admin: SocketAddr,
 }
 
 /// A key pair for AWS Signature Version 4.
@@ -107,6 +132,9 @@ pub struct Limits {
     pub body_memory_bytes_max: u64,
     /// The part of it that the bodies of one peer may use. 128 MiB.
     pub peer_body_memory_bytes_max: u64,
+    /// The memory for hot objects of up to 64 KiB, from which GET and HEAD are answered; 0: none.
+    /// 64 MiB.
+    pub cache_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -124,6 +152,7 @@ impl Default for Limits {
             small_body_bytes_max: 4 << 20,
             body_memory_bytes_max: 256 << 20,
             peer_body_memory_bytes_max: 128 << 20,
+            cache_bytes_max: 64 << 20,
         }
     }
 }
@@ -184,6 +213,9 @@ mod tests {
         ] {
             assert!(matches!(config.check(), Err(Error::Public { address }) if address == public));
             let config = Config { credentials: Some(credentials()), ..config };
+            let refused = config.check();
+            assert!(matches!(refused, Err(Error::PlainHttp { address }) if address == public));
+            let config = Config { is_plain_http_allowed: true, ..config };
             assert!(config.check().is_ok());
         }
         let loopback = Config { listen: "[::1]:0".parse().unwrap(), ..Config::default() };

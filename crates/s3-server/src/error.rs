@@ -19,6 +19,15 @@ pub enum Error {
         /// The configured address.
         address: SocketAddr,
     },
+    /// A public address without TLS: give certificates, or allow plain HTTP.
+    #[error(
+        "refusing to listen on {address} without TLS: objects would be readable on the network; give \
+         a certificate, or allow plain HTTP if a proxy or the network itself encrypts"
+    )]
+    PlainHttp {
+        /// The configured address.
+        address: SocketAddr,
+    },
     /// Invalid credentials: set a valid access key and secret key.
     #[error("invalid credentials: {why}")]
     Credentials {
@@ -40,6 +49,13 @@ pub enum Error {
     Bind {
         /// The configured address.
         address: SocketAddr,
+        /// The error of the kernel.
+        #[source]
+        source: io::Error,
+    },
+    /// The threads of the server cannot start or continue: raise the limits of the process.
+    #[error("cannot run the threads of the server")]
+    Start {
         /// The error of the kernel.
         #[source]
         source: io::Error,

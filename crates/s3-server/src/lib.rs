@@ -1,9 +1,11 @@
 //! S3 and plain HTTP over a [`haul_file_store::Store`].
 //!
 //! # What it is
-//! A server for S3 clients and for curl. It holds no data: every request is executed by the store
-//! on a thread that may block, except that a `PUT` of up to 8 KiB holds no thread while it waits
-//! for the sync. A request is acknowledged with `200 OK` only once the store has made it durable.
+//! A server for S3 clients and for curl, over HTTP and TLS. The threads of `haul-http-engine` drive
+//! its connections. Plain reads of cached objects are answered by these threads; other requests are
+//! executed by the store on threads that may block, except that a `PUT` of up to 8 KiB holds no
+//! thread while it waits for the sync. A request is acknowledged with `200 OK` only once the store
+//! has made it durable.
 //!
 //! # Example
 //! ```no_run
@@ -23,44 +25,44 @@
 //!   are verified before anything is stored.
 //! - Corrupt bytes are never sent with a success: the response is an error with file and offset or,
 //!   if a big object is already being sent, the connection is closed before its declared length.
+//! - A read never returns an older state of an object than one that was acknowledged before, also
+//!   from the cache of hot objects.
+//! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.
 //! - Without credentials the server listens on loopback addresses only, and serves only requests
 //!   whose host is a name of this machine, which prevents DNS rebinding by web pages.
 //! - Every limit has a name and a default: [`Limits`].
 //!
 //! # Cost
-//! A small object costs one read of the store per `GET`, and one sync per `PUT`, shared by
+//! A hot object costs one `recv` and one `sendmsg` per `GET`, another small object one read of the
+//! store, and one sync per `PUT`, shared by
 //! concurrent requests. A big object is received, hashed and written concurrently, in two batches
 //! of 1 MiB, and sent with one chunk of 1 MiB read ahead. No thread waits for a slow client.
 //!
 //! # What it is not
 //! It has no versioning, object locks, policies, access control lists or form uploads. Requests for
 //! these get the response of S3 for a bucket without them. Lifecycle rules expire objects and abort
-//! uploads, but not by tags, and there are no storage classes to move objects to. It has no TLS: put
-//! a proxy in front.
+//! uploads, but not by tags, and there are no storage classes to move objects to. It has no HTTP/2.
 //!
 //! # Sources
 //! The Amazon S3 API reference; RFC 9110 for conditions and ranges. Signatures, routing and XML are
 //! implemented by the `s3s` crate.
 
 mod admin;
-mod anonymous;
-mod answer;
 mod attributes;
 mod auth;
 mod aws_chunked;
+mod bound;
 mod bucket;
 mod checksum;
 mod complete;
 mod conditions;
 mod config;
-mod connections;
 mod copy;
 mod digests;
 mod error;
 mod errors;
 mod front;
 mod lifecycle;
-mod linger;
 mod list;
 mod memory;
 mod metrics;
@@ -78,7 +80,7 @@ mod tagging;
 mod uploads;
 mod write;
 
-pub use config::{Config, Credentials, Limits};
+pub use config::{Addresses, Config, Credentials, Limits};
 pub use error::{Error, Result};
 pub use lifecycle::document::{lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml};
-pub use server::{Addresses, Listening, Server};
+pub use server::{Listening, Server};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use s3s::{S3ErrorCode, S3Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -62,6 +63,37 @@ impl BodyMemory {
             Ok(Ok(reserved)) => Ok(reserved),
             _ => Err(refuse(S3ErrorCode::SlowDown, "Too many bodies are on their way; try later")),
         }
+    }
+}
+
+/// The longest content that is sent without a reservation: the buffer of a socket takes it whole,
+/// unless the client reads nothing.
+const UNRESERVED_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes in memory that is reserved for them.
+struct Guarded {
+    bytes: Bytes,
+    _memory: Reserved,
+}
+
+impl AsRef<[u8]> for Guarded {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl BodyMemory {
+    /// Reserves memory for content that is about to be sent, as long as it exists; `None` if that
+    /// would have to wait.
+    pub(crate) fn guard(&self, peer: &PeerMemory, bytes: Bytes) -> Option<Bytes> {
+        if bytes.len() <= UNRESERVED_BYTES_MAX {
+            return Some(bytes);
+        }
+        let units = units(bytes.len() as u64);
+        let of_peer = Arc::clone(&peer.0).try_acquire_many_owned(units).ok()?;
+        let of_all = Arc::clone(&self.all).try_acquire_many_owned(units).ok()?;
+        let memory = Reserved { _of_all: of_all, _of_peer: Some(of_peer) };
+        Some(Bytes::from_owner(Guarded { bytes, _memory: memory }))
     }
 }
 

@@ -1,38 +1,32 @@
-//! Binding, accepting, and ending in good order.
+//! Reserves addresses, serves on reactor threads, and ends in good order.
 
-use std::net::SocketAddr;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use haul_file_store::Store;
-use hyper::body::{Body, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::server::graceful::GracefulShutdown;
-use s3s::StdError;
+use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions};
+use haul_http1::HeadLimits;
+use haul_reactor::{self as reactor, AdmissionLimit, Listener, Reactor};
+use haul_tls::Acceptor;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use tokio::runtime;
+use tokio::sync::mpsc;
 
 use crate::admin::Admin;
-use crate::answer::RequestIds;
 use crate::auth::OneKey;
-use crate::config::{Config, Credentials, Limits};
-use crate::connections::{Bound, Connection, Connections, Listener, Slot, Tracked};
-use crate::error::Result;
+use crate::bound::Bound;
+use crate::config::{Addresses, Config, Credentials, Limits};
+use crate::error::{Error, Result};
 use crate::front::Front;
+use crate::front::answer::RequestIds;
+use crate::front::handler::Requests;
+use crate::front::hot::HotObjects;
+use crate::front::signature::Verifier;
+use crate::memory::{BodyMemory, PeerMemory};
 use crate::metrics::Metrics;
 use crate::service::Haul;
-
-/// Where a server listens, with the ports it really got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Addresses {
-    /// S3 and plain HTTP.
-    pub listen: SocketAddr,
-    /// The admin page, `/metrics` and `/health`.
-    pub admin: SocketAddr,
-}
 
 /// Addresses that are taken, in a configuration that was checked. Nothing is served, and clients
 /// are refused, until there is a [`Server`]. So a server that cannot start opens no store.
@@ -41,6 +35,7 @@ pub struct Listening {
     listen: Bound,
     admin: Bound,
     credentials: Option<Credentials>,
+    tls: Option<Acceptor>,
     limits: Limits,
 }
 
@@ -52,8 +47,9 @@ impl Listening {
     /// If the configuration is unsafe or cannot work, or an address cannot be had.
     pub fn bind(config: Config) -> Result<Self> {
         config.check()?;
-        let Config { listen, admin, credentials, limits } = config;
-        Ok(Self { listen: Bound::new(listen)?, admin: Bound::new(admin)?, credentials, limits })
+        let Config { listen, admin, credentials, tls, limits, .. } = config;
+        let (listen, admin) = (Bound::new(listen)?, Bound::new(admin)?);
+        Ok(Self { listen, admin, credentials, tls, limits })
     }
 
     /// Returns the addresses, with the ports the kernel chose.
@@ -63,19 +59,28 @@ impl Listening {
     }
 }
 
-/// A server that accepts connections. They wait until it [runs](Self::run).
+/// The response to a client with too many connections.
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Slow Down\r\n\
+    content-type: application/xml\r\ncontent-length: 128\r\nconnection: close\r\nretry-after: 1\r\n\r\n\
+    <?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>SlowDown</Code>\
+    <Message>Too many connections of this client</Message></Error>";
+
+/// The most bytes of a request that are received after an early response, so that the client can
+/// read it.
+const LINGER_BYTES_MAX: usize = 64 << 20;
+
+/// The time for them.
+const LINGER_TIME: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// A server that listens. Connections wait until it [runs](Self::run).
 pub struct Server {
-    listen: Listener,
-    admin: Listener,
+    reactors: Vec<Reactor<Engine<Requests>>>,
     addresses: Addresses,
     limits: Limits,
-    front: Arc<Front>,
-    page: Arc<Admin>,
 }
 
 impl Server {
-    /// Listens on both addresses, for this store. Must be called in a Tokio runtime with I/O and
-    /// time.
+    /// Listens on both addresses, for this store. Must be called in a Tokio runtime with time.
     ///
     /// # Errors
     /// As [`Listening::bind`].
@@ -83,138 +88,192 @@ impl Server {
         Self::new(Listening::bind(config)?, store)
     }
 
-    /// Serves this store on addresses that were taken before. Must be called in a Tokio runtime
-    /// with I/O and time.
+    /// Serves this store on addresses that were taken before.
     ///
     /// # Errors
-    /// If another process listens on one of the addresses since.
+    /// If another process listens on one of the addresses since, or the kernel has no descriptors
+    /// left.
     pub fn new(listening: Listening, store: Arc<Store>) -> Result<Self> {
         let addresses = listening.addresses();
-        let Listening { listen, admin, credentials, limits } = listening;
-        let (listen, admin) = (Listener::new(listen, &limits)?, Listener::new(admin, &limits)?);
+        let Listening { listen, admin, credentials, tls, limits } = listening;
+        let admin_tls = tls.clone().filter(|_| !addresses.admin.ip().is_loopback());
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let listeners = listen.listen(threads, limits.stall_time_max)?;
+        let mut admin = admin.listen(1, limits.stall_time_max)?.into_iter();
+        let peer_bytes_max = limits.peer_body_memory_bytes_max;
+        let [connections, admin_connections] = [(), ()].map(|()| {
+            let new_peer = move || PeerMemory::new(peer_bytes_max);
+            Connections::new(limits.connections_max, limits.peer_connections_max, new_peer)
+        });
         let metrics = Arc::new(Metrics::new());
+        let hot = Arc::new(HotObjects::new(limits.cache_bytes_max));
         let page = Arc::new(Admin {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
             credentials: credentials.clone().filter(|_| !addresses.admin.ip().is_loopback()),
             addresses,
-            connections: Arc::clone(listen.connections()),
+            connections: Arc::clone(&connections),
+            hot: Arc::clone(&hot),
         });
-        let anonymous = credentials.is_none();
-        let mut s3_config = S3Config::default();
-        s3_config.xml_max_body_size = limits.xml_bytes_max;
-        let mut s3 = S3ServiceBuilder::new(Haul::new(store, limits.clone(), Arc::clone(&metrics)));
-        s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(s3_config))));
-        if let Some(credentials) = credentials {
-            s3.set_auth(OneKey(credentials));
-        }
-        let xml_bytes_max = limits.xml_bytes_max;
-        let (s3, ids) = (s3.build(), RequestIds::new());
-        let front = Arc::new(Front { s3, anonymous, metrics, xml_bytes_max, ids });
-        Ok(Self { listen, admin, addresses, limits, front, page })
+        let front = Arc::new(front(store, credentials, &limits, metrics, hot));
+        let reactor = |listener: Listener| {
+            let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
+            let options = [(&connections, &tls), (&admin_connections, &admin_tls)];
+            let options = options.map(|(connections, tls)| ListenerOptions {
+                connections: Arc::clone(connections),
+                tls: tls.clone(),
+            });
+            let engine = Engine::new(requests, options.into(), connection_limits(&limits));
+            // The admin page has a listener on the first thread only.
+            let listeners = std::iter::once(listener).chain(admin.next()).collect();
+            let all = AdmissionLimit::new(usize::MAX);
+            Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
+        };
+        let reactors = listeners.into_iter().map(reactor).collect::<Result<Vec<_>>>()?;
+        Ok(Self { reactors, addresses, limits })
     }
 
-    /// Where the server listens.
+    /// Returns the addresses the server listens on.
     #[must_use]
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
 
     /// Serves until `shutdown` is ready; then accepts nothing more, finishes what is in flight
-    /// within [`Limits::drain_time_max`], and breaks off what is not finished by then.
+    /// within [`Limits::drain_time_max`], and aborts what is not finished by then. Must be called in
+    /// a Tokio runtime with time, on which the calls of the store run.
     ///
     /// # Errors
-    /// None yet: what goes wrong with a connection ends that connection only.
+    /// A thread cannot be started, or the kernel refuses to wait for sockets. An error of a
+    /// connection ends that connection only.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let Self { mut listen, mut admin, limits, front, page, .. } = self;
-        let graceful = GracefulShutdown::new();
-        let mut connections = JoinSet::new();
-        let mut shutdown = std::pin::pin!(shutdown);
-        for listener in [&listen, &admin] {
-            tokio::spawn(close_overdue(listener.connections()));
+        let (sender, mut ended) = mpsc::unbounded_channel();
+        let mut threads = Threads::default();
+        for reactor in self.reactors {
+            threads.start(reactor, sender.clone())?;
         }
-        loop {
-            tokio::select! {
-                () = &mut shutdown => break,
-                (stream, slot) = listen.next() => {
-                    let front = Arc::clone(&front);
-                    let answer = move |request, connection: Arc<Connection>| {
-                        let front = Arc::clone(&front);
-                        async move { front.answer(request, &connection).await }
-                    };
-                    connections.spawn(serve(stream, slot, &limits, &graceful, answer));
-                }
-                (stream, slot) = admin.next() => {
-                    let page = Arc::clone(&page);
-                    let answer = move |request, connection: Arc<Connection>| {
-                        let page = Arc::clone(&page);
-                        async move {
-                            let _exchange = connection.begin()?;
-                            page.answer(request).await
-                        }
-                    };
-                    connections.spawn(serve(stream, slot, &limits, &graceful, answer));
-                }
-                Some(_ended) = connections.join_next() => {}
-            }
+        drop(sender);
+        tokio::select! {
+            () = shutdown => {}
+            _failed = ended.recv() => return threads.join(),
         }
-        drop((listen, admin));
-        if tokio::time::timeout(limits.drain_time_max, graceful.shutdown()).await.is_err() {
-            tracing::warn!(connections = connections.len(), "broke off requests still in flight");
+        threads.handles.iter().for_each(reactor::Handle::drain);
+        let all_ended = async { while ended.recv().await.is_some() {} };
+        if tokio::time::timeout(self.limits.drain_time_max, all_ended).await.is_err() {
+            let connections: u64 = threads.handles.iter().map(open).sum();
+            tracing::warn!(connections, "broke off requests still in flight");
         }
-        connections.shutdown().await;
+        threads.join()
+    }
+}
+
+/// Returns the number of open connections of a thread.
+fn open(handle: &reactor::Handle) -> u64 {
+    let stats = handle.stats();
+    stats.accepted.saturating_sub(stats.closed)
+}
+
+fn front(
+    store: Arc<Store>,
+    credentials: Option<Credentials>,
+    limits: &Limits,
+    metrics: Arc<Metrics>,
+    hot: Arc<HotObjects>,
+) -> Front {
+    let verifier = credentials.clone().map(Verifier::new);
+    let mut s3_config = S3Config::default();
+    s3_config.xml_max_body_size = limits.xml_bytes_max;
+    let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
+    let memory = Arc::new(memory);
+
+    let haul =
+        Haul::new(Arc::clone(&store), limits.clone(), Arc::clone(&metrics), Arc::clone(&memory));
+    let mut s3 = S3ServiceBuilder::new(haul);
+    s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(s3_config))));
+    if let Some(credentials) = credentials {
+        s3.set_auth(OneKey(credentials));
+    }
+    let (xml_bytes_max, ids) = (limits.xml_bytes_max, RequestIds::new());
+    Front { s3: s3.build(), store, memory, hot, verifier, metrics, xml_bytes_max, ids }
+}
+
+fn connection_limits(limits: &Limits) -> ConnectionLimits {
+    let head_bytes_max = limits.head_bytes_max;
+    // Keys are checked by S3, which has an error of its own for those that are too long.
+    let head =
+        HeadLimits { head_bytes_max, target_bytes_max: head_bytes_max, ..HeadLimits::default() };
+    ConnectionLimits {
+        head,
+        head_time: limits.head_time_max,
+        idle_time: limits.idle_time_max,
+        stall_time: limits.stall_time_max,
+        linger_time: LINGER_TIME,
+        linger_bytes_max: LINGER_BYTES_MAX,
+        too_many: TOO_MANY,
+    }
+}
+
+/// The reactor threads of a running server, which are stopped when this is dropped.
+#[derive(Default)]
+struct Threads {
+    handles: Vec<reactor::Handle>,
+    threads: Vec<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Threads {
+    /// Starts a thread, which sends a message when it has ended.
+    fn start(
+        &mut self,
+        reactor: Reactor<Engine<Requests>>,
+        ended: mpsc::UnboundedSender<()>,
+    ) -> Result<()> {
+        let runtime = runtime::Handle::current();
+        self.handles.push(reactor.handle());
+        let run = move || {
+            // Futures of requests use the timers and the blocking threads of the runtime.
+            let _context = runtime.enter();
+            let outcome = reactor.run().map(drop);
+            // Without a receiver, the server has ended already.
+            ended.send(()).unwrap_or_default();
+            outcome
+        };
+        let thread = thread::Builder::new().name("haul-http".to_owned()).spawn(run);
+        self.threads.push(thread.map_err(|source| Error::Start { source })?);
         Ok(())
     }
+
+    /// Stops the threads, and waits until they have ended.
+    fn join(mut self) -> Result<()> {
+        self.handles.iter().for_each(reactor::Handle::stop);
+        let mut outcome = Ok(());
+        for thread in self.threads.drain(..) {
+            match thread.join() {
+                Ok(ended) => outcome = outcome.and(ended.map_err(|source| Error::Start { source })),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        outcome
+    }
 }
 
-/// Closes connections that take too long, until the listener and all of them are gone.
-fn close_overdue(connections: &Arc<Connections>) -> impl Future<Output = ()> + use<> {
-    let interval = connections.check_interval();
-    let connections = Arc::downgrade(connections);
-    async move {
-        loop {
-            tokio::time::sleep(interval).await;
-            let Some(connections) = connections.upgrade() else { return };
-            connections.close_overdue();
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.handles.iter().for_each(reactor::Handle::stop);
+        for thread in self.threads.drain(..) {
+            // The server failed, or its future was dropped: a panic has no other place to go.
+            thread.join().ok();
         }
     }
 }
 
-/// Serves one connection to its end.
-fn serve<A, F, B>(
-    stream: TcpStream,
-    slot: Slot,
-    limits: &Limits,
-    graceful: &GracefulShutdown,
-    answer: A,
-) -> impl Future<Output = ()> + use<A, F, B>
-where
-    A: Fn(Request<Incoming>, Arc<Connection>) -> F,
-    F: Future<Output = std::result::Result<Response<B>, StdError>>,
-    B: Body + 'static,
-    B::Error: Into<StdError>,
-{
-    let io = Tracked::new(stream, Arc::clone(slot.connection()));
-    let asked = Arc::clone(slot.connection());
-    let answer = move |request| answer(request, Arc::clone(&asked));
-    let connection = http1::Builder::new()
-        // A client that has sent everything may still wait for the answer.
-        .half_close(true)
-        // The table of connections has limits of its own.
-        .header_read_timeout(None)
-        .max_header_size(limits.head_bytes_max)
-        .serve_connection(io, service_fn(answer));
-    let connection = graceful.watch(connection);
-    async move {
-        tokio::select! {
-            biased;
-            () = slot.connection().closing() => tracing::debug!("closed a waiting connection"),
-            outcome = connection => {
-                if let Err(error) = outcome {
-                    tracing::debug!(%error, "a connection ended early");
-                }
-            }
-        }
-        drop(slot);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_is_as_long_as_it_declares() {
+        let text = str::from_utf8(TOO_MANY).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
     }
 }

@@ -18,12 +18,16 @@ pub(crate) struct Haul {
     store: Arc<Store>,
     limits: Limits,
     metrics: Arc<Metrics>,
-    memory: BodyMemory,
+    memory: Arc<BodyMemory>,
 }
 
 impl Haul {
-    pub(crate) fn new(store: Arc<Store>, limits: Limits, metrics: Arc<Metrics>) -> Self {
-        let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
+    pub(crate) fn new(
+        store: Arc<Store>,
+        limits: Limits,
+        metrics: Arc<Metrics>,
+        memory: Arc<BodyMemory>,
+    ) -> Self {
         Self { store, limits, metrics, memory }
     }
 

@@ -9,21 +9,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64_simd::STANDARD as BASE64;
 use bytes::Bytes;
 use haul_file_store::{LifecycleStats, Stats, Store};
-use http_body_util::Full;
-use hyper::body::Incoming;
+use haul_http_engine::{Connections, RequestBody};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap,
     HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use s3s::StdError;
 use serde_json::{Value, json};
 
-use crate::anonymous::is_this_machine;
-use crate::config::Credentials;
-use crate::connections::Connections;
+use crate::config::{Addresses, Credentials};
+use crate::front::anonymous::is_this_machine;
+use crate::front::hot::HotObjects;
+use crate::memory::PeerMemory;
 use crate::metrics::{Metrics, RequestsSeen};
-use crate::server::Addresses;
 
 const PAGE: &str = include_str!("page.html");
 
@@ -39,31 +37,30 @@ pub(crate) struct Admin {
     pub(crate) credentials: Option<Credentials>,
     pub(crate) addresses: Addresses,
     /// Those of S3 and plain HTTP.
-    pub(crate) connections: Arc<Connections>,
+    pub(crate) connections: Arc<Connections<PeerMemory>>,
+    pub(crate) hot: Arc<HotObjects>,
 }
 
 impl Admin {
     /// Answers one request.
-    pub(crate) async fn answer(
-        &self,
-        request: Request<Incoming>,
-    ) -> Result<Response<Full<Bytes>>, StdError> {
+    pub(crate) fn answer(&self, request: &Request<RequestBody>) -> Response<Bytes> {
         let path = request.uri().path();
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD\n");
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return Ok(response);
+            return response;
         }
-        if path != "/health" && !is_allowed(self.credentials.as_ref(), request.headers()) {
+        let is_check = matches!(path, "/health" | "/ready");
+        if !is_check && !is_allowed(self.credentials.as_ref(), request.headers()) {
             if self.credentials.is_none() {
-                return Ok(plain(StatusCode::FORBIDDEN, "Ask for localhost or for an address\n"));
+                return plain(StatusCode::FORBIDDEN, "Ask for localhost or for an address\n");
             }
             let mut response = plain(StatusCode::UNAUTHORIZED, "Give the keys of the server\n");
             let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
             response.headers_mut().insert(WWW_AUTHENTICATE, basic);
-            return Ok(response);
+            return response;
         }
-        Ok(match path {
+        match path {
             "/" => page(),
             "/stats.json" => {
                 let text = self.stats_json().to_string();
@@ -74,19 +71,25 @@ impl Admin {
                     &self.store.stats(),
                     &self.metrics,
                     &self.connections.stats(),
+                    &self.hot.stats(),
                     self.free(),
                 );
                 respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
             }
-            "/health" if self.store.stats().latched => plain(
+            "/health" | "/ready" if self.store.stats().latched => plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "A sync failed: nothing more is written until the server is started again\n",
             ),
             "/health" => {
                 respond(StatusCode::OK, "text/plain; charset=utf-8", health(&self.store.stats()))
             }
-            _ => plain(StatusCode::NOT_FOUND, "There are /, /stats.json, /metrics and /health\n"),
-        })
+            // A draining server no longer listens on this address.
+            "/ready" => plain(StatusCode::OK, "ok\n"),
+            _ => plain(
+                StatusCode::NOT_FOUND,
+                "There are /, /stats.json, /metrics, /health and /ready\n",
+            ),
+        }
     }
 
     /// The size and the free bytes of the file system the store is on.
@@ -198,14 +201,14 @@ fn health(stats: &Stats) -> String {
     }
 }
 
-fn page() -> Response<Full<Bytes>> {
+fn page() -> Response<Bytes> {
     let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", PAGE);
     let policy = HeaderValue::from_static(POLICY);
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     response
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+fn plain(status: StatusCode, text: &'static str) -> Response<Bytes> {
     respond(status, "text/plain; charset=utf-8", text)
 }
 
@@ -213,8 +216,8 @@ fn respond(
     status: StatusCode,
     content_type: &'static str,
     text: impl Into<Bytes>,
-) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(text.into()));
+) -> Response<Bytes> {
+    let mut response = Response::new(text.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

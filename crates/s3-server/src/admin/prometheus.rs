@@ -5,8 +5,9 @@ use std::time::UNIX_EPOCH;
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::{Counter, Histogram};
 use haul_file_store::{LifecycleStats, Stats};
+use haul_http_engine::ConnectionStats;
 
-use crate::connections::ConnectionStats;
+use crate::front::hot::HotStats;
 use crate::metrics::Metrics;
 
 /// All metrics. `file_system`: its size and free bytes, where they could be had.
@@ -14,16 +15,22 @@ pub(super) fn text(
     stats: &Stats,
     metrics: &Metrics,
     connections: &ConnectionStats,
+    cache: &HotStats,
     file_system: Option<(u64, u64)>,
 ) -> String {
     let mut out = Exposition::default();
     requests(&mut out, metrics);
     connections_of_s3(&mut out, connections);
+    out.gauge("haul_cache_objects", "Hot objects in memory.", cache.objects);
+    out.gauge("haul_cache_bytes", "Memory of hot objects.", cache.bytes);
+    let help = "GETs and HEADs answered from hot objects.";
+    out.counter("haul_cache_hits_total", help, cache.hits);
     store(&mut out, stats);
     if let Some((bytes, free_bytes)) = file_system {
         out.gauge("haul_file_system_bytes", "Size of the file system of the store.", bytes);
         out.gauge("haul_file_system_free_bytes", "Free bytes of it.", free_bytes);
     }
+    out.process();
     out.into_text()
 }
 
@@ -191,7 +198,13 @@ mod tests {
         for us in [3, 100, 100, 5_000, 90_000_000] {
             metrics.answered(Kind::Get, StatusCode::OK, Duration::from_micros(us));
         }
-        let text = text(&Stats::default(), &metrics, &ConnectionStats::default(), Some((10, 4)));
+        let text = text(
+            &Stats::default(),
+            &metrics,
+            &ConnectionStats::default(),
+            &HotStats::default(),
+            Some((10, 4)),
+        );
         let value = |line: &str| {
             let found = text.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(' '));
             found.unwrap_or_else(|| panic!("{line} is missing")).parse::<f64>().unwrap()
@@ -214,7 +227,13 @@ mod tests {
     #[test]
     fn live_dead_and_free_bytes_of_the_store_are_gauges() {
         let shown = |stats: &Stats| {
-            text(stats, &Metrics::new(), &ConnectionStats::default(), Some((10, 4)))
+            text(
+                stats,
+                &Metrics::new(),
+                &ConnectionStats::default(),
+                &HotStats::default(),
+                Some((10, 4)),
+            )
         };
         let stats = Stats {
             live_volume_bytes: 100,
@@ -240,7 +259,13 @@ mod tests {
 
     #[test]
     fn every_metric_is_explained_once() {
-        let text = text(&Stats::default(), &Metrics::new(), &ConnectionStats::default(), None);
+        let text = text(
+            &Stats::default(),
+            &Metrics::new(),
+            &ConnectionStats::default(),
+            &HotStats::default(),
+            None,
+        );
         let mut types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let count = types.len();
         types.sort_unstable();

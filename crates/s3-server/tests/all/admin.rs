@@ -75,6 +75,10 @@ fn the_address_answers_questions_only() {
     let server = Running::new();
     let health = server.admin.get("/health");
     assert_eq!((health.status, health.text().as_str()), (200, "ok\n"));
+    let ready = server.admin.get("/ready");
+    assert_eq!((ready.status, ready.text().as_str()), (200, "ok\n"));
+    let metrics = server.admin.get("/metrics");
+    assert!(metrics.text().contains("\nprocess_start_time_seconds "));
     assert_eq!(server.admin.get("/bucket/key").status, 404);
     assert_eq!(server.admin.put("/", b"").status, 405);
     assert_eq!(server.admin.head("/").status, 200);

@@ -137,3 +137,27 @@ fn without_credentials_any_signature_is_taken_off() {
     let got = server.s3.get("/bucket/chunked");
     assert_eq!((got.text().as_str(), got.header("content-encoding")), ("chunked", Some("gzip")));
 }
+
+#[test]
+fn hot_objects_are_sent_to_signed_requests_only() {
+    let server = server();
+    let right = signer(&server, ACCESS, SECRET);
+    let names = ["/bucket/key", "/bucket/a%20b/%C3%A4%2B~"];
+    assert_eq!(put(&right, "/bucket", b"").status, 200);
+    for name in names {
+        assert_eq!(put(&right, name, name.as_bytes()).status, 200);
+        for body in [hash(b""), "UNSIGNED-PAYLOAD".to_owned()] {
+            assert_eq!(right.send("GET", name, &body, b"").text(), name);
+            assert_eq!(right.send("HEAD", name, &body, b"").status, 200);
+        }
+    }
+    let metrics = server.admin.get("/metrics").text();
+    let hits = metrics.lines().find_map(|line| line.strip_prefix("haul_cache_hits_total "));
+    assert_eq!(hits, Some("6"), "all but the first GET of each");
+    for name in names {
+        for wrong in [signer(&server, ACCESS, "wrong"), signer(&server, "unknown", SECRET)] {
+            assert_eq!(wrong.send("GET", name, &hash(b""), b"").status, 403);
+        }
+        assert_refused(&server.s3.send("GET", name, &[], b""), 403, "AccessDenied");
+    }
+}

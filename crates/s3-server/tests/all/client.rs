@@ -81,7 +81,7 @@ impl Running {
     ) -> Self {
         let store = Arc::new(store);
         let any = "127.0.0.1:0".parse().unwrap();
-        let config = Config { listen: any, admin: any, credentials, limits };
+        let config = Config { listen: any, admin: any, credentials, limits, ..Config::default() };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -262,6 +262,14 @@ impl Reply {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
     }
 
     pub(crate) fn text(&self) -> String {

@@ -14,6 +14,7 @@ mod conditions;
 mod ending;
 mod faults;
 mod hostile;
+mod inline;
 mod integrity;
 mod lifecycle;
 mod listing;

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use haul_http_engine::RequestBody;
 use hyper::header::{
     AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, RANGE,
 };
@@ -14,7 +15,6 @@ use s3s::{Body, S3ErrorCode, S3Result};
 use crate::aws_chunked::Decoded;
 use crate::digests::{Trailer, Unverified};
 use crate::errors::refuse;
-use crate::linger::Lingering;
 
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 const DECODED_LENGTH: HeaderName = HeaderName::from_static("x-amz-decoded-content-length");
@@ -71,7 +71,7 @@ pub(crate) fn is_this_machine(host: &str) -> bool {
 
 /// The request without its signature, and with its body as it is meant: without the framing that
 /// carries signatures of chunks.
-pub(crate) fn unsigned(request: Request<Lingering>) -> S3Result<Request<Body>> {
+pub(crate) fn unsigned(request: Request<RequestBody>) -> S3Result<Request<Body>> {
     let (mut parts, body) = request.into_parts();
     parts.uri = without_signature(&parts.uri)?;
     let headers = &mut parts.headers;

@@ -1,25 +1,34 @@
 //! What stands before the S3 service: it counts, turns away what the service must not see, and
 //! where there are no credentials takes signatures off requests.
 
+pub(crate) mod anonymous;
+pub(crate) mod answer;
+pub(crate) mod handler;
+pub(crate) mod hot;
+mod inline;
+pub(crate) mod signature;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
-use hyper::header::{CONNECTION, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue};
+use haul_file_store::Store;
+use haul_http_engine::RequestBody;
+use hyper::body::{Body as _, Frame, SizeHint};
+use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::service::S3Service;
 use s3s::{Body, S3ErrorCode, S3Result, StdError};
 use tracing::Instrument;
 
-use crate::anonymous;
-use crate::answer::{RequestIds, finish};
 use crate::auth::{check_region, check_signature_kind};
-use crate::connections::{Connection, Exchange};
 use crate::errors::{incomplete, refuse};
-use crate::linger::Lingering;
+use crate::front::answer::{RequestIds, finish};
+use crate::front::hot::HotObjects;
+use crate::front::signature::Verifier;
+use crate::memory::BodyMemory;
 use crate::metrics::{Kind, Metrics};
 
 /// Headers that ask for what there is none of. To ignore them would leave the client in the belief
@@ -30,27 +39,28 @@ const UNSUPPORTED: [&str; 3] =
 /// The way to the S3 service.
 pub(crate) struct Front {
     pub(crate) s3: S3Service,
-    pub(crate) anonymous: bool,
+    pub(crate) store: Arc<Store>,
+    pub(crate) memory: Arc<BodyMemory>,
+    pub(crate) hot: Arc<HotObjects>,
+    /// `None`: requests are anonymous.
+    pub(crate) verifier: Option<Verifier>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) xml_bytes_max: usize,
     pub(crate) ids: RequestIds,
 }
 
 impl Front {
-    /// Answers one request. An error breaks the connection.
+    /// Answers one request. An error closes the connection.
     pub(crate) async fn answer(
         &self,
-        mut request: Request<Incoming>,
-        connection: &Arc<Connection>,
+        request: Request<RequestBody>,
     ) -> Result<Response<Counted>, StdError> {
-        let exchange = connection.begin()?;
-        request.extensions_mut().insert(connection.memory());
         let started = Instant::now();
         let method = request.method().clone();
         let kind = Kind::of(&method, request.uri().path(), request.uri().query());
         let in_flight = InFlight::begin(&self.metrics);
         let id = self.ids.next();
-        let (request, received) = Lingering::wrap(request, Arc::clone(&exchange));
+        let is_cut = request.body().cut_check();
         let mut response = match self.admit(request) {
             Ok(request) => {
                 let span = tracing::error_span!("request", id);
@@ -58,26 +68,22 @@ impl Front {
             }
             Err(error) => error.to_http_response()?,
         };
-        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && received.is_cut() {
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && is_cut() {
             // The service calls an XML body that ends too early a failure of its own.
             response = incomplete().to_http_response()?;
         }
         finish(&mut response, &id);
-        if !response.status().is_success() && !received.all() {
-            // What is still on its way is no request: the client should not send one after it.
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
         if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
         self.metrics.answered(kind, response.status(), started.elapsed());
-        Ok(response.map(|body| Counted { body, in_flight, _exchange: exchange }))
+        Ok(response.map(|body| Counted { body, in_flight: Some(in_flight) }))
     }
 
-    fn admit(&self, request: Request<Lingering>) -> S3Result<Request<Body>> {
+    fn admit(&self, request: Request<RequestBody>) -> S3Result<Request<Body>> {
         check_supported(request.method(), request.headers())?;
         check_length(&request, self.xml_bytes_max)?;
-        if self.anonymous {
+        if self.verifier.is_none() {
             anonymous::check_origin(request.headers())?;
             return anonymous::unsigned(request);
         }
@@ -105,7 +111,7 @@ fn check_supported(method: &Method, headers: &HeaderMap) -> S3Result<()> {
 }
 
 /// Refuses XML that is declared to be too long, with a better word than the service has for it.
-fn check_length(request: &Request<Lingering>, xml_bytes_max: usize) -> S3Result<()> {
+fn check_length(request: &Request<RequestBody>, xml_bytes_max: usize) -> S3Result<()> {
     let bytes = request.body().size_hint().exact().unwrap_or(0);
     if *request.method() != Method::POST || bytes <= xml_bytes_max as u64 {
         return Ok(());
@@ -130,11 +136,18 @@ impl Drop for InFlight {
     }
 }
 
-/// The body of a response, whose bytes are counted as they go.
+/// The body of a response, whose bytes are counted as they are sent.
 pub(crate) struct Counted {
     body: Body,
-    in_flight: InFlight,
-    _exchange: Arc<Exchange>,
+    /// `None` for the admin page, which is not counted.
+    in_flight: Option<InFlight>,
+}
+
+impl Counted {
+    /// Returns the body of a response of the admin page.
+    pub(crate) fn page(text: Bytes) -> Self {
+        Self { body: Body::from(text), in_flight: None }
+    }
 }
 
 impl hyper::body::Body for Counted {
@@ -146,10 +159,10 @@ impl hyper::body::Body for Counted {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if let Some(Ok(frame)) = &frame
+        if let (Some(in_flight), Some(Ok(frame))) = (&self.in_flight, &frame)
             && let Some(data) = frame.data_ref()
         {
-            self.in_flight.0.sent(data.len() as u64);
+            in_flight.0.sent(data.len() as u64);
         }
         Poll::Ready(frame)
     }

@@ -25,7 +25,14 @@ impl RequestIds {
     }
 
     pub(crate) fn next(&self) -> String {
-        format!("{:016X}", self.0.fetch_add(1, Ordering::Relaxed))
+        let digits = self.next_digits();
+        digits.into_iter().map(char::from).collect()
+    }
+
+    /// As [`Self::next`], without an allocation.
+    pub(crate) fn next_digits(&self) -> [u8; 16] {
+        let id = self.0.fetch_add(1, Ordering::Relaxed);
+        std::array::from_fn(|at| b"0123456789ABCDEF"[(id >> (60 - 4 * at) & 15) as usize])
     }
 }
 

@@ -1,0 +1,48 @@
+//! Passes the requests of a reactor thread to S3 and to the admin page.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use haul_http_engine::{BoxError, Handler, Origin, RequestBody, ResponseFuture, ResponseHead};
+use hyper::{Request, Response};
+
+use crate::admin::Admin;
+use crate::front::{Counted, Front};
+use crate::memory::PeerMemory;
+
+/// The index of the listener of S3 and plain HTTP.
+pub(crate) const S3: usize = 0;
+
+/// The handler of one thread.
+pub(crate) struct Requests {
+    pub(crate) front: Arc<Front>,
+    pub(crate) page: Arc<Admin>,
+}
+
+impl Handler for Requests {
+    type Body = Counted;
+    type Peer = PeerMemory;
+
+    fn respond_inline(
+        &mut self,
+        request: &haul_http1::Request<'_>,
+        origin: &Origin<'_, PeerMemory>,
+        head: &mut ResponseHead<'_>,
+    ) -> Option<Bytes> {
+        (origin.listener == S3).then(|| self.front.respond_inline(request, origin, head)).flatten()
+    }
+
+    fn respond(
+        &mut self,
+        mut request: Request<RequestBody>,
+        origin: &Origin<'_, PeerMemory>,
+    ) -> ResponseFuture<Counted> {
+        if origin.listener == S3 {
+            request.extensions_mut().insert(origin.of_peer.clone());
+            let front = Arc::clone(&self.front);
+            return Box::pin(async move { front.answer(request).await });
+        }
+        let response = self.page.answer(&request);
+        Box::pin(async { Ok::<Response<Counted>, BoxError>(response.map(Counted::page)) })
+    }
+}

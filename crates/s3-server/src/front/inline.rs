@@ -1,0 +1,216 @@
+//! Responds to plain requests for cached objects at once, without the S3 service: GET and HEAD
+//! without conditions, ranges or options. The response is the one that the service would give; all
+//! other requests, and all that fail, are left to it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use haul_file_store::{Object, Place};
+use haul_http_engine::{Origin, PreparedHead, ResponseHead};
+use haul_http1::{Date, HeadWriter, Request, Target};
+use hyper::StatusCode;
+
+use crate::attributes;
+use crate::front::Front;
+use crate::front::anonymous::is_this_machine;
+use crate::front::hot::{HotChecksum, HotObject};
+use crate::lifecycle::operations::expiration;
+use crate::memory::PeerMemory;
+use crate::metrics::Kind;
+use crate::tagging;
+
+/// Parts of a query that name the operation, as clients of AWS do, and change nothing.
+const NAMES_OF_OPERATIONS: [&str; 2] = ["x-id=GetObject", "x-id=HeadObject"];
+
+/// Headers that a request for a whole object may have beside those of HTTP itself.
+const PLAIN_HEADERS: [&str; 5] = [
+    CHECKSUM_MODE,
+    "x-amz-content-sha256",
+    "x-amz-date",
+    "x-amz-security-token",
+    "x-amz-user-agent",
+];
+
+/// Requests the checksum of the object, whatever the value.
+const CHECKSUM_MODE: &str = "x-amz-checksum-mode";
+
+/// Attributes that are sent under their own names.
+const SENT_ATTRIBUTES: [&str; 6] = [
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+    "x-amz-website-redirect-location",
+];
+
+/// User metadata is kept and sent under names that begin with this.
+const METADATA: &str = "x-amz-meta-";
+
+impl Front {
+    /// Responds to a plain request for a cached object; returns its content.
+    pub(crate) fn respond_inline(
+        &self,
+        request: &Request<'_>,
+        origin: &Origin<'_, PeerMemory>,
+        head: &mut ResponseHead<'_>,
+    ) -> Option<Bytes> {
+        let started = Instant::now();
+        let kind = match request.method {
+            "GET" => Kind::Get,
+            "HEAD" => Kind::Head,
+            _ => return None,
+        };
+        let Target::Origin(target) = request.target else { return None };
+        if !is_plain(request) {
+            return None;
+        }
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if !query.is_empty() && !NAMES_OF_OPERATIONS.contains(&query) {
+            return None;
+        }
+        let path = decode(path)?;
+        let is_allowed = match &self.verifier {
+            Some(verifier) => verifier.is_valid(request, &path, query),
+            None => is_of_this_machine(request),
+        };
+        if !is_allowed {
+            return None;
+        }
+        let path = path.strip_prefix('/')?;
+        let (bucket, key) = path.split_once('/').filter(|(_, key)| !key.is_empty())?;
+        let place = self.store.place(bucket, key)?;
+        let object = match self.hot.get(path, place) {
+            Some(object) => object,
+            None => self.read_cached(path, bucket, key, place)?,
+        };
+        let body = match kind {
+            Kind::Head => Bytes::new(),
+            _ => self.memory.guard(origin.of_peer, object.body.clone())?,
+        };
+        let id = self.ids.next_digits();
+        let expiration = expiration(&self.store, bucket, &object.info);
+        let tags = if kind == Kind::Head { 0 } else { object.tags };
+        let (expiration, tags) = (expiration.unwrap_or_default(), tags.to_string());
+        let optional = [
+            ("x-amz-request-id", &id[..]),
+            ("x-amz-expiration", expiration.as_bytes()),
+            ("x-amz-tagging-count", if tags == "0" { &[] } else { tags.as_bytes() }),
+        ];
+        let wants_checksum = request.fields.first(CHECKSUM_MODE).is_some();
+        let checksum = object.checksum.as_ref().filter(|_| wants_checksum);
+        let checksum = checksum.map(|checksum| checksum.fields()).into_iter().flatten();
+        let fields = optional.into_iter().filter(|(_, value)| !value.is_empty()).chain(checksum);
+        head.write_prepared(200, fields, &object.head).ok()?;
+        self.metrics.sent(body.len() as u64);
+        self.metrics.answered(kind, StatusCode::OK, started.elapsed());
+        Some(body)
+    }
+
+    /// Reads an object from the page cache, and keeps it. Errors are left to the service, which has
+    /// the words for them.
+    fn read_cached(
+        &self,
+        path: &str,
+        bucket: &str,
+        key: &str,
+        place: Place,
+    ) -> Option<Arc<HotObject>> {
+        let object = self.store.get_cached(bucket, key).ok()??;
+        if !object.is_in_memory() {
+            return None;
+        }
+        let body = object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?;
+        let is_plain = |value: &str| value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if !sent_attributes(&object).all(|(_, value)| is_plain(value)) {
+            // The service encodes these.
+            return None;
+        }
+        let hot = Arc::new(HotObject {
+            place,
+            head: PreparedHead::new(|head| describe(&object, head)).ok()?,
+            body,
+            tags: tagging::kept(&object.attributes).len(),
+            checksum: HotChecksum::kept(&object.attributes),
+            info: object.info,
+        });
+        // It may have been overwritten after its place was determined.
+        if self.store.place(bucket, key) == Some(place) {
+            self.hot.insert(path, Arc::clone(&hot));
+        }
+        Some(hot)
+    }
+}
+
+/// Returns `true` if a request without credentials is from this machine, and not from a web page.
+fn is_of_this_machine(request: &Request<'_>) -> bool {
+    request.fields.first("origin").is_none() && is_this_machine(request.host.unwrap_or_default())
+}
+
+/// Returns `true` if the request wants the whole object, in any state.
+fn is_plain(request: &Request<'_>) -> bool {
+    let is_plain = |name: &[u8]| {
+        let starts_with = |prefix: &str| {
+            name.get(..prefix.len()).is_some_and(|s| s.eq_ignore_ascii_case(prefix.as_bytes()))
+        };
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        match name.first() {
+            Some(b'i' | b'I') => !starts_with("if-"),
+            Some(b'r' | b'R') => !is("range"),
+            Some(b'x' | b'X') => !starts_with("x-amz-") || PLAIN_HEADERS.into_iter().any(is),
+            _ => true,
+        }
+    };
+    request.fields.into_iter().all(|field| is_plain(field.name))
+}
+
+/// Decodes a path; `None` if it is malformed.
+fn decode(path: &str) -> Option<std::borrow::Cow<'_, str>> {
+    if !path.contains('%') {
+        return Some(path.into());
+    }
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        decoded.push(match byte {
+            b'%' => u8::try_from(digit()? << 4 | digit()?).ok()?,
+            _ => byte,
+        });
+    }
+    Some(String::from_utf8(decoded).ok()?.into())
+}
+
+/// Returns the attributes that are sent under their own names.
+fn sent_attributes(object: &Object) -> impl Iterator<Item = (&str, &str)> {
+    let is_sent = |name: &str| SENT_ATTRIBUTES.contains(&name) || name.starts_with(METADATA);
+    object.attributes.iter().filter(move |(name, _)| is_sent(name))
+}
+
+/// Writes the fields that describe an object.
+fn describe(object: &Object, head: &mut HeadWriter<'_>) {
+    let Object { info, attributes, .. } = object;
+    head.field("accept-ranges", b"bytes");
+    for (name, value) in sent_attributes(object) {
+        head.field(name, value.as_bytes());
+    }
+    head.field("content-type", attributes::content_type(attributes, &info.key).as_bytes());
+    head.field_parts("etag", &[b"\"", info.etag.to_string().as_bytes(), b"\""]);
+    head.date("last-modified", &Date::of(info.modified));
+    head.number("content-length", info.bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_decoded_and_malformed_ones_are_not() {
+        assert_eq!(decode("/bucket/a+b").as_deref(), Some("/bucket/a+b"));
+        assert_eq!(decode("/bucket/a%20b%2fc%C3%A4").as_deref(), Some("/bucket/a b/c\u{e4}"));
+        for malformed in ["/%", "/%2", "/%zz", "/%FF"] {
+            assert_eq!(decode(malformed), None, "{malformed}");
+        }
+    }
+}

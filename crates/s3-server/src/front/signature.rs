@@ -1,0 +1,271 @@
+//! Verifies the signatures of plain requests: AWS Signature Version 4 in a header, without a body.
+//!
+//! A request that this module cannot verify is not refused: it is left to the S3 service, which
+//! knows all kinds of signatures and the errors for them. So a form that is not recognized here
+//! costs time, and never lets a request pass.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use haul_http1::Request;
+use parking_lot::Mutex;
+use ring::{digest, hmac};
+
+use crate::config::Credentials;
+
+/// The most by which the clock of a client may differ, in seconds.
+const SKEW_MAX_S: i64 = 15 * 60;
+
+/// The SHA-256 of no bytes, and the word for a body that is not signed.
+const NO_BODY: [&str; 2] =
+    ["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "UNSIGNED-PAYLOAD"];
+
+/// Verifies signatures of one key pair.
+pub(crate) struct Verifier {
+    credentials: Credentials,
+    /// The key of the last scope (date and region), which is derived with four hashes.
+    last: Mutex<Option<Arc<ScopeKey>>>,
+}
+
+struct ScopeKey {
+    scope: String,
+    key: hmac::Key,
+}
+
+/// The parts of an `Authorization` header.
+struct Authorization<'a> {
+    access_key: &'a str,
+    /// Date, region, service and a fixed word, separated by slashes.
+    scope: &'a str,
+    signed_headers: &'a str,
+    signature: &'a str,
+}
+
+impl Verifier {
+    pub(crate) fn new(credentials: Credentials) -> Self {
+        Self { credentials, last: Mutex::new(None) }
+    }
+
+    /// Returns `true` if the request is signed correctly: `path` is its decoded path, `query` its
+    /// query, which must need no encoding.
+    pub(crate) fn is_valid(&self, request: &Request<'_>, path: &str, query: &str) -> bool {
+        self.verify(request, path, query, now_s()).is_some()
+    }
+
+    fn verify(&self, request: &Request<'_>, path: &str, query: &str, now_s: i64) -> Option<()> {
+        let header = |name| Some(str::from_utf8(once(request, name)?).ok()?.trim());
+        let authorization = Authorization::parse(header("authorization")?)?;
+        let (date, body) = (header("x-amz-date")?, header("x-amz-content-sha256")?);
+        let is_meant = authorization.access_key == self.credentials.access_key
+            && date.get(..8) == authorization.scope.get(..8)
+            && NO_BODY.contains(&body)
+            && (seconds_of(date)? - now_s).abs() <= SKEW_MAX_S;
+        if !is_meant || !signs_enough(request, authorization.signed_headers) {
+            return None;
+        }
+        let mut canonical = format!("{}\n", request.method);
+        push_encoded(&mut canonical, path);
+        canonical += &format!("\n{query}\n");
+        for name in authorization.signed_headers.split(';') {
+            canonical += name;
+            canonical.push(':');
+            push_collapsed(&mut canonical, str::from_utf8(once(request, name)?).ok()?);
+            canonical.push('\n');
+        }
+        canonical += &format!("\n{}\n{body}", authorization.signed_headers);
+        let hash = digest::digest(&digest::SHA256, canonical.as_bytes());
+        let scope = authorization.scope;
+        let mut signed = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n").into_bytes();
+        hash.as_ref().iter().for_each(|byte| signed.extend(hex(*byte)));
+        let signature = from_hex(authorization.signature)?;
+        hmac::verify(&self.key(scope)?.key, &signed, &signature).ok()
+    }
+
+    /// Returns the key of a scope.
+    fn key(&self, scope: &str) -> Option<Arc<ScopeKey>> {
+        let last = self.last.lock().clone();
+        if let Some(last) = last.filter(|last| last.scope == scope) {
+            return Some(last);
+        }
+        let mut parts = scope.split('/');
+        let (date, region) = (parts.next()?, parts.next()?);
+        let is_region = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        let is_scope =
+            parts.eq(["s3", "aws4_request"]) && !region.is_empty() && region.bytes().all(is_region);
+        if !is_scope {
+            return None;
+        }
+        let secret = format!("AWS4{}", self.credentials.secret_key).into_bytes();
+        let derived = [date, region, "s3", "aws4_request"].into_iter().fold(secret, |key, part| {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+            hmac::sign(&key, part.as_bytes()).as_ref().to_vec()
+        });
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &derived);
+        let derived = Arc::new(ScopeKey { scope: scope.to_owned(), key });
+        *self.last.lock() = Some(Arc::clone(&derived));
+        Some(derived)
+    }
+}
+
+impl<'a> Authorization<'a> {
+    fn parse(header: &'a str) -> Option<Self> {
+        let mut parts = header.strip_prefix("AWS4-HMAC-SHA256 ")?.split(',').map(str::trim);
+        let (access_key, scope) = parts.next()?.strip_prefix("Credential=")?.split_once('/')?;
+        let signed_headers = parts.next()?.strip_prefix("SignedHeaders=")?;
+        let signature = parts.next()?.strip_prefix("Signature=")?;
+        let parsed = Self { access_key, scope, signed_headers, signature };
+        parts.next().is_none().then_some(parsed)
+    }
+}
+
+/// Returns `true` if the names of the signed headers are in order, and the host and all headers of
+/// AWS are among them.
+fn signs_enough(request: &Request<'_>, signed_headers: &str) -> bool {
+    let names = || signed_headers.split(';');
+    let is_plain =
+        |name: &str| name.bytes().all(|b| b.is_ascii_graphic() && !b.is_ascii_uppercase());
+    let is_signed =
+        |name: &[u8]| names().any(|signed| name.eq_ignore_ascii_case(signed.as_bytes()));
+    let is_of_aws = |name: &[u8]| name.get(..6).is_some_and(|s| s.eq_ignore_ascii_case(b"x-amz-"));
+    names().all(is_plain)
+        && names().zip(names().skip(1)).all(|(name, next)| name < next)
+        && is_signed(b"host")
+        && request.fields.into_iter().all(|field| !is_of_aws(field.name) || is_signed(field.name))
+}
+
+/// Returns the value of a field that occurs once.
+fn once<'a>(request: &Request<'a>, name: &str) -> Option<&'a [u8]> {
+    let mut values = request.fields.all(name);
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// Appends a value without spaces at its ends, and with single ones inside.
+fn push_collapsed(out: &mut String, value: &str) {
+    for (number, word) in value.split_whitespace().enumerate() {
+        if number > 0 {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+}
+
+/// Appends a path in the encoding of signatures.
+fn push_encoded(out: &mut String, path: &str) {
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'~' | b'.' | b'/' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                out.push('%');
+                out.extend(hex(byte).map(|digit| char::from(digit.to_ascii_uppercase())));
+            }
+        }
+    }
+}
+
+fn hex(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)])
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        let digit = |at: usize| match digits[at] {
+            digit @ b'0'..=b'9' => Some(digit - b'0'),
+            digit @ b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        *byte = digit(0)? << 4 | digit(1)?;
+    }
+    Some(bytes)
+}
+
+/// Returns the seconds since 1970 of a time like `20261123T181500Z`.
+fn seconds_of(text: &str) -> Option<i64> {
+    let format = time::macros::format_description!("[year][month][day]T[hour][minute][second]Z");
+    let time = time::PrimitiveDateTime::parse(text, format).ok()?;
+    Some(time.assume_utc().unix_timestamp())
+}
+
+fn now_s() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_http1::{HeadLimits, parse_request};
+
+    use super::*;
+
+    const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+
+    const NOW_S: i64 = 1_369_353_600;
+
+    fn verifier() -> Verifier {
+        Verifier::new(Credentials {
+            access_key: "AKIAIOSFODNN7EXAMPLE".into(),
+            secret_key: SECRET.into(),
+        })
+    }
+
+    /// The example "GET Object" of the AWS documentation of Signature Version 4.
+    fn example(change: impl Fn(String) -> String) -> bool {
+        let head = "GET /test.txt HTTP/1.1\r\n\
+             Host: examplebucket.s3.amazonaws.com\r\n\
+             Authorization: AWS4-HMAC-SHA256 \
+             Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,\
+             SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,\
+             Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41\r\n\
+             Range: bytes=0-9\r\n\
+             x-amz-content-sha256: \
+             e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\r\n\
+             x-amz-date: 20130524T000000Z\r\n\r\n";
+        let head = change(head.to_owned());
+        let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
+        let path = request.target.path();
+        verifier().verify(&request, path, "", NOW_S).is_some()
+    }
+
+    #[test]
+    fn example_of_the_documentation_is_valid() {
+        assert!(example(|head| head));
+        assert!(example(|head| head.replace("bytes=0-9", " bytes=0-9 ")));
+    }
+
+    #[test]
+    fn any_change_of_a_signed_part_is_invalid() {
+        for (from, to) in [
+            ("GET ", "HEAD "),
+            ("/test.txt", "/test.txT"),
+            ("Host: examplebucket", "Host: otherbucket"),
+            ("bytes=0-9", "bytes=0-8"),
+            ("20130524T000000Z", "20130524T000001Z"),
+            ("20130524T000000Z", "20130524T001501Z"),
+            ("20130524/us-east-1", "20130525/us-east-1"),
+            ("us-east-1/s3", "us-east-2/s3"),
+            ("/s3/", "/sts/"),
+            ("AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLF"),
+            ("bdb41", "bdb42"),
+            ("host;range;", "range;host;"),
+            ("host;range;", "range;"),
+            ("host;range;", "host;"),
+            ("x-amz-date: ", "x-amz-security-token: a\r\nx-amz-date: "),
+            ("Range: ", "Range: bytes=0-9\r\nRange: "),
+            ("e3b0c4", "e3b0c5"),
+        ] {
+            assert!(!example(|head| head.replace(from, to)), "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn paths_are_encoded_as_signatures_need_it() {
+        let mut out = String::new();
+        push_encoded(&mut out, "/a b/~c\u{e4}+%");
+        assert_eq!(out, "/a%20b/~c%C3%A4%2B%25");
+    }
+}

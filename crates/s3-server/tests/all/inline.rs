@@ -1,0 +1,163 @@
+//! Cached objects are sent by a shorter path than the S3 service. Its responses are the same.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::client::{Header, Reply, Running, noise};
+
+/// The headers of a response but those that differ from one to the next, sorted.
+fn headers(reply: &Reply) -> Vec<(String, String)> {
+    let differs = |name: &str| matches!(name, "date" | "x-amz-request-id");
+    let mut headers: Vec<_> =
+        reply.headers().iter().filter(|(name, _)| !differs(name)).cloned().collect();
+    headers.sort();
+    headers
+}
+
+#[test]
+fn inline_response_equals_the_response_of_the_service() {
+    let server = Running::new();
+    let rules = "<LifecycleConfiguration><Rule><ID>old one</ID><Status>Enabled</Status><Filter>\
+                 <Prefix>expiring</Prefix></Filter><Expiration><Days>3</Days></Expiration></Rule>\
+                 </LifecycleConfiguration>";
+    assert_eq!(server.s3.put("/bucket?lifecycle", rules.as_bytes()).status, 200);
+    let many = [
+        ("content-type", "text/x-test"),
+        ("cache-control", "max-age=3"),
+        ("content-disposition", "attachment; filename=\"a b\""),
+        ("content-encoding", "gzip"),
+        ("content-language", "de, en"),
+        ("expires", "Wed, 21 Oct 2065 07:28:00 GMT"),
+        ("x-amz-meta-one", "1"),
+        ("x-amz-meta-two", "a b  c"),
+        ("x-amz-tagging", "a=b&c=d"),
+        ("x-amz-website-redirect-location", "/other"),
+        ("x-amz-checksum-crc32c", "yZRlqg=="),
+    ];
+    let objects: [(&str, &[Header], Vec<u8>); 6] = [
+        ("/bucket/plain.html", &[], b"hello".to_vec()),
+        ("/bucket/all", &many, b"hello world".to_vec()),
+        ("/bucket/empty", &[], Vec::new()),
+        ("/bucket/a%20b/%C3%A4+%2F.css", &[], noise(5000)),
+        ("/bucket/expiring", &[("x-amz-meta-latin", "caf\u{e9}")], noise(50_000)),
+        ("/bucket/long", &[], noise(100_000)),
+    ];
+    // Any condition takes a request to the service.
+    let condition = [("if-modified-since", "Sat, 01 Jan 2000 00:00:00 GMT")];
+    for (target, attributes, body) in objects {
+        assert_eq!(server.s3.send("PUT", target, attributes, &body).status, 200, "{target}");
+        for method in ["GET", "HEAD"] {
+            let inline = server.s3.send(method, target, &[], b"");
+            let served = server.s3.send(method, target, &condition, b"");
+            assert_eq!((inline.status, served.status), (200, 200), "{method} {target}");
+            assert_eq!(headers(&inline), headers(&served), "{method} {target}");
+            assert_eq!(inline.body() == body, method == "GET" || body.is_empty(), "{target}");
+            assert!(inline.header("x-amz-request-id").is_some());
+        }
+    }
+}
+
+#[test]
+fn requests_for_more_than_the_object_go_to_the_service() {
+    let server = Running::new();
+    server.s3.send("PUT", "/bucket/key", &[("content-type", "a/b")], b"hello");
+    let get = |target: &str, headers: &[Header]| server.s3.send("GET", target, headers, b"");
+    assert_eq!(get("/bucket/key", &[("range", "bytes=1-2")]).text(), "el");
+    assert_eq!(get("/bucket/key", &[("If-None-Match", "*")]).status, 304);
+    assert_eq!(get("/bucket/key", &[("host", "evil.example")]).status, 403);
+    assert_eq!(get("/bucket/key", &[("origin", "http://evil.example")]).status, 403);
+    assert_eq!(get("/bucket/key", &[("x-amz-server-side-encryption", "x")]).status, 501);
+    let with_type = get("/bucket/key?response-content-type=c/d", &[]);
+    assert_eq!(with_type.header("content-type"), Some("c/d"));
+    assert_eq!(get("/bucket/key?versionId=7", &[]).status, 404);
+    assert!(get("/bucket/key?tagging", &[]).text().contains("<Tagging"));
+    assert_eq!(get("/bucket/key?x-id=GetObject", &[]).text(), "hello");
+    assert_eq!(get("/bucket/nothing", &[]).status, 404);
+    assert_eq!(get("/bucket/", &[]).status, 200);
+    let requests = server.admin.get("/metrics").text();
+    assert!(requests.contains("haul_requests_in_flight 0"), "{requests}");
+}
+
+#[test]
+fn pipelined_requests_of_both_kinds_are_answered_in_order() {
+    let server = Running::new();
+    let mut stream = server.s3.connect();
+    let mut requests = Vec::new();
+    for n in 0..100 {
+        let body = noise(n * 100);
+        let length = body.len();
+        let put =
+            format!("PUT /bucket/{n} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}");
+        requests.extend([put.as_bytes(), b"\r\n\r\n", &body].concat());
+        requests
+            .extend(format!("GET /bucket/{n} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes());
+    }
+    requests.extend(b"GET /bucket/0 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let mut writer = stream.try_clone().unwrap();
+    let sending = std::thread::spawn(move || writer.write_all(&requests).unwrap());
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    sending.join().unwrap();
+    let ends: Vec<_> =
+        (0..received.len()).filter(|at| received[*at..].starts_with(b"\r\n\r\n")).collect();
+    let mut at = 0;
+    for n in 0..100 {
+        for expected in [Vec::new(), noise(n * 100)] {
+            let end = *ends.iter().find(|end| **end > at).unwrap() + 4;
+            assert!(received[at..].starts_with(b"HTTP/1.1 200 OK\r\n"), "{n}");
+            assert!(received[end..].starts_with(&expected), "{n}");
+            at = end + expected.len();
+        }
+    }
+    assert!(received[at..].ends_with(b"content-length: 0\r\n\r\n"));
+}
+
+#[test]
+fn overwritten_and_deleted_objects_leave_the_cache() {
+    let server = Running::new();
+    let mut last = Vec::new();
+    for round in 0..50 {
+        last = noise(round * 997);
+        assert_eq!(server.s3.put("/bucket/key", &last).status, 200);
+        for _ in 0..3 {
+            assert!(server.s3.get("/bucket/key").body() == last, "{round}");
+        }
+    }
+    let hits = |server: &Running| {
+        let text = server.admin.get("/metrics").text();
+        let hits = text.lines().find_map(|line| line.strip_prefix("haul_cache_hits_total "));
+        hits.unwrap().parse::<u64>().unwrap()
+    };
+    assert!(hits(&server) >= 50, "{}", hits(&server));
+    assert_eq!(server.s3.put("/bucket/copy", &last).status, 200);
+    assert_eq!(server.s3.delete("/bucket/key").status, 204);
+    assert_eq!(server.s3.get("/bucket/key").status, 404);
+    assert_eq!(server.s3.put("/bucket/key", b"again").status, 200);
+    assert_eq!(server.s3.get("/bucket/key").text(), "again");
+    let tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+    assert_eq!(server.s3.put("/bucket/key?tagging", tags).status, 200);
+    assert_eq!(server.s3.get("/bucket/key").header("x-amz-tagging-count"), Some("1"));
+}
+
+#[test]
+fn readers_of_a_changing_object_see_no_older_state() {
+    let server = Running::new();
+    assert_eq!(server.s3.put("/bucket/key", b"0").status, 200);
+    let (acknowledged, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !ended.load(Ordering::SeqCst) {
+                    let least = acknowledged.load(Ordering::SeqCst);
+                    let seen: u64 = server.s3.get("/bucket/key").text().parse().unwrap();
+                    assert!(seen >= least, "{seen} after {least}");
+                }
+            });
+        }
+        for number in 1..300_u64 {
+            assert_eq!(server.s3.put("/bucket/key", number.to_string().as_bytes()).status, 200);
+            acknowledged.store(number, Ordering::SeqCst);
+        }
+        ended.store(true, Ordering::SeqCst);
+    });
+}
