@@ -9,6 +9,8 @@ mod credentials;
 mod descriptors;
 mod dups;
 mod files;
+mod inherited;
+mod listen;
 mod log;
 mod open_store;
 mod patch;
@@ -18,6 +20,7 @@ mod relay;
 mod serve;
 mod store;
 mod sum;
+mod tls;
 mod tune;
 
 use std::io::{IsTerminal, stderr};

@@ -11,6 +11,14 @@ pub(crate) fn announce(addresses: &str) {
     writeln!(stdout, "haul is ready: {addresses}").and_then(|()| stdout.flush()).ok();
 }
 
+/// As [`url`], for a server with TLS.
+pub(crate) fn https_url(address: &Address) -> String {
+    match address {
+        Address::Tcp(address) => format!("https://{address}"),
+        Address::Unix(_) => address.to_string(),
+    }
+}
+
 /// Returns the URL of an HTTP server, or the path of its unix socket.
 pub(crate) fn url(address: &Address) -> String {
     match address {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haul_file_store::Store;
 use haul_s3_server::{Config, Error, Limits, Listening, Server};
+use haul_tls::Alpn;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
@@ -13,7 +14,8 @@ use crate::descriptors;
 use crate::open_store::{IfMissing, Upkeep, open_for};
 use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
-use crate::signals::on_termination;
+use crate::signals::{Signal, termination_handler};
+use crate::tls::{self, Certificates};
 
 /// The number of descriptors reserved for everything except connections, such as the files of the
 /// store.
@@ -24,10 +26,14 @@ const RESERVE: usize = 256;
 /// The credentials, the configuration and both addresses are checked before the store is opened, so
 /// that a failed start does not create a store.
 pub(crate) fn run(args: &ServeArgs) -> Result {
+    let certificates = Certificates::load(&args.tls)?;
+    let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
     let mut config = Config {
         listen: args.listen,
         admin: args.admin,
         credentials: credentials::load(args.credentials.as_deref())?,
+        tls: certificates.as_ref().map(acceptor).transpose()?,
+        is_plain_http_allowed: args.plain_http,
         limits: args.limits(),
     };
     if let Some(limit) = descriptors::raise_limit() {
@@ -43,7 +49,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let upkeep = Upkeep { scrub_rate: args.scrub_rate, lifecycle_check: args.lifecycle_check };
     let (store, _damage) = open_for(&args.open, &holder, IfMissing::Create, upkeep)?;
     let store = Arc::new(store);
-    let served = runtime.block_on(serve(listening, Arc::clone(&store)));
+    let served = runtime.block_on(serve(listening, Arc::clone(&store), certificates));
     // Dropping the runtime waits for store calls in progress.
     drop(runtime);
     let closed = match Arc::into_inner(store).map(Store::close) {
@@ -72,15 +78,22 @@ fn not_started(error: Error) -> Failure {
     Failure::new("cannot start the server").because(error).exit(Exit::NotStarted)
 }
 
-async fn serve(listening: Listening, store: Arc<Store>) -> Result {
+async fn serve(
+    listening: Listening,
+    store: Arc<Store>,
+    certificates: Option<Certificates>,
+) -> Result {
     // The handlers are installed before any client can know that the server runs.
     let (sender, stop) = oneshot::channel();
     // If the server has failed, the receiver is gone, and the error is ignored.
-    on_termination("requests in flight", move |_signal| sender.send(()).unwrap_or_default())?;
+    let stop_server = move |_signal| sender.send(()).unwrap_or_default();
+    let end = termination_handler("requests in flight", stop_server);
+    let scheme = if certificates.is_some() { "https" } else { "http" };
+    tls::handle_signals(&Signal::ENDS, end, certificates)?;
     let server = Server::new(listening, store).map_err(not_started)?;
     let addresses = server.addresses();
     let (listen, admin) = (addresses.listen, addresses.admin);
-    ready::announce(&format!("S3 on http://{listen}, admin on http://{admin}"));
+    ready::announce(&format!("S3 on {scheme}://{listen}, admin on http://{admin}"));
     let stop = async { stop.await.unwrap_or_default() };
     server.run(stop).await.or_fail(|| "the server failed".to_owned())
 }

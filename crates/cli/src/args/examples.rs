@@ -39,6 +39,7 @@ Examples:
   haul files /srv/www
   haul files /srv/www --listen 0.0.0.0:80 --public --access-log /var/log/files
   haul files . --listing --listen 127.0.0.1:0
+  haul files /srv/www --listen 0.0.0.0:443 --public --tls-cert cert.pem --tls-key key.pem
   haul files /srv/www --listen unix:/run/files --admin 127.0.0.1:9002
 
   curl -C - -O http://127.0.0.1:8080/big.iso
@@ -205,6 +206,7 @@ Examples:
   haul relay --listen 0.0.0.0:443 --to 10.0.0.1:443 --to 10.0.0.2:443 --check-every 2s
   haul relay --listen 0.0.0.0:25 --to 10.0.0.1:25 --proxy-out v2
   haul relay --http --listen 0.0.0.0:80 --to 10.0.0.1:8080 --to 10.0.0.2:8080
+  haul relay --http --listen 0.0.0.0:443 --to 10.0.0.1:8080 --tls-cert a.pem --tls-key a.key
   haul relay --listen 127.0.0.1:8080 --to 10.0.0.1:80 --admin 127.0.0.1:9002
   curl http://127.0.0.1:9002/metrics
 

@@ -5,24 +5,30 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haul_file_server::{Address, Cold, Config, Content, Limits, LogFormat, Tiers};
+use haul_file_server::{
+    Address, Cold, Config, Content, HostAddress, Limits, LogFormat, Rate, Tiers,
+};
 
+use crate::args::TlsArgs;
 use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
 pub(crate) struct FilesServerArgs {
     /// Directory to serve
     pub(crate) dir: PathBuf,
-    /// Listen on this address: 127.0.0.1:8080, `[::1]:8080` or unix:/run/files; port 0 selects a
-    /// free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", help_heading = "Server")]
-    pub(crate) listen: Address,
-    /// Listen on this address for /metrics and /health [default: none]
+    /// Listen on this address: 127.0.0.1:8080, `[::1]:8080`, localhost:8080 or unix:/run/files; port
+    /// 0 selects a free port [default: 127.0.0.1:8080]
+    ///
+    /// The first address of a host name is used; it is resolved once, at the start. A socket that a service manager passes (LISTEN_FDS) is used instead.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Server")]
+    pub(crate) listen: Option<HostAddress>,
+    /// Listen on this address for /metrics, /health and /ready [default: none]
     #[arg(long, value_name = "ADDRESS", help_heading = "Server")]
     pub(crate) admin: Option<Address>,
     /// Allow listening on non-loopback addresses
     ///
-    /// Every client that can connect can read all files below DIR that this process can read.
+    /// Every client that can connect can read all files below DIR that this process can read, also
+    /// with TLS.
     /// Without this option, only loopback addresses (127.0.0.1, `[::1]`) and unix sockets are
     /// accepted.
     #[arg(long, help_heading = "Server")]
@@ -41,6 +47,8 @@ pub(crate) struct FilesServerArgs {
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     #[arg(default_value = "30s", value_parser = parse_time)]
     pub(crate) drain_time: Duration,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     #[command(flatten)]
     content: ContentArgs,
     #[command(flatten)]
@@ -144,6 +152,22 @@ struct LimitArgs {
     /// Maximum number of open connections; further clients wait until one is closed
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     connections: usize,
+    /// Maximum number of connections of one client; 0 means no limit [default: half of
+    /// --connections]
+    ///
+    /// A client is an IPv4 address or an IPv6 /64 prefix. A reverse proxy counts as one client.
+    /// Beyond the limit, a new connection replaces the oldest one of the client that waits for a
+    /// request, or is answered with 503.
+    #[arg(long, value_name = "N")]
+    peer_connections: Option<usize>,
+    /// Maximum rate of requests of one client, such as 100/s or 30/min [default: unlimited]
+    ///
+    /// A request above the rate is answered with 429.
+    #[arg(long, value_name = "RATE")]
+    peer_rate: Option<Rate>,
+    /// Number of requests a client may send at once after a pause [default: those of a second]
+    #[arg(long, value_name = "N", requires = "peer_rate", hide_short_help = true)]
+    peer_burst: Option<NonZero<u32>>,
     /// Number of requests after which a connection is closed
     #[arg(long, value_name = "N", default_value_t = 100_000, hide_short_help = true)]
     requests: u32,
@@ -171,7 +195,7 @@ struct LimitArgs {
 pub(crate) struct AccessLogArgs {
     /// Log requests to rotated files in DIR, as "haul log" does; "-" logs to stdout
     ///
-    /// The last field names the source of the bytes: memory, resident (page cache), read (disk,
+    /// The last field (tier in JSON) names the source of the bytes: memory, resident (page cache), read (disk,
     /// through the page cache), direct (disk, direct I/O) or uncached (disk, then dropped from the
     /// page cache, because direct I/O was not possible). If the disk is too slow or full, lines are
     /// dropped and counted in the log; requests are not delayed.
@@ -195,6 +219,8 @@ pub(crate) enum FormatArg {
     Common,
     /// Common, then referer and user agent
     Combined,
+    /// A JSON object with the fields of the combined format, and null for missing values
+    Json,
 }
 
 impl FormatArg {
@@ -202,17 +228,22 @@ impl FormatArg {
         match self {
             Self::Common => LogFormat::Common,
             Self::Combined => LogFormat::Combined,
+            Self::Json => LogFormat::Json,
         }
     }
 }
 
+/// Returns the rate with another burst, if one is given.
+pub(super) fn with_burst(rate: Rate, burst: Option<NonZero<u32>>) -> Rate {
+    Rate { burst: burst.unwrap_or(rate.burst), ..rate }
+}
+
 impl FilesServerArgs {
-    /// Returns the configuration of the server, without its log.
+    /// Returns the configuration of the server, without its log and the address of `--listen`.
     pub(crate) fn config(&self) -> Config {
         let (content, tiers, limits) = (&self.content, &self.tiers, &self.limits);
         let default = Config::new(&self.dir);
         Config {
-            listen: self.listen.clone(),
             admin: self.admin.clone(),
             is_public: self.public,
             hosts: self.host.clone(),
@@ -238,6 +269,8 @@ impl FilesServerArgs {
             },
             limits: Limits {
                 connections: limits.connections,
+                peer_connections: limits.peer_connections,
+                peer_rate: limits.peer_rate.map(|rate| with_burst(rate, limits.peer_burst)),
                 requests: limits.requests,
                 head_time: limits.head_time,
                 idle_time: limits.idle_time,

@@ -17,6 +17,7 @@ mod relay;
 mod serve;
 mod store;
 mod sum;
+mod tls;
 mod tune;
 
 use std::ffi::OsString;
@@ -44,6 +45,7 @@ pub(crate) use store::{
     SnapshotArgs, StatArgs, StoreArgs, StoreCommand, VerifyArgs,
 };
 pub(crate) use sum::SumArgs;
+pub(crate) use tls::TlsArgs;
 pub(crate) use tune::TuneArgs;
 
 /// Durable S3 server for small files, and tools for fast file I/O.

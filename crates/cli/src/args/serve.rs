@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use haul_s3_server::Limits;
 
+use super::TlsArgs;
 use super::store::OpenArgs;
 use crate::units::{parse_bytes, parse_time};
 
@@ -16,7 +17,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", help_heading = "Server")]
     #[arg(value_parser = parse_address)]
     pub(crate) listen: SocketAddr,
-    /// Listen on this address for the admin page, metrics and health check
+    /// Listen on this address for the admin page, metrics and health checks
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001", help_heading = "Server")]
     #[arg(value_parser = parse_address)]
     pub(crate) admin: SocketAddr,
@@ -28,6 +29,18 @@ pub(crate) struct ServeArgs {
     /// client has full access, and only loopback addresses (127.0.0.1, `[::1]`) are accepted.
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) credentials: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    /// Allow plain HTTP on public addresses
+    ///
+    /// Without certificates, only loopback addresses are accepted, because objects and presigned
+    /// URLs would be readable on the network. Use this option if a proxy or the network encrypts.
+    #[arg(long, help_heading = "Server", conflicts_with = "tls_cert")]
+    pub(crate) plain_http: bool,
+    /// Memory for hot objects of up to 64 KiB; 0 disables the cache
+    #[arg(long, value_name = "SIZE", help_heading = "Server")]
+    #[arg(default_value = "64MiB", value_parser = parse_bytes)]
+    cache: u64,
     /// Time to finish requests in flight after a signal to stop
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     #[arg(default_value = "30s", value_parser = parse_time)]
@@ -94,6 +107,7 @@ impl ServeArgs {
             head_time_max: clients.head_time,
             idle_time_max: clients.idle_time,
             drain_time_max: self.drain_time,
+            cache_bytes_max: self.cache,
             ..Limits::default()
         }
     }

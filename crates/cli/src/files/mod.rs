@@ -5,14 +5,18 @@ mod stdout_log;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Server};
+use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Server, TcpOptions};
 use haul_line_log::{Environment, LineLog, Options, Retention, WhenFull};
+use haul_tls::Alpn;
 
 use crate::args::{AccessLogArgs, FilesServerArgs};
 use crate::descriptors::{self, DescriptorBudget};
+use crate::inherited;
+use crate::listen;
 use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
-use crate::signals::on_termination;
+use crate::signals::{Signal, termination_handler};
+use crate::tls::{self, Certificates};
 use stdout_log::StdoutLines;
 
 /// Serves until a signal requests a stop.
@@ -27,22 +31,51 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
         lines: Arc::clone(&lines) as Arc<dyn Lines>,
         format: args.log.log_format.format(),
     });
-    let server = Server::bind(config).map_err(not_started)?;
+    let certificates = Certificates::load(&args.tls)?;
+    let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
+    config.tls = certificates.as_ref().map(acceptor).transpose()?;
+    let server = bind(config, args)?;
     // The log is opened only after the addresses are bound, so that a failed start creates no log
     // directory.
     let log = args.log.access_log.as_deref().map(|to| Log::open(to, &args.log)).transpose()?;
     log.iter().for_each(|log| lines.open(log.lines()));
     let handle = server.handle();
     // The handlers are installed before any client can know that the server runs.
-    on_termination("responses in progress", move |_signal| handle.drain())?;
+    let end = termination_handler("responses in progress", move |_signal| handle.drain());
     let addresses = server.addresses();
-    let mut ready = format!("files on {}", ready::url(&addresses.listen));
+    let url = match &certificates {
+        None => ready::url(&addresses.listen),
+        Some(_) => ready::https_url(&addresses.listen),
+    };
+    tls::handle_signals(&Signal::ENDS, end, certificates)?;
+    let mut ready = format!("files on {url}");
     if let Some(admin) = &addresses.admin {
         ready += &format!(", admin on {}", ready::url(admin));
     }
     ready::announce(&ready);
     let served = server.run().or_fail(|| "the server failed".to_owned());
     served.and(log.map_or(Ok(()), Log::close))
+}
+
+/// Listens on the inherited socket, if there is one, or on the address of the configuration.
+fn bind(config: Config, args: &FilesServerArgs) -> Result<Server> {
+    let mut inherited = inherited::listeners(TcpOptions::default())?;
+    let server = match (inherited.pop(), inherited.len()) {
+        (None, _) => {
+            let listen = args.listen.as_ref().map_or(Ok(config.listen), listen::resolve)?;
+            Server::bind(Config { listen, ..config })
+        }
+        (Some(only), 0) => {
+            inherited::report_ignored_listen(args.listen.is_some());
+            Server::with_listener(config, only)
+        }
+        (Some(_last), more) => {
+            let count = more + 1;
+            let failure = Failure::new(format!("{count} sockets are inherited (LISTEN_FDS)"));
+            return Err(failure.advise("pass one socket").exit(Exit::NotStarted));
+        }
+    };
+    server.map_err(not_started)
 }
 
 /// Reduces the limits of connections and open files so that they fit into `limit` descriptors.

@@ -2,29 +2,33 @@
 
 mod report;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
-use haul_tcp_relay::{Handle, Server};
+use haul_tcp_relay::{Config, Handle, Server};
+use haul_tls::Alpn;
 
 use crate::args::RelayArgs;
 use crate::descriptors;
+use crate::inherited;
+use crate::listen;
 use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result, try_print_message};
-use crate::signals::{Signal, handle_signals, termination_handler};
+use crate::signals::{Signal, termination_handler};
+use crate::tls::{self, Certificates};
 
 /// Relays until a signal requests a stop, then prints statistics.
 pub(crate) fn run(args: &RelayArgs) -> Result {
     descriptors::raise_limit();
-    let server = Server::bind(args.config()).map_err(|error| {
-        Failure::new("cannot start the relay").because(error).exit(Exit::NotStarted)
-    })?;
+    let certificates = Certificates::load(&args.tls)?;
+    let mut config = args.config();
+    let alpn = if config.http.is_some() { Alpn::Http1 } else { Alpn::None };
+    let acceptor = |certificates: &Certificates| certificates.acceptor(alpn);
+    config.tls = certificates.as_ref().map(acceptor).transpose()?;
+    let server = bind(config, args)?;
     // The handlers are installed before any client can know that the relay runs.
-    catch_signals(server.handle())?;
+    catch_signals(server.handle(), certificates)?;
     let addresses = server.addresses();
-    let list = |addresses: &[_]| {
-        let texts: Vec<_> = addresses.iter().map(|address| format!("{address}")).collect();
-        texts.join(", ")
-    };
     let mut ready = format!("{} to {}", list(&addresses.listen), list(&args.to));
     if let Some(admin) = &addresses.admin {
         ready += &format!(", admin on {}", ready::url(admin));
@@ -36,15 +40,42 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     Ok(())
 }
 
-/// Installs signal handlers: SIGUSR1 prints statistics; SIGINT and SIGTERM stop the relay.
-fn catch_signals(relay: Handle) -> Result {
+/// Returns the addresses, separated by commas.
+fn list(addresses: &[impl Display]) -> String {
+    let texts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
+/// Listens on the inherited sockets, if there are any, or on the addresses of `--listen`.
+fn bind(config: Config, args: &RelayArgs) -> Result<Server> {
+    let inherited = inherited::listeners(config.tcp)?;
+    let server = match (inherited.is_empty(), args.listen.is_empty()) {
+        (true, true) => {
+            let failure = Failure::new("no address to listen on is given");
+            return Err(failure.advise("use --listen ADDRESS").exit(Exit::Usage));
+        }
+        (true, false) => {
+            let listen = args.listen.iter().map(listen::resolve).collect::<Result<_>>()?;
+            Server::bind(Config { listen, ..config })
+        }
+        (false, is_not_given) => {
+            inherited::report_ignored_listen(!is_not_given);
+            Server::with_listeners(config, inherited)
+        }
+    };
+    server.map_err(|error| {
+        Failure::new("cannot start the relay").because(error).exit(Exit::NotStarted)
+    })
+}
+
+/// Installs signal handlers: SIGUSR1 prints statistics; SIGINT and SIGTERM stop the relay; SIGHUP
+/// reloads the certificates, if there are any.
+fn catch_signals(relay: Handle, certificates: Option<Certificates>) -> Result {
     let drained = relay.clone();
     let mut end = termination_handler("open connections", move |_signal| drained.drain());
-    handle_signals(
-        &[Signal::Interrupt, Signal::Terminate, Signal::User],
-        move |signal| match signal {
-            Signal::User => try_print_message(report::text(&relay.stats()).trim_end()),
-            _ => end(signal),
-        },
-    )
+    let act = move |signal| match signal {
+        Signal::User => try_print_message(report::text(&relay.stats()).trim_end()),
+        _ => end(signal),
+    };
+    tls::handle_signals(&[Signal::Interrupt, Signal::Terminate, Signal::User], act, certificates)
 }

@@ -21,6 +21,9 @@ pub(super) fn text(stats: &Stats) -> String {
     if !ended.is_empty() {
         line(format!("  ended: {}", ended.join(", ")));
     }
+    if stats.refused > 0 {
+        line(format!("  refused at the limit of a client: {}", Count(stats.refused, "connection")));
+    }
     line(format!("  up    {}", moved(stats.up)));
     line(format!("  down  {}", moved(stats.down)));
     let pipes = stats.pipes;
@@ -65,7 +68,9 @@ fn words(how: EndReason) -> &'static str {
         EndReason::HalfClosed => "half-closed too long",
         EndReason::NoTarget => "without a target",
         EndReason::BadProxy => "without a valid PROXY header",
+        EndReason::BadTls => "without a TLS handshake",
         EndReason::Drained => "at shutdown",
+        EndReason::Evicted => "in favor of a new connection of the same client",
     }
 }
 
@@ -110,6 +115,7 @@ pub(super) fn json(stats: &Stats) -> Value {
         "seconds": stats.uptime.as_secs_f64(),
         "accepted": stats.accepted,
         "active": stats.active,
+        "refused": stats.refused,
         "ended": ended,
         "up": moved(stats.up),
         "down": moved(stats.down),

@@ -250,6 +250,7 @@ fn connections_are_limited_by_descriptors() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -n 200; exec \"$0\" \"$@\""]).arg(program);
     shell.args(["files", "www", "--listen", "127.0.0.1:0", "--threads", "1"]);
+    shell.args(["--peer-connections", "0"]);
     shell.current_dir(place.path(".")).stderr(Stdio::piped());
     let mut files = Files::start_by(&mut shell);
     let mut stderr_text = String::new();
@@ -327,7 +328,7 @@ fn unread_stderr_does_not_block_signals() {
     let mut stuck = files.begin("files", "/big");
     stuck.read_exact(&mut [0; 100]).unwrap();
     files.signal(Signal::TERM);
-    while !files.get("admin", "/health").starts_with(b"HTTP/1.1 503") {}
+    while !files.get("admin", "/ready").starts_with(b"HTTP/1.1 503") {}
     files.signal(Signal::TERM);
     assert_eq!(files.end(), Some(143));
 }

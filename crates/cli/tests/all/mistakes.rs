@@ -119,6 +119,8 @@ fn failed_start_leaves_no_files() {
         (&["serve", "--listen", free, "--admin", free, "--credentials", "none"], 3),
         (&["serve", "--listen", free, "--admin", free, "--big-object", "1GiB"], 2),
         (&["serve", "--connections", "0"], 2),
+        (&["serve", "--listen", "nonsense"], 2),
+        (&["serve", "--no-such-option"], 2),
         (&["store", "mb", "b-1", "--big-object", "1GiB"], 2),
         (&["store", "ls"], 3),
         (&["store", "stat", "b-1/k"], 3),
@@ -129,7 +131,10 @@ fn failed_start_leaves_no_files() {
         (&["files", "none", "--listen", free, "--access-log", "log"], 3),
         (&["files", ".", "--listen", &taken, "--access-log", "log"], 3),
         (&["files", ".", "--listen", "0.0.0.0:0", "--access-log", "log"], 3),
+        (&["files", "nonsense.invalid", "--listen", "nonsense.invalid:0"], 3),
         (&["relay", "--listen", &taken, "--to", free], 3),
+        (&["relay", "--listen", free, "--to", "nonsense.invalid:80"], 3),
+        (&["relay", "--to", free], 2),
     ] {
         let ended = place.run(arguments);
         let left: Vec<_> =

@@ -1,10 +1,12 @@
 //! Defines the arguments of `haul relay --http`.
 
+use std::num::NonZero;
 use std::time::Duration;
 
 use clap::Args;
-use haul_tcp_relay::{HeadLimits, HttpOptions};
+use haul_tcp_relay::{HeadLimits, HttpOptions, Rate};
 
+use crate::args::files::with_burst;
 use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
@@ -35,8 +37,18 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "SIZE", default_value = "16KiB", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_bytes)]
     pub(crate) max_head: u64,
+    /// Maximum rate of requests of one client, such as 100/s or 30/min [default: unlimited]
+    ///
+    /// A client is an IPv4 address or an IPv6 /64 prefix. A request above the rate is answered with
+    /// 429.
+    #[arg(long, value_name = "RATE", help_heading = "HTTP", requires = "http")]
+    pub(crate) peer_rate: Option<Rate>,
+    /// Number of requests a client may send at once after a pause [default: those of a second]
+    #[arg(long, value_name = "N", help_heading = "HTTP", requires = "peer_rate")]
+    #[arg(hide_short_help = true)]
+    pub(crate) peer_burst: Option<NonZero<u32>>,
     /// Maximum time to receive a request head (request line and headers)
-    #[arg(long, value_name = "TIME", default_value = "15s", help_heading = "HTTP")]
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
     pub(crate) head_time: Duration,
     /// Idle time between requests after which a client connection is closed
@@ -69,6 +81,7 @@ impl HttpArgs {
             request_body_bytes_max: self.max_body,
             via: self.via.clone(),
             trust_forwarded: self.trust_forwarded,
+            peer_rate: self.peer_rate.map(|rate| with_burst(rate, self.peer_burst)),
             upgrade: !self.no_websockets,
             head_time_max: self.head_time,
             keep_alive_time_max: self.keep_alive_time,

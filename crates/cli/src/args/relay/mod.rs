@@ -7,9 +7,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use haul_tcp_relay::proxy::{Network, Trusted, Version};
 use haul_tcp_relay::{
-    Address, Balance, CheckOptions, Config, Limits, PoolOptions, TcpOptions, TransferMode,
+    Address, Balance, CheckOptions, Config, HostAddress, Limits, PoolOptions, TcpOptions,
+    TransferMode,
 };
 
+use crate::args::TlsArgs;
 use crate::units::{parse_bytes, parse_time};
 use http::HttpArgs;
 
@@ -17,13 +19,25 @@ use http::HttpArgs;
 pub(crate) struct RelayArgs {
     /// Listen on this address; repeatable
     ///
-    /// Such as 127.0.0.1:8080, `[::]:8080` or unix:/run/relay.sock. Port 0 selects a free port.
-    #[arg(long, value_name = "ADDRESS", required = true, help_heading = "Relay")]
-    pub(crate) listen: Vec<Address>,
+    /// Such as 127.0.0.1:8080, `[::]:8080`, localhost:8080 or unix:/run/relay.sock. Port 0 selects a
+    /// free port. The first address of a host name is used; it is resolved once, at the start.
+    /// Sockets that a service manager passes (LISTEN_FDS) are used instead.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Relay")]
+    pub(crate) listen: Vec<HostAddress>,
     /// Forward connections to this target; repeatable
+    ///
+    /// An address or a host name with a port, such as app.example:80. All addresses of a host name
+    /// are tried in turn.
     #[arg(long, value_name = "ADDRESS", required = true, help_heading = "Relay")]
-    pub(crate) to: Vec<Address>,
-    /// Listen on this address for /metrics and /health [default: none]
+    pub(crate) to: Vec<HostAddress>,
+    /// Resolve the host names of targets at this interval
+    ///
+    /// They are also resolved after a failed connection. If a name cannot be resolved, its previous
+    /// addresses are used.
+    #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Targets")]
+    #[arg(hide_short_help = true, value_parser = parse_time)]
+    pub(crate) resolve_every: Duration,
+    /// Listen on this address for /metrics, /health and /ready [default: none]
     #[arg(long, value_name = "ADDRESS", help_heading = "Relay")]
     pub(crate) admin: Option<Address>,
     /// Number of relaying threads [default: one per core]
@@ -60,6 +74,13 @@ pub(crate) struct RelayArgs {
     pub(crate) eject_time: Duration,
 
     #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    /// Maximum time of a TLS handshake
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "TLS")]
+    #[arg(hide_short_help = true, value_parser = parse_time)]
+    pub(crate) tls_time: Duration,
+
+    #[command(flatten)]
     pub(crate) http: HttpArgs,
 
     /// Require a PROXY header, version 1 or 2, on each connection
@@ -84,6 +105,15 @@ pub(crate) struct RelayArgs {
     /// Maximum number of open connections; further clients wait until one is closed
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     pub(crate) max_connections: usize,
+    /// Maximum number of connections of one client; 0 means no limit [default: half of
+    /// --max-connections]
+    ///
+    /// A client is an IPv4 address or an IPv6 /64 prefix. Beyond the limit, a new connection
+    /// replaces the oldest one of the client that waits for a request (with --http) or for a PROXY
+    /// header, or is refused. With --proxy-in, the default is no limit, because a proxy opens the
+    /// connections of many clients.
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(crate) peer_connections: Option<usize>,
     /// Time to connect to a target before the next one is tried
     #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Limits")]
     #[arg(value_parser = parse_time)]
@@ -166,9 +196,10 @@ pub(crate) enum MoveArg {
 }
 
 impl RelayArgs {
-    /// Returns the configuration of the relay.
+    /// Returns the configuration of the relay, without the addresses of `--listen`.
     pub(crate) fn config(&self) -> Config {
-        let mut config = Config::new(self.listen.clone(), self.to.clone());
+        let mut config = Config::new(Vec::new(), self.to.clone());
+        config.resolve_interval = self.resolve_every;
         config.admin = self.admin.clone();
         config.threads = self.threads.unwrap_or(config.threads);
         config.balance = match self.balance {
@@ -208,10 +239,12 @@ impl RelayArgs {
     fn limits(&self, budget_bytes: usize) -> Limits {
         Limits {
             connections_max: self.max_connections,
+            peer_connections_max: self.peer_connections,
             connect_time_max: self.connect_time,
             idle_time_max: self.idle_time.0,
             half_closed_time_max: self.half_closed_time.0,
             proxy_time_max: self.proxy_time,
+            handshake_time_max: self.tls_time,
             drain_time_max: self.drain_time,
             budget_bytes,
         }
@@ -274,7 +307,7 @@ mod tests {
     #[test]
     fn mistakes_are_reported() {
         for (arguments, expected) in [
-            (["--to", "localhost:80"], "127.0.0.1:80"),
+            (["--to", "localhost"], "localhost:80"),
             (["--proxy-from", "10.0.0.0/8"], "--proxy-in"),
             (["--idle-time", "5"], "never"),
             (["--rise", "0"], "1"),
