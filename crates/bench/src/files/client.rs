@@ -29,6 +29,8 @@ pub(super) struct Client<'a> {
     lengths: Vec<Option<u64>>,
     /// `true` if every response is compared byte by byte.
     pub(super) compare_all: bool,
+    /// `false` if each request uses a new connection.
+    pub(super) keep_alive: bool,
     requests: u64,
     buffer: Vec<u8>,
 }
@@ -47,7 +49,8 @@ impl<'a> Client<'a> {
             poller.add(&connection.stream, token, READ)?;
         }
         let (lengths, buffer) = (vec![None; site.pages.len()], vec![0; BUFFER_BYTES]);
-        Ok(Self { site, connections, poller, lengths, compare_all: false, requests: 0, buffer })
+        let (compare_all, keep_alive, requests) = (false, true, 0);
+        Ok(Self { site, connections, poller, lengths, compare_all, keep_alive, requests, buffer })
     }
 
     /// Fetches the pages that `next` returns, until `extent` ends the measurement. Each connection
@@ -148,6 +151,10 @@ impl<'a> Client<'a> {
         self.requests += 1;
         let compare = self.compare_all || self.requests.is_multiple_of(COMPARE_EVERY);
         let length = self.lengths[page].filter(|_| !(may_compare && compare));
+        if !self.keep_alive {
+            self.connections[at].reconnect()?;
+            self.poller.add(&self.connections[at].stream, at as u64, READ)?;
+        }
         self.connections[at].request(self.site, page, length, may_compare && compare)
     }
 

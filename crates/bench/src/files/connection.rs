@@ -19,6 +19,9 @@ const HEAD_BUFFER_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
+    address: SocketAddr,
+    /// `true` if the server is to close the connection after the response.
+    closes: bool,
     pub(super) page: usize,
     /// `true` if the body is compared; otherwise it is counted and discarded.
     compare: bool,
@@ -40,9 +43,16 @@ pub(super) struct Received {
 
 impl Connection {
     pub(super) fn new(address: SocketAddr) -> Result<Self> {
-        let stream = connect(address)?;
-        stream.set_nodelay(true).map_err(Error::other("set up a connection"))?;
-        Ok(Self { stream, page: 0, compare: false, head: Vec::new(), left: Some(0) })
+        let stream = open(address)?;
+        let (closes, page, compare) = (false, 0, false);
+        Ok(Self { stream, address, closes, page, compare, head: Vec::new(), left: Some(0) })
+    }
+
+    /// Replaces the connection by a new one, which is used for one request.
+    pub(super) fn reconnect(&mut self) -> Result<()> {
+        self.stream = open(self.address)?;
+        self.closes = true;
+        Ok(())
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -61,7 +71,13 @@ impl Connection {
         (self.page, self.compare, self.left) = (page, compare, length);
         self.head.clear();
         // The request is short and the only one in flight, so the socket buffer has room for it.
-        let sent = self.stream.write_all(&site.pages[page].request);
+        let request = &site.pages[page].request;
+        let sent = match request.strip_suffix(b"\r\n") {
+            Some(fields) if self.closes => {
+                self.stream.write_all(&[fields, b"Connection: close\r\n\r\n"].concat())
+            }
+            _ => self.stream.write_all(request),
+        };
         sent.map_err(|why| self.invalid(site, format!("the request was not sent: {why}")))
     }
 
@@ -75,6 +91,9 @@ impl Connection {
         let bytes = match socket::receive(&self.stream, &mut buffer[..room], discard)? {
             socket::Received::Bytes(bytes) => bytes,
             socket::Received::Pending => return Ok(Received::default()),
+            socket::Received::Closed if self.closes && self.is_idle() => {
+                return Ok(Received::default());
+            }
             socket::Received::Closed => return Err(self.invalid(site, "the connection was closed")),
         };
         let mut received = Received { bytes: bytes as u64, ..Received::default() };
@@ -133,6 +152,12 @@ impl Connection {
         let request = request.lines().next().unwrap_or_default();
         invalid(format!("response to {request:?}: {}", why.into()))
     }
+}
+
+fn open(address: SocketAddr) -> Result<TcpStream> {
+    let stream = connect(address)?;
+    stream.set_nodelay(true).map_err(Error::other("set up a connection"))?;
+    Ok(stream)
 }
 
 #[cfg(test)]

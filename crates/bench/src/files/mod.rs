@@ -12,6 +12,7 @@
 mod client;
 mod connection;
 mod options;
+mod others;
 mod run;
 mod servers;
 mod site;
@@ -53,6 +54,9 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         }
         None => report.notes.push("nginx is not installed, so it was not measured.".to_owned()),
     }
+    report.host.versions.extend(servers.others.iter().filter_map(|(name, program)| {
+        Some(((*name).to_owned(), others::installed_version(name, program)?))
+    }));
     let comparison = Comparison::new(FIELDS, servers.variants());
     let mut bench = Bench::new(options, watcher, &servers, comparison, dir)?;
     bench.run(&mut report.notes)?;

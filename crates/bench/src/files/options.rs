@@ -15,12 +15,15 @@ pub struct Options {
     /// Directory for the files; some GiB must be free
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Parts to measure: hot, warm, cold, latency
+    /// Parts to measure: hot, warm, cold, latency, matrix
     ///
     /// hot: requests per second of CPU time for small files in memory. warm, cold: CPU time per GB
     /// for big files that are in memory (warm) or not (cold), and the part of them that is in the
     /// page cache afterwards. latency: latency of hot files at a fixed rate during downloads of
-    /// cold files, with the memory of --memory; needs root and the memory cgroup.
+    /// cold files, with the memory of --memory; needs root and the memory cgroup. matrix, which is
+    /// not a default: files of 1 KiB to 8 MiB in memory on 1, 64 and 1,000 connections, with
+    /// keep-alive and with a new connection for each request, also with lighttpd, h2o and Caddy if
+    /// they are installed.
     #[arg(long = "only", value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "hot,warm,cold,latency")]
     pub parts: Vec<Part>,
@@ -76,6 +79,8 @@ named! {
         Cold = "cold",
         /// The latency of hot files, alone and during downloads of cold ones.
         Latency = "latency",
+        /// Files of many sizes, on few and many connections.
+        Matrix = "matrix",
     }
 }
 
@@ -105,6 +110,8 @@ impl Options {
              \"cached\" is the part of the files in the page cache afterwards. latency: random \
              files of 16 KiB, in all a quarter of the server's memory of {} MiB, requested at 30 % \
              of the rate of the slowest server; latency counts from when a request was due. \
+             matrix: size x connections, as for hot files, but with at most 64 MiB of files of a \
+             size; \"close\" is a new connection for each request. \
              Downloads: {big_files} big files on 2 connections. \"again\" is the first server once \
              more.",
             time.as_millis(),

@@ -20,6 +20,11 @@ use haul_measure::{Error, Result, Watcher};
 const DOWNLOADS: usize = 2;
 /// The maximum number of big files downloaded in one measurement of the CPU time.
 const DOWNLOADED_MAX: usize = 4;
+/// The sizes in bytes of the files of the matrix, the maximal total of the files of one size, and
+/// the numbers of connections.
+const MATRIX_BYTES: [u64; 7] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20];
+const MATRIX_TOTAL_BYTES: u64 = 64 << 20;
+const MATRIX_CONNECTIONS: [usize; 3] = [1, 64, 1000];
 /// The size in bytes of the files whose latency is measured.
 const SHORT_BYTES: u64 = 16 << 10;
 /// The request rate at which latency is measured, as a fraction of the rate that the slowest server
@@ -41,6 +46,7 @@ struct Tools<'a> {
     servers: &'a Servers,
     site: Site,
     hot: Vec<(u64, Pages)>,
+    matrix: Vec<(u64, Pages)>,
     short: Pages,
     big: Pages,
     dir: PathBuf,
@@ -64,6 +70,12 @@ impl<'a> Bench<'a> {
             let pages = site.add(&format!("hot-{bytes}"), options.hot_files, bytes, watcher)?;
             hot.push((bytes, pages));
         }
+        let mut matrix = Vec::new();
+        for bytes in MATRIX_BYTES.into_iter().filter(|_| wanted(Part::Matrix)) {
+            let count = usize::try_from(MATRIX_TOTAL_BYTES / bytes).unwrap_or(usize::MAX);
+            let count = count.min(options.hot_files);
+            matrix.push((bytes, site.add(&format!("matrix-{bytes}"), count, bytes, watcher)?));
+        }
         let short = usize::try_from(options.memory_bytes / 4 / SHORT_BYTES).unwrap_or(1).max(1);
         let short = if wanted(Part::Latency) { short } else { 0 };
         let short = site.add("quick", short, SHORT_BYTES, watcher)?;
@@ -71,7 +83,8 @@ impl<'a> Bench<'a> {
         let big = if big { options.big_files } else { 0 };
         let big = site.add("big", big, options.big_bytes, watcher)?;
         let dir = dir.to_path_buf();
-        let tools = Tools { options, watcher, servers, site, hot, short, big, dir, started: 0 };
+        let tools =
+            Tools { options, watcher, servers, site, hot, matrix, short, big, dir, started: 0 };
         Ok(Self { comparison, workloads: Vec::new(), tools })
     }
 
@@ -86,6 +99,7 @@ impl<'a> Bench<'a> {
         let wanted = |part: Part| tools.options.parts.contains(&part);
         let (warm, cold, latency) = (wanted(Part::Warm), wanted(Part::Cold), wanted(Part::Latency));
         let mut loads: Vec<_> = tools.hot.iter().map(|(bytes, _)| Load::Hot(*bytes)).collect();
+        loads.extend(tools.matrix.iter().flat_map(|(bytes, _)| matrix(*bytes)));
         loads.extend(warm.then_some(Load::Warm));
         loads.extend(cold.then_some(Load::Cold));
         for load in loads {
@@ -123,7 +137,7 @@ impl<'a> Bench<'a> {
             |one| {
                 let server = one.server()?;
                 match load {
-                    Load::Hot(_) => tools.closed(load, server),
+                    Load::Hot(_) | Load::Matrix { .. } => tools.closed(load, server),
                     _ => tools.download(load, one.variant, server, false),
                 }
             },
@@ -159,6 +173,17 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// Returns the workloads of the matrix with files of `bytes` bytes.
+fn matrix(bytes: u64) -> impl Iterator<Item = Load> {
+    [true, false].into_iter().flat_map(move |keep_alive| {
+        MATRIX_CONNECTIONS.into_iter().map(move |connections| Load::Matrix {
+            bytes,
+            connections,
+            keep_alive,
+        })
+    })
+}
+
 impl Tools<'_> {
     fn start(&mut self, variant: &Variant) -> Result<Server> {
         self.started += 1;
@@ -172,9 +197,12 @@ impl Tools<'_> {
     }
 
     fn pages(&self, load: Load) -> Pages {
-        let hot = |bytes| self.hot.iter().find(|one| one.0 == bytes).map(|one| one.1.clone());
+        let of = |all: &[(u64, Pages)], bytes| {
+            all.iter().find(|one| one.0 == bytes).map(|one| one.1.clone()).unwrap_or_default()
+        };
         match load {
-            Load::Hot(bytes) => hot(bytes).unwrap_or_default(),
+            Load::Hot(bytes) => of(&self.hot, bytes),
+            Load::Matrix { bytes, .. } => of(&self.matrix, bytes),
             Load::Warm | Load::Cold => {
                 self.big.start..self.big.end.min(self.big.start + DOWNLOADED_MAX)
             }
@@ -182,11 +210,16 @@ impl Tools<'_> {
         }
     }
 
-    /// Fetches random hot pages as fast as possible.
+    /// Fetches random pages as fast as possible.
     fn closed(&self, load: Load, server: &Server) -> Result<Sample> {
         let time = self.options.time;
         let extent = Extent::Time { settle: time / 10, measure: time };
-        let mut client = self.client(server, self.options.connections)?;
+        let (connections, keep_alive) = match load {
+            Load::Matrix { connections, keep_alive, .. } => (connections, keep_alive),
+            _ => (self.options.connections, true),
+        };
+        let mut client = self.client(server, connections)?;
+        client.keep_alive = keep_alive;
         let sample = client.fetch(random(&self.pages(load), 1), extent, server.meter)?;
         Ok(Sample { bytes: 0, ..sample })
     }

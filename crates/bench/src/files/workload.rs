@@ -15,6 +15,9 @@ use crate::report::Column;
 pub(super) enum Load {
     /// Files of this many bytes in memory, requested as fast as possible.
     Hot(u64),
+    /// Files of `bytes` bytes in memory, requested as fast as possible on `connections` connections;
+    /// with `keep_alive` all requests of a connection use it, otherwise each has a new one.
+    Matrix { bytes: u64, connections: usize, keep_alive: bool },
     /// Downloads of big files in memory.
     Warm,
     /// Downloads of big files that are not in memory.
@@ -29,6 +32,10 @@ impl Display for Load {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hot(bytes) => write!(f, "hot, {bytes} B"),
+            Self::Matrix { bytes, connections, keep_alive } => {
+                let reuse = if *keep_alive { "keep-alive" } else { "close" };
+                write!(f, "{} x {connections}, {reuse}", short(*bytes))
+            }
             Self::Warm => f.write_str("warm"),
             Self::Cold => f.write_str("cold"),
             Self::AtRest => f.write_str("at rest"),
@@ -41,6 +48,7 @@ impl Workload for Load {
     fn table(self) -> &'static str {
         match self {
             Self::Hot(_) => "hot files",
+            Self::Matrix { .. } => "files by size, connections and keep-alive",
             Self::Warm | Self::Cold => "big files",
             Self::AtRest | Self::DuringDownloads => "hot files at a fixed rate, with little memory",
         }
@@ -48,7 +56,7 @@ impl Workload for Load {
 
     fn figure(self) -> Figure {
         match self {
-            Self::Hot(_) => Sample::per_core_second,
+            Self::Hot(_) | Self::Matrix { .. } => Sample::per_core_second,
             Self::Warm | Self::Cold => Sample::process_s_per_gb,
             Self::AtRest | Self::DuringDownloads => Sample::p99_us,
         }
@@ -58,10 +66,14 @@ impl Workload for Load {
 /// Returns `true` if a variant is measured under a workload. Variants whose setting makes no
 /// difference under the workload are left out.
 pub(super) fn takes_part(variant: &Variant, load: Load) -> bool {
+    if let Load::Matrix { .. } = load {
+        return matches!(variant.key, "haul" | "nginx_sendfile" | "lighttpd" | "h2o" | "caddy");
+    }
     let is_hot = matches!(load, Load::Hot(_));
     match variant.key {
         "nginx_sendfile_at_once" | "nginx_copy" => is_hot,
         "nginx_aio_threads" => !is_hot,
+        "lighttpd" | "h2o" | "caddy" => false,
         "nginx_directio" | "haul_splice" => !is_hot && load != Load::Warm,
         _ => true,
     }
@@ -143,6 +155,11 @@ fn figures(load: Load) -> Vec<(String, Figure)> {
         Load::Hot(bytes) => {
             return vec![(format!("hot_{}_requests", short(bytes)), Sample::per_core_second)];
         }
+        Load::Matrix { bytes, connections, keep_alive } => {
+            let reuse = if keep_alive { "keep_alive" } else { "close" };
+            let name = format!("matrix_{}_{connections}_{reuse}_requests", short(bytes));
+            return vec![(name, Sample::per_core_second)];
+        }
         Load::Warm => &[
             ("warm_cpu_per_gb", Sample::process_s_per_gb),
             ("warm_core_per_gb", Sample::core_s_per_gb),
@@ -172,7 +189,8 @@ mod tests {
     use crate::net::comparison::tests::check_documented;
     use crate::net::usage::Used;
 
-    const LOADS: [Load; 7] = [
+    const LOADS: [Load; 8] = [
+        Load::Matrix { bytes: 1 << 10, connections: 64, keep_alive: false },
         Load::Hot(1 << 10),
         Load::Hot(4 << 10),
         Load::Hot(16 << 10),
@@ -263,6 +281,11 @@ mod tests {
     fn settings_are_measured_where_they_matter() {
         let loads = [Load::Hot(1024), Load::Warm, Load::Cold, Load::AtRest, Load::DuringDownloads];
         let of = |key| loads.map(|load| takes_part(by_key(key), load));
+        let matrix = Load::Matrix { bytes: 1024, connections: 1, keep_alive: true };
+        for key in ["lighttpd", "h2o", "caddy"] {
+            assert_eq!((of(key), takes_part(by_key(key), matrix)), ([false; 5], true));
+        }
+        assert!(!takes_part(by_key("haul_splice"), matrix));
         assert_eq!(of("haul"), [true; 5]);
         assert_eq!(of("nginx_sendfile"), [true; 5]);
         assert_eq!(of("nginx_copy"), [true, false, false, false, false]);
