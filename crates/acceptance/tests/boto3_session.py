@@ -552,7 +552,7 @@ def presigned(call, key, **more):
 
 def presigned_at(key, when, expires_s=3600):
     """Returns a presigned URL signed at a given time, which boto3 cannot create."""
-    host, path = URL.removeprefix("http://"), f"/{BUCKET}/{quote(key)}"
+    host, path = URL.partition("://")[2], f"/{BUCKET}/{quote(key)}"
     time = when.strftime("%Y%m%dT%H%M%SZ")
     scope = f"{time[:8]}/us-east-1/s3/aws4_request"
     query = urlencode(

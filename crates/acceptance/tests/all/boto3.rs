@@ -9,6 +9,7 @@ use haul_testing::skip;
 
 use crate::program;
 use crate::server::{KEYS, Server};
+use crate::tls::Certificates;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/boto3_session.py");
 
@@ -23,6 +24,11 @@ pub(crate) fn has_boto3() -> bool {
 }
 
 fn session(start: impl Fn(&Path) -> Server, keys: &[&str]) {
+    session_with(start, keys, None);
+}
+
+/// Runs a session of a client that trusts the certificate authority in `ca`.
+fn session_with(start: impl Fn(&Path) -> Server, keys: &[&str], ca: Option<&Path>) {
     if !has_boto3() {
         return skip("python3 has no boto3; set HAUL_PYTHON to an interpreter that has it");
     }
@@ -31,6 +37,10 @@ fn session(start: impl Fn(&Path) -> Server, keys: &[&str]) {
     let mut script = Command::new(python());
     // The environment of the test must not configure the client.
     script.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    // Of boto3, and of the standard library, which requests the presigned URLs.
+    for name in ["AWS_CA_BUNDLE", "SSL_CERT_FILE"] {
+        script.envs(ca.map(|ca| (name, ca)));
+    }
     let output = script.arg(SCRIPT).arg(server.url()).args(keys).output().unwrap();
     println!("{}", String::from_utf8_lossy(&output.stdout));
     program::assert_success(&output);
@@ -44,6 +54,14 @@ const OPTIONS: &[&str] = &["--lifecycle-check", "300ms"];
 #[test]
 fn boto3_session_passes_with_keys() {
     session(|data| Server::start_with_keys(data, OPTIONS), &[KEYS.0, KEYS.1]);
+}
+
+#[test]
+fn boto3_session_passes_over_tls() {
+    let certificates = Certificates::new();
+    let options = [OPTIONS, &certificates.options()].concat();
+    let start = |data: &Path| Server::start_with_keys(data, &options);
+    session_with(start, &[KEYS.0, KEYS.1], Some(&certificates.authority()));
 }
 
 #[test]

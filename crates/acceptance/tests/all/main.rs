@@ -17,3 +17,4 @@ mod running;
 mod server;
 mod ssh;
 mod sshd;
+mod tls;

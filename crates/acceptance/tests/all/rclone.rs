@@ -8,9 +8,10 @@ use haul_testing::{Random, skip};
 
 use crate::program::{self, files_below};
 use crate::server::{KEYS, Server};
+use crate::tls::Certificates;
 
 /// Runs rclone with only the settings of the server, and parts of 5 MiB.
-fn rclone(server: &Server, arguments: &[&str]) -> Output {
+fn rclone(server: &Server, ca: Option<&Path>, arguments: &[&str]) -> Output {
     Command::new("rclone")
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -18,6 +19,7 @@ fn rclone(server: &Server, arguments: &[&str]) -> Output {
         .args(["--s3-provider", "Other", "--s3-endpoint", &server.url()])
         .args(["--s3-access-key-id", KEYS.0, "--s3-secret-access-key", KEYS.1])
         .args(["--s3-upload-cutoff", "5Mi", "--s3-chunk-size", "5Mi"])
+        .args(ca.into_iter().flat_map(|ca| [Path::new("--ca-cert"), ca]))
         .args(arguments)
         .output()
         .expect("rclone starts")
@@ -72,31 +74,41 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn tree_round_trips_through_rclone() {
+    round_trip(&[], None);
+}
+
+#[test]
+fn tree_round_trips_through_rclone_over_tls() {
+    let certificates = Certificates::new();
+    round_trip(&certificates.options(), Some(&certificates.authority()));
+}
+
+fn round_trip(options: &[&str], ca: Option<&Path>) {
     if !is_installed() {
         return skip("rclone is not installed");
     }
     let dir = tempfile::tempdir().unwrap();
     let [tree, back, data] = ["tree", "back", "data"].map(|name| dir.path().join(name));
     create_tree(&tree);
-    let server = Server::start_with_keys(&data, &[]);
+    let server = Server::start_with_keys(&data, options);
     let path = |path: &Path| path.to_str().unwrap().to_owned();
 
     let up = ["sync", &path(&tree), ":s3:acceptance/tree"];
-    program::assert_success(&rclone(&server, &up));
+    program::assert_success(&rclone(&server, ca, &up));
     let check = ["check", "--download", &path(&tree), ":s3:acceptance/tree"];
-    program::assert_success(&rclone(&server, &check));
+    program::assert_success(&rclone(&server, ca, &check));
     let down = ["copy", ":s3:acceptance/tree", &path(&back)];
-    program::assert_success(&rclone(&server, &down));
+    program::assert_success(&rclone(&server, ca, &down));
     assert!(contents(&tree) == contents(&back), "the downloaded tree differs");
 
     // A second sync transfers only the changes.
     std::fs::remove_dir_all(tree.join("many/3")).unwrap();
     std::fs::write(tree.join("empty"), "no more").unwrap();
-    let again = rclone(&server, &["-v", up[0], up[1], up[2]]);
+    let again = rclone(&server, ca, &["-v", up[0], up[1], up[2]]);
     program::assert_success(&again);
     let output = program::output_text(&again);
     let count = |text: &str| output.lines().filter(|line| line.contains(text)).count();
     assert_eq!((count(": Copied ("), count(": Deleted")), (1, 43), "{output}");
-    program::assert_success(&rclone(&server, &check));
+    program::assert_success(&rclone(&server, ca, &check));
     server.stop();
 }

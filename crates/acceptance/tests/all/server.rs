@@ -15,6 +15,7 @@ pub(crate) const KEYS: (&str, &str) = ("AcceptanceKey", "acceptance/secret+01234
 pub(crate) struct Server {
     child: Child,
     stderr: File,
+    scheme: &'static str,
     /// The address of the S3 endpoint.
     pub(crate) listen: String,
     /// The address of the admin endpoint.
@@ -55,11 +56,12 @@ impl Server {
         let mut child = command.spawn().expect("haul starts");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let ready = lines.by_ref().find_map(|line| parse_addresses(&line));
-        let mut server = Self { child, stderr, listen: String::new(), admin: String::new() };
-        let Some((listen, admin)) = ready else {
+        let (listen, admin, scheme) = (String::new(), String::new(), "http");
+        let mut server = Self { child, stderr, scheme, listen, admin };
+        let Some((scheme, listen, admin)) = ready else {
             panic!("haul serve did not become ready:\n{}", server.log());
         };
-        (server.listen, server.admin) = (listen, admin);
+        (server.scheme, server.listen, server.admin) = (scheme, listen, admin);
         // Drain stdout, so that the process does not block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         server
@@ -72,7 +74,7 @@ impl Server {
 
     /// Returns the URL of the S3 endpoint.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.listen)
+        format!("{}://{}", self.scheme, self.listen)
     }
 
     /// Kills the process with SIGKILL.
@@ -110,11 +112,12 @@ impl Drop for Server {
     }
 }
 
-/// Parses the addresses that a server prints: S3, then admin.
-fn parse_addresses(line: &str) -> Option<(String, String)> {
+/// Parses the addresses that a server prints: the scheme and the address of S3, then admin.
+fn parse_addresses(line: &str) -> Option<(&'static str, String, String)> {
+    let scheme = if line.contains("S3 on https://") { "https" } else { "http" };
     let mut addresses = line.split("127.0.0.1:").skip(1).map(|rest| {
         let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
         format!("127.0.0.1:{port}")
     });
-    Some((addresses.next()?, addresses.next()?))
+    Some((scheme, addresses.next()?, addresses.next()?))
 }
