@@ -41,9 +41,11 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ),
     ("haul-measure", Level(2), "hdrhistogram rustix thiserror | tempfile"),
     ("haul-pipe", Level(2), "parking_lot rustix thiserror | proptest tempfile"),
-    ("haul-reactor", Level(2), "mio rustix socket2 thiserror | tempfile"),
+    ("haul-tls", Level(2), "parking_lot rustls rustls-webpki thiserror | tempfile"),
+    ("haul-reactor", Level(1), "mio parking_lot rustix socket2 thiserror | tempfile"),
     ("haul-http1", Level(2), "httparse memchr thiserror time | proptest"),
-    ("haul-admin-endpoint", Level(3), "| tempfile"),
+    ("haul-http-engine", Level(3), "bytes http http-body parking_lot | http-body-util tempfile"),
+    ("haul-admin-endpoint", Level(3), "rustix | tempfile"),
     (
         "haul-file-store",
         Level(3),
@@ -61,9 +63,9 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-s3-server",
         Level(4),
-        "async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper hyper-util \
-         md-5 mime_guess parking_lot rustix s3s serde_json socket2 thiserror time tokio tracing \
-         | tempfile",
+        "async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper md-5 \
+         mime_guess parking_lot quick_cache ring rustix s3s serde_json socket2 thiserror time \
+         tokio tracing | tempfile",
     ),
     (
         "haul-file-server",
@@ -92,7 +94,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
          | tempfile",
     ),
     ("haul-disk-sim", Support, "clap fuser parking_lot rustix serde_json tempfile tokio"),
-    ("haul-testing", Support, "rustix tempfile"),
+    ("haul-testing", Support, "rcgen rustix rustls tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
     ("haul-tidy", Tests, "| serde_json"),
 ];

@@ -9,8 +9,9 @@ use crate::tree::root;
 const WORKSHOP: &[&str] = &["haul-bench", "haul-disk-sim", "haul-testing", "fuser", "wait4"];
 
 /// The maximum number of packages from outside this workspace that the program may link. The number
-/// only grows for a dependency that a page of `docs/decisions` defends.
-const OUTSIDE_MAX: usize = 204;
+/// only grows for a dependency that a page of `docs/decisions` defends, such as rustls with its
+/// cryptography in decision 4.
+const OUTSIDE_MAX: usize = 209;
 
 #[test]
 fn the_product_links_no_workshop() {

@@ -26,6 +26,7 @@ const ENVIRONMENT: &[Exception] = &[
 
 /// Libraries that may use `std::fs`, and the reason of each.
 const FILES: &[Exception] = &[
+    ("admin-endpoint", "reads the metrics of the process from /proc"),
     ("bench", "prepares test files and reads the counters of the kernel"),
     ("checksums", "reads the beginning of a file by any path to detect the hash of its list"),
     ("cli-common", "writes the manual pages and shell completions of the programs"),
@@ -36,6 +37,7 @@ const FILES: &[Exception] = &[
     ("page-cache", "reads the size of the memory from /proc"),
     ("reactor", "removes the stale unix socket it is about to bind"),
     ("testing", "makes images of file systems, and reads the documentation, for tests"),
+    ("tls", "reads certificates and private keys by any path"),
     ("transfer", "reads and writes trees of any names below directory descriptors"),
 ];
 
