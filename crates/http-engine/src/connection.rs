@@ -29,8 +29,6 @@ pub struct Connection<H: Handler> {
     pub(crate) deadline: Option<Instant>,
     /// Bytes of the next head were received.
     pub(crate) is_head_begun: bool,
-    /// A response ended early, whose end the client could only know by the end of the connection.
-    pub(crate) is_cut: bool,
 }
 
 pub(crate) enum State<H: Handler> {

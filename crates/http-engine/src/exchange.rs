@@ -125,8 +125,8 @@ impl<H: Handler> Exchange<H> {
         Ok(is_changed)
     }
 
-    /// Returns `true` if the client can only know by the end of the connection that the response
-    /// has ended.
+    /// Returns `true` if the response is incomplete, and the client takes the end of the connection
+    /// for its end.
     pub(crate) fn ends_with_connection(&self) -> bool {
         matches!(self.reply, Reply::Body(_, BodyFraming::UntilClose))
     }

@@ -134,7 +134,8 @@ pub struct ConnectionLimits {
     pub head_time: Duration,
     /// The time a connection may be idle between two requests.
     pub idle_time: Duration,
-    /// The time a response may make no progress.
+    /// The time a response may make no progress; the body of a request has twice that time, in which
+    /// a handler that waits for it can respond.
     pub stall_time: Duration,
     /// The time for which the rest of a request is received after an early response.
     pub linger_time: Duration,

@@ -10,7 +10,6 @@ use haul_reactor::{AcceptInfo, Context, Event, Next, Service, Socket};
 use haul_tls::Acceptor;
 
 use crate::connection::{Connection, State};
-use crate::exchange::Exchange;
 use crate::handler::{ConnectionLimits, Handler};
 use crate::limits::Connections;
 use crate::task::{Message, Task};
@@ -141,7 +140,6 @@ impl<H: Handler> Service for Engine<H> {
             task: Task::new(context.message_sender()),
             deadline: Some(context.now() + self.limits.head_time),
             is_head_begun: true,
-            is_cut: false,
         })
     }
 
@@ -186,21 +184,17 @@ impl<H: Handler> Service for Engine<H> {
                     }
                 }
                 Ok(Flow::Linger(next)) => return next,
-                Ok(Flow::Close) => return Next::Close,
-                Err(_failed) => {
-                    let is_cut = |exchange: &Exchange<H>| exchange.ends_with_connection();
-                    connection.is_cut =
-                        matches!(&connection.state, State::Exchange(e) if is_cut(e));
-                    return Next::Close;
-                }
+                Ok(Flow::Close) | Err(_) => return Next::Close,
             }
         }
     }
 
     fn on_close(&mut self, connection: Connection<H>) {
-        match connection.is_cut {
-            true => connection.socket.reset(),
-            false => connection.socket.close(),
+        match &connection.state {
+            State::Exchange(exchange) if exchange.ends_with_connection() => {
+                connection.socket.reset();
+            }
+            _ => connection.socket.close(),
         }
     }
 }

@@ -8,6 +8,7 @@ use haul_reactor::{Context, IoStatus, LingeringClose};
 use crate::connection::{Connection, State};
 use crate::exchange::Step;
 use crate::handler::Handler;
+use crate::receive::Receiving;
 use crate::service::{Budget, Engine, Flow};
 use crate::task::Message;
 
@@ -29,13 +30,21 @@ impl<H: Handler> Engine<H> {
                 connection.deadline = None;
                 Ok(Flow::Continue)
             }
-            Step::Blocked if received > 0 => Ok(Flow::Continue),
+            Step::Blocked if received > 0 => {
+                connection.deadline = None;
+                Ok(Flow::Continue)
+            }
             Step::Blocked => {
-                if exchange.output.is_empty() {
-                    connection.deadline = None;
-                } else {
-                    let until = context.now() + self.limits.stall_time;
-                    connection.deadline.get_or_insert(until);
+                let awaits_body = exchange.receiving.as_ref().is_some_and(Receiving::has_room);
+                let stall_time = match exchange.output.is_empty() {
+                    false => Some(self.limits.stall_time),
+                    // The handler may have a limit of its own, and a better response.
+                    true if awaits_body => Some(2 * self.limits.stall_time),
+                    true => None,
+                };
+                match stall_time {
+                    Some(time) => _ = connection.deadline.get_or_insert(context.now() + time),
+                    None => connection.deadline = None,
                 }
                 Ok(Flow::Wait)
             }

@@ -117,3 +117,27 @@ fn draining_completes_requests_and_closes_idle_connections() {
     read_until(&mut busy, "\r\n\r\n12");
     server.join();
 }
+
+#[test]
+fn stalled_bodies_and_responses_have_their_time() {
+    let stall_time = Duration::from_millis(300);
+    let server = Server::with_stall_time(stall_time);
+    let begun = Instant::now();
+    let mut half = server.connect();
+    half.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nab").unwrap();
+    let mut unread = server.connect();
+    unread.write_all(b"GET /frames HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    assert_eq!(rest(&mut half), "");
+    assert!(begun.elapsed() >= 2 * stall_time);
+    while server.connections.stats().open > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        thread::sleep(Duration::from_millis(10));
+    }
+    let mut slow = server.connect();
+    slow.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 8\r\n\r\n").unwrap();
+    for _ in 0..8 {
+        thread::sleep(Duration::from_millis(150));
+        slow.write_all(b"x").unwrap();
+    }
+    read_until(&mut slow, "\r\n\r\nxxxxxxxx");
+}

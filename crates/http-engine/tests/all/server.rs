@@ -20,6 +20,8 @@ use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
+const PATIENCE: Duration = Duration::from_secs(20);
+
 pub(crate) const HEAD_TIME: Duration = Duration::from_millis(300);
 
 /// A body of frames, of a known length or not, that may end with an error.
@@ -175,17 +177,22 @@ impl Server {
     }
 
     pub(crate) fn with_limits(connections_max: usize, peer_connections_max: usize) -> Self {
-        Self::with_options(connections_max, peer_connections_max, None)
+        Self::with_options(connections_max, peer_connections_max, None, PATIENCE)
     }
 
     pub(crate) fn with_tls(tls: Acceptor) -> Self {
-        Self::with_options(100, 100, Some(tls))
+        Self::with_options(100, 100, Some(tls), PATIENCE)
+    }
+
+    pub(crate) fn with_stall_time(stall_time: Duration) -> Self {
+        Self::with_options(100, 100, None, stall_time)
     }
 
     fn with_options(
         connections_max: usize,
         peer_connections_max: usize,
         tls: Option<Acceptor>,
+        stall_time: Duration,
     ) -> Self {
         let listener =
             Listener::bind(&"127.0.0.1:0".parse().unwrap(), TcpOptions::default(), 128).unwrap();
@@ -195,7 +202,7 @@ impl Server {
             head: HeadLimits::default(),
             head_time: HEAD_TIME,
             idle_time: Duration::from_secs(20),
-            stall_time: Duration::from_secs(20),
+            stall_time,
             linger_time: Duration::from_secs(5),
             linger_bytes_max: 64 << 20,
             too_many: b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
