@@ -102,23 +102,28 @@ impl Service for Worker {
     }
 
     fn on_close(&mut self, mut connection: Connection) {
-        self.desk.counts.connections_closed.add(1);
-        let is_cut = connection.unsent.is_some();
+        let is_unsent = connection.unsent.is_some();
         self.cut_unsent(&mut connection);
-        if let State::Sending(sending) = &connection.state {
-            self.desk.counts.cut_short.add(1);
-            let (status, bytes, tier) = (sending.status, sending.body_bytes, sending.tier());
-            self.log(&connection.begun, connection.peer, status, bytes, tier);
-            self.desk.counts.answered(sending.status, sending.tier());
-            // Without `close_notify`, the client of a TLS connection notices the truncation.
-            return;
-        }
-        if matches!(connection.state, State::Waiting { .. }) || connection.ready.is_some() {
-            self.answered(&connection, NO_ANSWER, 0, Tier::None);
-        }
-        if !is_cut {
+        let is_cut = match &connection.state {
+            State::Sending(sending) => {
+                self.desk.counts.cut_short.add(1);
+                let (status, bytes, tier) = (sending.status, sending.body_bytes, sending.tier());
+                self.log(&connection.begun, connection.peer, status, bytes, tier);
+                self.desk.counts.answered(status, tier);
+                true
+            }
+            state if matches!(state, State::Waiting { .. }) || connection.ready.is_some() => {
+                self.answered(&connection, NO_ANSWER, 0, Tier::None);
+                true
+            }
+            State::Waiting { .. } | State::Reading | State::Lingering => false,
+        };
+        // Without `close_notify`, the client of a TLS connection notices the truncation.
+        if !is_cut && !is_unsent {
             connection.socket.close();
         }
+        // Last: a reader of the counters then sees the responses of all closed connections.
+        self.desk.counts.connections_closed.add(1);
     }
 }
 
