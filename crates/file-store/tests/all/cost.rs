@@ -124,7 +124,9 @@ fn cached_object_is_returned_without_a_request_and_an_uncached_one_is_not() {
     for length in lengths {
         put(store, &length.to_string(), &random_bytes(length as u64, length));
     }
-    put(store, "long", &random_bytes(1, 600_000));
+    for length in [600_000, 2_000_000] {
+        put(store, &length.to_string(), &random_bytes(1, length));
+    }
     bench.wait_until_idle();
     for length in lengths {
         let (key, bytes) = (length.to_string(), random_bytes(length as u64, length));
@@ -143,8 +145,14 @@ fn cached_object_is_returned_without_a_request_and_an_uncached_one_is_not() {
     }
     bench.evict();
     assert!(store.head_cached(BUCKET, "100").unwrap().is_none());
-    content(&store.get(BUCKET, "long").unwrap()).unwrap();
-    assert!(store.get_cached(BUCKET, "long").unwrap().is_none(), "it is too long");
+    for (length, is_returned) in [(600_000, true), (2_000_000, false)] {
+        let key = length.to_string();
+        assert!(store.get_cached(BUCKET, &key).unwrap().is_none(), "it is not cached");
+        let bytes = content(&store.get(BUCKET, &key).unwrap()).unwrap();
+        let (cached, counted) = bench.count(|| store.get_cached(BUCKET, &key).unwrap());
+        assert_eq!((cached.is_some(), counted.reads), (is_returned, 0), "{length} bytes");
+        assert!(cached.is_none_or(|object| content(&object).unwrap() == bytes));
+    }
     let error = store.get_cached(BUCKET, "missing").unwrap_err();
     assert!(matches!(error, Error::NoSuchKey { .. }), "{error}");
 }
