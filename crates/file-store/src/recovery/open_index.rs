@@ -170,10 +170,14 @@ fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<I
 }
 
 /// Removes files of the index that neither the catalog nor the open index uses.
+///
+/// A process that was killed may have renamed the catalog without syncing the directory. Its name
+/// becomes durable first: after a power cut, the earlier catalog would list files that were removed.
 pub(super) fn remove_unlisted(disk: &dyn Disk, index: &Index, files: &IndexFiles) -> Result<()> {
     let catalog = files.catalog.lock();
     let mut used: Vec<u64> = catalog.iter().flat_map(Catalog::files).collect();
     used.extend(index.keys.runs().iter().map(|run| run.info().id));
+    disk.sync_dir("")?;
     for name in disk.list("")? {
         let is_unused = names::parse_index_file(&name).is_some_and(|file| !used.contains(&file));
         if is_unused || name == names::unfinished(names::CATALOG) {
@@ -189,7 +193,8 @@ mod tests {
     use std::sync::Arc;
 
     use haul_disk::Disk;
-    use haul_disk_sim::MemoryDisk;
+    use haul_disk_sim::{Medium, MemoryDisk, Survival};
+    use haul_testing::eventually;
 
     use crate::{Attributes, Options, Precondition, Recovered, Store, names};
 
@@ -231,5 +236,36 @@ mod tests {
         assert!(store.get("bucket", "first").is_ok());
         store.close().unwrap();
         assert!(index_files().len() >= 2 && earlier.is_disjoint(&index_files()), "{earlier:?}");
+    }
+
+    /// A process that was killed may have renamed a catalog without syncing the directory. The files
+    /// of the earlier catalog must stay until the new one is durable.
+    #[test]
+    fn index_survives_a_kill_and_then_a_power_cut() {
+        let disk = MemoryDisk::default();
+        let (store, _) = open_on(&disk);
+        store.create_bucket("bucket").unwrap();
+        for number in 0..10 {
+            put(&store, &number.to_string());
+            store.inner.checkpoint().unwrap();
+        }
+        let runs = || store.inner.index.read().keys.runs().len();
+        eventually("runs are merged, and the merged ones removed", || runs() < 5);
+        store.close().unwrap();
+        let mut medium = Medium::default();
+        for step in disk.steps() {
+            medium.apply_step(&step);
+            let killed = MemoryDisk::on(&medium);
+            let (store, recovered) = open_on(&killed);
+            assert_eq!(recovered.index_rebuilt, None, "killed after {step:?}");
+            let (disks, medium) = ((0..8), killed.medium());
+            let disks = disks.map(|seed| MemoryDisk::on(&medium.cut(Survival::Half { seed })));
+            let disks: Vec<MemoryDisk> = disks.collect();
+            drop(store);
+            for disk in disks {
+                let (_, recovered) = open_on(&disk);
+                assert_eq!(recovered.index_rebuilt, None, "killed after {step:?}, then power cut");
+            }
+        }
     }
 }
