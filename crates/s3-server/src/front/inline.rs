@@ -83,7 +83,7 @@ impl Front {
         let place = self.store.place(bucket, key)?;
         let object = match self.hot.get(path, place) {
             Some(object) => object,
-            None => self.read_cached(path, bucket, key, place)?,
+            None => self.read_cached(kind, path, place)?,
         };
         let body = match kind {
             Kind::Head => Bytes::new(),
@@ -108,20 +108,22 @@ impl Front {
         Some(body)
     }
 
-    /// Reads an object from the page cache, and keeps it. Errors are left to the service, which has
-    /// the words for them.
-    fn read_cached(
-        &self,
-        path: &str,
-        bucket: &str,
-        key: &str,
-        place: Place,
-    ) -> Option<Arc<HotObject>> {
-        let object = self.store.get_cached(bucket, key).ok()??;
-        if !object.is_in_memory() {
-            return None;
-        }
-        let body = object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?;
+    /// Reads an object from the page cache, for HEAD only its head, and keeps it if it is whole.
+    /// Errors are left to the service, which has the words for them.
+    fn read_cached(&self, kind: Kind, path: &str, place: Place) -> Option<Arc<HotObject>> {
+        let (bucket, key) = path.split_once('/')?;
+        let object = match kind {
+            Kind::Head => self.store.head_cached(bucket, key),
+            _ => self.store.get_cached(bucket, key),
+        };
+        let object = object.ok()??;
+        let body = match kind {
+            Kind::Head => Bytes::new(),
+            _ if object.is_in_memory() => {
+                object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?
+            }
+            _ => return None,
+        };
         let is_plain = |value: &str| value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         if !sent_attributes(&object).all(|(_, value)| is_plain(value)) {
             // The service encodes these.
@@ -136,7 +138,7 @@ impl Front {
             info: object.info,
         });
         // It may have been overwritten after its place was determined.
-        if self.store.place(bucket, key) == Some(place) {
+        if kind != Kind::Head && self.store.place(bucket, key) == Some(place) {
             self.hot.insert(path, Arc::clone(&hot));
         }
         Some(hot)

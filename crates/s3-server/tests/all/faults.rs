@@ -100,9 +100,12 @@ fn after_a_failed_sync_writes_are_refused_and_reads_go_on() {
     let disk = MemoryDisk::default();
     let server = Running::in_memory(&disk);
     server.s3.put("/bucket/good", b"hello");
-    disk.fail(Op::Sync, 1, 1, Errno::IO);
-    let failed = server.s3.put("/bucket/lost", b"x");
-    assert!(failed.status >= 500, "{}", failed.text());
+    // A sync of a background thread may fail instead, which is no failure of a request.
+    let fails = |number: u32| {
+        disk.fail(Op::Sync, 1, 1, Errno::IO);
+        server.s3.put(&format!("/bucket/lost-{number}"), b"x").status >= 500
+    };
+    assert!((0..100).any(fails));
     for _ in 0..2 {
         assert_refused(&server.s3.put("/bucket/more", b"x"), 503, "ServiceUnavailable");
     }
