@@ -129,6 +129,7 @@ pub use context::{Context, MessageSender};
 pub use handle::{Handle, ReactorStats};
 pub use lingering_close::LingeringClose;
 pub use listener::{Listener, TcpOptions};
+pub use peer::Peer;
 pub use rate_limit::{ParseRateError, Rate, RateLimit};
 pub use reactor::Reactor;
 pub use service::{AcceptInfo, Connection, Event, Next, Service};

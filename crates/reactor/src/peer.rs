@@ -5,13 +5,16 @@ use std::net::{IpAddr, Ipv4Addr};
 /// A client: an IPv4 address, or the first 64 bits of an IPv6 address. A subscriber chooses the
 /// other 64 bits freely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Peer {
+pub enum Peer {
+    /// An IPv4 address.
     V4(Ipv4Addr),
+    /// The first 64 bits of an IPv6 address.
     V6([u16; 4]),
 }
 
 impl Peer {
-    pub(crate) fn of(address: IpAddr) -> Self {
+    /// Returns the client at `address`.
+    pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address),
             IpAddr::V6(address) => {

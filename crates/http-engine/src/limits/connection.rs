@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use super::peer::Peer;
+use haul_reactor::Peer;
 
 /// The bits of [`Connection::state`] that hold the phase; the others hold milliseconds.
 const PHASE_BITS: u32 = 2;

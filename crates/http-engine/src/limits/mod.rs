@@ -6,7 +6,6 @@
 //! most. A request that is being answered is never aborted for another client.
 
 mod connection;
-mod peer;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -14,12 +13,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use haul_reactor::Peer;
 use parking_lot::Mutex;
 
 pub(crate) use connection::{Connection, Exchange};
 
 use connection::elapsed_ms;
-use peer::Peer;
 
 /// A connection that waits for a shorter time gives way to no other: its request may be on its way.
 const GRACE_MS: u64 = 250;
