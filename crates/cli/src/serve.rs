@@ -75,7 +75,12 @@ fn fit(limits: &mut Limits, descriptors: u64) {
 }
 
 fn not_started(error: Error) -> Failure {
-    Failure::new("cannot start the server").because(error).exit(Exit::NotStarted)
+    let failure = Failure::new("cannot start the server").exit(Exit::NotStarted);
+    let failure = match error {
+        Error::PlainHttp { .. } => failure.advise("use --tls-cert and --tls-key, or --plain-http"),
+        _ => failure,
+    };
+    failure.because(error)
 }
 
 async fn serve(
