@@ -105,10 +105,11 @@ mod verification;
 mod volume_index;
 
 pub use access::get_many::GetMany;
-pub use access::object::Object;
+pub use access::object::{Object, PinnedRange};
 pub use access::pending_put::future::PendingPut;
 pub use access::put_many::NewObject;
 pub use access::written::{ObjectWriter, Written};
+pub use big_files::pinned::PinnedFile;
 pub use clock::TimeSource;
 pub use compaction::compact::Compacted;
 pub use error::{Error, Result};

@@ -45,6 +45,11 @@ pub struct Options {
     /// replays not many more. The rest of the index takes 10 bytes an object, and 1 byte in 50 of
     /// the object's name.
     pub index_memory_bytes: u64,
+    /// Performance: the memory for big objects that are requested often. Their files are locked in
+    /// the page cache, verified once, and can then be sent without a copy, see
+    /// [`crate::Object::pinned`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it; 0, because
+    /// other users of a store do not send files.
+    pub pinned_bytes_max: u64,
     /// Behaviour: the description of this process that other processes get if the store is locked.
     pub holder: String,
     /// Behaviour: the clock of writes and of expiry; that of the machine.
@@ -71,6 +76,7 @@ impl Default for Options {
             lifecycle_check_every: Duration::from_hours(1),
             index_write_every: Duration::from_secs(1),
             index_memory_bytes: 64 << 20,
+            pinned_bytes_max: 0,
             holder: format!("process {}", std::process::id()),
             time: TimeSource::default(),
         }

@@ -31,6 +31,8 @@ pub struct Stats {
     pub big_files: u64,
     /// Bytes of objects in them.
     pub big_file_bytes: u64,
+    /// Bytes of them that are locked in the page cache.
+    pub pinned_bytes: u64,
     /// Bytes of the sorted runs of keys, which are part of the index on disk.
     pub index_run_bytes: u64,
     /// Memory of the recent keys, which no run contains yet.
@@ -109,6 +111,7 @@ impl Store {
             dead_volume_bytes: index.volumes.dead_bytes(),
             big_files: index.files.len(),
             big_file_bytes: index.files.bytes(),
+            pinned_bytes: inner.objects.pinned.bytes(),
             index_run_bytes: index.keys.runs().iter().map(|run| run.info().bytes).sum(),
             index_recent_bytes: index.keys.recent_bytes() as u64,
             puts: read(&counters.puts),

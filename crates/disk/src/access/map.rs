@@ -1,4 +1,5 @@
-//! Reads and writes files through `mmap`, so that benchmarks can compare this with system calls.
+//! Maps files into memory: to lock their pages in the page cache, and so that benchmarks can compare
+//! reads and writes through `mmap` with system calls.
 #![expect(unsafe_code, reason = "mappings are created and removed by raw system calls")]
 
 use std::fmt;
@@ -6,7 +7,7 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mlock, mmap, msync, munmap};
 
 use crate::disk::File;
 use crate::error::{Error, Op, Result};
@@ -32,6 +33,12 @@ pub struct Map {
     is_read_only: bool,
     file: Arc<dyn File>,
 }
+
+// SAFETY: the mapping belongs to no thread, and munmap may be called on any.
+unsafe impl Send for Map {}
+
+// SAFETY: methods that take `&self` write no byte of the mapping.
+unsafe impl Sync for Map {}
 
 impl Map {
     /// Maps the first `bytes` of a file for reading and writing. The file may be shorter;
@@ -116,6 +123,18 @@ impl Map {
         // Nothing else in this process points into the mapping, so the ranges cannot overlap.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), buffer.as_mut_ptr(), buffer.len()) };
         Ok(())
+    }
+
+    /// Locks the pages of the mapping in memory (`mlock`), and reads those that are missing. The
+    /// page cache cannot drop them until the mapping is dropped. They count against the limit
+    /// `RLIMIT_MEMLOCK` of a process without `CAP_IPC_LOCK`.
+    ///
+    /// # Errors
+    /// The error of the system call: the limit, a lack of memory, or a page that cannot be read.
+    pub fn lock(&self) -> Result<()> {
+        // SAFETY: the range is this mapping, and locking changes none of its bytes.
+        unsafe { mlock(self.start.as_ptr().cast(), self.bytes) }
+            .map_err(|errno| Error::new(Op::Cache, path_of(&*self.file), errno))
     }
 
     /// Advises the kernel that the mapping is read sequentially (`MADV_SEQUENTIAL`).

@@ -1,12 +1,14 @@
 //! An object opened for reading.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::access::block_data::BlockData;
 use crate::big_files::file::BigReader;
+use crate::big_files::pinned::PinnedFile;
 use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::inner::Inner;
@@ -21,6 +23,17 @@ pub struct Object {
     /// The attributes stored with it.
     pub attributes: Attributes,
     pub(super) content: Content,
+}
+
+/// A range of a file in memory that belongs to an object.
+#[derive(Debug)]
+pub struct PinnedRange {
+    /// The file.
+    pub file: Arc<PinnedFile>,
+    /// The first byte in the file.
+    pub offset: u64,
+    /// The number of bytes.
+    pub bytes: u64,
 }
 
 /// The content of an object, as far as it was read.
@@ -81,6 +94,48 @@ impl Object {
         }
     }
 
+    /// Returns the range of the object from `offset` on that is locked in the page cache and was
+    /// verified; `None` if the byte at `offset` is not.
+    #[must_use]
+    pub fn pinned(&self, offset: u64) -> Option<PinnedRange> {
+        let Content::Files(files) = &self.content else { return None };
+        let (number, start) = files.part_at(offset)?;
+        let part = files.parts[number];
+        let file = files.inner.objects.pinned.get(part.id)?;
+        let offset = offset - start;
+        Some(PinnedRange { file, offset, bytes: part.bytes - offset })
+    }
+
+    /// Counts a request for the whole object. Returns `true` if it is requested often enough that
+    /// [`Self::pin`] should be called.
+    #[must_use]
+    pub fn count_request(&self) -> bool {
+        let Content::Files(files) = &self.content else { return false };
+        let (pinned, now) = (&files.inner.objects.pinned, Instant::now());
+        // Each of its files is counted, so that none of them becomes idle.
+        let due = files.parts.iter().map(|part| pinned.count(part.id, part.bytes, now));
+        due.fold(false, |any, is_due| any | is_due)
+    }
+
+    /// Reads the files of a big object into the page cache, locks them there, and verifies them, as
+    /// far as [`crate::Options::pinned_bytes_max`] allows. Blocks while it reads. Returns the number
+    /// of bytes that were pinned.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the medium does not return what was written; [`Error::Disk`] when
+    /// memory cannot be locked: then no object is pinned until the store is opened again.
+    pub fn pin(&self) -> Result<u64> {
+        let Content::Files(files) = &self.content else { return Ok(0) };
+        let mut bytes = 0;
+        let objects = &files.inner.objects;
+        let parts = files.parts.iter().enumerate();
+        for (number, part) in parts.filter(|(_, part)| objects.pinned.get(part.id).is_none()) {
+            let pin = || files.reader(number, *part)?.pin(objects);
+            bytes += if pin().map_err(|error| files.note(error))? { part.bytes } else { 0 };
+        }
+        Ok(bytes)
+    }
+
     /// The lengths of the parts it was uploaded in; one for an object stored in one piece.
     #[must_use]
     pub fn part_bytes(&self) -> Vec<u64> {
@@ -122,22 +177,29 @@ impl Object {
 
 impl Files {
     fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
-        let read = self.read_part(offset, bytes_max);
-        if let Err(error) = &read {
-            self.inner.damage.note(&self.name.0, &self.name.1, error);
-        }
-        read
+        let Some((number, start)) = self.part_at(offset) else { return Ok(Bytes::new()) };
+        let reader = self.reader(number, self.parts[number]);
+        let read = reader.and_then(|reader| reader.read(offset - start, bytes_max));
+        read.map_err(|error| self.note(error))
     }
 
-    fn read_part(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
+    /// Notes damage to the object.
+    fn note(&self, error: Error) -> Error {
+        self.inner.damage.note(&self.name.0, &self.name.1, &error);
+        error
+    }
+
+    /// Returns the number of the part that holds the byte at `offset` of the object, and the offset
+    /// of its first byte.
+    fn part_at(&self, offset: u64) -> Option<(usize, u64)> {
         let mut start = 0;
         for (number, part) in self.parts.iter().enumerate() {
             if offset < start + part.bytes {
-                return self.reader(number, *part)?.read(offset - start, bytes_max);
+                return Some((number, start));
             }
             start += part.bytes;
         }
-        Ok(Bytes::new())
+        None
     }
 
     fn reader(&self, number: usize, part: FilePart) -> Result<Arc<BigReader>> {

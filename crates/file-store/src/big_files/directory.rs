@@ -5,8 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_disk::{Disk, File, Open};
 
+use crate::big_files::pinned::PinnedFiles;
+use crate::big_files::read_buffers::ReadBuffers;
 use crate::error::{Error, Result};
 use crate::names;
+
+/// For reads through the page cache.
+const CACHED: Open = Open { direct: false, read_only: true, ..DIRECT };
 
 const DIRECT: Open = Open { direct: true, dsync: false, random: false, read_only: false };
 
@@ -14,14 +19,21 @@ const DIRECT: Open = Open { direct: true, dsync: false, random: false, read_only
 #[derive(Debug)]
 pub(crate) struct Objects {
     pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) pinned: PinnedFiles,
+    pub(crate) buffers: Arc<ReadBuffers>,
     /// A sync of the directory failed. Which of its names survive a crash is not known, and a
     /// later sync that succeeds proves nothing: no file is published any more.
     failed: AtomicBool,
 }
 
 impl Objects {
-    pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, failed: AtomicBool::new(false) }
+    pub(crate) fn new(disk: Arc<dyn Disk>, pinned_bytes_max: u64) -> Self {
+        Self {
+            disk,
+            pinned: PinnedFiles::new(pinned_bytes_max),
+            buffers: Arc::default(),
+            failed: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -36,6 +48,11 @@ impl Objects {
     /// Opens the file of a big object for reading.
     pub(crate) fn open(&self, id: u128) -> haul_disk::Result<Arc<dyn File>> {
         self.disk.open(&names::big_file(id), Open { read_only: true, ..DIRECT })
+    }
+
+    /// Opens the file of a big object for reading through the page cache.
+    pub(crate) fn open_cached(&self, id: u128) -> haul_disk::Result<Arc<dyn File>> {
+        self.disk.open(&names::big_file(id), CACHED)
     }
 
     /// Gives a file that is complete and synced its name.
@@ -70,6 +87,7 @@ impl Objects {
     /// Removes the file of a big object nobody refers to. What cannot be removed now is found
     /// when the store is opened next.
     pub(crate) fn remove(&self, id: u128) {
+        self.pinned.forget(id);
         drop(self.disk.remove(&names::big_file(id)));
     }
 

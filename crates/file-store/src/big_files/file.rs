@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use haul_disk::{
-    AlignedBuf, Allocation, Durability, File, PAGE_BYTES, align_down, align_up, write_full,
+    AlignedBuf, Allocation, Durability, File, HUGE_PAGE_BYTES, Map, PAGE_BYTES, align_down,
+    align_up, read_full, write_full,
 };
 
 use crate::big_files::directory::Objects;
+use crate::big_files::read_buffers::ReadBuffers;
 use crate::big_files::writer_thread::{BUFFER_BYTES, WriterThread, failed_before};
 use crate::error::{Error, Result};
 use crate::format::FilePart;
@@ -188,6 +190,7 @@ pub(crate) struct BigReader {
     path: std::path::PathBuf,
     part: FilePart,
     table: Vec<u8>,
+    buffers: Arc<ReadBuffers>,
 }
 
 impl BigReader {
@@ -212,24 +215,64 @@ impl BigReader {
             let what = "the checksums at the end of the file do not check out".to_owned();
             return Err(Error::Damaged { file: path, offset: layout.table_at, what });
         }
-        Ok(Self { file, path, part, table })
+        Ok(Self { file, path, part, table, buffers: Arc::clone(&objects.buffers) })
     }
 
-    /// Reads up to `bytes_max` bytes at `offset` and checks them. Ends at the end of a megabyte.
+    /// Reads up to `bytes_max` bytes at `offset` and verifies them. Reads at most one buffer.
     pub(crate) fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
         let block = BLOCK_BYTES as u64;
         let start = align_down(offset, block);
-        let wanted =
-            offset.saturating_add(bytes_max as u64).min(self.part.bytes).min(start + (1 << 20));
+        let wanted = offset
+            .saturating_add(bytes_max as u64)
+            .min(self.part.bytes)
+            .min(start + HUGE_PAGE_BYTES as u64);
         if wanted <= offset {
             return Ok(Bytes::new());
         }
         let end = align_up(wanted, block).min(self.part.bytes);
         let bytes = usize::try_from(end - start).unwrap_or(usize::MAX);
-        let mut buffer = AlignedBuf::zeroed(bytes);
-        let read = read_pages(&*self.file, &mut buffer, start)?;
-        let first = usize::try_from(start / block).unwrap_or(usize::MAX);
-        for (index, data) in buffer[..bytes.min(read)].chunks(BLOCK_BYTES).enumerate() {
+        // Direct reads are of whole pages; those after the end are zero, or hold the checksums.
+        let pages = bytes.next_multiple_of(PAGE_BYTES);
+        let mut buffer = self.buffers.take(pages);
+        let read = read_pages(&*self.file, &mut buffer.as_mut()[..pages], start)?.min(bytes);
+        self.verify(start, &buffer.as_ref()[..read])?;
+        if read < bytes {
+            return Err(self.damaged(start + read as u64, "the file ends within the object"));
+        }
+        let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+        Ok(buffer.into_bytes().slice(within(offset)..within(wanted)))
+    }
+
+    /// Locks the file in the page cache and verifies it, if there is room for it.
+    pub(crate) fn pin(&self, objects: &Objects) -> Result<bool> {
+        let FilePart { id, bytes } = self.part;
+        let map = || {
+            let file = objects.open_cached(id)?;
+            let map = Map::for_reading(Arc::clone(&file), usize::try_from(bytes).unwrap_or(0))?;
+            Ok((file, map))
+        };
+        let verify = |file: &dyn File| {
+            let mut buffer = self.buffers.take(HUGE_PAGE_BYTES);
+            for start in (0..bytes).step_by(HUGE_PAGE_BYTES) {
+                let wanted = usize::try_from(bytes - start).unwrap_or(usize::MAX);
+                let buffer = buffer.as_mut();
+                let buffer = &mut buffer[..wanted.min(HUGE_PAGE_BYTES)];
+                let read = read_full(file, buffer, start)?;
+                self.verify(start, &buffer[..read])?;
+                if read < buffer.len() {
+                    let end = start + read as u64;
+                    return Err(self.damaged(end, "the file ends within the object"));
+                }
+            }
+            Ok(())
+        };
+        objects.pinned.pin(id, bytes, map, verify)
+    }
+
+    /// Verifies bytes that begin with a block.
+    fn verify(&self, start: u64, bytes: &[u8]) -> Result<()> {
+        let first = usize::try_from(start / BLOCK_BYTES as u64).unwrap_or(usize::MAX);
+        for (index, data) in bytes.chunks(BLOCK_BYTES).enumerate() {
             let checksum = haul_crc::crc32c(data).to_le_bytes();
             if self.table[4 * (first + index)..][..4] != checksum {
                 return Err(self.damaged(
@@ -238,11 +281,7 @@ impl BigReader {
                 ));
             }
         }
-        if read < bytes {
-            return Err(self.damaged(start + read as u64, "the file ends within the object"));
-        }
-        let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
-        Ok(Bytes::from_owner(Owned(buffer)).slice(within(offset)..within(wanted)))
+        Ok(())
     }
 
     fn damaged(&self, offset: u64, what: &str) -> Error {
@@ -266,13 +305,4 @@ fn read_pages(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<usize> 
         }
     }
     Ok(done)
-}
-
-/// Lets `Bytes` hold an aligned buffer without copying it.
-struct Owned(AlignedBuf);
-
-impl AsRef<[u8]> for Owned {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
 }

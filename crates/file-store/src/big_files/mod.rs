@@ -2,4 +2,6 @@
 
 pub(crate) mod directory;
 pub(crate) mod file;
+pub(crate) mod pinned;
+mod read_buffers;
 pub(crate) mod writer_thread;

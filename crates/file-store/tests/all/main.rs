@@ -23,6 +23,7 @@ mod lifecycle;
 mod listing;
 mod model;
 mod objects;
+mod pinned;
 mod power;
 mod put_many;
 mod ranges;
