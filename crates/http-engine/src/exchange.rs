@@ -2,14 +2,13 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use haul_http1::Date;
 use haul_tls::Transport;
-use http_body::Body;
 
+use crate::body::ResponseBody;
 use crate::handler::{Handler, ResponseFuture};
 use crate::limits;
 use crate::receive::Receiving;
@@ -101,16 +100,12 @@ impl<H: Handler> Exchange<H> {
             is_changed = true;
         }
         if let Reply::Body(body, framing) = &mut self.reply {
-            let polled =
-                catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *body).poll_frame(&mut context)));
+            let polled = catch_unwind(AssertUnwindSafe(|| body.poll_piece(&mut context)));
             match polled.map_err(|_panic| panicked())? {
                 Poll::Pending => return Ok(is_changed),
-                Poll::Ready(Some(frame)) => {
-                    let frame = frame.map_err(|error| io::Error::other(error.into()))?;
-                    if let Ok(data) = frame.into_data() {
-                        self.output.push(data, framing)?;
-                    }
-                    if body.is_end_stream() {
+                Poll::Ready(Some(piece)) => {
+                    self.output.push(piece.map_err(io::Error::other)?, framing)?;
+                    if body.is_end() {
                         self.output.end(*framing)?;
                         self.reply = Reply::Done;
                     }
@@ -135,7 +130,7 @@ impl<H: Handler> Exchange<H> {
         let (parts, body) = response.into_parts();
         // A client that still sends its request may not send another one on this connection.
         self.terms.closes |= self.receiving.is_some();
-        let bytes = body.size_hint().exact();
+        let bytes = body.bytes_left();
         let (framing, closes) = write_head(&parts, bytes, self.terms, date, self.output.first())
             .map_err(io::Error::other)?;
         self.terms.closes = closes;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use haul_http1::{Date, HeadLimits, HeadWriter, InvalidHead};
 use http::{Request, Response};
-use http_body::Body;
 
+use crate::body::ResponseBody;
 use crate::request_body::RequestBody;
 
 /// An error of any kind.
@@ -20,8 +20,8 @@ pub type ResponseFuture<B> = Pin<Box<dyn Future<Output = Result<Response<B>, Box
 
 /// The meaning of a server: what it responds to requests. Each thread has a handler of its own.
 pub trait Handler: 'static {
-    /// The body of a response. An error closes the connection before the declared end of the body.
-    type Body: Body<Data = Bytes, Error: Into<BoxError>> + Unpin;
+    /// The body of a response.
+    type Body: ResponseBody;
     /// State that the connections of a peer share.
     type Peer: Clone + Send + Sync + 'static;
 

@@ -35,6 +35,7 @@
 //! Keys refer to `docs/sources.md`: \[RFC9112\], on persistent connections and on closing them;
 //! \[RFC9110\], 10.1.1, on `100 Continue`.
 
+mod body;
 mod connection;
 mod convert;
 mod exchange;
@@ -48,6 +49,7 @@ mod service;
 mod task;
 mod transfer;
 
+pub use body::{Piece, ResponseBody, Window};
 pub use connection::Connection;
 pub use handler::{
     BoxError, ConnectionLimits, Handler, Origin, PreparedHead, ResponseFuture, ResponseHead,

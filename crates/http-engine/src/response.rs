@@ -9,6 +9,8 @@ use haul_tls::Transport;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::response::Parts;
 
+use crate::body::{Piece, Window};
+
 /// The framing of the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFraming {
@@ -91,12 +93,17 @@ pub(crate) fn write_head(
     Ok((framing, terms.closes))
 }
 
-/// Bytes that the socket has not taken: a head, and a frame of the body after it.
+/// The bytes of a window that are sent at once, before other connections have their turn.
+const WINDOW_STEP_BYTES: usize = 1 << 20;
+
+/// Bytes that the socket has not taken: a head, and a piece of the body after it.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     first: Vec<u8>,
     first_at: usize,
+    /// Bytes in memory, which precede those of the window.
     frame: Bytes,
+    window: Option<Window>,
     /// The end of a chunk.
     last: &'static [u8],
 }
@@ -107,36 +114,44 @@ impl Output {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.first_at == self.first.len() && self.frame.is_empty() && self.last.is_empty()
+        self.is_memory_sent() && self.window.is_none() && self.last.is_empty()
     }
 
-    /// Returns the buffer for bytes that precede the frame.
+    /// Returns `true` if no bytes are left but those of the window and the end of its chunk.
+    fn is_memory_sent(&self) -> bool {
+        self.first_at == self.first.len() && self.frame.is_empty()
+    }
+
+    /// Returns the buffer for bytes that precede the piece.
     pub(crate) fn first(&mut self) -> &mut Vec<u8> {
         &mut self.first
     }
 
-    /// Adds a frame of the body, in its framing.
+    /// Adds a piece of the body, in its framing.
     ///
     /// # Errors
     /// If the body is longer than it was declared.
-    pub(crate) fn push(&mut self, frame: Bytes, framing: &mut BodyFraming) -> io::Result<()> {
-        debug_assert!(self.frame.is_empty() && self.last.is_empty());
+    pub(crate) fn push(&mut self, piece: Piece, framing: &mut BodyFraming) -> io::Result<()> {
+        debug_assert!(self.frame.is_empty() && self.window.is_none() && self.last.is_empty());
+        let bytes = piece.bytes();
         match framing {
-            BodyFraming::Absent => {}
+            _ if bytes == 0 => return Ok(()),
+            BodyFraming::Absent => return Ok(()),
             BodyFraming::Length(left) => {
-                let Some(rest) = left.checked_sub(frame.len() as u64) else {
+                let Some(rest) = left.checked_sub(bytes) else {
                     return Err(io::Error::other("the body is longer than it was declared"));
                 };
                 *left = rest;
-                self.frame = frame;
             }
-            BodyFraming::Chunked if frame.is_empty() => {}
             BodyFraming::Chunked => {
-                write_chunk_size(&mut self.first, frame.len() as u64);
-                self.frame = frame;
+                write_chunk_size(&mut self.first, bytes);
                 self.last = b"\r\n";
             }
-            BodyFraming::UntilClose => self.frame = frame,
+            BodyFraming::UntilClose => {}
+        }
+        match piece {
+            Piece::Bytes(frame) => self.frame = frame,
+            Piece::Window(window) => self.window = Some(window),
         }
         Ok(())
     }
@@ -151,8 +166,8 @@ impl Output {
                 Err(io::Error::other("the body is shorter than it was declared"))
             }
             BodyFraming::Chunked => {
-                // The frame before it, if any, was not sent yet.
-                if self.frame.is_empty() {
+                // The piece before it, if any, was not sent yet.
+                if self.frame.is_empty() && self.window.is_none() {
                     self.first.extend_from_slice(LAST_CHUNK);
                 } else {
                     self.last = b"\r\n0\r\n\r\n";
@@ -166,11 +181,28 @@ impl Output {
     /// Writes once; returns the number of bytes that the socket took, or `None` if it is full.
     ///
     /// # Errors
-    /// The error of the socket.
+    /// The error of the socket, or of a read of the window.
     pub(crate) fn write(&mut self, socket: &mut Transport) -> io::Result<Option<usize>> {
+        let Some(window) = &mut self.window else { return self.write_memory(socket, false) };
+        if self.first_at < self.first.len() || !self.frame.is_empty() {
+            return self.write_memory(socket, true);
+        }
+        let Some(plain) = socket.plain() else {
+            self.frame = window.read()?;
+            self.window.take_if(|window| window.bytes == 0);
+            return self.write_memory(socket, self.window.is_some());
+        };
+        let sent = window.send(plain, WINDOW_STEP_BYTES)?;
+        self.window.take_if(|window| window.bytes == 0);
+        Ok(sent)
+    }
+
+    /// Writes bytes in memory. `more`: those of the window follow at once.
+    fn write_memory(&mut self, socket: &mut Transport, more: bool) -> io::Result<Option<usize>> {
         let first = &self.first[self.first_at..];
-        let pieces = [IoSlice::new(first), IoSlice::new(&self.frame), IoSlice::new(self.last)];
-        let IoStatus::Bytes(bytes) = socket.write(&pieces, false)? else { return Ok(None) };
+        let last = if more { &[] } else { self.last };
+        let pieces = [IoSlice::new(first), IoSlice::new(&self.frame), IoSlice::new(last)];
+        let IoStatus::Bytes(bytes) = socket.write(&pieces, more)? else { return Ok(None) };
         self.advance(bytes);
         Ok(Some(bytes))
     }
@@ -207,6 +239,10 @@ mod tests {
         let (framing, closes) =
             write_head(&response.into_parts().0, bytes, terms, &date, &mut out).unwrap();
         (String::from_utf8(out).unwrap(), framing, closes)
+    }
+
+    fn piece(text: &'static str) -> Piece {
+        Piece::Bytes(Bytes::from_static(text.as_bytes()))
     }
 
     const TERMS: Terms = Terms { is_head: false, is_old: false, closes: false };
@@ -251,11 +287,11 @@ mod tests {
     fn body_of_another_length_than_declared_is_an_error() {
         let mut output = Output::default();
         let mut framing = BodyFraming::Length(3);
-        output.push(Bytes::from_static(b"ab"), &mut framing).unwrap();
+        output.push(piece("ab"), &mut framing).unwrap();
         assert!(output.end(framing).is_err());
         output.advance(2);
         assert!(output.is_empty());
-        assert!(output.push(Bytes::from_static(b"ab"), &mut framing).is_err());
+        assert!(output.push(piece("ab"), &mut framing).is_err());
     }
 
     #[test]
@@ -263,7 +299,7 @@ mod tests {
         let mut output = Output::default();
         let mut framing = BodyFraming::Chunked;
         output.first().extend_from_slice(b"head");
-        output.push(Bytes::from_static(b"frame"), &mut framing).unwrap();
+        output.push(piece("frame"), &mut framing).unwrap();
         output.end(framing).unwrap();
         let all = b"head5\r\nframe\r\n0\r\n\r\n";
         let mut taken = 0;

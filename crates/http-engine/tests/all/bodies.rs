@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
 
-use crate::server::{Server, read_until, rest};
+use crate::server::{Server, read_until, rest, window_body};
 
 fn request(method: &str, path: &str, fields: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n")
@@ -130,4 +130,40 @@ fn head_response_has_no_body() {
     let server = Server::new();
     let received = server.exchange(request("HEAD", "/abc", "").as_bytes());
     assert!(received.ends_with("content-length: 9\r\n\r\n"), "{received}");
+}
+
+#[test]
+fn window_of_a_file_is_sent_between_bytes() {
+    let server = Server::new();
+    for path in ["/window", "/window-chunked"] {
+        let response = server.exchange(request("GET", path, "").as_bytes());
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        let is_chunked = head.contains("transfer-encoding: chunked");
+        let body = if is_chunked { dechunked(body) } else { body.to_owned() };
+        assert!(is_chunked == (path != "/window") && body == window_body(), "{head}");
+    }
+}
+
+#[test]
+fn window_beyond_the_end_of_its_file_breaks_the_connection() {
+    let server = Server::new();
+    let response = server.exchange(request("GET", "/window-short", "").as_bytes());
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("content-length: 4999012"), "{head}");
+    assert_eq!(body.len(), 3_999_007);
+    assert!(window_body().starts_with(body));
+}
+
+/// Returns the bytes of a chunked body.
+fn dechunked(mut body: &str) -> String {
+    let mut bytes = String::new();
+    loop {
+        let (length, rest) = body.split_once("\r\n").unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        if length == 0 {
+            return bytes;
+        }
+        bytes.push_str(&rest[..length]);
+        body = rest[length..].strip_prefix("\r\n").unwrap();
+    }
 }

@@ -1,8 +1,9 @@
 //! A server for tests: its paths name what it does.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::pin::Pin;
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
@@ -10,60 +11,84 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haul_http_engine::{
-    BoxError, ConnectionLimits, Connections, Engine, Handler, ListenerOptions, Origin, RequestBody,
-    ResponseFuture, ResponseHead,
+    BoxError, ConnectionLimits, Connections, Engine, Handler, ListenerOptions, Origin, Piece,
+    RequestBody, ResponseBody, ResponseFuture, ResponseHead, Window,
 };
 use haul_http1::HeadLimits;
 use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
 use haul_tls::Acceptor;
 use http::{Request, Response};
-use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const HEAD_TIME: Duration = Duration::from_millis(300);
 
-/// A body of frames, of a known length or not, that may end with an error.
-pub(crate) struct Frames {
-    frames: Vec<Bytes>,
+/// A body of pieces, of a known length or not, that may end with an error.
+pub(crate) struct Pieces {
+    pieces: VecDeque<Piece>,
     declared: Option<u64>,
     fails: bool,
 }
 
-impl Frames {
-    fn of(frames: impl IntoIterator<Item = Bytes>) -> Self {
-        let mut frames: Vec<Bytes> = frames.into_iter().collect();
-        frames.reverse();
-        let declared = Some(frames.iter().map(|frame| frame.len() as u64).sum());
-        Self { frames, declared, fails: false }
+impl Pieces {
+    fn of(pieces: impl IntoIterator<Item = Bytes>) -> Self {
+        let pieces: Vec<Bytes> = pieces.into_iter().collect();
+        let declared = Some(pieces.iter().map(|piece| piece.len() as u64).sum());
+        Self { pieces: pieces.into_iter().map(Piece::Bytes).collect(), declared, fails: false }
+    }
+
+    /// Bytes, a window of a file that has `file_bytes`, and bytes.
+    fn with_window(file_bytes: u64) -> Self {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&file_content()[..as_usize(file_bytes)]).unwrap();
+        let window = Window { file: Arc::new(file), offset: WINDOW.start, bytes: WINDOW_BYTES };
+        let [before, after] = ["before", "after"].map(|text| Piece::Bytes(Bytes::from(text)));
+        let pieces = VecDeque::from([before, Piece::Window(window), after]);
+        Self { pieces, declared: Some(WINDOW_BYTES + 11), fails: false }
     }
 }
 
-impl Body for Frames {
-    type Data = Bytes;
-    type Error = BoxError;
+/// The range of the file that is sent from `/window`.
+const WINDOW: Range<u64> = 1_000..5_000_001;
+const WINDOW_BYTES: u64 = WINDOW.end - WINDOW.start;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match self.frames.pop() {
-            Some(frame) => Poll::Ready(Some(Ok(Frame::data(frame)))),
+fn as_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap()
+}
+
+fn file_content() -> Vec<u8> {
+    (0..6_000_000u32).map(|at| b'!' + u8::try_from(at % 89).unwrap()).collect()
+}
+
+/// Returns the body of the response to `/window`.
+pub(crate) fn window_body() -> String {
+    let window = file_content().drain(as_usize(WINDOW.start)..as_usize(WINDOW.end)).collect();
+    ["before", &String::from_utf8(window).unwrap(), "after"].concat()
+}
+
+impl ResponseBody for Pieces {
+    fn poll_piece(&mut self, _context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
+        match self.pieces.pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok(piece))),
             None if self.fails => Poll::Ready(Some(Err("as tested".into()))),
             None => Poll::Ready(None),
         }
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.declared.map_or_else(SizeHint::default, SizeHint::with_exact)
+    fn is_end(&self) -> bool {
+        false
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        self.declared
     }
 }
 
 pub(crate) struct Paths;
 
 impl Handler for Paths {
-    type Body = Frames;
+    type Body = Pieces;
     type Peer = ();
 
     fn respond_inline(
@@ -83,17 +108,17 @@ impl Handler for Paths {
         &mut self,
         request: Request<RequestBody>,
         _origin: &Origin<'_, ()>,
-    ) -> ResponseFuture<Frames> {
+    ) -> ResponseFuture<Pieces> {
         Box::pin(respond(request))
     }
 }
 
-async fn respond(request: Request<RequestBody>) -> Result<Response<Frames>, BoxError> {
+async fn respond(request: Request<RequestBody>) -> Result<Response<Pieces>, BoxError> {
     let path = request.uri().path().to_owned();
-    let text = |text: String| Response::new(Frames::of([Bytes::from(text)]));
+    let text = |text: String| Response::new(Pieces::of([Bytes::from(text)]));
     Ok(match path.as_str() {
         "/echo" => match request.into_body().collect().await {
-            Ok(body) => Response::new(Frames::of([body.to_bytes()])),
+            Ok(body) => Response::new(Pieces::of([body.to_bytes()])),
             Err(incomplete) => {
                 let mut response = text(incomplete.to_string());
                 *response.status_mut() = http::StatusCode::BAD_REQUEST;
@@ -116,21 +141,27 @@ async fn respond(request: Request<RequestBody>) -> Result<Response<Frames>, BoxE
             response
         }
         "/chunked" => {
-            let frames = Frames::of(["one", "two", "three"].map(Bytes::from));
-            Response::new(Frames { declared: None, ..frames })
+            let pieces = Pieces::of(["one", "two", "three"].map(Bytes::from));
+            Response::new(Pieces { declared: None, ..pieces })
         }
-        "/frames" => Response::new(Frames::of((0..100).map(|n| Bytes::from(vec![n; 100_000])))),
+        "/window" => Response::new(Pieces::with_window(WINDOW.end)),
+        "/window-chunked" => {
+            Response::new(Pieces { declared: None, ..Pieces::with_window(WINDOW.end) })
+        }
+        // The file ends within the window.
+        "/window-short" => Response::new(Pieces::with_window(WINDOW.end - 1_000_000)),
+        "/frames" => Response::new(Pieces::of((0..100).map(|n| Bytes::from(vec![n; 100_000])))),
         "/short" => {
-            let frames = Frames::of([Bytes::from("abc")]);
-            Response::new(Frames { declared: Some(5), ..frames })
+            let pieces = Pieces::of([Bytes::from("abc")]);
+            Response::new(Pieces { declared: Some(5), ..pieces })
         }
         "/fails" => {
-            let frames = Frames::of([Bytes::from("abc")]);
-            Response::new(Frames { declared: Some(5), fails: true, ..frames })
+            let pieces = Pieces::of([Bytes::from("abc")]);
+            Response::new(Pieces { declared: Some(5), fails: true, ..pieces })
         }
         "/breaks" => {
-            let frames = Frames::of([Bytes::from("abc")]);
-            Response::new(Frames { declared: None, fails: true, ..frames })
+            let pieces = Pieces::of([Bytes::from("abc")]);
+            Response::new(Pieces { declared: None, fails: true, ..pieces })
         }
         "/error" => return Err("as tested".into()),
         "/panic" => std::panic::resume_unwind(Box::new("as tested")),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use haul_testing::tls::{Authority, TlsClient};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 
-use crate::server::{HEAD_TIME, Server, rest};
+use crate::server::{HEAD_TIME, Server, rest, window_body};
 
 struct Secured {
     server: Server,
@@ -51,6 +51,8 @@ fn responses_of_every_framing_are_whole() {
     assert!(chunked.ends_with("\r\n3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\n"), "{chunked}");
     let frames = secured.exchange(format!("GET /frames HTTP/1.1\r\n{close}").as_bytes());
     assert_eq!(frames.split_once("\r\n\r\n").unwrap().1.len(), 10_000_000);
+    let window = secured.exchange(format!("GET /window HTTP/1.1\r\n{close}").as_bytes());
+    assert!(window.ends_with(&format!("\r\n\r\n{}", window_body())));
     let old = secured.exchange(b"GET /chunked HTTP/1.0\r\n\r\n");
     assert!(old.ends_with("connection: close\r\n\r\nonetwothree"), "{old}");
 }
