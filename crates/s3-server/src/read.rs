@@ -1,5 +1,7 @@
 //! Reading objects and what is known of them.
 
+use std::sync::Arc;
+
 use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store};
 use haul_http1::Verdict;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
@@ -17,6 +19,7 @@ use crate::errors::{check_key, check_version, from_store, refuse};
 use crate::lifecycle::operations::expiration;
 use crate::list::lines;
 use crate::range::{Selected, select};
+use crate::send::BodySlot;
 use crate::service::Haul;
 use crate::{send, tagging};
 
@@ -51,11 +54,6 @@ pub(crate) async fn get_object(
             .await?
         }
     };
-    if !object.is_in_memory() {
-        drop(memory);
-        let bytes = send::memory_bytes(object.info.bytes, haul.limits().small_body_bytes_max);
-        memory = haul.reserve(&extensions, bytes).await?;
-    }
     let with_ranges = judge(&conditions, &object.info, &headers)?;
 
     let range = input.range.filter(|_| with_ranges);
@@ -63,7 +61,27 @@ pub(crate) async fn get_object(
     let with_checksum = input.checksum_mode.is_some();
     let mut output = described(&object, &selected, input.part_number.is_some(), with_checksum);
     output.expiration = expiration;
-    output.body = Some(send::body(object, selected.bytes, memory).await?);
+
+    let range = selected.bytes;
+    let object = Arc::new(object);
+    if range.start == 0 {
+        send::pin_if_hot(&object);
+    }
+    let body = match send::pinned(&object, &range) {
+        Some(body) => body,
+        None => {
+            if !object.is_in_memory() {
+                drop(memory);
+                let small_bytes_max = haul.limits().small_body_bytes_max;
+                let bytes = send::memory_bytes(object.info.bytes, small_bytes_max);
+                memory = haul.reserve(&extensions, bytes).await?;
+            }
+            send::read(object, range, memory).await?
+        }
+    };
+    if let Some(slot) = extensions.get::<BodySlot>() {
+        slot.put(body);
+    }
     Ok(output)
 }
 

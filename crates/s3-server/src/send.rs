@@ -1,15 +1,16 @@
-//! Bodies of responses on their way out of the store.
+//! Bodies of responses to GET.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use haul_file_store::Object;
-use hyper::body::{Body, Frame, SizeHint};
-use s3s::dto::StreamingBlob;
-use s3s::{S3Result, StdError};
+use haul_file_store::{Object, PinnedRange};
+use haul_http_engine::{BoxError, Piece, ResponseBody, Window};
+use parking_lot::Mutex;
+use s3s::S3Result;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::errors::{chain, from_store};
@@ -17,16 +18,40 @@ use crate::memory::Reserved;
 use crate::service::joined;
 
 /// The bytes of a big object read at a time. One such chunk is read ahead of the one being sent.
-pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 
 /// What of an object goes into memory at once when `bytes` of it are sent.
 pub(crate) fn memory_bytes(bytes: u64, small_bytes_max: u64) -> u64 {
     if bytes <= small_bytes_max { bytes } else { 2 * CHUNK_BYTES as u64 }
 }
 
+/// The place where an operation leaves the body of its response. It goes around the S3 service,
+/// which knows no windows of files.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BodySlot(Arc<Mutex<Option<ObjectBody>>>);
+
+impl BodySlot {
+    pub(crate) fn put(&self, body: ObjectBody) {
+        *self.0.lock() = Some(body);
+    }
+
+    pub(crate) fn take(&self) -> Option<ObjectBody> {
+        self.0.lock().take()
+    }
+}
+
+/// A part of an object.
+#[derive(Debug)]
+pub(crate) enum ObjectBody {
+    /// It is locked in the page cache, and is sent without a copy.
+    Pinned(VecDeque<Window>),
+    Read(Reader),
+}
+
 /// A part of an object, sent as it is read. An error in the middle breaks the connection, so that
 /// the client sees fewer bytes than declared.
-struct Reader {
+#[derive(Debug)]
+pub(crate) struct Reader {
     /// `None` once everything was read: an open object can prevent the reuse of its volume's file.
     object: Option<Arc<Object>>,
     left: Range<u64>,
@@ -35,19 +60,31 @@ struct Reader {
     _memory: Reserved,
 }
 
+/// Returns the body that sends `range` from locked memory, if all of it is there.
+pub(crate) fn pinned(object: &Object, range: &Range<u64>) -> Option<ObjectBody> {
+    let mut windows = VecDeque::new();
+    let mut at = range.start;
+    while at < range.end {
+        let PinnedRange { file, offset, bytes } = object.pinned(at)?;
+        let bytes = bytes.min(range.end - at);
+        windows.push_back(Window { file, offset, bytes });
+        at += bytes;
+    }
+    Some(ObjectBody::Pinned(windows))
+}
+
 /// Reads the first bytes of `range`, so that damage there is still told as an error, and returns
 /// the body that sends all of it.
-pub(crate) async fn body(
-    object: Object,
+pub(crate) async fn read(
+    object: Arc<Object>,
     range: Range<u64>,
     memory: Reserved,
-) -> S3Result<StreamingBlob> {
-    let object = Arc::new(object);
+) -> S3Result<ObjectBody> {
     let first = if object.is_in_memory() {
         let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         object.read(range.start, bytes).map_err(from_store)?
     } else {
-        match read(&object, &range) {
+        match start_read(&object, &range) {
             Some(reading) => joined(reading.await)?,
             None => Bytes::new(),
         }
@@ -56,7 +93,7 @@ pub(crate) async fn body(
     let (object, ready) = (Some(object), Some(first));
     let mut reader = Reader { object, left, reading: None, ready, _memory: memory };
     reader.read_ahead();
-    Ok(StreamingBlob::from(s3s::Body::http_body(reader)))
+    Ok(ObjectBody::Read(reader))
 }
 
 impl Reader {
@@ -64,14 +101,14 @@ impl Reader {
         if self.left.is_empty() {
             self.object = None;
         }
-        self.reading = self.object.as_ref().and_then(|object| read(object, &self.left));
+        self.reading = self.object.as_ref().and_then(|object| start_read(object, &self.left));
     }
 }
 
 /// Starts to read the first chunk of what is left. Of an object in a volume, which the reservation
 /// of memory counts as a whole, that is all: its volume's file is then not held while the client
 /// reads slowly.
-fn read(object: &Arc<Object>, left: &Range<u64>) -> Option<JoinHandle<S3Result<Bytes>>> {
+fn start_read(object: &Arc<Object>, left: &Range<u64>) -> Option<JoinHandle<S3Result<Bytes>>> {
     if left.is_empty() {
         return None;
     }
@@ -82,38 +119,70 @@ fn read(object: &Arc<Object>, left: &Range<u64>) -> Option<JoinHandle<S3Result<B
     Some(spawn_blocking(move || object.read(offset, bytes_max).map_err(from_store)))
 }
 
-impl Body for Reader {
-    type Data = Bytes;
-    type Error = StdError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
-        let this = self.get_mut();
-        if let Some(bytes) = this.ready.take().filter(|bytes| !bytes.is_empty()) {
-            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+impl ResponseBody for ObjectBody {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
+        match self {
+            Self::Pinned(windows) => {
+                Poll::Ready(windows.pop_front().map(|it| Ok(Piece::Window(it))))
+            }
+            Self::Read(reader) => {
+                reader.poll(context).map(|bytes| bytes.map(|bytes| bytes.map(Piece::Bytes)))
+            }
         }
-        let Some(reading) = &mut this.reading else { return Poll::Ready(None) };
+    }
+
+    fn is_end(&self) -> bool {
+        self.bytes_left() == Some(0)
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        Some(match self {
+            Self::Pinned(windows) => windows.iter().map(|window| window.bytes).sum(),
+            Self::Read(reader) => {
+                let ready = reader.ready.as_ref().map_or(0, Bytes::len) as u64;
+                ready + reader.left.end - reader.left.start
+            }
+        })
+    }
+}
+
+impl Reader {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
+        if let Some(bytes) = self.ready.take().filter(|bytes| !bytes.is_empty()) {
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+        let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
         let outcome = joined(ready!(Pin::new(reading).poll(context)));
-        this.reading = None;
+        self.reading = None;
         Poll::Ready(Some(match outcome {
             Ok(bytes) if bytes.is_empty() => Err("the object ends before its length".into()),
             Ok(bytes) => {
-                this.left.start += bytes.len() as u64;
-                this.read_ahead();
-                Ok(Frame::data(bytes))
+                self.left.start += bytes.len() as u64;
+                self.read_ahead();
+                Ok(bytes)
             }
             Err(error) => {
-                let (why, key) = (chain(&error), this.object.as_ref().map(|it| &*it.info.key));
+                let (why, key) = (chain(&error), self.object.as_ref().map(|it| &*it.info.key));
                 tracing::error!(key, error = why, "an object broke off");
                 Err(error.into())
             }
         }))
     }
+}
 
-    fn size_hint(&self) -> SizeHint {
-        let ready = self.ready.as_ref().map_or(0, Bytes::len) as u64;
-        SizeHint::with_exact(ready + self.left.end - self.left.start)
+/// Pins an object in the background if it is requested often.
+pub(crate) fn pin_if_hot(object: &Arc<Object>) {
+    if object.count_request() {
+        let object = Arc::clone(object);
+        spawn_blocking(move || {
+            let key = &*object.info.key;
+            match object.pin() {
+                Ok(bytes) => tracing::debug!(key, bytes, "pinned an object"),
+                Err(error) => {
+                    let error = chain(&error);
+                    tracing::warn!(key, error, "cannot pin an object in memory");
+                }
+            }
+        });
     }
 }

@@ -154,6 +154,7 @@ fn store_json(stats: &Stats) -> Value {
         "index_recent_bytes": stats.index_recent_bytes,
         "big_files": stats.big_files,
         "big_file_bytes": stats.big_file_bytes,
+        "pinned_bytes": stats.pinned_bytes,
         "log_records": stats.log_records,
         "log_batches": stats.log_batches,
         "log_syncs": stats.log_syncs,

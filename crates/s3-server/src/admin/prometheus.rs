@@ -93,6 +93,7 @@ fn store(out: &mut Exposition, stats: &Stats) {
     out.gauge("haul_index_recent_bytes", help, stats.index_recent_bytes);
     out.gauge("haul_big_files", "Files of big objects and parts.", stats.big_files);
     out.gauge("haul_big_file_bytes", "Bytes of them.", stats.big_file_bytes);
+    out.gauge("haul_pinned_bytes", "Bytes of big objects locked in memory.", stats.pinned_bytes);
     let latched = u64::from(stats.latched);
     out.gauge("haul_latched", "1 after a failed sync, when writes are refused.", latched);
     out.gauge("haul_damaged_places", "Damaged places known.", stats.damaged_places);

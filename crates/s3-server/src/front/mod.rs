@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use haul_file_store::Store;
-use haul_http_engine::RequestBody;
-use hyper::body::{Body as _, Frame, SizeHint};
+use haul_http_engine::{Piece, RequestBody, ResponseBody};
+use hyper::body::Body as _;
 use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::service::S3Service;
@@ -30,6 +30,7 @@ use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
 use crate::memory::BodyMemory;
 use crate::metrics::{Kind, Metrics};
+use crate::send::{BodySlot, ObjectBody};
 
 /// Headers that ask for what there is none of. To ignore them would leave the client in the belief
 /// that its objects are encrypted or locked.
@@ -53,7 +54,7 @@ impl Front {
     /// Answers one request. An error closes the connection.
     pub(crate) async fn answer(
         &self,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
     ) -> Result<Response<Counted>, StdError> {
         let started = Instant::now();
         let method = request.method().clone();
@@ -61,6 +62,8 @@ impl Front {
         let in_flight = InFlight::begin(&self.metrics);
         let id = self.ids.next();
         let is_cut = request.body().cut_check();
+        let slot = BodySlot::default();
+        request.extensions_mut().insert(slot.clone());
         let mut response = match self.admit(request) {
             Ok(request) => {
                 let span = tracing::error_span!("request", id);
@@ -77,7 +80,10 @@ impl Front {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
         self.metrics.answered(kind, response.status(), started.elapsed());
-        Ok(response.map(|body| Counted { body, in_flight: Some(in_flight) }))
+        let object = slot.take().filter(|_| response.status().is_success());
+        let body = |body| object.map_or(Source::Service(body), Source::Object);
+        Ok(response
+            .map(|of_service| Counted { body: body(of_service), in_flight: Some(in_flight) }))
     }
 
     fn admit(&self, request: Request<RequestBody>) -> S3Result<Request<Body>> {
@@ -138,41 +144,50 @@ impl Drop for InFlight {
 
 /// The body of a response, whose bytes are counted as they are sent.
 pub(crate) struct Counted {
-    body: Body,
+    body: Source,
     /// `None` for the admin page, which is not counted.
     in_flight: Option<InFlight>,
+}
+
+enum Source {
+    Service(Body),
+    Object(ObjectBody),
 }
 
 impl Counted {
     /// Returns the body of a response of the admin page.
     pub(crate) fn page(text: Bytes) -> Self {
-        Self { body: Body::from(text), in_flight: None }
+        Self { body: Source::Service(Body::from(text)), in_flight: None }
     }
 }
 
-impl hyper::body::Body for Counted {
-    type Data = Bytes;
-    type Error = StdError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if let (Some(in_flight), Some(Ok(frame))) = (&self.in_flight, &frame)
-            && let Some(data) = frame.data_ref()
-        {
-            in_flight.0.sent(data.len() as u64);
+impl ResponseBody for Counted {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, StdError>>> {
+        let piece = match &mut self.body {
+            Source::Object(body) => ready!(body.poll_piece(context)),
+            Source::Service(body) => ready!(Pin::new(body).poll_frame(context)).map(|frame| {
+                // The service sends no trailers.
+                frame.map(|frame| Piece::Bytes(frame.into_data().unwrap_or_default()))
+            }),
+        };
+        if let (Some(in_flight), Some(Ok(piece))) = (&self.in_flight, &piece) {
+            in_flight.0.sent(piece.bytes());
         }
-        Poll::Ready(frame)
+        Poll::Ready(piece)
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+    fn is_end(&self) -> bool {
+        match &self.body {
+            Source::Object(body) => body.is_end(),
+            Source::Service(body) => body.is_end_stream(),
+        }
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn bytes_left(&self) -> Option<u64> {
+        match &self.body {
+            Source::Object(body) => body.bytes_left(),
+            Source::Service(body) => body.size_hint().exact(),
+        }
     }
 }
 

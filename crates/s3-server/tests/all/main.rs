@@ -19,6 +19,7 @@ mod integrity;
 mod lifecycle;
 mod listing;
 mod objects;
+mod pinned;
 mod signing;
 mod small_puts;
 mod uploads;
