@@ -27,7 +27,7 @@ pub(crate) enum IfMissing {
 /// Opens the store of `args` and prints the results of recovery to stderr. `holder` describes this
 /// process: the error message of another process that tries to open the store contains it.
 fn open(args: &OpenArgs, holder: &str, if_missing: IfMissing) -> Result<(Store, Vec<Damage>)> {
-    open_for(args, holder, if_missing, Upkeep::default())
+    open_for(args, holder, if_missing, ServerOptions::default())
 }
 
 /// Opens the store for `haul store NAME`, runs `work` with the damage found by recovery, and closes
@@ -45,21 +45,23 @@ pub(crate) fn with_store(
     worked.and(closed)
 }
 
-/// The work of a store in the background. A command that opens the store for itself has none.
+/// The work of a store for a server. A command that opens the store for itself has none.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Upkeep {
+pub(crate) struct ServerOptions {
     /// The bytes per second whose checksums are verified; 0 for none.
     pub(crate) scrub_rate: u64,
     /// The interval of checks for expired objects and stale uploads; zero for none.
     pub(crate) lifecycle_check: Duration,
+    /// The memory for big objects that are requested often.
+    pub(crate) pinned_memory: u64,
 }
 
-/// Opens a store like [`open`], with work in the background.
+/// Opens a store like [`open`], with the options of a server.
 pub(crate) fn open_for(
     args: &OpenArgs,
     holder: &str,
     if_missing: IfMissing,
-    upkeep: Upkeep,
+    server: ServerOptions,
 ) -> Result<(Store, Vec<Damage>)> {
     let dir = &args.data;
     if if_missing == IfMissing::Fail && is_empty(dir) {
@@ -70,8 +72,9 @@ pub(crate) fn open_for(
     let options = Options {
         big_object_bytes: args.big_object,
         volume_bytes: args.volume,
-        scrub_bytes_per_second: upkeep.scrub_rate,
-        lifecycle_check_every: upkeep.lifecycle_check,
+        scrub_bytes_per_second: server.scrub_rate,
+        lifecycle_check_every: server.lifecycle_check,
+        pinned_bytes_max: server.pinned_memory,
         holder: format!("{holder}, process {}", std::process::id()),
         ..Options::default()
     };

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::args::ServeArgs;
 use crate::credentials;
 use crate::descriptors;
-use crate::open_store::{IfMissing, Upkeep, open_for};
+use crate::open_store::{IfMissing, ServerOptions, open_for};
 use crate::ready;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::signals::{Signal, termination_handler};
@@ -46,8 +46,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         .map_err(|failure| failure.exit(Exit::NotStarted))?;
     let listening = runtime.block_on(async { Listening::bind(config) }).map_err(not_started)?;
     let holder = format!("haul serve on http://{}", listening.addresses().listen);
-    let upkeep = Upkeep { scrub_rate: args.scrub_rate, lifecycle_check: args.lifecycle_check };
-    let (store, _damage) = open_for(&args.open, &holder, IfMissing::Create, upkeep)?;
+    let options = ServerOptions {
+        scrub_rate: args.scrub_rate,
+        lifecycle_check: args.lifecycle_check,
+        pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
+    };
+    let (store, _damage) = open_for(&args.open, &holder, IfMissing::Create, options)?;
     let store = Arc::new(store);
     let served = runtime.block_on(serve(listening, Arc::clone(&store), certificates));
     // Dropping the runtime waits for store calls in progress.
@@ -57,6 +61,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         None => Ok(()),
     };
     served.and(closed)
+}
+
+/// Returns an eighth of the memory of the machine.
+fn default_pinned_memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    u64::from(system.mem_unit).saturating_mul(system.totalram) / 8
 }
 
 /// Reduces the limit of connections to the available descriptors. Three descriptors are counted per

@@ -41,6 +41,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", help_heading = "Server")]
     #[arg(default_value = "64MiB", value_parser = parse_bytes)]
     cache: u64,
+    /// Memory for big objects that are requested often [default: an eighth of the memory]
+    ///
+    /// The third request within 10 minutes for a big object reads it into the page cache, locks it
+    /// there (mlock) and verifies its checksums. Later requests are served from there without
+    /// copies. An object that was not requested for 10 seconds makes room for another one. Without
+    /// the capability CAP_IPC_LOCK, the limit of locked memory (ulimit -l) must allow it. 0 disables
+    /// it: big objects are then always read with direct I/O.
+    #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
+    pub(crate) pinned_memory: Option<u64>,
     /// Time to finish requests in flight after a signal to stop
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     #[arg(default_value = "30s", value_parser = parse_time)]
