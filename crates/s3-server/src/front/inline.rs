@@ -1,5 +1,5 @@
 //! Responds to plain requests for cached objects at once, without the S3 service: GET and HEAD
-//! without conditions, ranges or options. The response is the one that the service would give; all
+//! without conditions or options. The response is the one that the service would give; all
 //! other requests, and all that fail, are left to it.
 
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use haul_file_store::{Object, Place};
 use haul_http_engine::{Origin, PreparedHead, ResponseHead};
 use haul_http1::{Date, HeadWriter, Request, Target};
 use hyper::StatusCode;
+use s3s::dto::Range;
 
 use crate::attributes;
 use crate::front::Front;
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot::{HotChecksum, HotObject};
+use crate::front::signature::is_operation;
 use crate::lifecycle::operations::expiration;
 use crate::memory::PeerMemory;
 use crate::metrics::Kind;
+use crate::range::{Selected, select};
 use crate::tagging;
 
-/// Parts of a query that name the operation, as clients of AWS do, and change nothing.
-const NAMES_OF_OPERATIONS: [&str; 2] = ["x-id=GetObject", "x-id=HeadObject"];
-
-/// Headers that a request for a whole object may have beside those of HTTP itself.
+/// Headers that a plain request may have beside those of HTTP itself.
 const PLAIN_HEADERS: [&str; 5] = [
     CHECKSUM_MODE,
     "x-amz-content-sha256",
@@ -67,13 +67,10 @@ impl Front {
             return None;
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        if !query.is_empty() && !NAMES_OF_OPERATIONS.contains(&query) {
-            return None;
-        }
         let path = decode(path)?;
         let is_allowed = match &self.verifier {
             Some(verifier) => verifier.is_valid(request, &path, query),
-            None => is_of_this_machine(request),
+            None => (query.is_empty() || is_operation(query)) && is_of_this_machine(request),
         };
         if !is_allowed {
             return None;
@@ -85,26 +82,37 @@ impl Front {
             Some(object) => object,
             None => self.read_cached(kind, path, place)?,
         };
+        let selected = selected(request, kind, object.info.bytes)?;
         let body = match kind {
             Kind::Head => Bytes::new(),
-            _ => self.memory.guard(origin.of_peer, object.body.clone())?,
+            _ => {
+                let at = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
+                let body = object.body.slice(at(selected.bytes.start)..at(selected.bytes.end));
+                self.memory.guard(origin.of_peer, body)?
+            }
         };
         let id = self.ids.next_digits();
         let expiration = expiration(&self.store, bucket, &object.info);
         let tags = if kind == Kind::Head { 0 } else { object.tags };
         let (expiration, tags) = (expiration.unwrap_or_default(), tags.to_string());
+        let length = (selected.bytes.end - selected.bytes.start).to_string();
+        let content_range = selected.content_range.as_deref().unwrap_or_default();
         let optional = [
+            ("content-length", length.as_bytes()),
+            ("content-range", content_range.as_bytes()),
             ("x-amz-request-id", &id[..]),
             ("x-amz-expiration", expiration.as_bytes()),
             ("x-amz-tagging-count", if tags == "0" { &[] } else { tags.as_bytes() }),
         ];
-        let wants_checksum = request.fields.first(CHECKSUM_MODE).is_some();
+        let is_whole = selected.content_range.is_none();
+        let wants_checksum = is_whole && request.fields.first(CHECKSUM_MODE).is_some();
         let checksum = object.checksum.as_ref().filter(|_| wants_checksum);
         let checksum = checksum.map(|checksum| checksum.fields()).into_iter().flatten();
         let fields = optional.into_iter().filter(|(_, value)| !value.is_empty()).chain(checksum);
-        head.write_prepared(200, fields, &object.head).ok()?;
+        let status = if is_whole { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
+        head.write_prepared(status.as_u16(), fields, &object.head).ok()?;
         self.metrics.sent(body.len() as u64);
-        self.metrics.answered(kind, StatusCode::OK, started.elapsed());
+        self.metrics.answered(kind, status, started.elapsed());
         Some(body)
     }
 
@@ -150,7 +158,18 @@ fn is_of_this_machine(request: &Request<'_>) -> bool {
     request.fields.first("origin").is_none() && is_this_machine(request.host.unwrap_or_default())
 }
 
-/// Returns `true` if the request wants the whole object, in any state.
+/// Returns the bytes that a request selects; `None` if the service must decide.
+fn selected(request: &Request<'_>, kind: Kind, object_bytes: u64) -> Option<Selected> {
+    let mut ranges = request.fields.all("range");
+    let Some(range) = ranges.next() else { return select(None, None, &[object_bytes]).ok() };
+    if kind == Kind::Head || ranges.next().is_some() {
+        return None;
+    }
+    let range = Range::parse(str::from_utf8(range).ok()?).ok()?;
+    select(Some(&range), None, &[object_bytes]).ok()
+}
+
+/// Returns `true` if the request wants the object in any state.
 fn is_plain(request: &Request<'_>) -> bool {
     let is_plain = |name: &[u8]| {
         let starts_with = |prefix: &str| {
@@ -159,7 +178,6 @@ fn is_plain(request: &Request<'_>) -> bool {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         match name.first() {
             Some(b'i' | b'I') => !starts_with("if-"),
-            Some(b'r' | b'R') => !is("range"),
             Some(b'x' | b'X') => !starts_with("x-amz-") || PLAIN_HEADERS.into_iter().any(is),
             _ => true,
         }
@@ -200,7 +218,6 @@ fn describe(object: &Object, head: &mut HeadWriter<'_>) {
     head.field("content-type", attributes::content_type(attributes, &info.key).as_bytes());
     head.field_parts("etag", &[b"\"", info.etag.to_string().as_bytes(), b"\""]);
     head.date("last-modified", &Date::of(info.modified));
-    head.number("content-length", info.bytes);
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! Verifies the signatures of plain requests: AWS Signature Version 4 in a header, without a body.
+//! Verifies the signatures of plain requests: AWS Signature Version 4 in a header or in a presigned
+//! URL, without a body.
 //!
 //! A request that this module cannot verify is not refused: it is left to the S3 service, which
 //! knows all kinds of signatures and the errors for them. So a form that is not recognized here
 //! costs time, and never lets a request pass.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -32,13 +34,25 @@ struct ScopeKey {
     key: hmac::Key,
 }
 
-/// The parts of an `Authorization` header.
-struct Authorization<'a> {
+/// The longest time for which a presigned URL is valid, in seconds.
+const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
+
+/// A part of a query that names the operation, as clients of AWS add it, and changes nothing.
+const OPERATION: &str = "x-id=";
+
+/// The parts of a signature, from a header or a query.
+#[derive(Debug)]
+struct Signature<'a> {
     access_key: &'a str,
     /// Date, region, service and a fixed word, separated by slashes.
-    scope: &'a str,
-    signed_headers: &'a str,
+    scope: Cow<'a, str>,
+    signed_headers: Cow<'a, str>,
     signature: &'a str,
+    date: &'a str,
+    /// The hash of the body, or the word in its place.
+    body: &'a str,
+    /// The signed query, sorted.
+    query: String,
 }
 
 impl Verifier {
@@ -46,39 +60,38 @@ impl Verifier {
         Self { credentials, last: Mutex::new(None) }
     }
 
-    /// Returns `true` if the request is signed correctly: `path` is its decoded path, `query` its
-    /// query, which must need no encoding.
+    /// Returns `true` if the request is signed correctly, and its query consists of a signature and
+    /// the name of the operation only. `path` is its decoded path.
     pub(crate) fn is_valid(&self, request: &Request<'_>, path: &str, query: &str) -> bool {
         self.verify(request, path, query, now_s()).is_some()
     }
 
     fn verify(&self, request: &Request<'_>, path: &str, query: &str, now_s: i64) -> Option<()> {
-        let header = |name| Some(str::from_utf8(once(request, name)?).ok()?.trim());
-        let authorization = Authorization::parse(header("authorization")?)?;
-        let (date, body) = (header("x-amz-date")?, header("x-amz-content-sha256")?);
-        let is_meant = authorization.access_key == self.credentials.access_key
-            && date.get(..8) == authorization.scope.get(..8)
-            && NO_BODY.contains(&body)
-            && (seconds_of(date)? - now_s).abs() <= SKEW_MAX_S;
-        if !is_meant || !signs_enough(request, authorization.signed_headers) {
+        let signature = match request.fields.first("authorization") {
+            Some(_) => Signature::of_header(request, query, now_s)?,
+            None => Signature::of_query(query, now_s)?,
+        };
+        let Signature { scope, signed_headers, date, body, .. } = &signature;
+        let is_meant =
+            signature.access_key == self.credentials.access_key && date.get(..8) == scope.get(..8);
+        if !is_meant || !signs_enough(request, signed_headers) {
             return None;
         }
         let mut canonical = format!("{}\n", request.method);
         push_encoded(&mut canonical, path);
-        canonical += &format!("\n{query}\n");
-        for name in authorization.signed_headers.split(';') {
+        canonical += &format!("\n{}\n", signature.query);
+        for name in signed_headers.split(';') {
             canonical += name;
             canonical.push(':');
             push_collapsed(&mut canonical, str::from_utf8(once(request, name)?).ok()?);
             canonical.push('\n');
         }
-        canonical += &format!("\n{}\n{body}", authorization.signed_headers);
+        canonical += &format!("\n{signed_headers}\n{body}");
         let hash = digest::digest(&digest::SHA256, canonical.as_bytes());
-        let scope = authorization.scope;
         let mut signed = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n").into_bytes();
         hash.as_ref().iter().for_each(|byte| signed.extend(hex(*byte)));
-        let signature = from_hex(authorization.signature)?;
-        hmac::verify(&self.key(scope)?.key, &signed, &signature).ok()
+        let claimed = from_hex(signature.signature)?;
+        hmac::verify(&self.key(scope)?.key, &signed, &claimed).ok()
     }
 
     /// Returns the key of a scope.
@@ -107,15 +120,73 @@ impl Verifier {
     }
 }
 
-impl<'a> Authorization<'a> {
-    fn parse(header: &'a str) -> Option<Self> {
-        let mut parts = header.strip_prefix("AWS4-HMAC-SHA256 ")?.split(',').map(str::trim);
+impl<'a> Signature<'a> {
+    /// Returns the signature in the header `Authorization`.
+    fn of_header(request: &Request<'a>, query: &str, now_s: i64) -> Option<Self> {
+        let header = |name| Some(str::from_utf8(once(request, name)?).ok()?.trim());
+        let value = header("authorization")?.strip_prefix("AWS4-HMAC-SHA256 ")?;
+        let mut parts = value.split(',').map(str::trim);
         let (access_key, scope) = parts.next()?.strip_prefix("Credential=")?.split_once('/')?;
-        let signed_headers = parts.next()?.strip_prefix("SignedHeaders=")?;
+        let signed_headers = parts.next()?.strip_prefix("SignedHeaders=")?.into();
         let signature = parts.next()?.strip_prefix("Signature=")?;
-        let parsed = Self { access_key, scope, signed_headers, signature };
-        parts.next().is_none().then_some(parsed)
+        let (date, body) = (header("x-amz-date")?, header("x-amz-content-sha256")?);
+        let is_plain = parts.next().is_none()
+            && (query.is_empty() || is_operation(query))
+            && NO_BODY.contains(&body)
+            && (seconds_of(date)? - now_s).abs() <= SKEW_MAX_S;
+        let (scope, query) = (scope.into(), query.to_owned());
+        is_plain.then_some(Self { access_key, scope, signed_headers, signature, date, body, query })
     }
+
+    /// Returns the signature of a presigned URL.
+    fn of_query(query: &'a str, now_s: i64) -> Option<Self> {
+        let mut values = [None; 6];
+        let mut signed = Vec::new();
+        for part in query.split('&') {
+            const NAMES: [&str; 6] = [
+                "X-Amz-Algorithm",
+                "X-Amz-Credential",
+                "X-Amz-Date",
+                "X-Amz-Expires",
+                "X-Amz-SignedHeaders",
+                "X-Amz-Signature",
+            ];
+            let (name, value) = part.split_once('=')?;
+            match NAMES.iter().position(|known| *known == name) {
+                Some(number) if values[number].is_none() => values[number] = Some(value),
+                None if is_operation(part) => {}
+                _ => return None,
+            }
+            if name != "X-Amz-Signature" {
+                signed.push(part);
+            }
+        }
+        let [algorithm, credential, date, expires, signed_headers, signature] = values;
+        let (access_key, scope) = credential?.split_once("%2F")?;
+        let (date, expires) = (date?, expires?.parse::<i64>().ok()?);
+        let age_s = now_s - seconds_of(date)?;
+        let is_valid = algorithm == Some("AWS4-HMAC-SHA256")
+            && (1..=EXPIRES_MAX_S).contains(&expires)
+            && (-SKEW_MAX_S..=expires).contains(&age_s);
+        if !is_valid {
+            return None;
+        }
+        signed.sort_unstable();
+        Some(Self {
+            access_key,
+            scope: scope.replace("%2F", "/").into(),
+            signed_headers: signed_headers?.replace("%3B", ";").into(),
+            signature: signature?,
+            date,
+            body: "UNSIGNED-PAYLOAD",
+            query: signed.join("&"),
+        })
+    }
+}
+
+/// Returns `true` if a part of a query names the operation of a plain request.
+pub(crate) fn is_operation(part: &str) -> bool {
+    part.strip_prefix(OPERATION).is_some_and(|name| matches!(name, "GetObject" | "HeadObject"))
 }
 
 /// Returns `true` if the names of the signed headers are in order, and the host and all headers of
@@ -259,6 +330,61 @@ mod tests {
             ("e3b0c4", "e3b0c5"),
         ] {
             assert!(!example(|head| head.replace(from, to)), "{from} -> {to}");
+        }
+    }
+
+    /// The example of the AWS documentation for authentication by query parameters.
+    fn presigned_example(now_s: i64, change: impl Fn(String) -> String) -> bool {
+        let head = "GET /test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
+             &X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
+             &X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host\
+             &X-Amz-Signature=\
+             aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404 HTTP/1.1\r\n\
+             Host: examplebucket.s3.amazonaws.com\r\nRange: bytes=0-9\r\n\r\n";
+        let head = change(head.to_owned());
+        let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
+        let (path, query) = request.target.path().split_once('?').unwrap();
+        verifier().verify(&request, path, query, now_s).is_some()
+    }
+
+    #[test]
+    fn presigned_example_is_valid_until_it_expires() {
+        for (age_s, is_valid) in
+            [(-901, false), (-900, true), (0, true), (86_400, true), (86_401, false)]
+        {
+            assert_eq!(presigned_example(NOW_S + age_s, |head| head), is_valid, "{age_s}");
+        }
+        let reordered = |head: String| {
+            let date = "&X-Amz-Date=20130524T000000Z";
+            head.replace(date, "").replace(" HTTP/1.1", &format!("{date} HTTP/1.1"))
+        };
+        assert!(presigned_example(NOW_S, reordered));
+    }
+
+    #[test]
+    fn any_change_of_a_presigned_url_is_invalid() {
+        for (from, to) in [
+            ("GET ", "HEAD "),
+            ("/test.txt", "/test.txT"),
+            ("HMAC-SHA256", "HMAC-SHA255"),
+            ("AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLF"),
+            ("%2F20130524", "%2F20130525"),
+            ("20130524T000000Z", "20130524T000001Z"),
+            ("Expires=86400", "Expires=86401"),
+            ("Expires=86400", "Expires=604801"),
+            ("Expires=86400", "Expires=0"),
+            ("SignedHeaders=host", "SignedHeaders=host%3Brange"),
+            ("SignedHeaders=host", "SignedHeaders=range"),
+            ("Host: examplebucket", "Host: otherbucket"),
+            ("d404", "d405"),
+            ("&X-Amz-Expires", "&x-id=GetObject&X-Amz-Expires"),
+            ("&X-Amz-Expires", "&response-content-type=a&X-Amz-Expires"),
+            ("&X-Amz-Expires=86400", "&X-Amz-Expires=86400&X-Amz-Expires=86400"),
+            ("&X-Amz-Expires=86400", ""),
+            ("\r\nRange", "\r\nx-amz-meta-a: b\r\nRange"),
+            ("\r\nRange", "\r\nauthorization: AWS4-HMAC-SHA256 a\r\nRange"),
+        ] {
+            assert!(!presigned_example(NOW_S, |head| head.replacen(from, to, 1)), "{from} -> {to}");
         }
     }
 
