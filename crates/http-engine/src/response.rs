@@ -104,6 +104,8 @@ pub(crate) struct Output {
     /// Bytes in memory, which precede those of the window.
     frame: Bytes,
     window: Option<Window>,
+    /// The kernel holds back segments that are not full, until the end of the window.
+    is_corked: bool,
     /// The end of a chunk.
     last: &'static [u8],
 }
@@ -192,8 +194,17 @@ impl Output {
             self.window.take_if(|window| window.bytes == 0);
             return self.write_memory(socket, self.window.is_some());
         };
+        // Without this, each call would end with a short segment.
+        if !self.is_corked && window.bytes > WINDOW_STEP_BYTES as u64 {
+            self.is_corked = true;
+            plain.cork(true);
+        }
         let sent = window.send(plain, WINDOW_STEP_BYTES)?;
-        self.window.take_if(|window| window.bytes == 0);
+        if self.window.take_if(|window| window.bytes == 0).is_some()
+            && std::mem::take(&mut self.is_corked)
+        {
+            plain.cork(false);
+        }
         Ok(sent)
     }
 
