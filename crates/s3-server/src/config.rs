@@ -132,7 +132,7 @@ pub struct Limits {
     pub body_memory_bytes_max: u64,
     /// The part of it that the bodies of one peer may use. 128 MiB.
     pub peer_body_memory_bytes_max: u64,
-    /// The memory for hot objects of up to 64 KiB, from which GET and HEAD are answered; 0: none.
+    /// The memory for hot objects of up to 1 MiB, from which GET and HEAD are answered; 0: none.
     /// 64 MiB.
     pub cache_bytes_max: u64,
 }

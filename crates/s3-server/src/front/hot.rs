@@ -1,5 +1,6 @@
 //! Hot objects, in memory with the heads of their responses.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,8 +12,17 @@ use quick_cache::sync::Cache;
 
 use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 
-/// The longest object that is cached.
-const OBJECT_BYTES_MAX: usize = 64 << 10;
+/// The longest object that is cached, unless the cache is small.
+const OBJECT_BYTES_MAX: u64 = 1 << 20;
+
+/// The share of the cache that one object may take.
+const SHARES_MIN: u64 = 16;
+
+/// A longer object is cached at its second request: it would evict many short ones.
+const SHORT_BYTES_MAX: usize = 64 << 10;
+
+/// The number of long objects whose first request is remembered.
+const REMEMBERED_MAX: usize = 4096;
 
 /// The memory of an entry beside its bytes: the maps of the cache and the allocator.
 const OVERHEAD_BYTES: usize = 512;
@@ -69,6 +79,10 @@ impl Weighter<Box<str>, Arc<HotObject>> for ByBytes {
 #[derive(Debug)]
 pub(crate) struct HotObjects {
     cache: Option<Cache<Box<str>, Arc<HotObject>, ByBytes>>,
+    object_bytes_max: u64,
+    /// Paths of long objects, hashed.
+    requested: Cache<u64, ()>,
+    hasher: RandomState,
     hits: AtomicU64,
 }
 
@@ -85,7 +99,13 @@ impl HotObjects {
     pub(crate) fn new(bytes_max: u64) -> Self {
         let items = usize::try_from(bytes_max / AVERAGE_BYTES).unwrap_or(usize::MAX).max(1);
         let cache = (bytes_max > 0).then(|| Cache::with_weighter(items, bytes_max, ByBytes));
-        Self { cache, hits: AtomicU64::new(0) }
+        Self {
+            cache,
+            object_bytes_max: OBJECT_BYTES_MAX.min(bytes_max / SHARES_MIN),
+            requested: Cache::new(REMEMBERED_MAX),
+            hasher: RandomState::new(),
+            hits: AtomicU64::new(0),
+        }
     }
 
     /// Returns the object at `path` if it has not changed since it was cached.
@@ -95,12 +115,19 @@ impl HotObjects {
         Some(found)
     }
 
-    /// Caches an object, unless it is long.
+    /// Caches an object, unless it is too long, or long and requested for the first time.
     pub(crate) fn insert(&self, path: &str, object: Arc<HotObject>) {
-        let is_short = object.body.len() <= OBJECT_BYTES_MAX;
-        if let Some(cache) = self.cache.as_ref().filter(|_| is_short) {
-            cache.insert(path.into(), object);
+        let bytes = object.body.len();
+        let Some(cache) = &self.cache else { return };
+        if bytes as u64 > self.object_bytes_max {
+            return;
         }
+        let hash = self.hasher.hash_one(path);
+        if bytes > SHORT_BYTES_MAX && self.requested.get(&hash).is_none() {
+            self.requested.insert(hash, ());
+            return;
+        }
+        cache.insert(path.into(), object);
     }
 
     /// Returns the counters.

@@ -124,6 +124,27 @@ fn pipelined_requests_of_both_kinds_are_answered_in_order() {
     assert!(last.contains("content-length: 0\r\n") && last.ends_with("\r\n\r\n"), "{last}");
 }
 
+fn hits(server: &Running) -> u64 {
+    let text = server.admin.get("/metrics").text();
+    let hits = text.lines().find_map(|line| line.strip_prefix("haul_cache_hits_total "));
+    hits.unwrap().parse().unwrap()
+}
+
+#[test]
+fn long_object_is_cached_at_its_second_request() {
+    let server = Running::new();
+    for (length, first_hit) in [(60_000, 1), (1 << 20, 2), ((1 << 20) + 1, usize::MAX)] {
+        let (before, body) = (hits(&server), noise(length));
+        assert_eq!(server.s3.put("/bucket/key", &body).status, 200);
+        for number in 0..4 {
+            assert!(server.s3.get("/bucket/key").body() == body, "{length}");
+            let expected = (number + 1_usize).saturating_sub(first_hit);
+            assert_eq!(hits(&server) - before, expected as u64, "{length}: {number}");
+        }
+        assert_eq!(server.s3.delete("/bucket/key").status, 204);
+    }
+}
+
 #[test]
 fn overwritten_and_deleted_objects_leave_the_cache() {
     let server = Running::new();
@@ -135,11 +156,6 @@ fn overwritten_and_deleted_objects_leave_the_cache() {
             assert!(server.s3.get("/bucket/key").body() == last, "{round}");
         }
     }
-    let hits = |server: &Running| {
-        let text = server.admin.get("/metrics").text();
-        let hits = text.lines().find_map(|line| line.strip_prefix("haul_cache_hits_total "));
-        hits.unwrap().parse::<u64>().unwrap()
-    };
     assert!(hits(&server) >= 50, "{}", hits(&server));
     assert_eq!(server.s3.put("/bucket/copy", &last).status, 200);
     assert_eq!(server.s3.delete("/bucket/key").status, 204);
