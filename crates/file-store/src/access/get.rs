@@ -119,13 +119,7 @@ impl Store {
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
     pub fn head_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
         let inner = &self.inner;
-        let read = |candidate: Candidate| {
-            let mut buffer = [0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
-            let front = inner.log.read_front_hinted_cached(candidate.lsn, &mut buffer)?;
-            let Some((at, front)) = front else { return Ok(None) };
-            inner.counters.needle_read(front.len());
-            inner.head_in(at, front, bucket, key).map(Some)
-        };
+        let read = |candidate| inner.read_head_cached(candidate, bucket, key);
         let found = inner.look_up_cached(bucket, key, read)?;
         Ok(found.map(|(entry, attributes)| {
             let info = entry.info(key);

@@ -55,11 +55,36 @@ impl Inner {
     }
 
     /// Returns the newest entry of a key like [`Self::find`], or `None` if only a read of the disk
-    /// can tell.
+    /// can tell: neither the recent changes nor the page cache have it.
     pub(crate) fn find_in_memory(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
         let index = self.index.read();
-        let recent = index.keys.recent(bucket, key);
-        recent.or_else(|| index.candidates(bucket, key).first().is_none().then_some(None))
+        if let Some(recent) = index.keys.recent(bucket, key) {
+            return Some(recent);
+        }
+        let candidates = index.candidates(bucket, key);
+        drop(index);
+        for candidate in candidates.iter() {
+            match self.read_head_cached(candidate, bucket, key) {
+                Ok(Some(Read::Found(entry, _))) => return Some(Some(entry)),
+                Ok(Some(Read::Other)) => {}
+                Ok(None) | Err(_) => return None,
+            }
+        }
+        Some(None)
+    }
+
+    /// Reads the head of the needle in a record like [`Self::read_head`] if it is in the page cache.
+    pub(super) fn read_head_cached(
+        &self,
+        candidate: Candidate,
+        bucket: &str,
+        key: &str,
+    ) -> Result<Option<Read<Attributes>>> {
+        let mut buffer = [0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
+        let front = self.log.read_front_hinted_cached(candidate.lsn, &mut buffer)?;
+        let Some((at, front)) = front else { return Ok(None) };
+        self.counters.needle_read(front.len());
+        self.head_in(at, front, bucket, key).map(Some)
     }
 
     /// Returns the entry of an existing object for a request.

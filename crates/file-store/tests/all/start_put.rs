@@ -1,5 +1,6 @@
 //! Puts that hold no thread: completed without being polled, and refused where they would block.
 
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -13,7 +14,9 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::crash::open_on;
-use crate::{BUCKET, dump, get, new_store, put, random_bytes, reopen, try_get, try_put};
+use crate::{
+    BUCKET, dump, file_names, get, new_store, put, random_bytes, reopen, try_get, try_put,
+};
 
 /// A waker that unparks a thread.
 struct Unpark(Thread);
@@ -356,4 +359,34 @@ fn puts_of_both_kinds_keep_the_order_of_each_key() {
             assert!(found == *expected, "{thread}/{n}");
         }
     }
+}
+
+#[test]
+fn present_object_in_the_page_cache_does_not_block() {
+    let (dir, store) = new_store();
+    put(&store, "cold", b"bytes");
+    let start = |precondition: &Precondition| {
+        store.start_put(BUCKET, "cold", b"new one", &Attributes::new(), precondition)
+    };
+    let mut fillers = 0;
+    eventually("the object is neither recent nor cached", || {
+        fillers += 1;
+        put(&store, &fillers.to_string(), b"bytes");
+        for name in file_names(&dir.path().join("volumes")) {
+            let file = std::fs::File::open(dir.path().join("volumes").join(name)).unwrap();
+            haul_disk::evict(&file.as_fd(), 0, u64::MAX).unwrap();
+        }
+        start(&Precondition::Absent).is_ok_and(|started| started.is_none())
+    });
+    assert_eq!(store.head(BUCKET, "cold").unwrap().info.bytes, 5);
+    assert!(matches!(start(&Precondition::Absent), Err(Error::PreconditionFailed)));
+    let mut started = None;
+    eventually("no checkpoint keeps writers out", || {
+        started = start(&Precondition::None).unwrap();
+        started.is_some()
+    });
+    block_on(started.unwrap()).unwrap();
+    assert_eq!(get(&store, "cold"), b"new one");
+    let stats = store.stats();
+    assert_eq!((stats.objects, stats.object_bytes), (fillers + 1, 5 * fillers + 7));
 }

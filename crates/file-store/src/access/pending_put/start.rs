@@ -23,7 +23,7 @@ impl Store {
     ///
     /// A put would block if the object is longer than [`Store::START_PUT_BYTES_MAX`], if another
     /// thread writes the key, if the object that it replaces must be read from the disk (it was not
-    /// stored recently), if the buffer of the log or the disk is full, if compaction delays
+    /// stored recently, and is not in the page cache), if the buffer of the log or the disk is full, if compaction delays
     /// writers, or while a checkpoint, a snapshot or a change of buckets keeps writers out.
     ///
     /// The put holds its locks until it is completed, by a thread of the store: also if the future
