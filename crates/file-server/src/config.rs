@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use haul_http_engine::AccessLog;
 use haul_reactor::{Address, AdmissionLimit, Rate};
 use haul_tls::Acceptor;
 
-use crate::access_log::AccessLog;
 use crate::error::{Error, Result};
 
 /// The configuration of a server.

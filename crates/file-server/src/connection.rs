@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use haul_http_engine::PendingLine;
 use haul_reactor::{self as reactor, LingeringClose, Next, Socket, SocketKind};
 use haul_tls::Transport;
 
-use crate::access_log::Begun;
 use crate::fill::{Broken, Window};
 use crate::find::Found;
 use crate::listing::Listed;
@@ -67,7 +67,7 @@ pub(crate) struct Connection {
     lingering: Option<LingeringClose>,
     /// It speaks HTTP/1.0, and takes it for granted that we close.
     pub(crate) is_old: bool,
-    pub(crate) begun: Begun,
+    pub(crate) log_line: PendingLine,
     pub(crate) deadline: Option<Instant>,
     /// Since the server drains: the time at which the connection is closed if it is idle.
     drains_until: Option<Instant>,
@@ -128,7 +128,7 @@ impl Connection {
             sends_on: false,
             lingering: None,
             is_old: false,
-            begun: Begun::default(),
+            log_line: PendingLine::default(),
             deadline: Some(deadline),
             drains_until: None,
             is_head_begun: true,

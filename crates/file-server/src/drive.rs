@@ -4,11 +4,11 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Instant;
 
+use haul_http_engine::{LoggedResponse, NO_RESPONSE, PendingLine};
 use haul_http1::CONNECTION_REFUSED;
 use haul_reactor::{AcceptInfo, Context, Event, IoStatus, Next, Service, Socket};
 use haul_tls::Transport;
 
-use crate::access_log::{Begun, Ended};
 use crate::connection::{Connection, Flow, Message, State};
 use crate::pace::Pace;
 use crate::sending::{Progress, Sending};
@@ -18,10 +18,6 @@ use crate::worker::Worker;
 
 /// How many requests of one connection are answered before it is the next one's turn.
 const SHARE_REQUESTS: u32 = 32;
-
-/// What log and counts call a request whose connection ended before there was an answer, as other
-/// servers do. It is never sent.
-const NO_ANSWER: u16 = 499;
 
 impl Service for Worker {
     type Connection = Connection;
@@ -108,12 +104,12 @@ impl Service for Worker {
             State::Sending(sending) => {
                 self.desk.counts.cut_short.add(1);
                 let (status, bytes, tier) = (sending.status, sending.body_bytes, sending.tier());
-                self.log(&connection.begun, connection.peer, status, bytes, tier);
+                self.log(&connection.log_line, connection.peer, status, bytes, tier);
                 self.desk.counts.answered(status, tier);
                 true
             }
             state if matches!(state, State::Waiting { .. }) || connection.ready.is_some() => {
-                self.answered(&connection, NO_ANSWER, 0, Tier::None);
+                self.answered(&connection, NO_RESPONSE, 0, Tier::None);
                 true
             }
             State::Waiting { .. } | State::Reading | State::Lingering => false,
@@ -301,20 +297,29 @@ impl Worker {
         tier: Tier,
     ) {
         self.desk.counts.answered(status, tier);
-        self.log(&connection.begun, connection.peer, status, bytes, tier);
+        self.log(&connection.log_line, connection.peer, status, bytes, tier);
     }
 
     pub(crate) fn log(
         &mut self,
-        begun: &Begun,
+        log_line: &PendingLine,
         peer: Option<IpAddr>,
         status: u16,
         bytes: u64,
         tier: Tier,
     ) {
         let Some(log) = &self.desk.shared.access_log else { return };
-        let end = Ended { peer, date: &self.clock.log_date, status, bytes, tier };
-        begun.end(&mut self.line, &end);
+        let tier = (tier != Tier::None).then(|| tier.name().as_bytes());
+        let response = LoggedResponse {
+            peer,
+            user: None,
+            date: self.clock.log_dates.in_format(log.format),
+            status,
+            bytes,
+            duration: log_line.elapsed(),
+            fields: &[("tier", tier)],
+        };
+        log_line.end(&mut self.line, &response);
         log.lines.append(&self.line);
     }
 }

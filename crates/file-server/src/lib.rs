@@ -77,7 +77,6 @@
 //! in little memory; \[NginxThreads15\] why a serving thread must not wait for a disk; the manual
 //! pages `splice(2)`, `openat2(2)`, `cachestat(2)`.
 
-mod access_log;
 mod admin;
 mod answer;
 mod asking;
@@ -112,9 +111,9 @@ mod stream;
 mod tier;
 mod worker;
 
-pub use access_log::{AccessLog, Lines, LogFormat};
 pub use config::{Cold, Config, Content, Limits, Tiers};
 pub use error::{Error, Result};
+pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{
     Address, HostAddress, Listener, ParseHostAddressError, ParseRateError, Rate, TcpOptions,
 };

@@ -3,10 +3,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use haul_http_engine::LoggedRequest;
 use haul_http1::{Framing, Request, Version, parse_request};
 use haul_reactor::Context;
 
-use crate::access_log::RequestLine;
 use crate::answer::{self, Page};
 use crate::asking::Asking;
 use crate::caches::Asked;
@@ -107,7 +107,7 @@ impl Worker {
     ) {
         (connection.closes, connection.sends_on) = (true, true);
         if let Some(log) = &self.desk.shared.access_log {
-            connection.begun.begin(log.format, None);
+            connection.log_line.begin(log.format, None, hub.now());
         }
         let page = Page::plain(status, format!("{status} {reason}\n"));
         let sending = answer::page(&self.manner(connection, false), &page);
@@ -127,7 +127,7 @@ impl Worker {
         if is_new {
             connection.requests += 1;
             connection.request_at = Some(hub.now());
-            self.note(connection, request, &asking);
+            self.note(connection, request, &asking, hub.now());
         }
         let is_last = connection.requests >= self.desk.shared.limits.requests;
         connection.closes = !request.keep_alive || is_last || hub.is_draining();
@@ -182,19 +182,19 @@ impl Worker {
     }
 
     /// Begins the line of the log.
-    fn note(&self, connection: &mut Connection, request: &Request<'_>, asking: &Asking<'_>) {
+    fn note(
+        &self,
+        connection: &mut Connection,
+        request: &Request<'_>,
+        asking: &Asking<'_>,
+        now: Instant,
+    ) {
         let Some(log) = &self.desk.shared.access_log else { return };
-        let protocol: &[u8] = match request.version {
-            Version::Http10 => b"HTTP/1.0",
-            Version::Http11 => b"HTTP/1.1",
-        };
-        let line = RequestLine {
-            method: request.method.as_bytes(),
-            target: request.target.path().as_bytes(),
-            protocol,
+        let logged = LoggedRequest {
             referer: asking.referer,
             user_agent: asking.user_agent,
+            ..LoggedRequest::of(request)
         };
-        connection.begun.begin(log.format, Some(&line));
+        connection.log_line.begin(log.format, Some(&logged), now);
     }
 }

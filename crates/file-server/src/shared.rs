@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use haul_http_engine::{AccessLog, LogDates};
 use haul_http1::Date;
 use haul_reactor::RateLimit;
 use haul_tls::Acceptor;
 
-use crate::access_log::{AccessLog, LogFormat, log_date};
 use crate::caches::{Caches, Key};
 use crate::carrier::Carriers;
 use crate::config::{Cold, Limits, Tiers};
@@ -104,15 +104,13 @@ pub(crate) struct Clock {
     pub(crate) date: Date,
     /// The beginning of every plain answer, up to and with its date.
     pub(crate) ok: Vec<u8>,
-    pub(crate) log_date: Vec<u8>,
-    log_format: LogFormat,
+    pub(crate) log_dates: LogDates,
 }
 
 impl Clock {
-    /// Creates a clock that writes dates of the log in this format.
-    pub(crate) fn new(log_format: LogFormat) -> Self {
+    pub(crate) fn new() -> Self {
         let date = Date::of(SystemTime::UNIX_EPOCH);
-        Self { turn: None, second: 0, date, ok: Vec::new(), log_date: Vec::new(), log_format }
+        Self { turn: None, second: 0, date, ok: Vec::new(), log_dates: LogDates::default() }
     }
 
     /// A turn of the thread has begun; the calendar is asked once in each.
@@ -128,7 +126,7 @@ impl Clock {
         }
         self.second = second;
         self.date = Date::of(at);
-        self.log_date = log_date(self.log_format, at);
+        self.log_dates = LogDates::of(at);
         self.ok.clear();
         self.ok.extend_from_slice(b"HTTP/1.1 200 OK\r\nDate: ");
         self.ok.extend_from_slice(self.date.as_bytes());

@@ -32,10 +32,9 @@ pub(crate) struct Worker {
 impl Worker {
     /// `seed` is random: nobody may guess what parts the parts of an answer.
     pub(crate) fn new(desk: Desk, seed: u64) -> Self {
-        let log_format = desk.shared.access_log.as_ref().map(|log| log.format);
         Self {
             desk,
-            clock: Clock::new(log_format.unwrap_or_default()),
+            clock: Clock::new(),
             head_limits: HeadLimits::default(),
             buffer: vec![0; BUFFER_BYTES],
             pipeline: Pipeline::default(),

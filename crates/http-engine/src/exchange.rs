@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use haul_http1::Date;
 use haul_tls::Transport;
 
+use crate::access_log::{Record, RequestIdentity};
 use crate::body::ResponseBody;
 use crate::handler::{Handler, ResponseFuture};
 use crate::limits;
@@ -19,8 +20,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// A request and its response.
 pub(crate) struct Exchange<H: Handler> {
-    /// The connection is busy while this exists.
-    pub(crate) _busy: limits::Exchange<H::Peer>,
+    pub(crate) accounts: Accounts<H::Peer>,
     /// `None` once the body of the request was received.
     pub(crate) receiving: Option<Receiving>,
     pub(crate) reply: Reply<H::Body>,
@@ -28,6 +28,14 @@ pub(crate) struct Exchange<H: Handler> {
     pub(crate) terms: Terms,
     /// The future or the body may make progress.
     pub(crate) should_poll: bool,
+}
+
+/// The connection of a request and its log line.
+pub(crate) struct Accounts<P> {
+    /// The connection is busy while this exists.
+    pub(crate) _busy: limits::Exchange<P>,
+    /// `None` without an access log, and once the line is written.
+    pub(crate) record: Option<Record>,
 }
 
 /// The part of a response that was not computed.
@@ -62,10 +70,15 @@ impl<H: Handler> Exchange<H> {
         let mut is_changed = false;
         if self.output.is_empty() && self.should_poll {
             self.should_poll = false;
-            is_changed = self.poll(task, date)?;
+            let polled = self.poll(task, date);
+            if let (Err(_), Some(record)) = (&polled, &mut self.accounts.record) {
+                record.fail();
+            }
+            is_changed = polled?;
             let awaits_body = matches!(self.reply, Reply::Future(_));
             if awaits_body && self.receiving.as_ref().is_some_and(Receiving::take_continue) {
                 self.output.first().extend_from_slice(CONTINUE);
+                self.accounts.record.iter_mut().for_each(|record| record.add_head(CONTINUE.len()));
             }
         }
         if self.output.is_empty() {
@@ -127,13 +140,19 @@ impl<H: Handler> Exchange<H> {
     }
 
     fn begin(&mut self, response: http::Response<H::Body>, date: &Date) -> io::Result<()> {
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
+        let first_bytes = self.output.first().len();
         // A client that still sends its request may not send another one on this connection.
         self.terms.closes |= self.receiving.is_some();
         let bytes = body.bytes_left();
         let (framing, closes) = write_head(&parts, bytes, self.terms, date, self.output.first())
             .map_err(io::Error::other)?;
         self.terms.closes = closes;
+        if let Some(record) = &mut self.accounts.record {
+            record.set_status(parts.status.as_u16());
+            record.identify(parts.extensions.remove::<RequestIdentity>());
+            record.add_head(self.output.first().len() - first_bytes);
+        }
         self.reply = match framing {
             BodyFraming::Absent | BodyFraming::Length(0) => Reply::Done,
             _ => Reply::Body(body, framing),

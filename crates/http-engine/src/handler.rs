@@ -9,6 +9,7 @@ use bytes::Bytes;
 use haul_http1::{Date, HeadLimits, HeadWriter, InvalidHead};
 use http::{Request, Response};
 
+use crate::access_log::RequestIdentity;
 use crate::body::ResponseBody;
 use crate::request_body::RequestBody;
 
@@ -38,7 +39,8 @@ pub trait Handler: 'static {
     }
 
     /// Responds to a request. The thread of the connection polls the future and the body of the
-    /// response, so neither may block.
+    /// response, so neither may block. The response may have a [`RequestIdentity`] among its
+    /// extensions.
     fn respond(
         &mut self,
         request: Request<RequestBody>,
@@ -63,11 +65,19 @@ pub struct ResponseHead<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) date: &'a Date,
     pub(crate) connection: Option<&'static str>,
+    pub(crate) status: u16,
+    pub(crate) identity: Option<RequestIdentity>,
 }
 
 impl ResponseHead<'_> {
+    /// Sets the identity of the request in the access log.
+    pub fn identify(&mut self, identity: RequestIdentity) {
+        self.identity = Some(identity);
+    }
+
     /// Starts the head with its status, the date and the state of the connection.
     pub fn begin(&mut self, status: u16) -> HeadWriter<'_> {
+        self.status = status;
         let mut head = HeadWriter::response(self.out, status);
         head.date("date", self.date);
         if let Some(connection) = self.connection {

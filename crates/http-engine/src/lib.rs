@@ -11,7 +11,7 @@
 //!   threads.
 //!
 //! [`Connections`] limits the number of connections, for each peer and together. Each listener can
-//! terminate TLS.
+//! terminate TLS, and has an [`AccessLog`] or none.
 //!
 //! # Promises
 //! - **A request is executed at most once, and never after the decision to close its connection.**
@@ -22,6 +22,8 @@
 //! - One peer cannot keep others out: see [`Connections`]. Every wait for a client has a limit:
 //!   [`ConnectionLimits`].
 //! - A panic of a future or a body closes its connection only.
+//! - With an [`AccessLog`], each request has exactly one line, whatever ends its response; also a
+//!   malformed request, and a connection that is refused.
 //!
 //! # Cost
 //! A response from memory is one `recv` and one `sendmsg`. Bodies of requests are copied once, from
@@ -35,6 +37,7 @@
 //! Keys refer to `docs/sources.md`: \[RFC9112\], on persistent connections and on closing them;
 //! \[RFC9110\], 10.1.1, on `100 Continue`.
 
+mod access_log;
 mod body;
 mod connection;
 mod convert;
@@ -49,6 +52,10 @@ mod service;
 mod task;
 mod transfer;
 
+pub use access_log::{
+    AccessLog, JsonLine, Lines, LogDates, LogFormat, LoggedRequest, LoggedResponse, NO_RESPONSE,
+    PendingLine, RequestIdentity,
+};
 pub use body::{Piece, ResponseBody, Window};
 pub use connection::Connection;
 pub use handler::{

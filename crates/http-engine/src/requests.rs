@@ -3,14 +3,14 @@
 use std::io::{self, IoSlice};
 use std::time::Instant;
 
-use haul_http1::{Framing, Request, Version, parse_request};
+use haul_http1::{Framing, HeadWriter, Request, Version, parse_request};
 use haul_reactor::{Context, IoStatus};
 
+use crate::access_log::Record;
 use crate::connection::{Connection, State};
 use crate::convert::to_http;
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{Accounts, Exchange, Reply};
 use crate::handler::{Handler, ResponseHead};
-use crate::limits;
 use crate::receive::Receiving;
 use crate::request_body::{RequestBody, channel};
 use crate::response::{Output, Terms};
@@ -33,7 +33,9 @@ impl<H: Handler> Engine<H> {
         }
         if !connection.socket.is_readable() {
             let is_idle = connection.input.is_empty();
-            return Ok(if is_idle && context.is_draining() { Flow::Close } else { Flow::Wait });
+            let is_over =
+                is_idle && context.is_draining() && connection.is_idle_time_over(context.now());
+            return Ok(if is_over { Flow::Close } else { Flow::Wait });
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         let flow = match connection.socket.read(&mut buffer) {
@@ -97,7 +99,8 @@ impl<H: Handler> Engine<H> {
                     return Ok((taken, Flow::Continue));
                 }
                 Err(refused) => {
-                    self.refuse(connection, refused.status, context)?;
+                    let record = self.begin_record(connection.listener, None, context.now());
+                    self.refuse(connection, refused.status, record, context)?;
                     return Ok((bytes.len(), Flow::Continue));
                 }
             };
@@ -111,14 +114,27 @@ impl<H: Handler> Engine<H> {
                 is_old: request.version == Version::Http10,
                 closes: !request.keep_alive || context.is_draining(),
             };
-            match self.respond_inline(connection, &request, terms)? {
+            let record = self.begin_record(connection.listener, Some(&request), context.now());
+            let mut accounts = Accounts { _busy: busy, record };
+            let responded = self.respond_inline(connection, &request, terms, &mut accounts.record);
+            let is_over = match &responded {
+                Ok(Some(output)) => output.is_empty(),
+                Ok(None) => false,
+                Err(_) => true,
+            };
+            if is_over {
+                self.end_record(connection.listener, connection.peer, accounts.record.take());
+            }
+            match responded? {
                 Some(output) if output.is_empty() && !terms.closes => {
-                    drop(busy);
+                    drop(accounts);
                     self.await_request(connection, context.now());
                     continue;
                 }
-                Some(output) => self.start(connection, busy, None, Reply::Done, output, terms),
-                None => self.respond(connection, busy, &request, terms, context)?,
+                Some(output) => {
+                    self.start(connection, accounts, None, Reply::Done, output, terms);
+                }
+                None => self.respond(connection, accounts, &request, terms, context)?,
             }
             return Ok((taken, Flow::Continue));
         }
@@ -132,6 +148,7 @@ impl<H: Handler> Engine<H> {
         connection: &mut Connection<H>,
         request: &Request<'_>,
         terms: Terms,
+        record: &mut Option<Record>,
     ) -> io::Result<Option<Output>> {
         if !request.framing.is_empty() {
             return Ok(None);
@@ -141,16 +158,25 @@ impl<H: Handler> Engine<H> {
             out: &mut self.head,
             date: &self.clock.date,
             connection: terms.connection(),
+            status: 0,
+            identity: None,
         };
         let Some(body) = self.handler.respond_inline(request, &connection.origin(), &mut head)
         else {
             return Ok(None);
         };
+        let (status, identity) = (head.status, head.identity);
+        if let Some(record) = record {
+            record.set_status(status);
+            record.identify(identity);
+            record.add_head(self.head.len());
+        }
         let pieces = [IoSlice::new(&self.head), IoSlice::new(&body)];
         let sent = match connection.socket.write(&pieces, false)? {
             IoStatus::Bytes(sent) => sent,
             IoStatus::WouldBlock => 0,
         };
+        record.iter_mut().for_each(|record| record.add_sent(sent));
         let mut output = Output::default();
         if sent < self.head.len() + body.len() {
             output = Output::new(self.head.clone(), body);
@@ -162,7 +188,7 @@ impl<H: Handler> Engine<H> {
     pub(crate) fn respond(
         &mut self,
         connection: &mut Connection<H>,
-        busy: limits::Exchange<H::Peer>,
+        accounts: Accounts<H::Peer>,
         request: &Request<'_>,
         terms: Terms,
         context: &Context<'_, Message>,
@@ -179,19 +205,20 @@ impl<H: Handler> Engine<H> {
             }
         };
         let Some(request) = to_http(request, body) else {
+            let Accounts { _busy: busy, record } = accounts;
             drop(busy);
-            return self.refuse(connection, 400, context);
+            return self.refuse(connection, 400, record, context);
         };
         let future = self.handler.respond(request, &connection.origin());
         let reply = Reply::Future(future);
-        self.start(connection, busy, receiving, reply, Output::default(), terms);
+        self.start(connection, accounts, receiving, reply, Output::default(), terms);
         Ok(())
     }
 
     pub(crate) fn start(
         &self,
         connection: &mut Connection<H>,
-        busy: limits::Exchange<H::Peer>,
+        accounts: Accounts<H::Peer>,
         receiving: Option<Receiving>,
         reply: Reply<H::Body>,
         output: Output,
@@ -199,7 +226,7 @@ impl<H: Handler> Engine<H> {
     ) {
         connection.deadline = None;
         connection.state = State::Exchange(Box::new(Exchange {
-            _busy: busy,
+            accounts,
             receiving,
             reply,
             output,
@@ -213,21 +240,29 @@ impl<H: Handler> Engine<H> {
         &self,
         connection: &mut Connection<H>,
         status: u16,
+        mut record: Option<Record>,
         context: &Context<'_, Message>,
     ) -> io::Result<()> {
         let mut output = Output::default();
         let terms = Terms { is_head: false, is_old: false, closes: true };
         let date = &self.clock.date;
-        let connection_value = terms.connection();
-        let mut head = ResponseHead { out: output.first(), date, connection: connection_value };
-        let mut head = head.begin(status);
+        let mut head = HeadWriter::response(output.first(), status);
+        head.date("date", date);
+        if let Some(value) = terms.connection() {
+            head.field("connection", value.as_bytes());
+        }
         head.number("content-length", 0);
         head.end().map_err(io::Error::other)?;
+        if let Some(record) = &mut record {
+            record.set_status(status);
+            record.add_head(output.first().len());
+        }
         let Some(busy) = connection.slot.connection().begin() else {
             return Err(io::ErrorKind::ConnectionAborted.into());
         };
         connection.has_unread = true;
-        self.start(connection, busy, None, Reply::Done, output, terms);
+        let accounts = Accounts { _busy: busy, record };
+        self.start(connection, accounts, None, Reply::Done, output, terms);
         connection.deadline = Some(context.now() + self.limits.stall_time);
         Ok(())
     }

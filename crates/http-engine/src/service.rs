@@ -5,10 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use haul_http1::Date;
-use haul_reactor::{AcceptInfo, Context, Event, Next, Service, Socket};
+use haul_http1::{Date, Request};
+use haul_reactor::{AcceptInfo, Context, Event, IoStatus, Next, Service, Socket};
 use haul_tls::Acceptor;
 
+use crate::access_log::{AccessLog, LogDates, Record, Recorder};
 use crate::connection::{Connection, State};
 use crate::handler::{ConnectionLimits, Handler};
 use crate::limits::Connections;
@@ -27,6 +28,8 @@ pub struct ListenerOptions<P> {
     pub connections: Arc<Connections<P>>,
     /// Terminates TLS. `None`: connections are in plaintext.
     pub tls: Option<Acceptor>,
+    /// The log of its requests.
+    pub access_log: Option<AccessLog>,
 }
 
 /// The service of one reactor thread.
@@ -38,6 +41,7 @@ pub struct Engine<H: Handler> {
     /// The head of a response that is sent at once.
     pub(crate) head: Vec<u8>,
     pub(crate) clock: Clock,
+    recorder: Recorder,
 }
 
 /// The date as it is written, which changes once a second.
@@ -48,17 +52,20 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    fn update(&mut self, now: Instant) {
+    /// Updates the date; returns the time if another second has begun.
+    fn update(&mut self, now: Instant) -> Option<SystemTime> {
         if self.iteration == Some(now) {
-            return;
+            return None;
         }
         self.iteration = Some(now);
         let at = SystemTime::now();
         let second = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        if second != self.second {
-            self.second = second;
-            self.date = Date::of(at);
+        if second == self.second {
+            return None;
         }
+        self.second = second;
+        self.date = Date::of(at);
+        Some(at)
     }
 }
 
@@ -94,7 +101,62 @@ impl<H: Handler> Engine<H> {
             buffer: vec![0; BUFFER_BYTES],
             head: Vec::new(),
             clock: Clock { iteration: None, second: 0, date: Date::of(SystemTime::UNIX_EPOCH) },
+            recorder: Recorder::default(),
         }
+    }
+
+    /// Updates the dates of responses and of the log.
+    fn update_clock(&mut self, now: Instant) {
+        if let Some(at) = self.clock.update(now) {
+            self.recorder.dates = LogDates::of(at);
+        }
+    }
+
+    /// Begins the log line of a request, if its listener has a log; `None` for a request whose head
+    /// was not valid.
+    pub(crate) fn begin_record(
+        &mut self,
+        listener: usize,
+        request: Option<&Request<'_>>,
+        now: Instant,
+    ) -> Option<Record> {
+        let log = self.listeners.get(listener)?.access_log.as_ref()?;
+        Some(self.recorder.begin(log.format, request, now))
+    }
+
+    /// Writes the log line of a request that has ended.
+    pub(crate) fn end_record(
+        &mut self,
+        listener: usize,
+        peer: Option<IpAddr>,
+        record: Option<Record>,
+    ) {
+        let log = self.listeners.get(listener).and_then(|options| options.access_log.as_ref());
+        if let (Some(log), Some(record)) = (log, record) {
+            self.recorder.end(log, peer, record);
+        }
+    }
+
+    /// Responds to a connection of a peer that has too many. Bytes that the socket does not take at
+    /// once are not sent.
+    fn refuse_connection(
+        &mut self,
+        mut socket: Socket,
+        listener: usize,
+        peer: Option<IpAddr>,
+        now: Instant,
+    ) {
+        let response = self.limits.too_many;
+        let written = socket.write(&[IoSlice::new(response)], false);
+        self.update_clock(now);
+        let mut record = self.begin_record(listener, None, now);
+        if let (Some(record), Ok(IoStatus::Bytes(bytes))) = (&mut record, written) {
+            let head_end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+            record.set_status(503);
+            record.add_head(head_end.map_or(response.len(), |at| at + 4));
+            record.add_sent(bytes);
+        }
+        self.end_record(listener, peer, record);
     }
 }
 
@@ -108,7 +170,7 @@ impl<H: Handler> Service for Engine<H> {
 
     fn on_accept(
         &mut self,
-        mut socket: Socket,
+        socket: Socket,
         from: AcceptInfo,
         context: &mut Context<'_, Message>,
     ) -> Option<Connection<H>> {
@@ -119,8 +181,7 @@ impl<H: Handler> Service for Engine<H> {
         let options = self.listeners.get(from.listener)?;
         let Some(slot) = options.connections.admit(address, close) else {
             if options.tls.is_none() {
-                // Bytes that the socket does not take at once are not sent.
-                socket.write(&[IoSlice::new(self.limits.too_many)], false).ok();
+                self.refuse_connection(socket, from.listener, peer, context.now());
             }
             return None;
         };
@@ -140,6 +201,7 @@ impl<H: Handler> Service for Engine<H> {
             task: Task::new(context.message_sender()),
             deadline: Some(context.now() + self.limits.head_time),
             is_head_begun: true,
+            drains_until: None,
         })
     }
 
@@ -149,10 +211,10 @@ impl<H: Handler> Service for Engine<H> {
         event: Event<Message>,
         context: &mut Context<'_, Message>,
     ) -> Next {
-        self.clock.update(context.now());
+        self.update_clock(context.now());
         let is_due = |deadline: Instant| deadline <= context.now();
         if event == Event::Deadline && connection.deadline.is_some_and(is_due) {
-            if matches!(connection.state, State::Head) {
+            if matches!(connection.state, State::Head) && connection.drains_until.is_none() {
                 connection.slot.time_out();
             }
             return Next::Close;
@@ -189,7 +251,11 @@ impl<H: Handler> Service for Engine<H> {
         }
     }
 
-    fn on_close(&mut self, connection: Connection<H>) {
+    fn on_close(&mut self, mut connection: Connection<H>) {
+        if let State::Exchange(exchange) = &mut connection.state {
+            let record = exchange.accounts.record.take();
+            self.end_record(connection.listener, connection.peer, record);
+        }
         match &connection.state {
             State::Exchange(exchange) if exchange.ends_with_connection() => {
                 connection.socket.reset();

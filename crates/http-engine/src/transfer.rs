@@ -26,6 +26,7 @@ impl<H: Handler> Engine<H> {
         let step = exchange.step(&mut connection.socket, &connection.task, &self.clock.date)?;
         match step {
             Step::Moved(bytes) => {
+                exchange.accounts.record.iter_mut().for_each(|record| record.add_sent(bytes));
                 budget.bytes = budget.bytes.saturating_sub(bytes);
                 connection.deadline = None;
                 Ok(Flow::Continue)
@@ -90,16 +91,19 @@ impl<H: Handler> Engine<H> {
 
     /// Ends an exchange whose response is sent.
     pub(crate) fn complete(
-        &self,
+        &mut self,
         connection: &mut Connection<H>,
         context: &Context<'_, Message>,
     ) -> Flow {
-        let State::Exchange(exchange) = &connection.state else { return Flow::Continue };
+        let State::Exchange(exchange) = &mut connection.state else { return Flow::Continue };
+        let record = exchange.accounts.record.take();
+        let closes = exchange.terms.closes;
         let (is_cut, is_withheld) = match &exchange.receiving {
             Some(receiving) => (true, receiving.is_withheld()),
             None => (false, false),
         };
-        if !exchange.terms.closes && !is_cut {
+        self.end_record(connection.listener, connection.peer, record);
+        if !closes && !is_cut {
             self.await_request(connection, context.now());
             connection.has_unread = !connection.input.is_empty();
             return Flow::Continue;

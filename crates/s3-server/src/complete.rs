@@ -8,6 +8,7 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::audit::Changes;
 use crate::checksum::{
     COMPOSITE, Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, given_checksum, show_checksum,
 };
@@ -25,7 +26,7 @@ pub(crate) async fn complete_multipart_upload(
     haul: &Haul,
     request: S3Request<CompleteMultipartUploadInput>,
 ) -> S3Result<CompleteMultipartUploadOutput> {
-    let S3Request { input, headers, .. } = request;
+    let S3Request { input, headers, extensions, .. } = request;
     let location = location(&headers, &input.bucket, &input.key);
     let (bucket, key) = (input.bucket.clone(), input.key.clone());
     let (stored, expiration, attributes) = haul
@@ -35,6 +36,9 @@ pub(crate) async fn complete_multipart_upload(
             Ok((stored, expiration, attributes))
         })
         .await?;
+    if let Some(changes) = Changes::of(&extensions) {
+        changes.stored(stored.bytes, stored.etag);
+    }
     let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
     let checksum = Checksum::kept(&attributes);
     let mut output = CompleteMultipartUploadOutput {

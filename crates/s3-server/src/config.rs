@@ -4,8 +4,12 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use haul_http_engine::AccessLog;
+use haul_reactor::{Listener, TcpOptions};
 use haul_tls::Acceptor;
 
+use crate::audit::AuditLog;
+use crate::bound::tcp_options;
 use crate::error::{Error, Result};
 
 /// The configuration of a server.
@@ -101,6 +105,25 @@ impl fmt::Debug for Credentials {
     }
 }
 
+/// Sockets that another process, such as a service manager, listens on. Connections wait in their
+/// queues while one server ends and the next one starts.
+#[derive(Debug, Default)]
+pub struct Inherited {
+    /// The socket of S3, in place of [`Config::listen`].
+    pub listen: Option<Listener>,
+    /// The socket of the admin page, in place of [`Config::admin`].
+    pub admin: Option<Listener>,
+}
+
+/// The logs of a server.
+#[derive(Debug, Clone, Default)]
+pub struct Logs {
+    /// A line for each request of S3 and plain HTTP.
+    pub access: Option<AccessLog>,
+    /// A line for each change.
+    pub audit: Option<AuditLog>,
+}
+
 /// Limits on connections, times and bytes.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -158,6 +181,12 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Returns the options of connections, for sockets that are inherited.
+    #[must_use]
+    pub fn tcp_options(&self) -> TcpOptions {
+        tcp_options(self.stall_time_max)
+    }
+
     fn check(&self) -> Result<()> {
         let fail = |name, value, why| Err(Error::Limit { name, value, why });
         if self.connections_max == 0 {

@@ -9,6 +9,7 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::attributes::{self, kept};
+use crate::audit::Changes;
 use crate::checksum::{Checksum, show_checksum};
 use crate::conditions::{Conditions, source_conditions};
 use crate::errors::{check_key, check_version, from_store, refuse};
@@ -21,6 +22,7 @@ pub(crate) async fn copy_object(
     haul: &Haul,
     request: S3Request<CopyObjectInput>,
 ) -> S3Result<CopyObjectOutput> {
+    let changes = Changes::of(&request.extensions).cloned();
     let mut input = request.input;
     check_key(&input.key)?;
     let from = source(&input.copy_source)?;
@@ -59,6 +61,9 @@ pub(crate) async fn copy_object(
             Ok((stored, expiration, Checksum::kept(&changed)))
         })
         .await?;
+    if let Some(changes) = changes {
+        changes.stored(stored.bytes, stored.etag);
+    }
     let mut result = CopyObjectResult {
         e_tag: Some(etag(stored.etag)),
         last_modified: Some(Timestamp::from(stored.modified)),

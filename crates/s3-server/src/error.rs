@@ -53,6 +53,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// An inherited socket is a unix socket: pass a TCP socket.
+    #[error("the inherited socket is a unix socket, but S3 clients need TCP")]
+    UnixSocket,
     /// The threads of the server cannot start or continue: raise the limits of the process.
     #[error("cannot run the threads of the server")]
     Start {

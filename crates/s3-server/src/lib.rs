@@ -30,6 +30,8 @@
 //! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.
 //! - Without credentials the server listens on loopback addresses only, and serves only requests
 //!   whose host is a name of this machine, which prevents DNS rebinding by web pages.
+//! - With an [`AuditLog`], each change has a line that was appended before its response is sent, and
+//!   each refused attempt has one, too.
 //! - Every limit has a name and a default: [`Limits`].
 //!
 //! # Cost
@@ -49,6 +51,7 @@
 
 mod admin;
 mod attributes;
+mod audit;
 mod auth;
 mod aws_chunked;
 mod bound;
@@ -80,7 +83,10 @@ mod tagging;
 mod uploads;
 mod write;
 
-pub use config::{Addresses, Config, Credentials, Limits};
+pub use audit::AuditLog;
+pub use config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 pub use error::{Error, Result};
+pub use haul_http_engine::{AccessLog, Lines, LogFormat};
+pub use haul_reactor::{Listener, TcpOptions};
 pub use lifecycle::document::{lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml};
 pub use server::{Listening, Server};

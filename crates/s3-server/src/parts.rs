@@ -10,6 +10,7 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::audit::Changes;
 use crate::bucket::owner;
 use crate::checksum::{ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, show_checksum};
 use crate::conditions::source_conditions;
@@ -29,6 +30,7 @@ pub(crate) async fn upload_part(
 ) -> S3Result<UploadPartOutput> {
     let body = request.input.body.take();
     let mut receiver = Receiver::of(haul, &request, body)?;
+    let changes = Changes::of(&request.extensions).cloned();
     let UploadPartInput { bucket, key, upload_id, part_number, .. } = request.input;
     let number = part_number_of(part_number)?;
     let upload = haul.store().upload(&bucket, &key, &upload_id).map_err(from_store)?;
@@ -45,6 +47,9 @@ pub(crate) async fn upload_part(
             Ok((part.map_err(from_store)?, checksum))
         })
         .await?;
+    if let Some(changes) = changes {
+        changes.stored(part.bytes, part.etag);
+    }
     let mut output = UploadPartOutput { e_tag: Some(etag(part.etag)), ..Default::default() };
     show_checksum!(output, checksum);
     Ok(output)
@@ -54,6 +59,7 @@ pub(crate) async fn upload_part_copy(
     haul: &Haul,
     request: S3Request<UploadPartCopyInput>,
 ) -> S3Result<UploadPartCopyOutput> {
+    let changes = Changes::of(&request.extensions).cloned();
     let mut input = request.input;
     let conditions = source_conditions!(input);
     let from = copy::source(&input.copy_source)?;
@@ -81,6 +87,9 @@ pub(crate) async fn upload_part_copy(
             Ok((part.map_err(from_store)?, checksum))
         })
         .await?;
+    if let Some(changes) = changes {
+        changes.stored(part.bytes, part.etag);
+    }
     let mut result = CopyPartResult {
         e_tag: Some(etag(part.etag)),
         last_modified: Some(Timestamp::from(part.modified)),

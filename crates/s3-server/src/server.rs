@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::admin::Admin;
 use crate::auth::OneKey;
 use crate::bound::Bound;
-use crate::config::{Addresses, Config, Credentials, Limits};
+use crate::config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 use crate::error::{Error, Result};
 use crate::front::Front;
 use crate::front::answer::RequestIds;
@@ -37,6 +37,7 @@ pub struct Listening {
     credentials: Option<Credentials>,
     tls: Option<Acceptor>,
     limits: Limits,
+    logs: Logs,
 }
 
 impl Listening {
@@ -46,10 +47,31 @@ impl Listening {
     /// # Errors
     /// If the configuration is unsafe or cannot work, or an address cannot be had.
     pub fn bind(config: Config) -> Result<Self> {
+        Self::with_inherited(config, Inherited::default())
+    }
+
+    /// As [`Self::bind`], with sockets that another process listens on in place of addresses of the
+    /// configuration.
+    ///
+    /// # Errors
+    /// As [`Self::bind`], also if an inherited socket is not a TCP socket.
+    pub fn with_inherited(mut config: Config, inherited: Inherited) -> Result<Self> {
+        let bound = |listener: Option<Listener>| listener.map(Bound::inherited).transpose();
+        let (listen, admin) = (bound(inherited.listen)?, bound(inherited.admin)?);
+        config.listen = listen.as_ref().map_or(config.listen, |bound| bound.address);
+        config.admin = admin.as_ref().map_or(config.admin, |bound| bound.address);
         config.check()?;
-        let Config { listen, admin, credentials, tls, limits, .. } = config;
-        let (listen, admin) = (Bound::new(listen)?, Bound::new(admin)?);
-        Ok(Self { listen, admin, credentials, tls, limits })
+        let listen = listen.map_or_else(|| Bound::new(config.listen), Ok)?;
+        let admin = admin.map_or_else(|| Bound::new(config.admin), Ok)?;
+        let Config { credentials, tls, limits, .. } = config;
+        Ok(Self { listen, admin, credentials, tls, limits, logs: Logs::default() })
+    }
+
+    /// Sets the logs.
+    #[must_use]
+    pub fn with_logs(mut self, logs: Logs) -> Self {
+        self.logs = logs;
+        self
     }
 
     /// Returns the addresses, with the ports the kernel chose.
@@ -95,7 +117,7 @@ impl Server {
     /// left.
     pub fn new(listening: Listening, store: Arc<Store>) -> Result<Self> {
         let addresses = listening.addresses();
-        let Listening { listen, admin, credentials, tls, limits } = listening;
+        let Listening { listen, admin, credentials, tls, limits, logs } = listening;
         let admin_tls = tls.clone().filter(|_| !addresses.admin.ip().is_loopback());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let listeners = listen.listen(threads, limits.stall_time_max)?;
@@ -115,13 +137,16 @@ impl Server {
             connections: Arc::clone(&connections),
             hot: Arc::clone(&hot),
         });
-        let front = Arc::new(front(store, credentials, &limits, metrics, hot));
+        let front = front(store, credentials, &limits, metrics, hot);
+        let front = Arc::new(Front { audit: logs.audit, ..front });
         let reactor = |listener: Listener| {
             let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
-            let options = [(&connections, &tls), (&admin_connections, &admin_tls)];
-            let options = options.map(|(connections, tls)| ListenerOptions {
+            let options =
+                [(&connections, &tls, &logs.access), (&admin_connections, &admin_tls, &None)];
+            let options = options.map(|(connections, tls, access_log)| ListenerOptions {
                 connections: Arc::clone(connections),
                 tls: tls.clone(),
+                access_log: access_log.clone(),
             });
             let engine = Engine::new(requests, options.into(), connection_limits(&limits));
             // The admin page has a listener on the first thread only.
@@ -181,6 +206,7 @@ fn front(
     hot: Arc<HotObjects>,
 ) -> Front {
     let verifier = credentials.clone().map(Verifier::new);
+    let access_key = credentials.as_ref().map(|keys| Arc::from(keys.access_key.as_str()));
     let mut s3_config = S3Config::default();
     s3_config.xml_max_body_size = limits.xml_bytes_max;
     let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
@@ -194,7 +220,8 @@ fn front(
         s3.set_auth(OneKey(credentials));
     }
     let (xml_bytes_max, ids) = (limits.xml_bytes_max, RequestIds::new());
-    Front { s3: s3.build(), store, memory, hot, verifier, metrics, xml_bytes_max, ids }
+    let (s3, audit) = (s3.build(), None);
+    Front { s3, store, memory, hot, verifier, access_key, audit, metrics, xml_bytes_max, ids }
 }
 
 fn connection_limits(limits: &Limits) -> ConnectionLimits {

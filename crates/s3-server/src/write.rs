@@ -8,6 +8,7 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use crate::attributes::kept;
+use crate::audit::Changes;
 use crate::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::conditions::precondition;
 use crate::errors::{check_key, check_version, from_store, refuse};
@@ -32,6 +33,7 @@ pub(crate) async fn put_object(
     let mut attributes = kept!(input).attributes()?;
     let body = input.body.take();
     let receiver = Receiver::of(haul, &request, body)?;
+    let changes = Changes::of(&request.extensions).cloned();
     let PutObjectInput { bucket, key, .. } = request.input;
     // Nobody should send bytes to a bucket that is not there.
     haul.store().bucket(&bucket).map_err(from_store)?;
@@ -58,6 +60,9 @@ pub(crate) async fn put_object(
         .await?
     };
 
+    if let Some(changes) = changes {
+        changes.stored(stored.bytes, stored.etag);
+    }
     let e_tag = Some(etag(stored.etag));
     let mut output = PutObjectOutput { e_tag, expiration, ..Default::default() };
     output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
@@ -140,6 +145,7 @@ pub(crate) async fn delete_objects(
     haul: &Haul,
     request: S3Request<DeleteObjectsInput>,
 ) -> S3Result<DeleteObjectsOutput> {
+    let changes = Changes::of(&request.extensions).cloned();
     let DeleteObjectsInput { bucket, delete, .. } = request.input;
     if delete.objects.is_empty() || delete.objects.len() > DELETE_MAX {
         let message = format!("Between 1 and {DELETE_MAX} objects are deleted with one request");
@@ -152,6 +158,10 @@ pub(crate) async fn delete_objects(
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
     for (object, outcome) in outcomes {
+        if let Some(changes) = &changes {
+            let error = outcome.as_ref().err();
+            changes.deleted(&object.key, error.map(|error| error.code().as_str()));
+        }
         let ObjectIdentifier { key, version_id, .. } = object;
         match outcome {
             Ok(()) if quiet => {}

@@ -10,9 +10,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
+use haul_http_engine::PendingLine;
 use haul_reactor::IoStatus;
 
-use crate::access_log::Begun;
 use crate::connection::{Connection, Flow, State};
 use crate::meta::HotFile;
 use crate::pace::Pace;
@@ -29,10 +29,10 @@ impl Worker {
         file: Arc<HotFile>,
     ) -> Outcome {
         let connection_field = self.manner(connection, false).connection();
-        let mut log_line = Begun::default();
+        let mut log_line = PendingLine::default();
         if self.desk.shared.access_log.is_some() {
             log_line = self.pipeline.spare_line();
-            std::mem::swap(&mut log_line, &mut connection.begun);
+            std::mem::swap(&mut log_line, &mut connection.log_line);
         }
         self.pipeline.push(&self.clock.ok, Response { connection_field, file, log_line });
         Outcome::Answered

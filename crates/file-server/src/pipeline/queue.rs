@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use crate::access_log::Begun;
+use haul_http_engine::PendingLine;
+
 use crate::meta::HotFile;
 
 /// The maximal number of queued responses.
@@ -26,7 +27,7 @@ pub(crate) struct Pipeline {
     /// Bytes of the first response that the kernel has accepted.
     sent_bytes: usize,
     /// Log lines of completed requests, whose memory is reused.
-    spare: Vec<Begun>,
+    spare: Vec<PendingLine>,
 }
 
 /// A complete response with status 200 from the application cache.
@@ -34,7 +35,7 @@ pub(crate) struct Pipeline {
 pub(crate) struct Response {
     pub(crate) connection_field: &'static [u8],
     pub(crate) file: Arc<HotFile>,
-    pub(crate) log_line: Begun,
+    pub(crate) log_line: PendingLine,
 }
 
 impl Pipeline {
@@ -99,12 +100,12 @@ impl Pipeline {
     }
 
     /// Returns memory for a log line.
-    pub(crate) fn spare_line(&mut self) -> Begun {
+    pub(crate) fn spare_line(&mut self) -> PendingLine {
         self.spare.pop().unwrap_or_default()
     }
 
     /// Keeps the memory of a log line for a later response.
-    pub(crate) fn reuse(&mut self, line: Begun) {
+    pub(crate) fn reuse(&mut self, line: PendingLine) {
         if self.spare.len() < RESPONSES_MAX {
             self.spare.push(line);
         }

@@ -184,6 +184,7 @@ fn json_lines_have_all_fields_of_a_request() {
     );
     assert_eq!((&found[0]["status"], &found[0]["bytes"]), (&200.into(), &5.into()));
     assert_eq!((&found[0]["client"], &found[0]["tier"]), (&"127.0.0.1".into(), &"resident".into()));
+    assert!(found[0]["duration_us"].as_u64().is_some_and(|us| us < 60_000_000), "{}", found[0]);
     assert_eq!(found[0]["time"].as_str().unwrap().len(), "2026-11-21T07:23:14Z".len());
     assert_eq!((&found[1]["status"], &found[1]["target"]), (&400.into(), &().into()));
 }

@@ -7,5 +7,6 @@
 
 mod bodies;
 mod connections;
+mod log;
 mod server;
 mod tls;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haul_http_engine::{
-    BoxError, ConnectionLimits, Connections, Engine, Handler, ListenerOptions, Origin, Piece,
-    RequestBody, ResponseBody, ResponseFuture, ResponseHead, Window,
+    AccessLog, BoxError, ConnectionLimits, Connections, Engine, Handler, ListenerOptions, Origin,
+    Piece, RequestBody, RequestIdentity, ResponseBody, ResponseFuture, ResponseHead, Window,
 };
 use haul_http1::HeadLimits;
 use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
@@ -98,6 +98,7 @@ impl Handler for Paths {
         head: &mut ResponseHead<'_>,
     ) -> Option<Bytes> {
         let bytes: usize = request.target.path().strip_prefix("/inline/")?.parse().ok()?;
+        head.identify(RequestIdentity { id: *b"0123456789ABCDEF", user: None });
         let mut head = head.begin(200);
         head.number("content-length", bytes as u64);
         head.end().ok()?;
@@ -137,6 +138,8 @@ async fn respond(request: Request<RequestBody>) -> Result<Response<Pieces>, BoxE
         }
         "/refuse" => {
             let mut response = text("no".to_owned());
+            let identity = RequestIdentity { id: *b"FEDCBA9876543210", user: Some("key".into()) };
+            response.extensions_mut().insert(identity);
             *response.status_mut() = http::StatusCode::FORBIDDEN;
             response
         }
@@ -208,15 +211,19 @@ impl Server {
     }
 
     pub(crate) fn with_limits(connections_max: usize, peer_connections_max: usize) -> Self {
-        Self::with_options(connections_max, peer_connections_max, None, PATIENCE)
+        Self::with_options(connections_max, peer_connections_max, None, PATIENCE, None)
     }
 
     pub(crate) fn with_tls(tls: Acceptor) -> Self {
-        Self::with_options(100, 100, Some(tls), PATIENCE)
+        Self::with_options(100, 100, Some(tls), PATIENCE, None)
+    }
+
+    pub(crate) fn with_log(access_log: AccessLog) -> Self {
+        Self::with_options(100, 1, None, PATIENCE, Some(access_log))
     }
 
     pub(crate) fn with_stall_time(stall_time: Duration) -> Self {
-        Self::with_options(100, 100, None, stall_time)
+        Self::with_options(100, 100, None, stall_time, None)
     }
 
     fn with_options(
@@ -224,6 +231,7 @@ impl Server {
         peer_connections_max: usize,
         tls: Option<Acceptor>,
         stall_time: Duration,
+        access_log: Option<AccessLog>,
     ) -> Self {
         let listener =
             Listener::bind(&"127.0.0.1:0".parse().unwrap(), TcpOptions::default(), 128).unwrap();
@@ -238,7 +246,7 @@ impl Server {
             linger_bytes_max: 64 << 20,
             too_many: b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
         };
-        let options = ListenerOptions { connections: Arc::clone(&connections), tls };
+        let options = ListenerOptions { connections: Arc::clone(&connections), tls, access_log };
         let engine = Engine::new(Paths, vec![options], limits);
         let all = AdmissionLimit::new(usize::MAX);
         let reactor = Reactor::new(engine, vec![listener], all).unwrap();

@@ -11,6 +11,7 @@ use hyper::{Response, StatusCode};
 use s3s::Body;
 
 use crate::auth::REGION;
+use crate::front::text::between;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
@@ -24,13 +25,7 @@ impl RequestIds {
         Self(AtomicU64::new(u64::try_from(since.as_nanos()).unwrap_or(0)))
     }
 
-    pub(crate) fn next(&self) -> String {
-        let digits = self.next_digits();
-        digits.into_iter().map(char::from).collect()
-    }
-
-    /// As [`Self::next`], without an allocation.
-    pub(crate) fn next_digits(&self) -> [u8; 16] {
+    pub(crate) fn next(&self) -> [u8; 16] {
         let id = self.0.fetch_add(1, Ordering::Relaxed);
         std::array::from_fn(|at| b"0123456789ABCDEF"[(id >> (60 - 4 * at) & 15) as usize])
     }
@@ -120,11 +115,6 @@ fn message_of(code: &str) -> &'static str {
     }
 }
 
-fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
-    let rest = text.split_once(begin).map_or("", |(_, rest)| rest);
-    rest.split_once(end).map_or("", |(found, _)| found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +149,6 @@ mod tests {
     fn no_two_requests_have_one_identifier() {
         let ids = RequestIds::new();
         let (first, second) = (ids.next(), ids.next());
-        assert!(first < second && first.len() == 16, "{first} {second}");
+        assert!(first < second, "{first:?} {second:?}");
     }
 }

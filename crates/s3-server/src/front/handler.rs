@@ -39,8 +39,8 @@ impl Handler for Requests {
     ) -> ResponseFuture<Counted> {
         if origin.listener == S3 {
             request.extensions_mut().insert(origin.of_peer.clone());
-            let front = Arc::clone(&self.front);
-            return Box::pin(async move { front.answer(request).await });
+            let (front, peer) = (Arc::clone(&self.front), origin.peer);
+            return Box::pin(async move { front.answer(request, peer).await });
         }
         let response = self.page.answer(&request);
         Box::pin(async { Ok::<Response<Counted>, BoxError>(response.map(Counted::page)) })

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use haul_file_store::{Object, Place};
-use haul_http_engine::{Origin, PreparedHead, ResponseHead};
+use haul_http_engine::{Origin, PreparedHead, RequestIdentity, ResponseHead};
 use haul_http1::{Date, HeadWriter, Request, Target};
 use hyper::StatusCode;
 use s3s::dto::Range;
@@ -17,6 +17,7 @@ use crate::front::Front;
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot::{HotChecksum, HotObject};
 use crate::front::signature::is_operation;
+use crate::front::text::decode;
 use crate::lifecycle::operations::expiration;
 use crate::memory::PeerMemory;
 use crate::metrics::Kind;
@@ -91,7 +92,7 @@ impl Front {
                 self.memory.guard(origin.of_peer, body)?
             }
         };
-        let id = self.ids.next_digits();
+        let id = self.ids.next();
         let expiration = expiration(&self.store, bucket, &object.info);
         let tags = if kind == Kind::Head { 0 } else { object.tags };
         let (expiration, tags) = (expiration.unwrap_or_default(), tags.to_string());
@@ -110,6 +111,7 @@ impl Front {
         let checksum = checksum.map(|checksum| checksum.fields()).into_iter().flatten();
         let fields = optional.into_iter().filter(|(_, value)| !value.is_empty()).chain(checksum);
         let status = if is_whole { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
+        head.identify(RequestIdentity { id, user: self.access_key.clone() });
         head.write_prepared(status.as_u16(), fields, &object.head).ok()?;
         self.metrics.sent(body.len() as u64);
         self.metrics.answered(kind, status, started.elapsed());
@@ -185,23 +187,6 @@ fn is_plain(request: &Request<'_>) -> bool {
     request.fields.into_iter().all(|field| is_plain(field.name))
 }
 
-/// Decodes a path; `None` if it is malformed.
-fn decode(path: &str) -> Option<std::borrow::Cow<'_, str>> {
-    if !path.contains('%') {
-        return Some(path.into());
-    }
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut bytes = path.bytes();
-    while let Some(byte) = bytes.next() {
-        let mut digit = || char::from(bytes.next()?).to_digit(16);
-        decoded.push(match byte {
-            b'%' => u8::try_from(digit()? << 4 | digit()?).ok()?,
-            _ => byte,
-        });
-    }
-    Some(String::from_utf8(decoded).ok()?.into())
-}
-
 /// Returns the attributes that are sent under their own names.
 fn sent_attributes(object: &Object) -> impl Iterator<Item = (&str, &str)> {
     let is_sent = |name: &str| SENT_ATTRIBUTES.contains(&name) || name.starts_with(METADATA);
@@ -218,18 +203,4 @@ fn describe(object: &Object, head: &mut HeadWriter<'_>) {
     head.field("content-type", attributes::content_type(attributes, &info.key).as_bytes());
     head.field_parts("etag", &[b"\"", info.etag.to_string().as_bytes(), b"\""]);
     head.date("last-modified", &Date::of(info.modified));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_decoded_and_malformed_ones_are_not() {
-        assert_eq!(decode("/bucket/a+b").as_deref(), Some("/bucket/a+b"));
-        assert_eq!(decode("/bucket/a%20b%2fc%C3%A4").as_deref(), Some("/bucket/a b/c\u{e4}"));
-        for malformed in ["/%", "/%2", "/%zz", "/%FF"] {
-            assert_eq!(decode(malformed), None, "{malformed}");
-        }
-    }
 }

@@ -5,9 +5,12 @@ pub(crate) mod anonymous;
 pub(crate) mod answer;
 pub(crate) mod handler;
 pub(crate) mod hot;
+mod identity;
 mod inline;
 pub(crate) mod signature;
+pub(crate) mod text;
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -15,7 +18,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use haul_file_store::Store;
-use haul_http_engine::{Piece, RequestBody, ResponseBody};
+use haul_http_engine::{Piece, RequestBody, RequestIdentity, ResponseBody};
 use hyper::body::Body as _;
 use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,6 +26,7 @@ use s3s::service::S3Service;
 use s3s::{Body, S3ErrorCode, S3Result, StdError};
 use tracing::Instrument;
 
+use crate::audit::AuditLog;
 use crate::auth::{check_region, check_signature_kind};
 use crate::errors::{incomplete, refuse};
 use crate::front::answer::{RequestIds, finish};
@@ -45,22 +49,32 @@ pub(crate) struct Front {
     pub(crate) hot: Arc<HotObjects>,
     /// `None`: requests are anonymous.
     pub(crate) verifier: Option<Verifier>,
+    /// The access key of the verifier.
+    pub(crate) access_key: Option<Arc<str>>,
+    pub(crate) audit: Option<AuditLog>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) xml_bytes_max: usize,
     pub(crate) ids: RequestIds,
 }
 
 impl Front {
-    /// Answers one request. An error closes the connection.
+    /// Answers one request of a client at `peer`. An error closes the connection.
     pub(crate) async fn answer(
         &self,
         mut request: Request<RequestBody>,
+        peer: Option<IpAddr>,
     ) -> Result<Response<Counted>, StdError> {
         let started = Instant::now();
         let method = request.method().clone();
         let kind = Kind::of(&method, request.uri().path(), request.uri().query());
         let in_flight = InFlight::begin(&self.metrics);
-        let id = self.ids.next();
+        let (id, user) = (self.ids.next(), self.claimed_key(&request));
+        let identity = RequestIdentity { id, user };
+        let audited = self.audit.as_ref().and_then(|log| log.begin(&request, &identity, peer));
+        if let Some(audited) = &audited {
+            request.extensions_mut().insert(audited.changes());
+        }
+        let id = str::from_utf8(&id).unwrap_or_default();
         let is_cut = request.body().cut_check();
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
@@ -75,10 +89,14 @@ impl Front {
             // The service calls an XML body that ends too early a failure of its own.
             response = incomplete().to_http_response()?;
         }
-        finish(&mut response, &id);
+        finish(&mut response, id);
         if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
+        if let Some(audited) = audited {
+            audited.end(&response);
+        }
+        response.extensions_mut().insert(identity);
         self.metrics.answered(kind, response.status(), started.elapsed());
         let object = slot.take().filter(|_| response.status().is_success());
         let body = |body| object.map_or(Source::Service(body), Source::Object);

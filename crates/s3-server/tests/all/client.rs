@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
-use haul_s3_server::{Config, Credentials, Limits, Server};
+use haul_s3_server::{Config, Credentials, Limits, Listening, Logs, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -48,6 +48,12 @@ impl Running {
         server
     }
 
+    /// A server on a disk in memory, with these logs.
+    pub(crate) fn with_logs(credentials: Option<Credentials>, logs: Logs) -> Self {
+        let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+        Self::serve_logged(store, credentials, Limits::default(), BLOCKING_THREADS_MAX, logs)
+    }
+
     /// A server on a store with these options, with a bucket named `bucket`.
     pub(crate) fn with_options(options: Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -79,6 +85,16 @@ impl Running {
         limits: Limits,
         blocking_threads_max: usize,
     ) -> Self {
+        Self::serve_logged(store, credentials, limits, blocking_threads_max, Logs::default())
+    }
+
+    fn serve_logged(
+        store: Store,
+        credentials: Option<Credentials>,
+        limits: Limits,
+        blocking_threads_max: usize,
+        logs: Logs,
+    ) -> Self {
         let store = Arc::new(store);
         let any = "127.0.0.1:0".parse().unwrap();
         let config = Config { listen: any, admin: any, credentials, limits, ..Config::default() };
@@ -92,7 +108,8 @@ impl Running {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let server = Server::bind(config, store).unwrap();
+                let listening = Listening::bind(config).unwrap().with_logs(logs);
+                let server = Server::new(listening, store).unwrap();
                 ready.send(server.addresses()).unwrap();
                 server.run(async { drop(stopped.await) }).await.unwrap();
             });

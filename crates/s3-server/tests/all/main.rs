@@ -18,6 +18,7 @@ mod inline;
 mod integrity;
 mod lifecycle;
 mod listing;
+mod logs;
 mod objects;
 mod pinned;
 mod signing;

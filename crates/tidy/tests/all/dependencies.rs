@@ -44,7 +44,11 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-tls", Level(2), "parking_lot rustls rustls-webpki thiserror | tempfile"),
     ("haul-reactor", Level(1), "mio parking_lot rustix socket2 thiserror | tempfile"),
     ("haul-http1", Level(2), "httparse memchr thiserror time | proptest"),
-    ("haul-http-engine", Level(3), "bytes http http-body parking_lot | http-body-util tempfile"),
+    (
+        "haul-http-engine",
+        Level(3),
+        "bytes http http-body parking_lot time | http-body-util proptest serde_json tempfile",
+    ),
     ("haul-admin-endpoint", Level(3), "rustix | tempfile"),
     (
         "haul-file-store",

@@ -1,0 +1,106 @@
+//! The names of operations that change something, by method, path and query. Pure.
+
+use haul_http_engine::RequestBody;
+use hyper::{Method, Request};
+
+/// Parts of buckets and objects that no operation of this server changes.
+const UNSUPPORTED: [&str; 22] = [
+    "accelerate",
+    "acl",
+    "analytics",
+    "cors",
+    "encryption",
+    "intelligent-tiering",
+    "inventory",
+    "legal-hold",
+    "logging",
+    "metrics",
+    "notification",
+    "object-lock",
+    "ownershipControls",
+    "policy",
+    "publicAccessBlock",
+    "replication",
+    "requestPayment",
+    "restore",
+    "retention",
+    "select",
+    "versioning",
+    "website",
+];
+
+/// The name of an operation that the server does not support.
+const OTHER: &str = "Other";
+
+/// Returns the name of the operation, as in the S3 reference; `None` if it only reads.
+pub(super) fn operation(request: &Request<RequestBody>, has_key: bool) -> Option<&'static str> {
+    let is_copy = request.headers().contains_key("x-amz-copy-source");
+    of(request.method(), request.uri().query().unwrap_or_default(), has_key, is_copy)
+}
+
+fn of(method: &Method, query: &str, has_key: bool, is_copy: bool) -> Option<&'static str> {
+    let names = || query.split('&').filter_map(|pair| pair.split('=').next());
+    let has = |name: &str| names().any(|found| found == name);
+    let is_unsupported = names().any(|name| UNSUPPORTED.contains(&name));
+    Some(match (method, has_key) {
+        (&Method::GET | &Method::HEAD | &Method::OPTIONS, _) => return None,
+        _ if is_unsupported => OTHER,
+        (&Method::PUT, true) if has("uploadId") && is_copy => "UploadPartCopy",
+        (&Method::PUT, true) if has("uploadId") => "UploadPart",
+        (&Method::PUT, true) if has("tagging") => "PutObjectTagging",
+        (&Method::PUT, true) if is_copy => "CopyObject",
+        (&Method::PUT, true) => "PutObject",
+        (&Method::PUT, false) if has("lifecycle") => "PutBucketLifecycleConfiguration",
+        (&Method::PUT, false) if !has("tagging") => "CreateBucket",
+        (&Method::POST, true) if has("uploads") => "CreateMultipartUpload",
+        (&Method::POST, true) if has("uploadId") => "CompleteMultipartUpload",
+        (&Method::POST, false) if has("delete") => "DeleteObjects",
+        (&Method::DELETE, true) if has("uploadId") => "AbortMultipartUpload",
+        (&Method::DELETE, true) if has("tagging") => "DeleteObjectTagging",
+        (&Method::DELETE, true) => "DeleteObject",
+        (&Method::DELETE, false) if has("lifecycle") => "DeleteBucketLifecycle",
+        (&Method::DELETE, false) if !has("tagging") => "DeleteBucket",
+        _ => OTHER,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_named_by_method_and_query() {
+        for (line, name) in [
+            ("GET k", None),
+            ("HEAD b", None),
+            ("PUT k", Some("PutObject")),
+            ("PUT k x-id=PutObject&X-Amz-Signature=a", Some("PutObject")),
+            ("COPY k", Some("CopyObject")),
+            ("PUT k partNumber=1&uploadId=a", Some("UploadPart")),
+            ("COPY k partNumber=1&uploadId=a", Some("UploadPartCopy")),
+            ("PUT k tagging", Some("PutObjectTagging")),
+            ("PUT k acl", Some(OTHER)),
+            ("PUT b", Some("CreateBucket")),
+            ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
+            ("PUT b policy", Some(OTHER)),
+            ("PUT b tagging", Some(OTHER)),
+            ("POST b delete", Some("DeleteObjects")),
+            ("POST b", Some(OTHER)),
+            ("POST k uploads", Some("CreateMultipartUpload")),
+            ("POST k uploadId=a", Some("CompleteMultipartUpload")),
+            ("DELETE k", Some("DeleteObject")),
+            ("DELETE k tagging", Some("DeleteObjectTagging")),
+            ("DELETE k uploadId=a", Some("AbortMultipartUpload")),
+            ("DELETE b", Some("DeleteBucket")),
+            ("DELETE b lifecycle", Some("DeleteBucketLifecycle")),
+            ("DELETE b website", Some(OTHER)),
+        ] {
+            let mut words = line.split(' ');
+            let (method, path) = (words.next().unwrap(), words.next().unwrap());
+            let (method, is_copy) = if method == "COPY" { ("PUT", true) } else { (method, false) };
+            let query = words.next().unwrap_or_default();
+            let found = of(&method.parse().unwrap(), query, path == "k", is_copy);
+            assert_eq!(found, name, "{line}");
+        }
+    }
+}

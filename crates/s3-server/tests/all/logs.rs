@@ -1,0 +1,186 @@
+//! The access log and the audit log.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use haul_s3_server::{AccessLog, AuditLog, Credentials, Lines, LogFormat, Logs};
+use haul_testing::eventually;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::client::{Running, noise};
+use crate::signing::{Signer, hash};
+
+#[derive(Default)]
+struct Kept(Mutex<Vec<Value>>);
+
+impl Lines for Kept {
+    fn append(&self, line: &[u8]) {
+        self.0.lock().push(serde_json::from_slice(line).unwrap());
+    }
+}
+
+impl Kept {
+    fn lines(self: &Arc<Self>) -> Arc<dyn Lines> {
+        Arc::clone(self) as Arc<dyn Lines>
+    }
+
+    /// Waits for `count` lines, and takes them.
+    fn take(&self, count: usize) -> Vec<Value> {
+        eventually("the lines are there", || self.0.lock().len() >= count);
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+struct Logged {
+    server: Running,
+    access: Arc<Kept>,
+    audit: Arc<Kept>,
+}
+
+fn server(credentials: Option<Credentials>) -> Logged {
+    let (access, audit) = (Arc::new(Kept::default()), Arc::new(Kept::default()));
+    let logs = Logs {
+        access: Some(AccessLog { lines: access.lines(), format: LogFormat::Json }),
+        audit: Some(AuditLog::new(audit.lines())),
+    };
+    Logged { server: Running::with_logs(credentials, logs), access, audit }
+}
+
+fn keys() -> Option<Credentials> {
+    Some(Credentials { access_key: "key".into(), secret_key: "secret".into() })
+}
+
+/// The fields of an audit line, separated by spaces.
+fn fields(line: &Value) -> String {
+    let names = ["operation", "bucket", "key", "status", "error", "bytes", "etag"];
+    let text = |name: &&str| line[name].to_string().replace('"', "");
+    names.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_request_is_logged_once_with_the_id_of_its_response() {
+    let Logged { server, access, .. } = server(None);
+    server.s3.put("/bucket", b"");
+    server.s3.put("/bucket/key", b"hello");
+    // From the store, and then from the cache.
+    let replies = [(); 3].map(|()| server.s3.get("/bucket/key"));
+    let missing = server.s3.get("/bucket/none");
+    server.admin.get("/metrics");
+    let lines = access.take(6);
+    assert_eq!(lines.len(), 6, "the admin page is not logged");
+    for (line, reply) in lines[2..].iter().zip(replies.iter().chain([&missing])) {
+        assert_eq!(line["request_id"].as_str(), reply.header("x-amz-request-id"), "{line}");
+        assert_eq!(line["status"], reply.status);
+        assert_eq!(line["bytes"], reply.body.len());
+        assert_eq!(line["client"], "127.0.0.1");
+        assert_eq!(line["user"], Value::Null);
+        assert!(line["duration_us"].as_u64().is_some(), "{line}");
+    }
+}
+
+#[test]
+fn lines_have_the_access_key_of_signed_requests() {
+    let Logged { server, access, audit } = server(keys());
+    let right = Signer { client: server.s3, access_key: "key", secret_key: "secret" };
+    right.send("PUT", "/bucket", &hash(b""), b"");
+    right.send("PUT", "/bucket/key", &hash(b"hello"), b"hello");
+    (0..2).for_each(|_| drop(right.send("GET", "/bucket/key", &hash(b""), b"")));
+    server.s3.put("/bucket/key", b"x");
+    let other = Signer { client: server.s3, access_key: "other", secret_key: "secret" };
+    other.send("DELETE", "/bucket/key", &hash(b""), b"");
+    let users = |lines: &[Value], name: &str| -> Vec<Value> {
+        lines.iter().map(|line| line[name].clone()).collect()
+    };
+    let (key, other) = (Value::from("key"), Value::from("other"));
+    let expected = [&key, &key, &key, &key, &Value::Null, &other].map(Value::clone);
+    assert_eq!(users(&access.take(6), "user"), expected);
+    let changes = audit.take(4);
+    assert_eq!(users(&changes, "access_key"), [&key, &key, &Value::Null, &other].map(Value::clone));
+    assert_eq!(fields(&changes[2]), "PutObject bucket key 403 AccessDenied null null");
+    assert_eq!(fields(&changes[3]), "DeleteObject bucket key 403 InvalidAccessKeyId null null");
+}
+
+#[test]
+fn each_change_has_a_line_with_its_outcome() {
+    let Logged { server, audit, access } = server(None);
+    let s3 = &server.s3;
+    s3.put("/bucket", b"");
+    s3.put("/bucket/a%20b", b"hello");
+    s3.send("PUT", "/bucket/copy", &[("x-amz-copy-source", "/bucket/a%20b")], b"");
+    s3.put("/none/key", b"hello");
+    s3.put("/bucket/a%20b?tagging", b"<Tagging><TagSet></TagSet></Tagging>");
+    s3.delete("/bucket/a%20b?tagging");
+    s3.get("/bucket/copy");
+    s3.post(
+        "/bucket?delete",
+        "<Delete><Object><Key>copy</Key></Object><Object><Key>a b</Key><VersionId>7</VersionId>\
+         </Object><Quiet>true</Quiet></Delete>",
+    );
+    s3.delete("/bucket");
+    s3.delete("/bucket/a%20b");
+    s3.delete("/bucket");
+    let lines = audit.take(11);
+    let hello = "5d41402abc4b2a76b9719d911017c592";
+    let expected = [
+        "CreateBucket bucket null 200 null null null".to_owned(),
+        format!("PutObject bucket a b 200 null 5 {hello}"),
+        format!("CopyObject bucket copy 200 null 5 {hello}"),
+        "PutObject none key 404 NoSuchBucket null null".to_owned(),
+        "PutObjectTagging bucket a b 200 null null null".to_owned(),
+        "DeleteObjectTagging bucket a b 204 null null null".to_owned(),
+        "DeleteObjects bucket copy 200 null null null".to_owned(),
+        "DeleteObjects bucket a b 200 NoSuchVersion null null".to_owned(),
+        "DeleteBucket bucket null 409 BucketNotEmpty null null".to_owned(),
+        "DeleteObject bucket a b 204 null null null".to_owned(),
+        "DeleteBucket bucket null 204 null null null".to_owned(),
+    ];
+    assert_eq!(lines.iter().map(fields).collect::<Vec<_>>(), expected);
+    let ids: Vec<_> = access.take(11).iter().map(|line| line["request_id"].clone()).collect();
+    assert!(lines.iter().all(|line| ids.contains(&line["request_id"])), "{ids:?}");
+}
+
+#[test]
+fn operations_of_an_upload_have_lines() {
+    let Logged { server, audit, .. } = server(None);
+    let s3 = &server.s3;
+    s3.put("/bucket", b"");
+    let started = s3.post("/bucket/key?uploads", "").xml("UploadId").unwrap();
+    let part = s3.put(&format!("/bucket/key?partNumber=1&uploadId={started}"), &noise(100));
+    let etag = part.header("etag").unwrap();
+    let body = format!(
+        "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>\
+         </CompleteMultipartUpload>"
+    );
+    let done = s3.post(&format!("/bucket/key?uploadId={started}"), &body);
+    let whole = done.xml("ETag").unwrap().replace("&quot;", "").replace('"', "");
+    s3.delete(&format!("/bucket/key?uploadId={started}"));
+    let etag = etag.trim_matches('"');
+    let expected = [
+        "CreateBucket bucket null 200 null null null".to_owned(),
+        "CreateMultipartUpload bucket key 200 null null null".to_owned(),
+        format!("UploadPart bucket key 200 null 100 {etag}"),
+        format!("CompleteMultipartUpload bucket key 200 null 100 {whole}"),
+        "AbortMultipartUpload bucket key 404 NoSuchUpload null null".to_owned(),
+    ];
+    assert_eq!(audit.take(5).iter().map(fields).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn change_whose_client_disconnects_has_a_line() {
+    let Logged { mut server, audit, access } = server(None);
+    server.s3.put("/bucket", b"");
+    let mut stream = server.s3.connect();
+    let headers = [("content-length", "5000000")];
+    stream.write_all(&server.s3.head_bytes("PUT", "/bucket/key", &headers)).unwrap();
+    stream.write_all(&[1; 100_000]).unwrap();
+    eventually("a request is in flight", || {
+        server.admin.get("/metrics").text().contains("haul_requests_in_flight 1")
+    });
+    drop(stream);
+    server.join();
+    let lines = audit.take(2);
+    assert_eq!((lines.len(), access.take(2).len()), (2, 2));
+    assert_eq!((&lines[1]["operation"], &lines[1]["key"]), (&"PutObject".into(), &"key".into()));
+    assert!(["400", "499"].contains(&lines[1]["status"].to_string().as_str()), "{}", lines[1]);
+}
