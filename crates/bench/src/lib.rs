@@ -18,8 +18,8 @@
 //! - [`small_files`] stores small files durably, in a file store, in files and in databases; reads
 //!   them; and measures a store of many objects.
 //! - [`duplicates`] runs `haul dups` and other duplicate finders.
-//! - [`files`] measures HTTP file servers and [`relay`] measures TCP relays: each server runs on
-//!   one core, with its clients on another.
+//! - [`files`] measures HTTP file servers, [`serve`] measures `haul serve`, and [`relay`] measures
+//!   TCP relays: each server runs on one core, with its clients on another.
 //! - [`Watcher`] receives progress and cancels a benchmark.
 //!
 //! # Example
@@ -51,8 +51,8 @@
 //!   the device.
 //! - When a benchmark ends, its files, file systems and tracing instances are removed, its servers
 //!   are stopped, and changed kernel settings are restored. After a kill, the kernel and a child
-//!   process do the same, but the directories of [`mod@log`], [`small_files`], [`files`], [`relay`]
-//!   and [`duplicates`], and the directory of page files of [`random_write`], remain.
+//!   process do the same, but the directories of [`mod@log`], [`small_files`], [`files`], [`serve`],
+//!   [`relay`] and [`duplicates`], and the directory of page files of [`random_write`], remain.
 //!
 //! # Cost
 //! Each measured latency costs two readings of the clock. Latencies are recorded with three
@@ -85,6 +85,7 @@ pub mod read_order;
 mod reads;
 pub mod relay;
 mod report;
+pub mod serve;
 mod setting;
 mod simulated;
 pub mod small_files;

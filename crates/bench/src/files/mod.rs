@@ -9,13 +9,11 @@
 //! # Sources
 //! \[HdrHistogram\] on counting latencies from the time at which a request was due.
 
-mod client;
-mod connection;
+mod hyper_server;
 mod options;
 mod others;
 mod run;
 mod servers;
-mod site;
 mod workload;
 
 use haul_disk::probe;
@@ -24,8 +22,10 @@ use crate::contest::columns;
 use crate::host::Host;
 use crate::net::comparison::Comparison;
 use crate::net::environment::Environment;
+use crate::net::nginx::Nginx;
 use crate::report::Report;
 use haul_measure::{Result, Watcher};
+pub use hyper_server::serve as serve_with_hyper;
 pub use options::{Options, Part};
 use run::Bench;
 use servers::Servers;
@@ -46,14 +46,12 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let environment = Environment::new(&options.dir, program, congestion, &mut report)?;
     let dir = environment.scratch.path();
     report.host = std::mem::take(&mut report.host).with_storage("", &probe(dir)?);
-    let servers = Servers::find(options, environment.cores, dir);
-    match &servers.nginx {
-        Some(nginx) => {
-            let version = nginx.version.clone().map(|version| ("nginx".to_owned(), version));
-            report.host.versions.extend(version);
-        }
-        None => report.notes.push("nginx is not installed, so it was not measured.".to_owned()),
-    }
+    let servers = Servers::find(options, environment.cores, dir)?;
+    Nginx::describe(servers.nginx.as_ref(), &mut report);
+    let is_found = |name: &&str| servers.others.iter().any(|(found, _)| found == name);
+    let missing = others::wanted(&options.parts).filter(|name| !is_found(name));
+    let note = |name| format!("{name} is not installed, so it was not measured.");
+    report.notes.extend(missing.map(note));
     report.host.versions.extend(servers.others.iter().filter_map(|(name, program)| {
         Some(((*name).to_owned(), others::installed_version(name, program)?))
     }));

@@ -1,6 +1,7 @@
 //! Defines the options of `haul bench files`, and the note of the report that explains the rows.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,15 +16,16 @@ pub struct Options {
     /// Directory for the files; some GiB must be free
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Parts to measure: hot, warm, cold, latency, matrix
+    /// Parts to measure: hot, warm, cold, latency, matrix, tls
     ///
     /// hot: requests per second of CPU time for small files in memory. warm, cold: CPU time per GB
     /// for big files that are in memory (warm) or not (cold), and the part of them that is in the
     /// page cache afterwards. latency: latency of hot files at a fixed rate during downloads of
     /// cold files, with the memory of --memory; needs root and the memory cgroup. matrix, which is
     /// not a default: files of 1 KiB to 8 MiB in memory on 1, 64 and 1,000 connections, with
-    /// keep-alive and with a new connection for each request, also with lighttpd, h2o and Caddy if
-    /// they are installed.
+    /// keep-alive and with a new connection for each request, also with a small server with hyper,
+    /// and with lighttpd, h2o and Caddy if they are installed. tls, which is no default either:
+    /// files of 4 KiB and 1 MiB in memory over TLS 1.3, also with Caddy.
     #[arg(long = "only", value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "hot,warm,cold,latency")]
     pub parts: Vec<Part>,
@@ -63,6 +65,12 @@ pub struct Options {
     /// Path of the program haul to measure [default: beside haul-bench or in PATH]
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<PathBuf>,
+    /// Be the server with hyper at this address, with the files in DIR
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    pub hyper: Option<SocketAddr>,
+    /// The path of this program, which the benchmark starts as the server with hyper.
+    #[arg(skip)]
+    pub bench_program: PathBuf,
     /// The directories to search for nginx, in the format of `PATH`.
     #[arg(skip)]
     pub path: OsString,
@@ -81,6 +89,8 @@ named! {
         Latency = "latency",
         /// Files of many sizes, on few and many connections.
         Matrix = "matrix",
+        /// Files in memory over TLS.
+        Tls = "tls",
     }
 }
 
@@ -111,7 +121,8 @@ impl Options {
              files of 16 KiB, in all a quarter of the server's memory of {} MiB, requested at 30 % \
              of the rate of the slowest server; latency counts from when a request was due. \
              matrix: size x connections, as for hot files, but with at most 64 MiB of files of a \
-             size; \"close\" is a new connection for each request. \
+             size; \"close\" is a new connection for each request. tls: as the matrix, TLS 1.3 with \
+             AES-128-GCM, {connections} connections; the handshakes are not measured. \
              Downloads: {big_files} big files on 2 connections. \"again\" is the first server once \
              more.",
             time.as_millis(),

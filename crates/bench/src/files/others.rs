@@ -1,32 +1,53 @@
-//! Configures file servers that are measured only in the matrix: lighttpd, h2o and Caddy.
+//! Configures file servers that are measured only in the parts matrix and tls: lighttpd, h2o, Caddy
+//! and the server with hyper, which is this program.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
+use super::options::Part;
 use crate::net::programs::{output, version};
 use crate::net::server::Placement;
 use haul_measure::{Error, Result};
 
-pub(super) const OTHERS: [&str; 3] = ["lighttpd", "h2o", "caddy"];
+/// The name of the server with hyper.
+pub(super) const HYPER_NAME: &str = "hyper";
+const CADDY_NAME: &str = "caddy";
+
+/// Returns the names of the servers that the parts measure.
+pub(super) fn wanted(parts: &[Part]) -> impl Iterator<Item = &'static str> {
+    let is_matrix = parts.contains(&Part::Matrix);
+    let is_tls = parts.contains(&Part::Tls);
+    let only_matrix = ["lighttpd", "h2o", HYPER_NAME].into_iter().filter(move |_| is_matrix);
+    only_matrix.chain([CADDY_NAME].into_iter().filter(move |_| is_matrix || is_tls))
+}
 
 /// Returns the version of an installed server.
 pub(super) fn installed_version(name: &str, program: &Path) -> Option<String> {
-    let argument = if name == "caddy" { "version" } else { "-v" };
-    let text = output(program, &[argument]);
+    let text = match name {
+        HYPER_NAME => return None,
+        CADDY_NAME => output(program, &["version"]),
+        _ => output(program, &["-v"]),
+    };
     version(text.trim_start_matches('v'))
 }
 
 /// Writes the configuration of a server with one thread, and returns the command that starts it.
+/// The site is a directory, and for servers with TLS a certificate and its key.
 pub(super) fn command(
-    name: &str,
     program: &Path,
-    root: &Path,
+    name: &str,
+    site: (&Path, Option<[&Path; 2]>),
     at: Placement<'_>,
 ) -> Result<Command> {
+    if name == HYPER_NAME {
+        let mut command = Command::new(program);
+        command.args(["files", "--hyper"]).arg(at.address.to_string()).arg("--dir").arg(site.0);
+        return Ok(command);
+    }
     let file = at.dir.join("config");
-    let written = fs::write(&file, config(name, at.address, root));
+    let written = fs::write(&file, config(name, at.address, site));
     written.map_err(Error::other(format!("write {}", file.display())))?;
     let mut command = Command::new(program);
     match name {
@@ -40,7 +61,7 @@ pub(super) fn command(
     Ok(command)
 }
 
-fn config(name: &str, address: SocketAddr, root: &Path) -> String {
+fn config(name: &str, address: SocketAddr, (root, tls): (&Path, Option<[&Path; 2]>)) -> String {
     let (host, port, root) = (address.ip(), address.port(), root.display());
     match name {
         "lighttpd" => format!(
@@ -58,10 +79,21 @@ fn config(name: &str, address: SocketAddr, root: &Path) -> String {
                  file.dir: \"{root}\"\n"
             )
         }
-        _ => format!(
-            "{{\n\tadmin off\n\tauto_https off\n}}\n\
-             http://{host}:{port} {{\n\tbind {host}\n\troot * \"{root}\"\n\tfile_server\n}}\n"
-        ),
+        _ => {
+            let (name, tls) = match tls {
+                Some([certificate, key]) => {
+                    let (certificate, key) = (certificate.display(), key.display());
+                    let files = format!("\"{certificate}\" \"{key}\"");
+                    let version = "protocols tls1.3 tls1.3";
+                    (format!(":{port}"), format!("\ttls {files} {{\n\t\t{version}\n\t}}\n"))
+                }
+                None => (format!("http://{host}:{port}"), String::new()),
+            };
+            format!(
+                "{{\n\tadmin off\n\tauto_https off\n}}\n{name} {{\n\tbind {host}\n{tls}\
+                 \troot * \"{root}\"\n\tfile_server\n}}\n"
+            )
+        }
     }
 }
 
@@ -72,10 +104,24 @@ mod tests {
     #[test]
     fn configs_have_the_address_and_the_directory() {
         let address = "127.0.0.1:8123".parse().unwrap();
-        for name in OTHERS {
-            let text = config(name, address, Path::new("/a b"));
+        for name in ["lighttpd", "h2o", CADDY_NAME] {
+            let text = config(name, address, (Path::new("/a b"), None));
             assert!(text.contains("127.0.0.1") && text.contains("8123"), "{text}");
             assert!(text.contains("\"/a b\""), "{text}");
         }
+        let tls = ["/a.crt", "/a.key"].map(Path::new);
+        let text = config(CADDY_NAME, address, (Path::new("/a b"), Some(tls)));
+        assert!(
+            text.contains("\ttls \"/a.crt\" \"/a.key\" {") && !text.contains("http:"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn parts_select_servers() {
+        let names = |parts: &[Part]| wanted(parts).collect::<Vec<_>>();
+        assert_eq!(names(&[Part::Matrix]), ["lighttpd", "h2o", HYPER_NAME, CADDY_NAME]);
+        assert_eq!(names(&[Part::Hot, Part::Tls]), [CADDY_NAME]);
+        assert!(names(&[Part::Hot, Part::Cold]).is_empty());
     }
 }

@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::client::{Client, Schedule, random};
 use super::options::{Options, Part};
 use super::servers::Servers;
-use super::site::{Pages, Site};
 use super::workload::{Load, takes_part};
 use crate::contest::Stage;
 use crate::memory_limit::MemoryLimit;
 use crate::net::comparison::{Comparison, Variant};
+use crate::net::http::client::{Client, Schedule, random};
+use crate::net::http::site::{Pages, Site};
 use crate::net::sample::{Extent, Sample};
 use crate::net::server::Server;
 use haul_measure::{Error, Result, Watcher};
@@ -25,6 +25,8 @@ const DOWNLOADED_MAX: usize = 4;
 const MATRIX_BYTES: [u64; 7] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20];
 const MATRIX_TOTAL_BYTES: u64 = 64 << 20;
 const MATRIX_CONNECTIONS: [usize; 3] = [1, 64, 1000];
+/// The sizes in bytes of the files that are sent over TLS.
+const TLS_BYTES: [u64; 2] = [4 << 10, 1 << 20];
 /// The size in bytes of the files whose latency is measured.
 const SHORT_BYTES: u64 = 16 << 10;
 /// The request rate at which latency is measured, as a fraction of the rate that the slowest server
@@ -47,6 +49,7 @@ struct Tools<'a> {
     site: Site,
     hot: Vec<(u64, Pages)>,
     matrix: Vec<(u64, Pages)>,
+    tls: Vec<(u64, Pages)>,
     short: Pages,
     big: Pages,
     dir: PathBuf,
@@ -70,12 +73,16 @@ impl<'a> Bench<'a> {
             let pages = site.add(&format!("hot-{bytes}"), options.hot_files, bytes, watcher)?;
             hot.push((bytes, pages));
         }
-        let mut matrix = Vec::new();
-        for bytes in MATRIX_BYTES.into_iter().filter(|_| wanted(Part::Matrix)) {
-            let count = usize::try_from(MATRIX_TOTAL_BYTES / bytes).unwrap_or(usize::MAX);
-            let count = count.min(options.hot_files);
-            matrix.push((bytes, site.add(&format!("matrix-{bytes}"), count, bytes, watcher)?));
-        }
+        let mut add = |name, all: &[u64], is_wanted: bool| {
+            let add = |bytes: &u64| {
+                let count = usize::try_from(MATRIX_TOTAL_BYTES / bytes).unwrap_or(usize::MAX);
+                let count = count.min(options.hot_files);
+                Ok((*bytes, site.add(&format!("{name}-{bytes}"), count, *bytes, watcher)?))
+            };
+            all.iter().filter(|_| is_wanted).map(add).collect::<Result<Vec<_>>>()
+        };
+        let matrix = add("matrix", &MATRIX_BYTES, wanted(Part::Matrix))?;
+        let tls = add("tls", &TLS_BYTES, wanted(Part::Tls))?;
         let short = usize::try_from(options.memory_bytes / 4 / SHORT_BYTES).unwrap_or(1).max(1);
         let short = if wanted(Part::Latency) { short } else { 0 };
         let short = site.add("quick", short, SHORT_BYTES, watcher)?;
@@ -83,8 +90,19 @@ impl<'a> Bench<'a> {
         let big = if big { options.big_files } else { 0 };
         let big = site.add("big", big, options.big_bytes, watcher)?;
         let dir = dir.to_path_buf();
-        let tools =
-            Tools { options, watcher, servers, site, hot, matrix, short, big, dir, started: 0 };
+        let tools = Tools {
+            options,
+            watcher,
+            servers,
+            site,
+            hot,
+            matrix,
+            tls,
+            short,
+            big,
+            dir,
+            started: 0,
+        };
         Ok(Self { comparison, workloads: Vec::new(), tools })
     }
 
@@ -100,6 +118,7 @@ impl<'a> Bench<'a> {
         let (warm, cold, latency) = (wanted(Part::Warm), wanted(Part::Cold), wanted(Part::Latency));
         let mut loads: Vec<_> = tools.hot.iter().map(|(bytes, _)| Load::Hot(*bytes)).collect();
         loads.extend(tools.matrix.iter().flat_map(|(bytes, _)| matrix(*bytes)));
+        loads.extend(tools.tls.iter().map(|(bytes, _)| Load::Tls(*bytes)));
         loads.extend(warm.then_some(Load::Warm));
         loads.extend(cold.then_some(Load::Cold));
         for load in loads {
@@ -137,7 +156,7 @@ impl<'a> Bench<'a> {
             |one| {
                 let server = one.server()?;
                 match load {
-                    Load::Hot(_) | Load::Matrix { .. } => tools.closed(load, server),
+                    Load::Hot(_) | Load::Matrix { .. } | Load::Tls(_) => tools.closed(load, server),
                     _ => tools.download(load, one.variant, server, false),
                 }
             },
@@ -192,8 +211,10 @@ impl Tools<'_> {
         self.servers.start(variant, &dir)
     }
 
-    fn client(&self, server: &Server, connections: usize) -> Result<Client<'_>> {
-        Client::new(&self.site, self.watcher, server.address, connections)
+    fn client(&self, load: Load, server: &Server, connections: usize) -> Result<Client<'_>> {
+        let tls = self.servers.tls.as_ref().filter(|_| matches!(load, Load::Tls(_)));
+        let tls = tls.map(|tls| &tls.client);
+        Client::new(&self.site, self.watcher, server.address, connections, tls)
     }
 
     fn pages(&self, load: Load) -> Pages {
@@ -203,6 +224,7 @@ impl Tools<'_> {
         match load {
             Load::Hot(bytes) => of(&self.hot, bytes),
             Load::Matrix { bytes, .. } => of(&self.matrix, bytes),
+            Load::Tls(bytes) => of(&self.tls, bytes),
             Load::Warm | Load::Cold => {
                 self.big.start..self.big.end.min(self.big.start + DOWNLOADED_MAX)
             }
@@ -218,7 +240,7 @@ impl Tools<'_> {
             Load::Matrix { connections, keep_alive, .. } => (connections, keep_alive),
             _ => (self.options.connections, true),
         };
-        let mut client = self.client(server, connections)?;
+        let mut client = self.client(load, server, connections)?;
         client.keep_alive = keep_alive;
         let sample = client.fetch(random(&self.pages(load), 1), extent, server.meter)?;
         Ok(Sample { bytes: 0, ..sample })
@@ -241,7 +263,7 @@ impl Tools<'_> {
         } else {
             self.site.load(&pages)?
         }
-        let mut client = self.client(server, DOWNLOADS)?;
+        let mut client = self.client(load, server, DOWNLOADS)?;
         client.compare_all = compare_all;
         let sample = client.fetch_once(&pages, server.meter)?;
         let cached_bytes = Some(self.site.resident_bytes(&pages)?);
@@ -252,7 +274,7 @@ impl Tools<'_> {
     /// comparing all bytes of these files and of one big file.
     fn capacity(&mut self, variant: &Variant) -> Result<f64> {
         let server = self.start(variant)?;
-        let mut client = self.client(&server, self.options.connections)?;
+        let mut client = self.client(Load::AtRest, &server, self.options.connections)?;
         client.compare_all = true;
         client.fetch_once(&self.short, server.meter)?;
         let first = self.big.start..self.big.end.min(self.big.start + 1);
@@ -268,7 +290,8 @@ impl Tools<'_> {
         let _limit = MemoryLimit::new(self.options.memory_bytes)?;
         let server = self.start(variant)?;
         let downloads = if with_downloads { DOWNLOADS } else { 0 };
-        let mut client = self.client(&server, self.options.connections + downloads)?;
+        let mut client =
+            self.client(Load::AtRest, &server, self.options.connections + downloads)?;
         // Fetches the files twice, so that a server that counts requests treats them as hot.
         for _ in 0..2 {
             client.fetch_once(&self.short, server.meter)?;

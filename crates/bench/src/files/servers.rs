@@ -1,19 +1,18 @@
 //! Starts the compared file servers: `haul`, and nginx with each setting that may be its fastest.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::options::{Options, Part};
-use super::others::{self, OTHERS};
+use super::others::{self, HYPER_NAME};
 use crate::net::comparison::Variant;
 use crate::net::cores::Cores;
-use crate::net::nginx::{Module, Nginx};
+use crate::net::haul;
+use crate::net::http::tls::Tls;
+use crate::net::nginx::{self, Module, Nginx, file_site};
 use crate::net::programs::find;
 use crate::net::server::{Placement, Server, free_address};
 use haul_measure::{Error, Result};
 
-const SENDFILE_CONFIG: &str = "sendfile on;\ntcp_nopush on;\n";
 const THREADS_CONFIG: &str = "sendfile on;\ntcp_nopush on;\naio threads;\n";
 const DIRECT_CONFIG: &str =
     "sendfile on;\ntcp_nopush on;\naio threads;\ndirectio 1m;\noutput_buffers 4 1m;\n";
@@ -21,7 +20,7 @@ const DIRECT_CONFIG: &str =
 pub(super) static COPY: Variant = Variant::new("haul", "haul", "--cold copy", "copy");
 pub(super) static SPLICE: Variant = Variant::new("haul", "haul_splice", "--cold splice", "splice");
 static SENDFILE: Variant =
-    Variant::new("nginx", "nginx_sendfile", "sendfile, tcp_nopush", SENDFILE_CONFIG);
+    Variant::new("nginx", "nginx_sendfile", "sendfile, tcp_nopush", nginx::SENDFILE);
 static NO_PUSH_OFF: Variant =
     Variant::new("nginx", "nginx_sendfile_at_once", "sendfile", "sendfile on;\ntcp_nopush off;\n");
 static READ_WRITE: Variant = Variant::new("nginx", "nginx_copy", "sendfile off", "sendfile off;\n");
@@ -32,8 +31,13 @@ static DIRECT: Variant =
 static LIGHTTPD: Variant = Variant::new("lighttpd", "lighttpd", "sendfile", "");
 static H2O: Variant = Variant::new("h2o", "h2o", "1 thread", "");
 static CADDY: Variant = Variant::new("caddy", "caddy", "GOMAXPROCS=1", "");
+static HYPER: Variant = Variant::new("hyper", "hyper", "1 thread, files in memory", "");
+pub(super) static HAUL_TLS: Variant = Variant::new("haul", "haul_tls", "TLS", "copy");
+static NGINX_TLS: Variant =
+    Variant::new("nginx", "nginx_tls", "sendfile, tcp_nopush, TLS", nginx::SENDFILE);
+static CADDY_TLS: Variant = Variant::new("caddy", "caddy_tls", "GOMAXPROCS=1, TLS", "");
 
-pub(super) static VARIANTS: [&Variant; 10] = [
+pub(super) static VARIANTS: [&Variant; 14] = [
     &COPY,
     &SPLICE,
     &SENDFILE,
@@ -44,27 +48,50 @@ pub(super) static VARIANTS: [&Variant; 10] = [
     &LIGHTTPD,
     &H2O,
     &CADDY,
+    &HYPER,
+    &HAUL_TLS,
+    &NGINX_TLS,
+    &CADDY_TLS,
 ];
+
+/// Returns `true` if the servers of a variant accept only TLS.
+pub(super) fn is_tls(variant: &Variant) -> bool {
+    [&HAUL_TLS, &NGINX_TLS, &CADDY_TLS].contains(&variant)
+}
 
 /// The installed programs, and the directory they serve.
 #[derive(Debug)]
 pub(super) struct Servers {
     haul: Option<PathBuf>,
     pub(super) nginx: Option<Nginx>,
-    /// Installed rivals of the matrix other than nginx, by name; empty if the matrix is not measured.
+    /// Rivals of the parts matrix and tls other than nginx, by name; empty without these parts.
     pub(super) others: Vec<(&'static str, PathBuf)>,
+    /// The certificate of the servers with TLS; `None` if they are not measured.
+    pub(super) tls: Option<Tls>,
     pub(super) cores: Cores,
     pub(super) root: PathBuf,
 }
 
 impl Servers {
     /// Finds the installed servers, which will serve a directory in `dir`.
-    pub(super) fn find(options: &Options, cores: Cores, dir: &Path) -> Self {
+    pub(super) fn find(options: &Options, cores: Cores, dir: &Path) -> Result<Self> {
         let nginx = Nginx::find(&options.path);
-        let is_matrix = options.parts.contains(&Part::Matrix);
-        let others = OTHERS.iter().filter(|_| is_matrix);
-        let others = others.filter_map(|name| Some((*name, find(&options.path, name)?))).collect();
-        Self { haul: options.program.clone(), nginx, others, cores, root: dir.join("site") }
+        let others = others::wanted(&options.parts);
+        let found = |name: &'static str| match name {
+            HYPER_NAME => Some(options.bench_program.clone()).filter(|path| path.is_file()),
+            _ => find(&options.path, name),
+        };
+        let others = others.filter_map(|name| Some((name, found(name)?))).collect();
+        let is_tls = options.parts.contains(&Part::Tls);
+        let tls = is_tls.then(|| Tls::new(dir)).transpose()?;
+        Ok(Self {
+            haul: options.program.clone(),
+            nginx,
+            others,
+            tls,
+            cores,
+            root: dir.join("site"),
+        })
     }
 
     /// Returns the variants of installed servers.
@@ -74,40 +101,33 @@ impl Servers {
             false if one.program == "nginx" => self.nginx.is_some(),
             false => self.others.iter().any(|(name, _)| *name == one.program),
         };
-        VARIANTS.into_iter().filter(is_installed)
+        let is_wanted = |one: &&Variant| self.tls.is_some() || !is_tls(one);
+        VARIANTS.into_iter().filter(is_wanted).filter(is_installed)
     }
 
     /// Starts a server; `dir` must be an empty directory, for the server's configuration and log.
     pub(super) fn start(&self, variant: &Variant, dir: &Path) -> Result<Server> {
         let placement = Placement { address: free_address()?, cores: self.cores, dir };
+        let tls = self.tls.as_ref().filter(|_| is_tls(variant));
+        let tls = tls.map(|tls| [&*tls.certificate, &*tls.key]);
         let missing = || Error::Missing(format!("{} is not installed", variant.program));
         if let Some((_, program)) = self.others.iter().find(|(name, _)| *name == variant.program) {
-            let command = others::command(variant.program, program, &self.root, placement)?;
+            let command = others::command(program, variant.program, (&self.root, tls), placement)?;
             return Server::start(variant.program, command, false, placement);
         }
         if !variant.is_haul() {
             let nginx = self.nginx.as_ref().ok_or_else(missing)?;
-            let body = http_config(variant, placement.address, &self.root);
+            let body = file_site(variant.config, placement.address, &self.root, tls);
             return nginx.start(Module::Http, &body, placement);
         }
-        let mut command = Command::new(self.haul.as_ref().ok_or_else(missing)?);
-        command.arg("files").arg(&self.root).args(["--threads", "1", "--cold", variant.config]);
-        command.args(["--requests", "1000000000", "--listen"]);
-        command.arg(placement.address.to_string());
+        let program = self.haul.as_ref().ok_or_else(missing)?;
+        let mut command = haul::files(program, &self.root, placement.address);
+        command.args(["--cold", variant.config]);
+        if let Some([certificate, key]) = tls {
+            command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
+        }
         Server::start(variant.program, command, false, placement)
     }
-}
-
-/// Returns the content of the block `http` in nginx's configuration: the lines of `variant`, a
-/// cache of open files, and persistent connections with practically no limit of requests.
-fn http_config(variant: &Variant, address: SocketAddr, root: &Path) -> String {
-    format!(
-        "{}tcp_nodelay on;\nkeepalive_timeout 3600s;\nkeepalive_requests 1000000000;\n\
-         open_file_cache max=50000 inactive=600s;\nopen_file_cache_valid 600s;\n\
-         server {{\nlisten {address} backlog=4096;\nroot \"{}\";\n}}\n",
-        variant.config,
-        root.display(),
-    )
 }
 
 #[cfg(test)]
@@ -118,15 +138,30 @@ mod tests {
     fn nginx_config_matches_the_name_of_the_setting() {
         let address = "127.0.0.1:8080".parse().unwrap();
         for variant in VARIANTS.into_iter().filter(|one| one.program == "nginx") {
-            let text = http_config(variant, address, Path::new("/a b"));
+            let text = file_site(variant.config, address, Path::new("/a b"), None);
             assert!(text.contains("listen 127.0.0.1:8080 backlog=4096;\nroot \"/a b\";\n"));
             let has = |directive: &str| text.contains(directive);
             assert_eq!(has("sendfile on;"), variant != &READ_WRITE, "{variant:?}");
-            let no_push = [&SENDFILE, &THREADS, &DIRECT].contains(&variant);
+            let no_push = [&SENDFILE, &THREADS, &DIRECT, &NGINX_TLS].contains(&variant);
             assert_eq!(has("tcp_nopush on;"), no_push, "{variant:?}");
             let threads = [&THREADS, &DIRECT].contains(&variant);
             assert_eq!(has("aio threads;"), threads, "{variant:?}");
             assert_eq!(has("directio 1m;"), variant == &DIRECT, "{variant:?}");
+        }
+    }
+
+    #[test]
+    fn nginx_config_with_tls_has_the_certificate() {
+        let address = "127.0.0.1:8080".parse().unwrap();
+        let tls = ["/a.crt", "/a.key"].map(Path::new);
+        let text = file_site(NGINX_TLS.config, address, Path::new("/a b"), Some(tls));
+        for line in [
+            "listen 127.0.0.1:8080 ssl backlog=4096;",
+            "ssl_certificate \"/a.crt\";",
+            "ssl_certificate_key \"/a.key\";",
+            "ssl_protocols TLSv1.3;",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use super::servers::{COPY, SPLICE};
+use super::servers::{COPY, HAUL_TLS, SPLICE, is_tls};
 use crate::contest::Field;
 use crate::net::comparison::{Comparison, Series, Variant, Workload, short, smallest};
 use crate::net::sample::{Figure, Sample, paired_ratio, primary_max, primary_min};
@@ -18,6 +18,8 @@ pub(super) enum Load {
     /// Files of `bytes` bytes in memory, requested as fast as possible on `connections` connections;
     /// with `keep_alive` all requests of a connection use it, otherwise each has a new one.
     Matrix { bytes: u64, connections: usize, keep_alive: bool },
+    /// Files of this many bytes in memory, requested as fast as possible over TLS.
+    Tls(u64),
     /// Downloads of big files in memory.
     Warm,
     /// Downloads of big files that are not in memory.
@@ -36,6 +38,7 @@ impl Display for Load {
                 let reuse = if *keep_alive { "keep-alive" } else { "close" };
                 write!(f, "{} x {connections}, {reuse}", short(*bytes))
             }
+            Self::Tls(bytes) => write!(f, "TLS, {}", short(*bytes)),
             Self::Warm => f.write_str("warm"),
             Self::Cold => f.write_str("cold"),
             Self::AtRest => f.write_str("at rest"),
@@ -49,6 +52,7 @@ impl Workload for Load {
         match self {
             Self::Hot(_) => "hot files",
             Self::Matrix { .. } => "files by size, connections and keep-alive",
+            Self::Tls(_) => "files over TLS",
             Self::Warm | Self::Cold => "big files",
             Self::AtRest | Self::DuringDownloads => "hot files at a fixed rate, with little memory",
         }
@@ -57,6 +61,7 @@ impl Workload for Load {
     fn figure(self) -> Figure {
         match self {
             Self::Hot(_) | Self::Matrix { .. } => Sample::per_core_second,
+            Self::Tls(_) => Sample::process_us,
             Self::Warm | Self::Cold => Sample::process_s_per_gb,
             Self::AtRest | Self::DuringDownloads => Sample::p99_us,
         }
@@ -66,14 +71,18 @@ impl Workload for Load {
 /// Returns `true` if a variant is measured under a workload. Variants whose setting makes no
 /// difference under the workload are left out.
 pub(super) fn takes_part(variant: &Variant, load: Load) -> bool {
+    if is_tls(variant) != matches!(load, Load::Tls(_)) {
+        return false;
+    }
     if let Load::Matrix { .. } = load {
-        return matches!(variant.key, "haul" | "nginx_sendfile" | "lighttpd" | "h2o" | "caddy");
+        let keys = ["haul", "nginx_sendfile", "lighttpd", "h2o", "caddy", "hyper"];
+        return keys.contains(&variant.key);
     }
     let is_hot = matches!(load, Load::Hot(_));
     match variant.key {
         "nginx_sendfile_at_once" | "nginx_copy" => is_hot,
         "nginx_aio_threads" => !is_hot,
-        "lighttpd" | "h2o" | "caddy" => false,
+        "lighttpd" | "h2o" | "caddy" | "hyper" => false,
         "nginx_directio" | "haul_splice" => !is_hot && load != Load::Warm,
         _ => true,
     }
@@ -119,7 +128,10 @@ pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
 pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, f64> {
     let mut ratios = BTreeMap::new();
     let mut add = |key: String, ratio: Option<f64>| ratios.extend(ratio.map(|ratio| (key, ratio)));
-    let haul = |load| results.measured(load).find(|one| one.strategy.variant == &COPY);
+    let haul = |load| {
+        let variants = [&COPY, &HAUL_TLS];
+        results.measured(load).find(|one| variants.contains(&one.strategy.variant))
+    };
     for load in loads.iter().copied() {
         let figures = figures(load);
         add(format!("{}_noise", figures[0].0), results.noise(load));
@@ -160,6 +172,9 @@ fn figures(load: Load) -> Vec<(String, Figure)> {
             let name = format!("matrix_{}_{connections}_{reuse}_requests", short(bytes));
             return vec![(name, Sample::per_core_second)];
         }
+        Load::Tls(bytes) => {
+            return vec![(format!("tls_{}_cpu", short(bytes)), Sample::process_us)];
+        }
         Load::Warm => &[
             ("warm_cpu_per_gb", Sample::process_s_per_gb),
             ("warm_core_per_gb", Sample::core_s_per_gb),
@@ -189,7 +204,8 @@ mod tests {
     use crate::net::comparison::tests::check_documented;
     use crate::net::usage::Used;
 
-    const LOADS: [Load; 8] = [
+    const LOADS: [Load; 9] = [
+        Load::Tls(4 << 10),
         Load::Matrix { bytes: 1 << 10, connections: 64, keep_alive: false },
         Load::Hot(1 << 10),
         Load::Hot(4 << 10),
@@ -281,8 +297,11 @@ mod tests {
     fn settings_are_measured_where_they_matter() {
         let loads = [Load::Hot(1024), Load::Warm, Load::Cold, Load::AtRest, Load::DuringDownloads];
         let of = |key| loads.map(|load| takes_part(by_key(key), load));
+        for key in ["haul_tls", "nginx_tls", "caddy_tls"] {
+            assert_eq!((of(key), takes_part(by_key(key), Load::Tls(1))), ([false; 5], true));
+        }
         let matrix = Load::Matrix { bytes: 1024, connections: 1, keep_alive: true };
-        for key in ["lighttpd", "h2o", "caddy"] {
+        for key in ["lighttpd", "h2o", "caddy", "hyper"] {
             assert_eq!((of(key), takes_part(by_key(key), matrix)), ([false; 5], true));
         }
         assert!(!takes_part(by_key("haul_splice"), matrix));

@@ -2,12 +2,17 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::programs::{find, output, version};
 use super::server::{Placement, Server};
+use crate::report::Report;
 use haul_measure::{Error, Result};
+
+/// The directives of the fastest setting for files in the page cache.
+pub(crate) const SENDFILE: &str = "sendfile on;\ntcp_nopush on;\n";
 
 /// The nginx program, with its version and build options.
 #[derive(Debug, Clone)]
@@ -31,6 +36,19 @@ impl Nginx {
         Some(Self { version: version(&build), build, program })
     }
 
+    /// Adds the version of nginx to a report, or a note that nginx is not installed.
+    pub(crate) fn describe(nginx: Option<&Self>, report: &mut Report) {
+        match nginx {
+            Some(nginx) => {
+                let version = nginx.version.clone().map(|version| ("nginx".to_owned(), version));
+                report.host.versions.extend(version);
+            }
+            None => {
+                report.notes.push("nginx is not installed, so it was not measured.".to_owned());
+            }
+        }
+    }
+
     /// Starts nginx with `body` as the content of the block `http` or `stream`; `at.dir` must be
     /// empty.
     pub(crate) fn start(&self, module: Module, body: &str, at: Placement<'_>) -> Result<Server> {
@@ -45,6 +63,34 @@ impl Nginx {
         command.arg("-e").arg("stderr").arg("-p").arg(dir).arg("-c").arg(&file);
         Server::start("nginx", command, false, at)
     }
+}
+
+/// Returns a content of the block `http` that serves the files below `root`: the lines `directives`,
+/// a cache of open files, and persistent connections with practically no limit of requests. With
+/// `tls`, a certificate and its key, the server accepts only TLS 1.3.
+pub(crate) fn file_site(
+    directives: &str,
+    address: SocketAddr,
+    root: &Path,
+    tls: Option<[&Path; 2]>,
+) -> String {
+    let (ssl, certificate) = match tls {
+        Some([certificate, key]) => {
+            let (certificate, key) = (certificate.display(), key.display());
+            let files = format!(
+                "ssl_certificate \"{certificate}\";\nssl_certificate_key \"{key}\";\n\
+                 ssl_protocols TLSv1.3;\n"
+            );
+            (" ssl", files)
+        }
+        None => ("", String::new()),
+    };
+    format!(
+        "{directives}tcp_nodelay on;\nkeepalive_timeout 3600s;\nkeepalive_requests 1000000000;\n\
+         open_file_cache max=50000 inactive=600s;\nopen_file_cache_valid 600s;\n\
+         server {{\nlisten {address}{ssl} backlog=4096;\n{certificate}root \"{}\";\n}}\n",
+        root.display(),
+    )
 }
 
 /// Returns the file of the stream module, or `None` if the module is built in.

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Parser;
-use haul_bench::files::{Options, Part, run};
+use haul_bench::files::{Options, Part, run, serve_with_hyper};
 use haul_bench::{Error, Report, Row, Silent, Value};
-use haul_testing::skip;
+use haul_testing::http::Peer;
+use haul_testing::{eventually, skip};
 use tempfile::TempDir;
 
 use crate::disk_dir;
@@ -87,6 +88,28 @@ fn nginx_serves_hot_and_big_files_in_all_its_settings() {
     // The kernel may reclaim some of the pages at any time.
     assert!(cached("sendfile, tcp_nopush") > 75.0);
     assert!(cached("directio 1m, aio threads") < 1.0, "{}", cached("directio 1m, aio threads"));
+}
+
+#[test]
+fn server_with_hyper_sends_files_and_refuses_other_paths() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("site")).unwrap();
+    std::fs::write(dir.path().join("site/a"), "content").unwrap();
+    std::fs::write(dir.path().join("secret"), "secret").unwrap();
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let root = dir.path().join("site");
+    std::thread::spawn(move || serve_with_hyper(&root, address));
+    eventually("the server listens", || Peer::connect(address).is_ok());
+    let mut peer = Peer::connect(address).unwrap();
+    for (path, expected) in [
+        ("/a", (200, "content")),
+        ("/a", (200, "content")),
+        ("/b", (404, "")),
+        ("/../secret", (404, "")),
+    ] {
+        let response = peer.exchange(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        assert_eq!((response.status, response.text()), expected, "{path}");
+    }
 }
 
 #[test]

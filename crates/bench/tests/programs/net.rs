@@ -1,4 +1,4 @@
-//! Runs `haul bench files` and `haul bench relay` for a short time, and checks the rows of `haul`.
+//! Runs `haul bench files`, `haul bench serve` and `haul bench relay` for a short time, and checks the rows of `haul`.
 
 use serde_json::Value;
 
@@ -14,8 +14,9 @@ fn report(words: &[&str]) -> Option<Value> {
     std::fs::create_dir(place.path("d")).unwrap();
     let begin = [words[0], "--dir", "d", "--rounds", "1", "--json", "report"];
     let haul = haul_testing::program("haul");
-    let more = ["--seconds", "30ms", "--program", haul.to_str().unwrap()];
-    place.run(&[&begin[..], &more, &words[1..]].concat()).code(0);
+    let program = ["--program", haul.to_str().unwrap()];
+    let time: &[_] = if words[0] == "serve" { &[] } else { &["--seconds", "30ms"] };
+    place.run(&[&begin[..], &program, time, &words[1..]].concat()).code(0);
     assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 0, "left behind");
     let report = std::fs::read(place.path("report")).unwrap();
     Some(serde_json::from_slice(&report).unwrap())
@@ -69,6 +70,39 @@ fn latency_of_hot_files_is_measured_during_downloads() {
 }
 
 #[test]
+fn haul_files_is_measured_over_tls() {
+    let Some(report) = report(&["files", "--only", "tls", "--files", "4"]) else { return };
+    for load in ["TLS, 4k", "TLS, 1m"] {
+        let rows = of(&report, load, "load").filter(|row| row["server"] == "haul");
+        let rows: Vec<_> =
+            rows.inspect(|row| assert_eq!(row["state"], "measured", "{row}")).collect();
+        assert_eq!(rows.len(), 2, "{rows:?}");
+    }
+}
+
+#[test]
+fn haul_serve_is_measured_anonymous_and_signed() {
+    let sizes = ["--sizes", "4KiB,100KiB,5MiB", "--requests", "200", "--puts", "200"];
+    let words = [&["serve", "--connections", "4"][..], &sizes].concat();
+    let Some(report) = report(&words) else { return };
+    for load in ["GET 4k", "GET 100k", "GET 5m", "PUT 4k, new keys", "PUT 4k, overwrites"] {
+        let rows: Vec<_> =
+            of(&report, load, "load").filter(|row| row["server"] == "haul").collect();
+        // Anonymous, again, signed, and files or Store::put.
+        assert_eq!(rows.len(), 4, "{rows:?}");
+        for row in rows {
+            assert_eq!(row["state"], "measured", "{row}");
+            assert!(row["process_us"].as_f64().unwrap() > 0.0, "{row}");
+            assert!(row["requests_per_s"].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+    let ratios = &report["ratios"];
+    for key in ["get_4k_signed_cpu_vs_files", "put_4k_overwrite_cpu_vs_store"] {
+        assert!(ratios[key].as_f64().unwrap() > 0.0, "{key}");
+    }
+}
+
+#[test]
 fn haul_relay_is_measured_in_each_move_mode() {
     let words = ["relay", "--sizes", "64,200KiB", "--flows", "1,3", "--rivals", "tokio"];
     let Some(report) = report(&words) else { return };
@@ -94,6 +128,7 @@ fn missing_program_of_an_option_is_an_error() {
         ["relay", "--dir", ".", "--compare", "nowhere"],
         ["relay", "--dir", ".", "--program", "nowhere"],
         ["files", "--dir", ".", "--program", "nowhere"],
+        ["serve", "--dir", ".", "--program", "nowhere"],
     ] {
         place.run(&words).code(1).stderr_contains(&["cannot find the program nowhere"]);
     }

@@ -83,7 +83,8 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-bench",
         Level(6),
-        "clap clap_complete quick_cache rustix serde_json thiserror wait4 | tempfile",
+        "bytes clap clap_complete http-body-util hyper quick_cache ring rustix rustls serde_json \
+         thiserror time tokio wait4 | tempfile",
     ),
     (
         "haul",

@@ -82,7 +82,14 @@ pub(super) const FILES: &str = "\
 Examples:
   sudo haul bench files --dir /var/tmp --congestion cubic --json files.json
   haul bench files --dir /var/tmp --only hot --sizes 4KiB --rounds 11
-  sudo haul bench files --dir /var/tmp --only latency --memory 512MiB --big-files 32";
+  sudo haul bench files --dir /var/tmp --only latency --memory 512MiB --big-files 32
+  haul bench files --dir /var/tmp --only matrix,tls --files 8 --rounds 5 --seconds 200ms";
+
+pub(super) const SERVE: &str = "\
+Examples:
+  sudo haul bench serve --dir /var/tmp --congestion cubic --json serve.json
+  haul bench serve --dir /var/tmp --only get --sizes 4KiB,1MiB --rounds 11
+  haul bench serve --dir /srv --only put --connections 64";
 
 pub(super) const RELAY: &str = "\
 Examples:

@@ -20,6 +20,9 @@ fn wrong_options_name_the_expected_values() {
         ("relay --flows 65", "64"),
         ("files --dir d --only tepid", "latency"),
         ("files --dir d --memory 1MiB", "32MiB"),
+        ("serve --dir d --only head", "get"),
+        ("serve --dir d --sizes 2GiB", "1GiB"),
+        ("serve --dir d --puts 0", "1..="),
         ("read-order --drive seagate", "travelstar-7k320"),
         ("read-order --fs ntfs", "xfs"),
         ("read-order --time-scale 1001", "0 to 1000"),
@@ -67,6 +70,9 @@ fn defaults_measure_the_documented_ratios() {
     assert_eq!((log.options.writers, log.options.sizes), (vec![1, 16], vec![4096]));
     assert!(log.options.rounds >= 5 && log.options.rotations > 0);
     assert!(log.options.recovery >= 1 << 30);
+    let BenchCommand::Serve(serve) = parsed("haul-bench serve --dir d") else { panic!() };
+    assert_eq!(serve.options.object_bytes, [4 << 10, 64 << 10, 1 << 20, 64 << 20]);
+    assert!(serve.options.parts.len() == 2 && serve.options.rounds >= 5);
     let line = "haul-bench write-modes --dir d --modes append,recycled+fdatasync";
     let BenchCommand::WriteModes(modes) = parsed(line) else { panic!() };
     assert_eq!((modes.options.modes.len(), modes.options.sizes), (2, vec![512, 4096, 65536]));

@@ -14,7 +14,7 @@ use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
 use haul_bench::small_files::{churn, reads, scale};
 use haul_bench::{duplicates, files, log, pacing, random_write, read_order, relay};
-use haul_bench::{small_files, write_modes};
+use haul_bench::{serve, small_files, write_modes};
 
 /// Compare methods for the same task, and rival programs, on this machine
 ///
@@ -150,6 +150,14 @@ pub(crate) enum BenchCommand {
     /// eight minutes by default.
     #[command(after_long_help = examples::FILES)]
     Files(Measured<files::Options>),
+    /// CPU time of haul serve per request, compared with haul files, nginx and the store
+    ///
+    /// Measures GET of objects in memory, anonymous and signed, beside haul files and nginx with
+    /// the same bytes, and PUT of 4 KiB beside calls of the store in one process. Each server runs
+    /// on one core, with the load generator on another core. Responses are verified. Takes about
+    /// two minutes by default.
+    #[command(after_long_help = examples::SERVE)]
+    Serve(Measured<serve::Options>),
     /// TCP relays, compared with haproxy, nginx, Go, socat and tokio
     ///
     /// Measures haul relay with each --move mode and the installed rivals, each on one core, with

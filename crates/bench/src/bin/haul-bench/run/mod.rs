@@ -76,6 +76,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
             })
         }
         BenchCommand::Files(args) => net::files(args),
+        BenchCommand::Serve(args) => net::serve(args),
         BenchCommand::Relay(args) => net::relay(args),
         BenchCommand::Completions { .. } | BenchCommand::Man { .. } => Ok(()),
     }

@@ -2,7 +2,10 @@
 //! arrive, or at a fixed rate while other connections download big files.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustls::ClientConfig;
 
 use super::connection::{Connection, Received};
 use super::site::{Pages, Site};
@@ -20,7 +23,7 @@ const COMPARE_EVERY: u64 = 64;
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A load generator for one server, and its connections.
-pub(super) struct Client<'a> {
+pub(crate) struct Client<'a> {
     site: &'a Site,
     connections: Vec<Connection>,
     poller: Poller<'a>,
@@ -28,25 +31,27 @@ pub(super) struct Client<'a> {
     /// response for the page has arrived.
     lengths: Vec<Option<u64>>,
     /// `true` if every response is compared byte by byte.
-    pub(super) compare_all: bool,
+    pub(crate) compare_all: bool,
     /// `false` if each request uses a new connection.
-    pub(super) keep_alive: bool,
+    pub(crate) keep_alive: bool,
     requests: u64,
     buffer: Vec<u8>,
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn new(
+    /// Opens the connections, with TLS if there is a configuration of it.
+    pub(crate) fn new(
         site: &'a Site,
         watcher: &'a dyn Watcher,
         address: SocketAddr,
         connections: usize,
+        tls: Option<&Arc<ClientConfig>>,
     ) -> Result<Self> {
         let poller = Poller::new(watcher)?;
         let connections: Vec<_> =
-            (0..connections).map(|_| Connection::new(address)).collect::<Result<_>>()?;
+            (0..connections).map(|_| Connection::new(address, tls)).collect::<Result<_>>()?;
         for (token, connection) in (0..).zip(&connections) {
-            poller.add(&connection.stream, token, READ)?;
+            poller.add(&connection.transport, token, READ)?;
         }
         let (lengths, buffer) = (vec![None; site.pages.len()], vec![0; BUFFER_BYTES]);
         let (compare_all, keep_alive, requests) = (false, true, 0);
@@ -55,7 +60,7 @@ impl<'a> Client<'a> {
 
     /// Fetches the pages that `next` returns, until `extent` ends the measurement. Each connection
     /// requests the next page as soon as it has received the previous page.
-    pub(super) fn fetch(
+    pub(crate) fn fetch(
         &mut self,
         mut next: impl FnMut() -> Option<usize>,
         extent: Extent,
@@ -85,7 +90,7 @@ impl<'a> Client<'a> {
     }
 
     /// Fetches each page of `pages` once.
-    pub(super) fn fetch_once(&mut self, pages: &Pages, meter: Meter) -> Result<Sample> {
+    pub(crate) fn fetch_once(&mut self, pages: &Pages, meter: Meter) -> Result<Sample> {
         let mut left = pages.clone();
         self.fetch(|| left.next(), Extent::Requests(pages.len() as u64), meter)
     }
@@ -93,7 +98,7 @@ impl<'a> Client<'a> {
     /// Fetches random pages of `pages` by `schedule`, while the last `downloads` connections fetch
     /// the pages of `big`. Latency counts from the time at which a request was due, even if all
     /// connections were busy then and the request was sent later \[HdrHistogram\].
-    pub(super) fn fetch_at_rate(
+    pub(crate) fn fetch_at_rate(
         &mut self,
         mut schedule: Schedule,
         pages: &Pages,
@@ -153,7 +158,7 @@ impl<'a> Client<'a> {
         let length = self.lengths[page].filter(|_| !(may_compare && compare));
         if !self.keep_alive {
             self.connections[at].reconnect()?;
-            self.poller.add(&self.connections[at].stream, at as u64, READ)?;
+            self.poller.add(&self.connections[at].transport, at as u64, READ)?;
         }
         self.connections[at].request(self.site, page, length, may_compare && compare)
     }
@@ -175,7 +180,7 @@ impl<'a> Client<'a> {
 
 /// Returns a function that returns random pages without end, or `None` if `pages` is empty. Each
 /// seed gives a different sequence.
-pub(super) fn random(pages: &Pages, seed: u64) -> impl FnMut() -> Option<usize> {
+pub(crate) fn random(pages: &Pages, seed: u64) -> impl FnMut() -> Option<usize> {
     let pages = pages.clone();
     let mut index = 0;
     move || {
@@ -187,7 +192,7 @@ pub(super) fn random(pages: &Pages, seed: u64) -> impl FnMut() -> Option<usize> 
 
 /// A schedule of requests at equal intervals. A late request does not delay the requests after it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     per_second: f64,
     count: u64,
     next: u64,
@@ -195,7 +200,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// Returns a schedule for the duration `time`, with at least one request.
-    pub(super) fn new(per_second: f64, time: Duration) -> Self {
+    pub(crate) fn new(per_second: f64, time: Duration) -> Self {
         let per_second = per_second.max(1.0);
         #[expect(clippy::cast_possible_truncation, reason = "a count of what fits into a run")]
         #[expect(clippy::cast_sign_loss, reason = "neither is negative")]

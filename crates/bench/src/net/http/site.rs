@@ -20,34 +20,48 @@ const EVICTIONS_MAX: usize = 100;
 const EVICTION_INTERVAL: Duration = Duration::from_millis(20);
 
 /// One served file, and the HTTP request for it.
-#[derive(Debug)]
-pub(super) struct Page {
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
     /// The path below the root, without the first slash.
-    name: String,
-    pub(super) bytes: u64,
-    pub(super) content: Content,
-    pub(super) request: Vec<u8>,
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    pub(crate) content: Content,
+    pub(crate) request: Vec<u8>,
 }
 
 /// The site: the directory that every server under test serves, and the files below it.
 #[derive(Debug)]
-pub(super) struct Site {
-    pub(super) root: PathBuf,
-    pub(super) pages: Vec<Page>,
+pub(crate) struct Site {
+    pub(crate) root: PathBuf,
+    pub(crate) pages: Vec<Page>,
     cores: Cores,
 }
 
 /// A range of indexes of [`Site::pages`].
-pub(super) type Pages = Range<usize>;
+pub(crate) type Pages = Range<usize>;
 
 impl Site {
-    pub(super) fn new(root: &Path, cores: Cores) -> Self {
+    pub(crate) fn new(root: &Path, cores: Cores) -> Self {
         Self { root: root.to_path_buf(), pages: Vec::new(), cores }
+    }
+
+    /// Returns a site without files: the response to each request has `bytes` bytes of the first
+    /// content.
+    pub(crate) fn of_requests(requests: impl Iterator<Item = Vec<u8>>, bytes: u64) -> Self {
+        let page = |request| Page { name: String::new(), bytes, content: Content(0), request };
+        let cores = Cores { server: 0, load: 0 };
+        Self { root: PathBuf::new(), pages: requests.map(page).collect(), cores }
+    }
+
+    /// Returns the same files with other requests: `request` returns the request for a file.
+    pub(crate) fn with_requests(&self, request: impl Fn(&Page) -> Vec<u8>) -> Self {
+        let page = |page: &Page| Page { request: request(page), ..page.clone() };
+        Self { root: self.root.clone(), pages: self.pages.iter().map(page).collect(), ..*self }
     }
 
     /// Creates `count` more files of `bytes` bytes in the directory `name` below the root. When
     /// this returns, the files are durable and not in the page cache.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         name: &str,
         count: usize,
@@ -78,7 +92,7 @@ impl Site {
     /// # Errors
     /// Returns an error if bytes stay in memory after all attempts, because the kernel still reads
     /// ahead or network packets reference the bytes.
-    pub(super) fn evict(&self, pages: &Pages) -> Result<()> {
+    pub(crate) fn evict(&self, pages: &Pages) -> Result<()> {
         let disk = OsDisk::open(&self.root)?;
         for page in &self.pages[pages.clone()] {
             let file = disk.open(&page.name, Open { read_only: true, ..Open::default() })?;
@@ -104,7 +118,7 @@ impl Site {
 
     /// Reads the files with the indexes `pages` into the page cache, unless all of their bytes are
     /// already cached.
-    pub(super) fn load(&self, pages: &Pages) -> Result<()> {
+    pub(crate) fn load(&self, pages: &Pages) -> Result<()> {
         let total: u64 = self.pages[pages.clone()].iter().map(|page| page.bytes).sum();
         if self.resident_bytes(pages)? < total {
             for page in &self.pages[pages.clone()] {
@@ -118,7 +132,7 @@ impl Site {
 
     /// Returns the number of bytes in the page cache that belong to the files with the indexes
     /// `pages`.
-    pub(super) fn resident_bytes(&self, pages: &Pages) -> Result<u64> {
+    pub(crate) fn resident_bytes(&self, pages: &Pages) -> Result<u64> {
         let disk = OsDisk::open(&self.root)?;
         let mut bytes = 0;
         for page in &self.pages[pages.clone()] {

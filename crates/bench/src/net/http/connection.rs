@@ -1,11 +1,14 @@
 //! Sends requests on one connection of the load generator, and checks the responses.
 
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
+use std::sync::Arc;
 
+use rustls::ClientConfig;
+
+use super::response::parse_head;
 use super::site::Site;
-use crate::net::response::parse_head;
-use crate::net::socket::{self, connect, invalid};
+use super::transport::Transport;
+use crate::net::socket::{self, invalid};
 use haul_measure::{Error, Result};
 
 /// The maximum length in bytes of a response head.
@@ -17,12 +20,13 @@ const HEAD_BUFFER_BYTES: usize = 4 << 10;
 
 /// A connection and the response it receives.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) stream: TcpStream,
+pub(crate) struct Connection {
+    pub(super) transport: Transport,
     address: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
     /// `true` if the server is to close the connection after the response.
     closes: bool,
-    pub(super) page: usize,
+    pub(crate) page: usize,
     /// `true` if the body is compared; otherwise it is counted and discarded.
     compare: bool,
     head: Vec<u8>,
@@ -33,35 +37,37 @@ pub(super) struct Connection {
 
 /// The result of one call of [`Connection::receive`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Received {
-    pub(super) bytes: u64,
+pub(crate) struct Received {
+    pub(crate) bytes: u64,
     /// `true` if the response is complete.
-    pub(super) is_end: bool,
+    pub(crate) is_end: bool,
     /// The length of the whole response, if this receive completed its head.
-    pub(super) length: Option<u64>,
+    pub(crate) length: Option<u64>,
 }
 
 impl Connection {
-    pub(super) fn new(address: SocketAddr) -> Result<Self> {
-        let stream = open(address)?;
+    pub(crate) fn new(address: SocketAddr, tls: Option<&Arc<ClientConfig>>) -> Result<Self> {
+        let transport = Transport::connect(address, tls)?;
+        let tls = tls.cloned();
         let (closes, page, compare) = (false, 0, false);
-        Ok(Self { stream, address, closes, page, compare, head: Vec::new(), left: Some(0) })
+        let (head, left) = (Vec::new(), Some(0));
+        Ok(Self { transport, address, tls, closes, page, compare, head, left })
     }
 
     /// Replaces the connection by a new one, which is used for one request.
-    pub(super) fn reconnect(&mut self) -> Result<()> {
-        self.stream = open(self.address)?;
+    pub(crate) fn reconnect(&mut self) -> Result<()> {
+        self.transport = Transport::connect(self.address, self.tls.as_ref())?;
         self.closes = true;
         Ok(())
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.left == Some(0)
     }
 
     /// Requests a page. `length` is the length in bytes of the whole response, if known. The kernel
     /// then discards the response, head included, unless `compare` is `true`.
-    pub(super) fn request(
+    pub(crate) fn request(
         &mut self,
         site: &Site,
         page: usize,
@@ -74,21 +80,22 @@ impl Connection {
         let request = &site.pages[page].request;
         let sent = match request.strip_suffix(b"\r\n") {
             Some(fields) if self.closes => {
-                self.stream.write_all(&[fields, b"Connection: close\r\n\r\n"].concat())
+                self.transport.send(&[fields, b"Connection: close\r\n\r\n"].concat())
             }
-            _ => self.stream.write_all(request),
+            _ => self.transport.send(request),
         };
         sent.map_err(|why| self.invalid(site, format!("the request was not sent: {why}")))
     }
 
     /// Receives the available bytes, but at most `buffer.len()` bytes.
-    pub(super) fn receive(&mut self, site: &Site, buffer: &mut [u8]) -> Result<Received> {
-        let (room, discard) = match self.left {
-            _ if self.compare || self.is_idle() => (buffer.len(), false),
-            Some(left) => (usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len()), true),
-            None => (buffer.len().min(HEAD_BUFFER_BYTES), false),
+    pub(crate) fn receive(&mut self, site: &Site, buffer: &mut [u8]) -> Result<Received> {
+        let discard = !self.compare && !self.is_idle() && self.left.is_some();
+        let room = match self.left {
+            _ if self.compare || self.is_idle() || self.transport.is_tls() => buffer.len(),
+            Some(left) => usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len()),
+            None => buffer.len().min(HEAD_BUFFER_BYTES),
         };
-        let bytes = match socket::receive(&self.stream, &mut buffer[..room], discard)? {
+        let bytes = match self.transport.receive(&mut buffer[..room], discard)? {
             socket::Received::Bytes(bytes) => bytes,
             socket::Received::Pending => return Ok(Received::default()),
             socket::Received::Closed if self.closes && self.is_idle() => {
@@ -154,15 +161,9 @@ impl Connection {
     }
 }
 
-fn open(address: SocketAddr) -> Result<TcpStream> {
-    let stream = connect(address)?;
-    stream.set_nodelay(true).map_err(Error::other("set up a connection"))?;
-    Ok(stream)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     use super::*;
@@ -176,7 +177,7 @@ mod tests {
         let mut site = Site::new(dir.path(), Cores { server: 0, load: 0 });
         site.add("a", 1, 1000, &Silent).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = Connection::new(listener.local_addr().unwrap()).unwrap();
+        let mut client = Connection::new(listener.local_addr().unwrap(), None).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         let (mut length, mut buffer) = (None, vec![0; 64 << 10]);
         let mut all = Vec::new();
