@@ -61,7 +61,7 @@ pub use connection::Connection;
 pub use handler::{
     BoxError, ConnectionLimits, Handler, Origin, PreparedHead, ResponseFuture, ResponseHead,
 };
-pub use limits::{ConnectionStats, Connections};
+pub use limits::{ConnectionStats, Connections, PeerRate};
 pub use request_body::{IncompleteBody, RequestBody};
 pub use service::{Engine, ListenerOptions};
 pub use task::Message;

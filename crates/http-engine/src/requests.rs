@@ -1,7 +1,7 @@
 //! Reads the heads of requests, responds at once where that is possible, and starts exchanges.
 
 use std::io::{self, IoSlice};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haul_http1::{Framing, HeadWriter, Request, Version, parse_request};
 use haul_reactor::{Context, IoStatus};
@@ -11,6 +11,7 @@ use crate::connection::{Connection, State};
 use crate::convert::to_http;
 use crate::exchange::{Accounts, Exchange, Reply};
 use crate::handler::{Handler, ResponseHead};
+use crate::limits::PeerRate;
 use crate::receive::Receiving;
 use crate::request_body::{RequestBody, channel};
 use crate::response::{Output, Terms};
@@ -116,6 +117,14 @@ impl<H: Handler> Engine<H> {
             };
             let record = self.begin_record(connection.listener, Some(&request), context.now());
             let mut accounts = Accounts { _busy: busy, record };
+            let rate = self.peer_rate(connection.listener);
+            if let Some(rate) = rate
+                && let Err(wait) = rate.take(connection.peer, context.now())
+            {
+                let refusal = (&*rate, wait);
+                self.refuse_for_rate(connection, accounts, &request, terms, refusal)?;
+                return Ok((taken, Flow::Continue));
+            }
             let responded = self.respond_inline(connection, &request, terms, &mut accounts.record);
             let is_over = match &responded {
                 Ok(Some(output)) => output.is_empty(),
@@ -264,6 +273,41 @@ impl<H: Handler> Engine<H> {
         let accounts = Accounts { _busy: busy, record };
         self.start(connection, accounts, None, Reply::Done, output, terms);
         connection.deadline = Some(context.now() + self.limits.stall_time);
+        Ok(())
+    }
+
+    /// Responds to a request above the rate. Its body is not received, so if it has one, the
+    /// connection is closed.
+    pub(crate) fn refuse_for_rate(
+        &self,
+        connection: &mut Connection<H>,
+        mut accounts: Accounts<H::Peer>,
+        request: &Request<'_>,
+        mut terms: Terms,
+        (rate, wait): (&PeerRate, Duration),
+    ) -> io::Result<()> {
+        let has_body = !request.framing.is_empty();
+        terms.closes |= has_body;
+        connection.has_unread = has_body;
+        let mut output = Output::default();
+        let out = output.first();
+        let mut head = HeadWriter::response(out, rate.status);
+        head.date("date", &self.clock.date);
+        if let Some(value) = terms.connection() {
+            head.field("connection", value.as_bytes());
+        }
+        head.number("retry-after", wait.as_secs() + 1);
+        head.field("content-type", rate.content_type.as_bytes());
+        head.number("content-length", rate.body.len() as u64);
+        head.end().map_err(io::Error::other)?;
+        if let Some(record) = &mut accounts.record {
+            record.set_status(rate.status);
+            record.add_head(out.len());
+        }
+        if !terms.is_head {
+            out.extend_from_slice(rate.body.as_bytes());
+        }
+        self.start(connection, accounts, None, Reply::Done, output, terms);
         Ok(())
     }
 

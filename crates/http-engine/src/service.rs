@@ -12,7 +12,7 @@ use haul_tls::Acceptor;
 use crate::access_log::{AccessLog, LogDates, Record, Recorder};
 use crate::connection::{Connection, State};
 use crate::handler::{ConnectionLimits, Handler};
-use crate::limits::Connections;
+use crate::limits::{Connections, PeerRate};
 use crate::task::{Message, Task};
 
 /// The bytes a connection may move, and the requests it may start, before it yields to others.
@@ -26,6 +26,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub struct ListenerOptions<P> {
     /// The table of its connections, which the listeners of all threads share.
     pub connections: Arc<Connections<P>>,
+    /// The rate of requests of each peer, which the listeners of all threads share.
+    pub peer_rate: Option<Arc<PeerRate>>,
     /// Terminates TLS. `None`: connections are in plaintext.
     pub tls: Option<Acceptor>,
     /// The log of its requests.
@@ -266,6 +268,10 @@ impl<H: Handler> Service for Engine<H> {
 }
 
 impl<H: Handler> Engine<H> {
+    pub(crate) fn peer_rate(&self, listener: usize) -> Option<Arc<PeerRate>> {
+        self.listeners.get(listener)?.peer_rate.clone()
+    }
+
     fn advance(
         &mut self,
         connection: &mut Connection<H>,

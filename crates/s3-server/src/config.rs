@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use haul_http_engine::AccessLog;
-use haul_reactor::{Listener, TcpOptions};
+use haul_reactor::{Listener, Rate, TcpOptions};
 use haul_tls::Acceptor;
 
 use crate::audit::AuditLog;
@@ -134,6 +134,8 @@ pub struct Limits {
     /// the server is one peer. Beyond it, a new connection replaces an idle one of this peer, or is
     /// refused with 503. 2,048.
     pub peer_connections_max: usize,
+    /// The rate of S3 requests of one peer. A request above it gets 503 `SlowDown`. No limit.
+    pub peer_rate: Option<Rate>,
     /// The time for a request head, from its first byte or from the start of the connection. 10 s.
     pub head_time_max: Duration,
     /// The time a connection may be idle between two requests. 75 s.
@@ -165,6 +167,7 @@ impl Default for Limits {
         Self {
             connections_max: 4096,
             peer_connections_max: 2048,
+            peer_rate: None,
             head_time_max: Duration::from_secs(10),
             idle_time_max: Duration::from_secs(75),
             stall_time_max: Duration::from_secs(60),

@@ -87,6 +87,6 @@ pub use audit::AuditLog;
 pub use config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 pub use error::{Error, Result};
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
-pub use haul_reactor::{Listener, TcpOptions};
+pub use haul_reactor::{Listener, Rate, TcpOptions};
 pub use lifecycle::document::{lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml};
 pub use server::{Listening, Server};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use haul_file_store::Store;
-use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions};
+use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions, PeerRate};
 use haul_http1::HeadLimits;
-use haul_reactor::{self as reactor, AdmissionLimit, Listener, Reactor};
+use haul_reactor::{self as reactor, AdmissionLimit, Listener, Rate, RateLimit, Reactor};
 use haul_tls::Acceptor;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
@@ -87,6 +87,10 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Slow Down\r\n\
     <?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>SlowDown</Code>\
     <Message>Too many connections of this client</Message></Error>";
 
+/// The body of the response to a request above the rate of its client.
+const TOO_FAST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>SlowDown</Code>\
+    <Message>Too many requests of this client; try later</Message></Error>";
+
 /// The most bytes of a request that are received after an early response, so that the client can
 /// read it.
 const LINGER_BYTES_MAX: usize = 64 << 20;
@@ -139,16 +143,23 @@ impl Server {
         });
         let front = front(store, credentials, &limits, metrics, hot);
         let front = Arc::new(Front { audit: logs.audit, ..front });
+        let rate = limits.peer_rate.map(peer_rate);
         let reactor = |listener: Listener| {
             let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
-            let options =
-                [(&connections, &tls, &logs.access), (&admin_connections, &admin_tls, &None)];
-            let options = options.map(|(connections, tls, access_log)| ListenerOptions {
-                connections: Arc::clone(connections),
+            let s3 = ListenerOptions {
+                connections: Arc::clone(&connections),
+                peer_rate: rate.clone(),
                 tls: tls.clone(),
-                access_log: access_log.clone(),
-            });
-            let engine = Engine::new(requests, options.into(), connection_limits(&limits));
+                access_log: logs.access.clone(),
+            };
+            let admin_page = ListenerOptions {
+                connections: Arc::clone(&admin_connections),
+                peer_rate: None,
+                tls: admin_tls.clone(),
+                access_log: None,
+            };
+            let options = vec![s3, admin_page];
+            let engine = Engine::new(requests, options, connection_limits(&limits));
             // The admin page has a listener on the first thread only.
             let listeners = std::iter::once(listener).chain(admin.next()).collect();
             let all = AdmissionLimit::new(usize::MAX);
@@ -222,6 +233,15 @@ fn front(
     let (xml_bytes_max, ids) = (limits.xml_bytes_max, RequestIds::new());
     let (s3, audit) = (s3.build(), None);
     Front { s3, store, memory, hot, verifier, access_key, audit, metrics, xml_bytes_max, ids }
+}
+
+fn peer_rate(rate: Rate) -> Arc<PeerRate> {
+    Arc::new(PeerRate {
+        limit: RateLimit::new(rate),
+        status: 503,
+        content_type: "application/xml",
+        body: TOO_FAST,
+    })
 }
 
 fn connection_limits(limits: &Limits) -> ConnectionLimits {

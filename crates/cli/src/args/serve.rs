@@ -1,13 +1,15 @@
 //! Defines the arguments of `haul serve`.
 
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use haul_s3_server::Limits;
+use haul_s3_server::{Limits, Rate};
 
 use super::TlsArgs;
+use super::files::with_burst;
 use super::store::OpenArgs;
 use crate::units::{parse_bytes, parse_time};
 
@@ -92,6 +94,14 @@ pub(crate) struct ClientArgs {
     /// connection replaces an idle one of the same client, or is answered with 503.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections_per_client: Option<u32>,
+    /// Maximum rate of S3 requests per client, such as 100/s or 30/min [default: unlimited]
+    ///
+    /// A request above the rate is answered with 503 SlowDown; clients of AWS repeat it later.
+    #[arg(long, value_name = "RATE")]
+    rate_per_client: Option<Rate>,
+    /// Number of requests a client may send at once after a pause [default: those of a second]
+    #[arg(long, value_name = "N", requires = "rate_per_client", hide_short_help = true)]
+    burst_per_client: Option<NonZero<u32>>,
     /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
@@ -113,6 +123,9 @@ impl ServeArgs {
             peer_connections_max: connections(
                 of_client.unwrap_or_else(|| clients.connections.div_ceil(2)),
             ),
+            peer_rate: clients
+                .rate_per_client
+                .map(|rate| with_burst(rate, clients.burst_per_client)),
             head_time_max: clients.head_time,
             idle_time_max: clients.idle_time,
             drain_time_max: self.drain_time,

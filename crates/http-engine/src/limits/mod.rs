@@ -6,6 +6,7 @@
 //! most. A request that is being answered is never aborted for another client.
 
 mod connection;
+mod rate;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -17,6 +18,7 @@ use haul_reactor::Peer;
 use parking_lot::Mutex;
 
 pub(crate) use connection::{Connection, Exchange};
+pub use rate::PeerRate;
 
 use connection::elapsed_ms;
 

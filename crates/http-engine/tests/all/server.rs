@@ -246,7 +246,12 @@ impl Server {
             linger_bytes_max: 64 << 20,
             too_many: b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
         };
-        let options = ListenerOptions { connections: Arc::clone(&connections), tls, access_log };
+        let options = ListenerOptions {
+            connections: Arc::clone(&connections),
+            peer_rate: None,
+            tls,
+            access_log,
+        };
         let engine = Engine::new(Paths, vec![options], limits);
         let all = AdmissionLimit::new(usize::MAX);
         let reactor = Reactor::new(engine, vec![listener], all).unwrap();

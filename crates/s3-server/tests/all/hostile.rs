@@ -2,15 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::num::NonZero;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use haul_s3_server::Limits;
+use haul_s3_server::{Limits, Rate};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 
-use crate::client::{Reply, Running, noise};
+use crate::client::{Reply, Running, assert_refused, noise};
 
 const SOCKETS: usize = 10_000;
 
@@ -159,4 +160,29 @@ fn a_head_has_its_time_and_an_idle_connection_has_more() {
     assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
     idle.write_all(request).unwrap();
     assert_eq!(Reply::read(&mut idle).status, 200);
+}
+
+#[test]
+fn requests_above_the_rate_of_a_client_are_refused_and_its_connection_stays() {
+    let rate: Rate = "2/min".parse().unwrap();
+    let peer_rate = Some(Rate { burst: NonZero::new(2).unwrap(), ..rate });
+    let limits = Limits { peer_rate, ..Limits::default() };
+    let server = Running::with(None, limits);
+    assert_eq!(server.s3.put("/bucket", b"").status, 200);
+    assert_eq!(server.s3.put("/bucket/key", b"bytes").status, 200);
+    let mut stream = server.s3.connect();
+    for method in ["GET", "HEAD", "DELETE"] {
+        let head = format!("{method} /bucket/key HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut received = [0; 1024];
+        let bytes = stream.read(&mut received).unwrap();
+        let refusal = String::from_utf8_lossy(&received[..bytes]).into_owned();
+        assert!(refusal.starts_with("HTTP/1.1 503 "), "{method}: {refusal}");
+        assert!(refusal.contains("\r\nretry-after: 30\r\n"), "{method}: {refusal}");
+        assert_eq!(refusal.contains("<Code>SlowDown</Code>"), method != "HEAD", "{refusal}");
+    }
+    let refused = server.s3.put("/bucket/key", &[0; 1 << 20]);
+    assert_refused(&refused, 503, "SlowDown");
+    assert_eq!(refused.header("connection"), Some("close"));
+    assert_eq!(server.admin.get("/health").status, 200, "the admin address has no such limit");
 }
