@@ -8,6 +8,7 @@ use haul_file_store::{Damage, Error, Options, Recovered, Store};
 
 use crate::args::OpenArgs;
 use crate::output::Name;
+use crate::predecessor::Predecessor;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::{Bytes, Count};
 
@@ -27,7 +28,7 @@ pub(crate) enum IfMissing {
 /// Opens the store of `args` and prints the results of recovery to stderr. `holder` describes this
 /// process: the error message of another process that tries to open the store contains it.
 fn open(args: &OpenArgs, holder: &str, if_missing: IfMissing) -> Result<(Store, Vec<Damage>)> {
-    open_for(args, holder, if_missing, ServerOptions::default())
+    open_for(args, holder, if_missing, ServerOptions::default(), &Predecessor::default())
 }
 
 /// Opens the store for `haul store NAME`, runs `work` with the damage found by recovery, and closes
@@ -56,12 +57,13 @@ pub(crate) struct ServerOptions {
     pub(crate) pinned_memory: u64,
 }
 
-/// Opens a store like [`open`], with the options of a server.
+/// Opens a store like [`open`], with the options of a server, once `predecessor` has closed it.
 pub(crate) fn open_for(
     args: &OpenArgs,
     holder: &str,
     if_missing: IfMissing,
     server: ServerOptions,
+    predecessor: &Predecessor,
 ) -> Result<(Store, Vec<Damage>)> {
     let dir = &args.data;
     if if_missing == IfMissing::Fail && is_empty(dir) {
@@ -78,7 +80,9 @@ pub(crate) fn open_for(
         holder: format!("{holder}, process {}", std::process::id()),
         ..Options::default()
     };
-    let (store, recovered) = Store::open(dir, options).map_err(|error| {
+    let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
+    let opened = predecessor.retry(is_in_use, || Store::open(dir, options.clone()));
+    let (store, recovered) = opened.map_err(|error| {
         let exit = match error {
             Error::Invalid { .. } => Exit::Usage,
             _ => Exit::NotStarted,

@@ -1,9 +1,14 @@
 //! `haul serve`: serves a store over S3.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_file_store::Store;
-use haul_s3_server::{Config, Error, Limits, Listening, Server};
+use haul_s3_server::{
+    AccessLog, AuditLog, Config, Error, Inherited, Limits, Listener, Listening, Logs, Server,
+};
 use haul_tls::Alpn;
 use tokio::runtime;
 use tokio::sync::oneshot;
@@ -11,20 +16,27 @@ use tokio::sync::oneshot;
 use crate::args::ServeArgs;
 use crate::credentials;
 use crate::descriptors;
+use crate::inherited;
+use crate::logs::{Log, access_options, audit_options};
 use crate::open_store::{IfMissing, ServerOptions, open_for};
+use crate::predecessor::Predecessor;
 use crate::ready;
+use crate::reload::{Reload, handle_signals};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::signals::{Signal, termination_handler};
-use crate::tls::{self, Certificates};
+use crate::tls::Certificates;
 
 /// The number of descriptors reserved for everything except connections, such as the files of the
 /// store.
 const RESERVE: usize = 256;
 
+/// The time to wait for the previous server if sockets are inherited.
+const TAKEOVER_TIME: Duration = Duration::from_secs(60);
+
 /// Serves until a signal requests a stop.
 ///
-/// The credentials, the configuration and both addresses are checked before the store is opened, so
-/// that a failed start does not create a store.
+/// The credentials, the configuration, both addresses and the logs are checked before the store is
+/// opened, so that a failed start does not create a store.
 pub(crate) fn run(args: &ServeArgs) -> Result {
     let certificates = Certificates::load(&args.tls)?;
     let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
@@ -44,23 +56,64 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         .build()
         .or_fail(|| "cannot start the threads of the server".to_owned())
         .map_err(|failure| failure.exit(Exit::NotStarted))?;
-    let listening = runtime.block_on(async { Listening::bind(config) }).map_err(not_started)?;
+    let inherited = inherited::listeners(config.limits.tcp_options())?;
+    let takeover_time = args.takeover_time;
+    let default_time = if inherited.is_empty() { Duration::ZERO } else { TAKEOVER_TIME };
+    let predecessor = Predecessor::new(takeover_time.unwrap_or(default_time));
+    let listening = bind(&config, &inherited, &predecessor)?;
+    let name = "haul serve";
+    let open = |to: &Path, options| Log::open(to, &options, &predecessor);
+    let access = args.log.access_log.as_deref();
+    let access = access.map(|to| open(to, access_options(&args.log, name))).transpose()?;
+    let audit = args.audit_log.as_deref();
+    let audit = audit.map(|to| open(to, audit_options(&args.log, name))).transpose()?;
+    let format = args.log.log_format.format();
+    let listening = listening.with_logs(Logs {
+        access: access.as_ref().map(|log| AccessLog { lines: log.lines(), format }),
+        audit: audit.as_ref().map(|log| AuditLog::new(log.lines())),
+    });
+    let logs: Vec<Log> = access.into_iter().chain(audit).collect();
     let holder = format!("haul serve on http://{}", listening.addresses().listen);
     let options = ServerOptions {
         scrub_rate: args.scrub_rate,
         lifecycle_check: args.lifecycle_check,
         pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
     };
-    let (store, _damage) = open_for(&args.open, &holder, IfMissing::Create, options)?;
+    let create = IfMissing::Create;
+    let (store, _damage) = open_for(&args.open, &holder, create, options, &predecessor)?;
     let store = Arc::new(store);
-    let served = runtime.block_on(serve(listening, Arc::clone(&store), certificates));
+    let reload = Reload { certificates, logs: logs.iter().filter_map(Log::files).collect() };
+    let served = runtime.block_on(serve(listening, Arc::clone(&store), reload));
     // Dropping the runtime waits for store calls in progress.
     drop(runtime);
+    // Before the store: a process that waits for the store then finds the logs closed.
+    let logged = logs.into_iter().map(Log::close).fold(Ok(()), Result::and);
     let closed = match Arc::into_inner(store).map(Store::close) {
         Some(closed) => closed.or_fail(|| "cannot close the store".to_owned()),
         None => Ok(()),
     };
-    served.and(closed)
+    served.and(closed).and(logged)
+}
+
+/// Takes the addresses, or the inherited sockets in their place.
+fn bind(config: &Config, inherited: &[Listener], predecessor: &Predecessor) -> Result<Listening> {
+    if inherited.len() > 2 {
+        let failure =
+            Failure::new(format!("{} sockets are inherited (LISTEN_FDS)", inherited.len()));
+        let failure = failure.advise("pass one for S3, and one for the admin page");
+        return Err(failure.exit(Exit::NotStarted));
+    }
+    let is_in_use = |error: &Error| match error {
+        Error::Bind { source, .. } => source.kind() == io::ErrorKind::AddrInUse,
+        _ => false,
+    };
+    let socket = |index: usize| inherited.get(index).map(Listener::another).transpose();
+    let bind = || {
+        let start = |source| Error::Start { source };
+        let (listen, admin) = (socket(0).map_err(start)?, socket(1).map_err(start)?);
+        Listening::with_inherited(config.clone(), Inherited { listen, admin })
+    };
+    predecessor.retry(is_in_use, bind).map_err(not_started)
 }
 
 /// Returns an eighth of the memory of the machine.
@@ -93,18 +146,14 @@ fn not_started(error: Error) -> Failure {
     failure.because(error)
 }
 
-async fn serve(
-    listening: Listening,
-    store: Arc<Store>,
-    certificates: Option<Certificates>,
-) -> Result {
+async fn serve(listening: Listening, store: Arc<Store>, reload: Reload) -> Result {
     // The handlers are installed before any client can know that the server runs.
     let (sender, stop) = oneshot::channel();
     // If the server has failed, the receiver is gone, and the error is ignored.
     let stop_server = move |_signal| sender.send(()).unwrap_or_default();
     let end = termination_handler("requests in flight", stop_server);
-    let scheme = if certificates.is_some() { "https" } else { "http" };
-    tls::handle_signals(&Signal::ENDS, end, certificates)?;
+    let scheme = if reload.certificates.is_some() { "https" } else { "http" };
+    handle_signals(&Signal::ENDS, end, reload)?;
     let server = Server::new(listening, store).map_err(not_started)?;
     let addresses = server.addresses();
     let (listen, admin) = (addresses.listen, addresses.admin);

@@ -8,7 +8,6 @@ use haul_tls::{Acceptor, Alpn, Error, Identities};
 
 use crate::args::TlsArgs;
 use crate::report::{Exit, Failure, OrFail, Result, print_message, try_print_message};
-use crate::signals::{self, Signal};
 
 /// The time between two checks of the files.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3);
@@ -68,21 +67,6 @@ impl Certificates {
             }
         }
     }
-}
-
-/// Installs handlers of `signals`, which call `act`. With certificates, SIGHUP reloads them, and a
-/// thread reloads them when their files change.
-pub(crate) fn handle_signals(
-    signals: &[Signal],
-    mut act: impl FnMut(Signal) + Send + 'static,
-    certificates: Option<Certificates>,
-) -> Result {
-    let Some(certificates) = certificates else { return signals::handle_signals(signals, act) };
-    certificates.watch()?;
-    signals::handle_signals(&[signals, &[Signal::Hangup]].concat(), move |signal| match signal {
-        Signal::Hangup => certificates.reload(),
-        _ => act(signal),
-    })
 }
 
 fn not_loaded(error: Error) -> Failure {

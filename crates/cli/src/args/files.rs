@@ -191,14 +191,16 @@ struct LimitArgs {
 
 /// Options of the access log.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Access log")]
+#[command(next_help_heading = "Logs")]
 pub(crate) struct AccessLogArgs {
     /// Log requests to rotated files in DIR, as "haul log" does; "-" logs to stdout
     ///
-    /// The last field (tier in JSON) names the source of the bytes: memory, resident (page cache), read (disk,
-    /// through the page cache), direct (disk, direct I/O) or uncached (disk, then dropped from the
-    /// page cache, because direct I/O was not possible). If the disk is too slow or full, lines are
-    /// dropped and counted in the log; requests are not delayed.
+    /// The last field depends on the server. "haul serve" logs the identifier of the request
+    /// (request_id in JSON), which the response has as x-amz-request-id. "haul files" logs the
+    /// source of the bytes (tier in JSON): memory, resident (page cache), read (disk, through the
+    /// page cache), direct (disk, direct I/O) or uncached (disk, then dropped from the page cache,
+    /// because direct I/O was not possible). If the disk is too slow or full, lines are dropped and
+    /// counted in the log; requests are not delayed. SIGHUP begins a new file.
     #[arg(long, value_name = "DIR")]
     pub(crate) access_log: Option<PathBuf>,
     /// Format of a line of the access log
@@ -219,7 +221,7 @@ pub(crate) enum FormatArg {
     Common,
     /// Common, then referer and user agent
     Combined,
-    /// A JSON object with the fields of the combined format, and null for missing values
+    /// A JSON object with the fields of the combined format and the duration; null if missing
     Json,
 }
 

@@ -8,14 +8,17 @@ use std::time::Duration;
 use clap::Args;
 use haul_s3_server::{Limits, Rate};
 
-use super::TlsArgs;
 use super::files::with_burst;
 use super::store::OpenArgs;
+use super::{AccessLogArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Listen on this address for S3 and HTTP; port 0 selects a free port
+    ///
+    /// Sockets that a service manager passes (LISTEN_FDS) are used instead: the first one for S3,
+    /// and the second one, if there is one, for the admin page.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", help_heading = "Server")]
     #[arg(value_parser = parse_address)]
     pub(crate) listen: SocketAddr,
@@ -72,6 +75,22 @@ pub(crate) struct ServeArgs {
     pub(crate) lifecycle_check: Duration,
     #[command(flatten)]
     pub(crate) clients: ClientArgs,
+    /// Time to wait for another process to release the store, the logs and the addresses
+    ///
+    /// A server that replaces another one waits until the other one has finished its requests.
+    /// [default: 60s with inherited sockets (LISTEN_FDS), otherwise 0s]
+    #[arg(long, value_name = "TIME", help_heading = "Server")]
+    #[arg(value_parser = parse_time)]
+    pub(crate) takeover_time: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) log: AccessLogArgs,
+    /// Log changes to rotated files in DIR, one JSON object each; "-" logs to stdout
+    ///
+    /// Each PUT, copy, deletion (also of each key of DeleteObjects), multipart operation and change
+    /// of a bucket has a line, also if it is refused or fails. The line is logged after the change
+    /// is durable, and before the response is sent. Closed files are not removed.
+    #[arg(long, value_name = "DIR", help_heading = "Logs")]
+    pub(crate) audit_log: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 }

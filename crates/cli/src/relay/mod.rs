@@ -13,9 +13,10 @@ use crate::descriptors;
 use crate::inherited;
 use crate::listen;
 use crate::ready;
+use crate::reload::{Reload, handle_signals};
 use crate::report::{Exit, Failure, OrFail, Result, try_print_message};
 use crate::signals::{Signal, termination_handler};
-use crate::tls::{self, Certificates};
+use crate::tls::Certificates;
 
 /// Relays until a signal requests a stop, then prints statistics.
 pub(crate) fn run(args: &RelayArgs) -> Result {
@@ -77,5 +78,6 @@ fn catch_signals(relay: Handle, certificates: Option<Certificates>) -> Result {
         Signal::User => try_print_message(report::text(&relay.stats()).trim_end()),
         _ => end(signal),
     };
-    tls::handle_signals(&[Signal::Interrupt, Signal::Terminate, Signal::User], act, certificates)
+    let reload = Reload { certificates, ..Reload::default() };
+    handle_signals(&[Signal::Interrupt, Signal::Terminate, Signal::User], act, reload)
 }

@@ -26,39 +26,61 @@ fn start(place: &TestDir, arguments: &[&str], socket: &TcpListener) -> Serving {
     TestDir::start(&mut shell)
 }
 
+/// A request line, and the body of the response.
+type Exchange<'a> = (&'a str, &'a str);
+
 /// Sends requests until `is_over`, each on a new connection or all on one as long as the server
 /// keeps it open. Panics if a request gets no complete response.
-fn send_requests(address: SocketAddr, keep_alive: bool, is_over: &AtomicBool, count: &AtomicUsize) {
+fn send_requests(
+    address: SocketAddr,
+    (line, expected): Exchange<'_>,
+    keep_alive: bool,
+    is_over: &AtomicBool,
+    count: &AtomicUsize,
+) {
     let connection = if keep_alive { "keep-alive" } else { "close" };
-    let request = format!("GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: {connection}\r\n\r\n");
+    let request = format!(
+        "{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: {connection}\r\n\r\n"
+    );
     let mut peer = None;
     while !is_over.load(Relaxed) {
         let mut open = peer.take().unwrap_or_else(|| Peer::connect(address).unwrap());
         open.try_send(&request).unwrap();
         let response = open.response().unwrap();
-        assert_eq!((response.status, response.text()), (200, "content"));
+        assert_eq!((response.status, response.text()), (200, expected));
         count.fetch_add(1, Relaxed);
         peer = (response.field("connection") != Some("close")).then_some(open);
     }
 }
 
-/// Replaces the server process repeatedly, each time by one that is ready before the other drains.
-fn hand_over(place: &TestDir, arguments: &[&str]) {
+/// Replaces the server process repeatedly: with `overlap`, each time by one that is ready before the
+/// other drains, otherwise by one that starts while the other drains. Returns the number of requests.
+fn hand_over(
+    place: &TestDir,
+    arguments: &[&str],
+    exchanges: [Exchange<'_>; 3],
+    overlap: bool,
+) -> usize {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let (is_over, counts) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
     // The last process ends after the clients.
     let mut serving = start(place, arguments, &socket);
     thread::scope(|scope| {
-        for keep_alive in [false, true, true] {
+        for (keep_alive, exchange) in [false, true, true].into_iter().zip(exchanges) {
             let (is_over, count) = (&is_over, &counts[usize::from(keep_alive)]);
-            scope.spawn(move || send_requests(address, keep_alive, is_over, count));
+            scope.spawn(move || send_requests(address, exchange, keep_alive, is_over, count));
         }
         let mut draining = Vec::new();
         for _ in 0..HANDOVERS {
+            if !overlap {
+                serving.signal(Signal::TERM);
+            }
             let next = start(place, arguments, &socket);
             let served = counts.each_ref().map(|count| count.load(Relaxed));
-            serving.signal(Signal::TERM);
+            if overlap {
+                serving.signal(Signal::TERM);
+            }
             draining.push(std::mem::replace(&mut serving, next));
             // Both kinds of clients are served again before the next hand-over.
             while counts.iter().zip(served).any(|(count, before)| count.load(Relaxed) < before + 20)
@@ -72,13 +94,17 @@ fn hand_over(place: &TestDir, arguments: &[&str]) {
             assert_eq!(code, Some(0), "{stderr}");
         }
     });
+    serving.signal(Signal::TERM);
+    let (code, _, stderr) = serving.wait();
+    assert_eq!(code, Some(0), "{stderr}");
+    counts.iter().map(|count| count.load(Relaxed)).sum()
 }
 
 #[test]
 fn files_are_served_without_a_gap_while_processes_hand_over() {
     let place = TestDir::on_disk();
     place.write("www/a", "content");
-    hand_over(&place, &["files", "www", "--threads", "2"]);
+    hand_over(&place, &["files", "www", "--threads", "2"], [("GET /a", "content"); 3], true);
 }
 
 #[test]
@@ -87,7 +113,67 @@ fn requests_are_relayed_without_a_gap_while_processes_hand_over() {
     place.write("www/a", "content");
     let target = TestDir::start(&mut place.command(&["files", "www", "--listen", "127.0.0.1:0"]));
     let to = target.address("files").to_owned();
-    hand_over(&place, &["relay", "--http", "--to", &to, "--threads", "2"]);
+    let arguments = ["relay", "--http", "--to", &to, "--threads", "2"];
+    hand_over(&place, &arguments, [("GET /a", "content"); 3], true);
+}
+
+/// Counts the lines of a log.
+fn lines(place: &TestDir, log: &str) -> usize {
+    let names = std::fs::read_dir(place.path(log)).unwrap().map(|entry| entry.unwrap().path());
+    let logs = names.filter(|path| path.file_name().is_some_and(|name| name != "lock"));
+    let text: String = logs.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    text.lines().filter(|line| line.contains("/bucket") || line.contains("PutObject")).count()
+}
+
+#[test]
+fn store_is_served_without_a_gap_while_processes_restart() {
+    let place = TestDir::on_disk();
+    place.write("tree/a", "content");
+    place.run(&["store", "import", "bucket", "tree"]).code(0);
+    let arguments =
+        ["serve", "--admin", "127.0.0.1:0", "--access-log", "access", "--audit-log", "audit"];
+    let (get, put) = (("GET /bucket/a", "content"), ("PUT /bucket/b", ""));
+    let requests = hand_over(&place, &arguments, [get, get, put], false);
+    // Each process continues the logs of the last one.
+    assert_eq!(lines(&place, "access"), requests);
+    assert!((HANDOVERS..requests).contains(&lines(&place, "audit")));
+    place.run(&["store", "get", "bucket/b"]).code(0);
+}
+
+#[test]
+fn server_waits_for_the_store_of_the_process_that_it_replaces() {
+    let place = TestDir::on_disk();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let arguments = ["serve", "--admin", "127.0.0.1:0"];
+    let old = start(&place, &arguments, &socket);
+    let refused = [&arguments[..], &["--listen", "127.0.0.1:0", "--takeover-time", "100ms"]];
+    let refused = place.run(&refused.concat()).code(3);
+    refused.stderr_contains(&["waiting for another process to end", "in use"]);
+    thread::scope(|scope| {
+        let next = scope.spawn(|| start(&place, &arguments, &socket));
+        old.signal(Signal::TERM);
+        assert_eq!(old.wait().0, Some(0));
+        assert!(next.join().unwrap().line.starts_with("haul is ready"));
+    });
+}
+
+#[test]
+fn inherited_admin_socket_is_used() {
+    let place = TestDir::new();
+    let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let script = "exec 3<&0 4<&1 >&2 </dev/null; LISTEN_FDS=2 LISTEN_PID=$$ exec \"$0\" \"$@\"";
+    let program = place.command(&["serve", "--admin", "127.0.0.1:0"]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(program.get_program()).args(program.get_args());
+    let [s3, admin] = sockets.each_ref().map(|socket| OwnedFd::from(socket.try_clone().unwrap()));
+    shell.current_dir(place.path("")).stdin(Stdio::from(s3)).stdout(Stdio::from(admin));
+    let mut server = shell.spawn().unwrap();
+    let mut peer = Peer::connect(sockets[1].local_addr().unwrap()).unwrap();
+    peer.try_send("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let response = peer.response();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(response.unwrap().text(), "ok\n");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Tests the start and the shutdown of `haul serve`.
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
 
+use haul_testing::eventually;
 use rustix::process::Signal;
 
 use crate::helper::{TestDir, noise};
@@ -100,4 +102,63 @@ fn imported_object_is_served_with_its_mtime() {
     assert_eq!(status, 200);
     let head = String::from_utf8_lossy(&answer).to_lowercase();
     assert!(head.contains("x-amz-meta-mtime: ") && head.contains("text/html"), "{head}");
+}
+
+#[test]
+fn refused_start_leaves_no_store() {
+    let place = TestDir::new();
+    place.write("file", "");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for options in [
+        ["--access-log", "file", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"],
+        ["--audit-log", "file", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"],
+        ["--drain-time", "1s", "--listen", &taken, "--admin", "127.0.0.1:0"],
+        ["--drain-time", "1s", "--listen", "127.0.0.1:0", "--admin", &taken],
+        ["--drain-time", "1s", "--listen", "0.0.0.0:0", "--admin", "127.0.0.1:0"],
+    ] {
+        place.run(&[&["serve"][..], &options].concat()).code(3);
+        assert!(!place.path("haul-data").exists(), "{options:?}");
+    }
+}
+
+#[test]
+fn logs_on_stdout_are_complete_after_sigterm() {
+    let place = TestDir::new();
+    let options = ["--access-log", "-", "--log-format", "json", "--audit-log", "-"];
+    let start = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let serving = TestDir::start(&mut place.command(&[&start[..], &options].concat()));
+    serving.request("PUT", "/b-1", b"");
+    serving.request("PUT", "/b-1/k", b"hello");
+    serving.request("GET", "/b-1/k", b"");
+    serving.signal(Signal::TERM);
+    let (code, stdout, stderr) = serving.wait();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stdout.lines().count(), 5, "{stdout}");
+    assert!(stdout.contains("\"target\":\"/b-1/k\""), "{stdout}");
+    assert!(stdout.contains("\"operation\":\"CreateBucket\",\"bucket\":\"b-1\""), "{stdout}");
+}
+
+#[test]
+fn sighup_begins_new_log_files() {
+    let place = TestDir::new();
+    let options = ["--access-log", "access", "--audit-log", "audit"];
+    let start = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let serving = TestDir::start(&mut place.command(&[&start[..], &options].concat()));
+    serving.request("PUT", "/b-1", b"");
+    serving.signal(Signal::HUP);
+    for log in ["access", "audit"] {
+        eventually("the file is closed", || {
+            let names = std::fs::read_dir(place.path(log)).unwrap();
+            let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            names.any(|name| name.ends_with(".log"))
+        });
+    }
+    serving.request("PUT", "/b-1/k", b"hello");
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.wait().0, Some(0));
+    for log in ["access", "audit"] {
+        let text = std::fs::read_to_string(place.path(log).join("current")).unwrap();
+        assert!(text.contains("/k") || text.contains("\"k\""), "{text}");
+    }
 }

@@ -25,10 +25,13 @@ impl Kept {
         Arc::clone(self) as Arc<dyn Lines>
     }
 
-    /// Waits for `count` lines, and takes them.
+    /// Waits for `count` lines, and takes them in the order of the requests: a client may receive a
+    /// response, and send the next request, before the line is written.
     fn take(&self, count: usize) -> Vec<Value> {
         eventually("the lines are there", || self.0.lock().len() >= count);
-        std::mem::take(&mut self.0.lock())
+        let mut lines = std::mem::take(&mut *self.0.lock());
+        lines.sort_by_key(|line| line["request_id"].to_string());
+        lines
     }
 }
 

@@ -1,23 +1,21 @@
 //! `haul files`: serves a directory over HTTP.
 
-mod stdout_log;
-
-use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Server, TcpOptions};
-use haul_line_log::{Environment, LineLog, Options, Retention, WhenFull};
 use haul_tls::Alpn;
 
-use crate::args::{AccessLogArgs, FilesServerArgs};
+use crate::args::FilesServerArgs;
 use crate::descriptors::{self, DescriptorBudget};
 use crate::inherited;
 use crate::listen;
+use crate::logs::{DeferredLines, Log, access_options};
+use crate::predecessor::Predecessor;
 use crate::ready;
+use crate::reload::{Reload, handle_signals};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::signals::{Signal, termination_handler};
-use crate::tls::{self, Certificates};
-use stdout_log::StdoutLines;
+use crate::tls::Certificates;
 
 /// Serves until a signal requests a stop.
 pub(crate) fn run(args: &FilesServerArgs) -> Result {
@@ -37,7 +35,9 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     let server = bind(config, args)?;
     // The log is opened only after the addresses are bound, so that a failed start creates no log
     // directory.
-    let log = args.log.access_log.as_deref().map(|to| Log::open(to, &args.log)).transpose()?;
+    let open =
+        |to| Log::open(to, &access_options(&args.log, "haul files"), &Predecessor::default());
+    let log = args.log.access_log.as_deref().map(open).transpose()?;
     log.iter().for_each(|log| lines.open(log.lines()));
     let handle = server.handle();
     // The handlers are installed before any client can know that the server runs.
@@ -47,7 +47,8 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
         None => ready::url(&addresses.listen),
         Some(_) => ready::https_url(&addresses.listen),
     };
-    tls::handle_signals(&Signal::ENDS, end, certificates)?;
+    let reload = Reload { certificates, logs: log.iter().filter_map(Log::files).collect() };
+    handle_signals(&Signal::ENDS, end, reload)?;
     let mut ready = format!("files on {url}");
     if let Some(admin) = &addresses.admin {
         ready += &format!(", admin on {}", ready::url(admin));
@@ -116,68 +117,4 @@ fn not_started(error: Error) -> Failure {
         _ => failure.exit(Exit::NotStarted),
     }
     .because(error)
-}
-
-/// A sink for access log lines. The server gets the sink when its addresses are bound; the
-/// destination of the lines is set afterwards, before the server accepts a connection.
-#[derive(Default)]
-struct DeferredLines(OnceLock<Arc<dyn Lines>>);
-
-impl DeferredLines {
-    fn open(&self, lines: Arc<dyn Lines>) {
-        self.0.get_or_init(|| lines);
-    }
-}
-
-impl Lines for DeferredLines {
-    fn append(&self, line: &[u8]) {
-        if let Some(lines) = self.0.get() {
-            lines.append(line);
-        }
-    }
-}
-
-/// The destination of the access log.
-enum Log {
-    Files(Arc<LineLog>),
-    Stdout(Arc<StdoutLines>),
-}
-
-impl Log {
-    fn open(to: &Path, args: &AccessLogArgs) -> Result<Self> {
-        if to == Path::new("-") {
-            let lines = StdoutLines::start();
-            return lines
-                .map(|lines| Self::Stdout(Arc::new(lines)))
-                .or_fail(|| "cannot start a thread for the access log".to_owned());
-        }
-        let options = Options {
-            // On a full disk the log drops lines, because requests must not wait for the log.
-            when_full: WhenFull::DropNewest,
-            keep: Retention { files_max: Some(args.log_keep), ..Retention::default() },
-            file_bytes_max: Some(args.log_size),
-            holder: format!("haul files, process {}", std::process::id()),
-            ..Options::default()
-        };
-        let log = LineLog::open(to, options, Environment::default()).map_err(|error| {
-            Failure::new(format!("cannot log to {}", to.display()))
-                .because(error)
-                .exit(Exit::NotStarted)
-        })?;
-        Ok(Self::Files(Arc::new(log)))
-    }
-
-    fn lines(&self) -> Arc<dyn Lines> {
-        match self {
-            Self::Files(log) => Arc::clone(log) as Arc<dyn Lines>,
-            Self::Stdout(lines) => Arc::clone(lines) as Arc<dyn Lines>,
-        }
-    }
-
-    fn close(self) -> Result {
-        match self {
-            Self::Files(log) => log.close().or_fail(|| "the access log is incomplete".to_owned()),
-            Self::Stdout(lines) => lines.close(),
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Writes the access log to stdout on a separate thread, so that a slow reader delays no request.
+//! Writes a log to stdout on a separate thread, so that a slow reader delays no request.
 
 use std::io;
 
@@ -8,8 +8,8 @@ use haul_line_log::LineQueue;
 use crate::output::unwritten;
 use crate::report::{Result, try_print_message};
 
-/// A queue of access log lines that a thread writes to stdout.
-pub(super) struct StdoutLines(LineQueue);
+/// A queue of log lines that a thread writes to stdout.
+pub(crate) struct StdoutLines(LineQueue);
 
 impl StdoutLines {
     pub(super) fn start() -> io::Result<Self> {
@@ -20,7 +20,7 @@ impl StdoutLines {
     pub(super) fn close(&self) -> Result {
         let (dropped, written) = self.0.close();
         if dropped > 0 {
-            try_print_message(&format!("{dropped} lines of the access log were dropped"));
+            try_print_message(&format!("{dropped} lines of a log were dropped"));
         }
         written.map_err(unwritten)
     }

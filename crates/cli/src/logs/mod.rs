@@ -1,0 +1,107 @@
+//! Opens the logs of servers: rotated files, or stdout.
+
+mod stdout_log;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use haul_file_server::Lines;
+use haul_line_log::{Environment, Error, LineLog, Options, Retention, SyncMode, WhenFull};
+
+use crate::args::AccessLogArgs;
+use crate::predecessor::Predecessor;
+use crate::report::{Exit, Failure, OrFail, Result};
+use stdout_log::StdoutLines;
+
+/// The interval at which the audit log is synced.
+const AUDIT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Returns the options of an access log.
+pub(crate) fn access_options(args: &AccessLogArgs, holder: &str) -> Options {
+    Options {
+        // On a full disk the log drops lines, because requests must not wait for the log.
+        when_full: WhenFull::DropNewest,
+        keep: Retention { files_max: Some(args.log_keep), ..Retention::default() },
+        file_bytes_max: Some(args.log_size),
+        holder: format!("{holder}, process {}", std::process::id()),
+        ..Options::default()
+    }
+}
+
+/// Returns the options of an audit log, whose files are never removed.
+pub(crate) fn audit_options(args: &AccessLogArgs, holder: &str) -> Options {
+    Options {
+        keep: Retention { files_max: None, ..Retention::default() },
+        sync: SyncMode::Every(AUDIT_SYNC_INTERVAL),
+        ..access_options(args, holder)
+    }
+}
+
+/// The destination of a log.
+pub(crate) enum Log {
+    Files(Arc<LineLog>),
+    Stdout(Arc<StdoutLines>),
+}
+
+impl Log {
+    /// Opens the log in the directory `to`, or on stdout for `-`.
+    pub(crate) fn open(to: &Path, options: &Options, predecessor: &Predecessor) -> Result<Self> {
+        if to == Path::new("-") {
+            let lines = StdoutLines::start();
+            return lines
+                .map(|lines| Self::Stdout(Arc::new(lines)))
+                .or_fail(|| "cannot start a thread for a log".to_owned());
+        }
+        let open = || LineLog::open(to, options.clone(), Environment::default());
+        let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
+        let log = predecessor.retry(is_in_use, open).map_err(|error| {
+            Failure::new(format!("cannot log to {}", to.display()))
+                .because(error)
+                .exit(Exit::NotStarted)
+        })?;
+        Ok(Self::Files(Arc::new(log)))
+    }
+
+    pub(crate) fn lines(&self) -> Arc<dyn Lines> {
+        match self {
+            Self::Files(log) => Arc::clone(log) as Arc<dyn Lines>,
+            Self::Stdout(lines) => Arc::clone(lines) as Arc<dyn Lines>,
+        }
+    }
+
+    /// Returns the log if its files can be rotated.
+    pub(crate) fn files(&self) -> Option<Arc<LineLog>> {
+        match self {
+            Self::Files(log) => Some(Arc::clone(log)),
+            Self::Stdout(_) => None,
+        }
+    }
+
+    /// Writes the lines that were appended, and closes the log.
+    pub(crate) fn close(self) -> Result {
+        match self {
+            Self::Files(log) => log.close().or_fail(|| "a log is incomplete".to_owned()),
+            Self::Stdout(lines) => lines.close(),
+        }
+    }
+}
+
+/// A sink for access log lines. The server gets the sink when its addresses are bound; the
+/// destination of the lines is set afterwards, before the server accepts a connection.
+#[derive(Default)]
+pub(crate) struct DeferredLines(OnceLock<Arc<dyn Lines>>);
+
+impl DeferredLines {
+    pub(crate) fn open(&self, lines: Arc<dyn Lines>) {
+        self.0.get_or_init(|| lines);
+    }
+}
+
+impl Lines for DeferredLines {
+    fn append(&self, line: &[u8]) {
+        if let Some(lines) = self.0.get() {
+            lines.append(line);
+        }
+    }
+}
