@@ -6,8 +6,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use crate::transport::ClientStream;
+
 /// The timeout of a read or write. Even on a busy machine, only a test that hangs exceeds it.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A request or response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -106,6 +108,22 @@ impl Peer {
     /// Panics if the connection is already closed.
     pub fn shut(&self) {
         self.stream().shutdown(Shutdown::Write).unwrap();
+    }
+}
+
+impl Peer<ClientStream> {
+    /// Returns the socket below the stream.
+    #[must_use]
+    pub fn stream(&self) -> &TcpStream {
+        self.reader.get_ref().tcp()
+    }
+
+    /// Closes the connection with a reset.
+    ///
+    /// # Panics
+    /// Panics if the socket rejects the option.
+    pub fn reset(self) {
+        self.reader.into_inner().reset();
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`child_test`], [`program`], [`Finished`]: other processes and their output
 //! - [`http`]: one end of an HTTP/1.1 connection
 //! - [`tls`]: a certificate authority, and one end of a TLS connection
+//! - [`Transport`], [`Endpoint`], [`over!`]: the same tests over TCP, inherited sockets and TLS
 //! - [`docs`]: the examples in documentation
 //!
 //! # Example
@@ -39,6 +40,7 @@ mod random;
 mod report;
 mod run;
 pub mod tls;
+mod transport;
 mod wait;
 
 pub use child::{child_test, line_with};
@@ -48,4 +50,5 @@ pub use program::{files_below, program, root};
 pub use random::{Random, noise, replay_command, seed};
 pub use report::{PrintOnPanic, skip};
 pub use run::{Finished, run};
+pub use transport::{ClientStream, Endpoint, Transport, server_certificate};
 pub use wait::{eventually, within_a_minute};

@@ -1,15 +1,13 @@
 //! Tests `haul files` with common clients, directly and through `haul relay`: complete files,
 //! ranges and resumed downloads.
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::thread;
+use std::process::{Command, Output};
 
 use haul_testing::{Random, skip};
 use tempfile::TempDir;
 
+use crate::chromium::Page;
 use crate::program;
 use crate::running::Running;
 
@@ -111,7 +109,7 @@ impl FileServer {
     }
 }
 
-fn is_installed(client: &str) -> bool {
+pub(crate) fn is_installed(client: &str) -> bool {
     Command::new(client).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
@@ -241,81 +239,13 @@ fn python_fetches_and_resumes() {
     });
 }
 
-/// A page that interrupts a download, resumes it, and reports the result.
-const PAGE: &str = r#"<!doctype html>
-<meta charset="utf-8">
-<script>
-(async () => {
-  const hex = async (bytes) => {
-    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-    return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  };
-  const download = new AbortController();
-  const first = await fetch("/big.bin", { signal: download.signal });
-  const received = [];
-  const length = () => received.reduce((sum, piece) => sum + piece.length, 0);
-  for (const reader = first.body.getReader(); length() < 1234567; ) {
-    received.push((await reader.read()).value);
-  }
-  download.abort();
-  const headers = { "Range": `bytes=${length()}-`, "If-Range": first.headers.get("ETag") };
-  const second = await fetch("/big.bin", { headers });
-  const range = second.headers.get("Content-Range") === `bytes ${length()}-${SIZE - 1}/${SIZE}`;
-  const rest = await second.arrayBuffer();
-  const whole = new Uint8Array(await new Blob([...received, rest]).arrayBuffer());
-  const text = await (await fetch("/small.txt")).text();
-  return [first.status, second.status, range, await hex(whole), text.trim()].join(" ");
-})().catch((error) => "failed: " + error)
-    .then((report) => fetch("REPORT", { method: "POST", mode: "no-cors", body: report }));
-</script>
-"#;
-
 #[test]
 fn chromium_fetches_and_resumes() {
     if !is_installed("chromium") {
         return skip("chromium is not installed");
     }
     on_each_route(&[], |serving| {
-        let reports = TcpListener::bind("127.0.0.1:0").unwrap();
-        let to = format!("http://{}/", reports.local_addr().unwrap());
-        let page = PAGE.replace("SIZE", &serving.big.len().to_string()).replace("REPORT", &to);
-        std::fs::write(serving.path("www/page.html"), page).unwrap();
-        let report = page_report(serving, &reports);
-        let sum = serving.succeed("sha256sum", &["www/big.bin"]);
-        let sum = String::from_utf8_lossy(&sum[..64]);
-        let expected = format!("200 206 true {sum} hello, network");
-        assert!(report.ends_with(&expected), "{expected}\n{report}");
+        let page = Page::write(&serving.path("www"));
+        page.assert_downloads(&serving.url, &serving.path("home"));
     });
-}
-
-/// Opens the page and waits for the request that reports the result.
-fn page_report(serving: &FileServer, reports: &TcpListener) -> String {
-    let profile = format!("--user-data-dir={}", serving.path("profile").display());
-    // The sandbox of Chromium requires privileges that root in a container does not have.
-    let mut chromium = serving.command("timeout", &["120", "chromium", "--no-sandbox", &profile]);
-    chromium.args(["--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"]);
-    chromium.arg(format!("{}/page.html", serving.url));
-    let mut child = chromium.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let id = child.id().to_string();
-    thread::scope(|scope| {
-        let exit = scope.spawn(move || {
-            child.wait().unwrap();
-            // If the browser exits without a report, this connection ends the call of `accept`.
-            TcpStream::connect(reports.local_addr().unwrap()).ok();
-        });
-        let mut report = String::new();
-        let connection = reports.accept().unwrap().0;
-        let mut lines = BufReader::new(connection);
-        // The connection is kept open, so the body must be read by its length.
-        let mut length = 0;
-        while lines.read_line(&mut report).unwrap() > 2 {
-            let line = report.lines().last().unwrap().to_lowercase();
-            length = line.strip_prefix("content-length: ").map_or(length, |n| n.parse().unwrap());
-        }
-        let mut body = String::new();
-        lines.take(length).read_to_string(&mut body).unwrap();
-        Command::new("kill").arg(&id).status().unwrap();
-        exit.join().unwrap();
-        report + &body
-    })
 }

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod boto3;
+mod chromium;
 mod damage;
 mod files;
 mod full_disk;
@@ -13,6 +14,7 @@ mod program;
 mod rclone;
 mod readme;
 mod relay;
+mod restic;
 mod running;
 mod server;
 mod ssh;

@@ -30,7 +30,7 @@ fn is_installed() -> bool {
 }
 
 /// Creates a few hundred files: small, empty and large ones, unusual names, deep directories.
-fn create_tree(folder: &Path) {
+pub(crate) fn create_tree(folder: &Path) {
     let mut random = Random::from_environment();
     let mut write = |name: &str, bytes: usize| {
         let path = folder.join(name);
@@ -67,7 +67,7 @@ const UNUSUAL_NAMES: &[&str] = &[
 ];
 
 /// Returns the relative paths and contents of all files below a folder.
-fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let below = |path: &Path| path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
     files_below(folder).iter().map(|path| (below(path), std::fs::read(path).unwrap())).collect()
 }

@@ -192,7 +192,7 @@ fn a_client_that_goes_away_leaves_nothing_behind() {
 
 /// Asks until two answers in a row are of this status: with a time of validity one asker looks, and
 /// the next one is told what that one saw.
-fn turns_into(address: std::net::SocketAddr, target: &str, status: u16) {
+fn turns_into(address: haul_testing::Endpoint, target: &str, status: u16) {
     let until = Instant::now() + Duration::from_secs(20);
     let mut client = Client::new(address);
     while client.get(target, "").status != status {

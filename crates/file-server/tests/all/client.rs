@@ -1,17 +1,18 @@
 //! A client that says just what it is told to, and takes answers apart.
 
 use std::io::Read;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 
 pub(crate) use haul_testing::http::Message as Answer;
 use haul_testing::http::Peer;
+use haul_testing::{ClientStream, Endpoint};
 
 /// A connection.
-pub(crate) struct Client(Peer);
+pub(crate) struct Client(Peer<ClientStream>);
 
 impl Client {
-    pub(crate) fn new(address: SocketAddr) -> Self {
-        Self(Peer::connect(address).unwrap())
+    pub(crate) fn new(server: Endpoint) -> Self {
+        Self(Peer::over(server.connect().unwrap()))
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
@@ -20,6 +21,12 @@ impl Client {
 
     pub(crate) fn say(&mut self, text: impl AsRef<[u8]>) {
         self.0.send(text);
+    }
+
+    /// Sends bytes that the server may refuse by closing the connection; returns `true` if it has
+    /// not.
+    pub(crate) fn try_say(&mut self, text: impl AsRef<[u8]>) -> bool {
+        self.0.try_send(text).is_ok()
     }
 
     /// A request on this connection, and its answer.
@@ -57,6 +64,6 @@ impl Client {
 }
 
 /// One request on a connection of its own.
-pub(crate) fn get(address: SocketAddr, target: &str, fields: &str) -> Answer {
-    Client::new(address).get(target, fields)
+pub(crate) fn get(server: Endpoint, target: &str, fields: &str) -> Answer {
+    Client::new(server).get(target, fields)
 }

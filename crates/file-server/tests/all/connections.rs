@@ -3,14 +3,29 @@
 use std::io::Write;
 use std::time::Duration;
 
-use haul_testing::Random;
+use haul_testing::{Random, Transport, over};
 
 use crate::client::{Client, get};
 use crate::helper::{Place, noise};
 
-#[test]
-fn requests_that_come_together_are_answered_in_their_order() {
-    let place = Place::new();
+over!(Plain Inherited Tls => (
+    requests_that_come_together_are_answered_in_their_order,
+    a_thousand_requests_in_one_write_are_all_answered,
+    however_a_request_is_cut_it_is_answered_the_same,
+    a_reset_at_any_point_harms_nobody_else,
+    old_clients_are_closed_after_one_answer_unless_they_ask,
+    a_connection_has_so_many_requests_and_the_last_one_says_so,
+    bodies_of_requests_are_passed_over,
+    what_is_no_request_is_told_so_and_the_connection_ends,
+    who_comes_when_there_are_enough_waits_for_a_place,
+    draining_finishes_answers_and_ends_idle_connections,
+    a_thread_that_has_drained_cuts_off_no_answer_of_another,
+    draining_does_not_wait_longer_than_it_may,
+    who_sent_more_than_a_connection_may_ask_is_not_cut_off,
+));
+
+fn requests_that_come_together_are_answered_in_their_order(transport: Transport) {
+    let place = Place::over(transport);
     for name in ["a", "b", "c"] {
         place.write(name, name.repeat(1000));
     }
@@ -31,25 +46,19 @@ fn requests_that_come_together_are_answered_in_their_order() {
     }
 }
 
-#[test]
-fn a_thousand_requests_in_one_write_are_all_answered() {
-    let place = Place::new();
+fn a_thousand_requests_in_one_write_are_all_answered(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "0123456789");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
-    let mut writer = client.stream().try_clone().unwrap();
-    let thread = std::thread::spawn(move || {
-        writer.write_all("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000).as_bytes())
-    });
+    client.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000));
     for _ in 0..1000 {
         assert_eq!(client.answer("GET").text(), "0123456789");
     }
-    thread.join().unwrap().unwrap();
 }
 
-#[test]
-fn however_a_request_is_cut_it_is_answered_the_same() {
-    let place = Place::new();
+fn however_a_request_is_cut_it_is_answered_the_same(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "0123456789");
     let running = place.serve(|_| {});
     let mut random = Random::from_environment();
@@ -69,9 +78,8 @@ fn however_a_request_is_cut_it_is_answered_the_same() {
     }
 }
 
-#[test]
-fn a_reset_at_any_point_harms_nobody_else() {
-    let place = Place::new();
+fn a_reset_at_any_point_harms_nobody_else(transport: Transport) {
+    let place = Place::over(transport);
     let bytes = noise(1, 3 << 20);
     place.write_cold("cold", &bytes);
     place.write("small", &bytes[..20_000]);
@@ -100,9 +108,8 @@ fn a_reset_at_any_point_harms_nobody_else() {
     });
 }
 
-#[test]
-fn old_clients_are_closed_after_one_answer_unless_they_ask() {
-    let place = Place::new();
+fn old_clients_are_closed_after_one_answer_unless_they_ask(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "a");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
@@ -118,9 +125,8 @@ fn old_clients_are_closed_after_one_answer_unless_they_ask() {
     assert_eq!(client.rest(), (Vec::new(), true));
 }
 
-#[test]
-fn a_connection_has_so_many_requests_and_the_last_one_says_so() {
-    let place = Place::new();
+fn a_connection_has_so_many_requests_and_the_last_one_says_so(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "a");
     let running = place.serve(|config| config.limits.requests = 3);
     let mut client = Client::new(running.address);
@@ -131,9 +137,8 @@ fn a_connection_has_so_many_requests_and_the_last_one_says_so() {
     assert_eq!(client.rest(), (Vec::new(), true), "two requests were in vain, and nothing is lost");
 }
 
-#[test]
-fn bodies_of_requests_are_passed_over() {
-    let place = Place::new();
+fn bodies_of_requests_are_passed_over(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "a");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
@@ -150,9 +155,8 @@ fn bodies_of_requests_are_passed_over() {
     }
 }
 
-#[test]
-fn what_is_no_request_is_told_so_and_the_connection_ends() {
-    let place = Place::new();
+fn what_is_no_request_is_told_so_and_the_connection_ends(transport: Transport) {
+    let place = Place::over(transport);
     let running = place.serve(|_| {});
     let long = "a".repeat(20_000);
     for (request, status) in [
@@ -178,9 +182,8 @@ fn what_is_no_request_is_told_so_and_the_connection_ends() {
     running.wait_until("all are gone", |stats| stats.connections_open == 0);
 }
 
-#[test]
-fn who_comes_when_there_are_enough_waits_for_a_place() {
-    let place = Place::new();
+fn who_comes_when_there_are_enough_waits_for_a_place(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "a");
     let running = place.serve(|config| {
         config.limits.connections = 4;
@@ -190,18 +193,17 @@ fn who_comes_when_there_are_enough_waits_for_a_place() {
     for client in &mut clients {
         assert_eq!(client.get("/a", "").text(), "a");
     }
-    let mut late = Client::new(running.address);
-    late.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let address = running.address;
+    let late = std::thread::spawn(move || get(address, "/a", ""));
     assert_eq!(clients[3].get("/a", "").text(), "a");
     assert_eq!(running.stats().connections, 4);
     drop(clients.pop());
-    assert_eq!(late.answer("GET").text(), "a");
+    assert_eq!(late.join().unwrap().text(), "a");
     assert_eq!(running.stats().connections, 5);
 }
 
-#[test]
-fn draining_finishes_answers_and_ends_idle_connections() {
-    let place = Place::new();
+fn draining_finishes_answers_and_ends_idle_connections(transport: Transport) {
+    let place = Place::over(transport);
     let bytes = noise(1, 32 << 20);
     place.write_cold("big", &bytes);
     place.write("a", "a");
@@ -219,9 +221,8 @@ fn draining_finishes_answers_and_ends_idle_connections() {
 }
 
 /// Those of them that have no connection end at once.
-#[test]
-fn a_thread_that_has_drained_cuts_off_no_answer_of_another() {
-    let place = Place::new();
+fn a_thread_that_has_drained_cuts_off_no_answer_of_another(transport: Transport) {
+    let place = Place::over(transport);
     let bytes = noise(1, 12 << 20);
     place.write("big", &bytes);
     for _ in 0..40 {
@@ -234,9 +235,8 @@ fn a_thread_that_has_drained_cuts_off_no_answer_of_another() {
     }
 }
 
-#[test]
-fn draining_does_not_wait_longer_than_it_may() {
-    let place = Place::new();
+fn draining_does_not_wait_longer_than_it_may(transport: Transport) {
+    let place = Place::over(transport);
     place.write("big", noise(1, 64 << 20));
     let running = place.serve(|config| config.limits.drain_time = Duration::from_millis(100));
     let mut stuck = Client::new(running.address);
@@ -267,9 +267,8 @@ fn several_threads_serve_one_address_and_a_unix_socket_does_too() {
     drop(running);
 }
 
-#[test]
-fn who_sent_more_than_a_connection_may_ask_is_not_cut_off() {
-    let place = Place::new();
+fn who_sent_more_than_a_connection_may_ask_is_not_cut_off(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "12345");
     let running = place.serve(|config| config.limits.requests = 2);
     let request = "GET /a HTTP/1.1\r\nHost: localhost.\r\n\r\n";

@@ -1,30 +1,39 @@
 //! A directory, and a server of it on a thread.
 
 use std::fs::Permissions;
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use haul_file_server::{Address, Config, Handle, Server, Stats};
-use haul_testing::eventually;
+use haul_file_server::{Acceptor, Address, Config, Handle, Listener, Server, Stats, TcpOptions};
 pub(crate) use haul_testing::noise;
+use haul_testing::{Endpoint, Transport, eventually, server_certificate};
+use haul_tls::{Alpn, CertificateFiles, Identities};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_uid;
 use tempfile::TempDir;
 
 /// A directory on a disk: the usual temporary one may well be in memory.
-pub(crate) struct Place(TempDir);
+pub(crate) struct Place {
+    dir: TempDir,
+    transport: Transport,
+}
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+        Self::over(Transport::Plain)
+    }
+
+    /// A directory that is served over this transport.
+    pub(crate) fn over(transport: Transport) -> Self {
+        Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), transport }
     }
 
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.0.path().join(name)
+        self.dir.path().join(name)
     }
 
     pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
@@ -43,7 +52,7 @@ impl Place {
 
     /// One thread that serves this directory, changed from the defaults by `change`.
     pub(crate) fn serve(&self, change: impl FnOnce(&mut Config)) -> Running {
-        Running::start(self.config(change))
+        Running::over(self.transport, self.config(change))
     }
 
     /// The same, as a user to whom nothing belongs. Only root can have that.
@@ -57,20 +66,45 @@ impl Place {
         // A user is one of a thread, and of those that it starts.
         let started = std::thread::spawn(|| {
             set_thread_uid(Uid::from_raw(65534)).unwrap();
-            Running::start(config)
+            Running::over(Transport::Plain, config)
         });
         Some(started.join().unwrap())
     }
 
     fn config(&self, change: impl FnOnce(&mut Config)) -> Config {
-        let mut config = Config::new(self.0.path());
+        let mut config = Config::new(self.dir.path());
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.threads = 1;
         // A test changes files faster than people do.
         config.tiers.valid = Duration::ZERO;
+        if self.transport == Transport::Tls {
+            config.tls = Some(acceptor());
+        }
         change(&mut config);
         config
     }
+}
+
+fn acceptor() -> Acceptor {
+    let dir = tempfile::tempdir().unwrap();
+    let [chain, key] = server_certificate().write(dir.path(), "server");
+    let identities = Identities::load(vec![CertificateFiles { chain, key }]).unwrap();
+    Acceptor::new(identities, Alpn::Http1).unwrap()
+}
+
+/// A server on a socket that this process listens on before the server exists.
+fn inheriting(config: Config) -> Server {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::inherit(socket.into(), TcpOptions::default()).unwrap();
+    Server::with_listener(config, listener).unwrap()
+}
+
+fn endpoint(address: &Address, transport: Transport) -> Endpoint {
+    let address = match address {
+        Address::Tcp(address) => *address,
+        Address::Unix(_) => ([127, 0, 0, 1], 0).into(),
+    };
+    Endpoint { address, transport }
 }
 
 /// Syncs a file and drops it from the page cache.
@@ -93,23 +127,22 @@ pub(crate) fn resident(path: &Path) -> u64 {
 
 /// A server that runs, until this is dropped.
 pub(crate) struct Running {
-    pub(crate) address: SocketAddr,
-    pub(crate) admin: Option<SocketAddr>,
+    pub(crate) address: Endpoint,
+    pub(crate) admin: Option<Endpoint>,
     handle: Arc<Handle>,
     thread: Option<JoinHandle<Result<(), haul_file_server::Error>>>,
 }
 
 impl Running {
-    pub(crate) fn start(config: Config) -> Self {
-        let server = Server::bind(config).unwrap();
-        let tcp = |address: &Address| match address {
-            Address::Tcp(address) => *address,
-            Address::Unix(_) => ([127, 0, 0, 1], 0).into(),
+    pub(crate) fn over(transport: Transport, config: Config) -> Self {
+        let server = match transport {
+            Transport::Inherited => inheriting(config),
+            Transport::Plain | Transport::Tls => Server::bind(config).unwrap(),
         };
         let addresses = server.addresses();
         Self {
-            address: tcp(&addresses.listen),
-            admin: addresses.admin.as_ref().map(tcp),
+            address: endpoint(&addresses.listen, transport),
+            admin: addresses.admin.as_ref().map(|admin| endpoint(admin, Transport::Plain)),
             handle: server.handle(),
             thread: Some(std::thread::spawn(|| server.run())),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_file_server::{AccessLog, Address, Config, Lines, LogFormat, Server};
 use haul_line_log::{Environment, LineLog, Options};
-use haul_testing::eventually;
+use haul_testing::{Endpoint, Transport, eventually};
 use parking_lot::Mutex;
 
 use crate::client::{Client, get};
@@ -75,6 +75,7 @@ fn a_request_whose_client_is_gone_before_its_answer_is_in_the_log() {
     config.access_log = Some(AccessLog { lines, format: LogFormat::Common });
     let server = Server::bind(config).unwrap();
     let Address::Tcp(address) = server.addresses().listen else { panic!("no port") };
+    let address = Endpoint { address, transport: Transport::Plain };
     // It listens, and serves nobody yet. Whichever it serves first has the file come to memory.
     let mut stays = Client::new(address);
     stays.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -7,6 +7,7 @@ mod client;
 mod connections;
 mod counts;
 mod helper;
+mod hostile;
 mod listing;
 mod log;
 mod peers;

@@ -4,11 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_file_server::{AccessLog, Lines, LogFormat, Tier};
-use haul_testing::Random;
+use haul_testing::{Random, Transport, over};
 use parking_lot::Mutex;
 
 use crate::client::{Client, get};
 use crate::helper::{Place, noise};
+
+over!(Plain Inherited Tls => (
+    mixed_pipelined_requests_are_answered_like_single_ones,
+    full_socket_keeps_order_counts_and_log_of_pipelined_responses,
+    pipelined_responses_of_a_closed_connection_are_logged_as_cut,
+    client_that_never_reads_pipelined_responses_is_disconnected,
+    last_pipelined_response_closes_the_connection_after_all_are_sent,
+));
 
 fn request(method: &str, target: &str, fields: &str) -> String {
     format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n")
@@ -25,9 +33,8 @@ impl Lines for Log {
     }
 }
 
-#[test]
-fn mixed_pipelined_requests_are_answered_like_single_ones() {
-    let place = Place::new();
+fn mixed_pipelined_requests_are_answered_like_single_ones(transport: Transport) {
+    let place = Place::over(transport);
     for (name, bytes) in [("empty", 0), ("a", 1), ("b", 4096), ("c", 60_000), ("big", 300_000)] {
         place.write(name, noise(bytes as u64, bytes));
     }
@@ -73,10 +80,9 @@ fn mixed_pipelined_requests_are_answered_like_single_ones() {
     }
 }
 
-#[test]
-fn full_socket_keeps_order_counts_and_log_of_pipelined_responses() {
+fn full_socket_keeps_order_counts_and_log_of_pipelined_responses(transport: Transport) {
     const ROUNDS: usize = 400;
-    let place = Place::new();
+    let place = Place::over(transport);
     place.write("long", noise(1, 64 << 10));
     place.write("short", noise(2, 1000));
     let log = Arc::new(Log::default());
@@ -91,15 +97,12 @@ fn full_socket_keeps_order_counts_and_log_of_pipelined_responses() {
     let before = running.after(2);
     // More than all buffers hold: the server has to wait for the client, in the middle of responses.
     let mut client = Client::new(running.address);
-    let mut writer = client.stream().try_clone().unwrap();
-    let all = (request("GET", "/short?1", "") + &request("GET", "/long?2", "")).repeat(ROUNDS);
-    let thread = std::thread::spawn(move || std::io::Write::write_all(&mut writer, all.as_bytes()));
+    client.say((request("GET", "/short?1", "") + &request("GET", "/long?2", "")).repeat(ROUNDS));
     std::thread::sleep(Duration::from_millis(50));
     for _ in 0..ROUNDS {
         assert!(client.answer("GET").body == noise(2, 1000));
         assert!(client.answer("GET").body == noise(1, 64 << 10));
     }
-    thread.join().unwrap().unwrap();
     let stats = running.after(2 + 2 * ROUNDS as u64);
     let memory = |stats: &haul_file_server::Stats| {
         let row = stats.tiers.iter().find(|row| row.0 == Tier::Memory).unwrap();
@@ -115,9 +118,8 @@ fn full_socket_keeps_order_counts_and_log_of_pipelined_responses() {
     }
 }
 
-#[test]
-fn pipelined_responses_of_a_closed_connection_are_logged_as_cut() {
-    let place = Place::new();
+fn pipelined_responses_of_a_closed_connection_are_logged_as_cut(transport: Transport) {
+    let place = Place::over(transport);
     place.write("long", noise(1, 64 << 10));
     let log = Arc::new(Log::default());
     let lines: Arc<dyn Lines> = Arc::clone(&log) as Arc<dyn Lines>;
@@ -146,9 +148,8 @@ fn field(line: &str, at: usize) -> u64 {
     line.split(' ').nth(at).unwrap().parse().unwrap()
 }
 
-#[test]
-fn client_that_never_reads_pipelined_responses_is_disconnected() {
-    let place = Place::new();
+fn client_that_never_reads_pipelined_responses_is_disconnected(transport: Transport) {
+    let place = Place::over(transport);
     place.write("long", noise(1, 64 << 10));
     let running = place.serve(|config| {
         config.tiers.valid = Duration::from_secs(60);
@@ -162,9 +163,8 @@ fn client_that_never_reads_pipelined_responses_is_disconnected() {
     });
 }
 
-#[test]
-fn last_pipelined_response_closes_the_connection_after_all_are_sent() {
-    let place = Place::new();
+fn last_pipelined_response_closes_the_connection_after_all_are_sent(transport: Transport) {
+    let place = Place::over(transport);
     place.write("long", noise(1, 64 << 10));
     let running = place.serve(|config| config.tiers.valid = Duration::from_secs(60));
     get(running.address, "/long", "");

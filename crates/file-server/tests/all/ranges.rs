@@ -1,10 +1,23 @@
 //! Parts of files, from every tier.
 
 use haul_file_server::{Cold, Config, Tier};
-use haul_testing::Random;
+use haul_testing::{Random, Transport, over};
 
 use crate::client::{Answer, Client, get};
 use crate::helper::{Place, evict, noise};
+
+over!(Plain Inherited Tls => (
+    one_range_is_a_part_and_says_which,
+    a_part_is_only_sent_of_the_file_the_client_began_with,
+    several_ranges_are_parts_in_the_order_asked_for,
+    parts_read_past_the_page_cache_are_those_of_the_file,
+    parts_spliced_past_the_page_cache_are_those_of_the_file,
+    parts_spliced_through_the_page_cache_are_those_of_the_file,
+    parts_read_through_the_page_cache_are_those_of_the_file,
+    parts_read_without_a_carrier_are_those_of_the_file,
+    parts_of_the_page_cache_are_those_of_the_file,
+    parts_of_a_file_in_memory_are_those_of_the_file,
+));
 
 /// The parts of a `multipart/byteranges`, as a client takes them apart: ranges and bytes.
 fn parts(answer: &Answer) -> Vec<(String, Vec<u8>)> {
@@ -35,9 +48,8 @@ fn parts(answer: &Answer) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-#[test]
-fn one_range_is_a_part_and_says_which() {
-    let place = Place::new();
+fn one_range_is_a_part_and_says_which(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "0123456789");
     place.write("empty", "");
     let running = place.serve(|_| {});
@@ -61,9 +73,8 @@ fn one_range_is_a_part_and_says_which() {
     assert_eq!(client.get("/empty", "Range: bytes=0-9\r\n").status, 200);
 }
 
-#[test]
-fn a_part_is_only_sent_of_the_file_the_client_began_with() {
-    let place = Place::new();
+fn a_part_is_only_sent_of_the_file_the_client_began_with(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "0123456789");
     let running = place.serve(|_| {});
     let whole = get(running.address, "/a", "");
@@ -82,9 +93,8 @@ fn a_part_is_only_sent_of_the_file_the_client_began_with() {
     assert_eq!(get(running.address, "/a", fields).status, 200, "not even 416");
 }
 
-#[test]
-fn several_ranges_are_parts_in_the_order_asked_for() {
-    let place = Place::new();
+fn several_ranges_are_parts_in_the_order_asked_for(transport: Transport) {
+    let place = Place::over(transport);
     let bytes = noise(1, 3 << 20);
     place.write("small.txt", &bytes[..100]);
     place.write_cold("cold", &bytes);
@@ -111,8 +121,8 @@ fn several_ranges_are_parts_in_the_order_asked_for() {
 }
 
 /// Has a server of this kind send random parts of a file, which must be those of the file.
-fn random_parts(change: impl FnOnce(&mut Config), tier: Tier, is_cold: bool) {
-    let place = Place::new();
+fn random_parts(transport: Transport, change: impl FnOnce(&mut Config), tier: Tier, is_cold: bool) {
+    let place = Place::over(transport);
     let mut random = Random::from_environment();
     let bytes = noise(random.0, (4 << 20) + 12_345);
     let path = place.write("file", &bytes);
@@ -142,49 +152,47 @@ fn random_parts(change: impl FnOnce(&mut Config), tier: Tier, is_cold: bool) {
     running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
 }
 
-#[test]
-fn parts_read_past_the_page_cache_are_those_of_the_file() {
-    random_parts(|config| config.tiers.promote_asked = u32::MAX, Tier::Direct, true);
+fn parts_read_past_the_page_cache_are_those_of_the_file(transport: Transport) {
+    random_parts(transport, |config| config.tiers.promote_asked = u32::MAX, Tier::Direct, true);
 }
 
-#[test]
-fn parts_spliced_past_the_page_cache_are_those_of_the_file() {
+fn parts_spliced_past_the_page_cache_are_those_of_the_file(transport: Transport) {
     let splice = |config: &mut Config| {
         config.tiers.promote_asked = u32::MAX;
         config.tiers.cold = Cold::Splice;
     };
-    random_parts(splice, Tier::Direct, true);
+    random_parts(transport, splice, Tier::Direct, true);
 }
 
-#[test]
-fn parts_spliced_through_the_page_cache_are_those_of_the_file() {
+fn parts_spliced_through_the_page_cache_are_those_of_the_file(transport: Transport) {
     let splice = |config: &mut Config| {
         config.tiers.promote_asked = 1;
         config.tiers.cold = Cold::Splice;
     };
-    random_parts(splice, Tier::Read, true);
+    random_parts(transport, splice, Tier::Read, true);
 }
 
-#[test]
-fn parts_read_through_the_page_cache_are_those_of_the_file() {
-    random_parts(|config| config.tiers.promote_asked = 1, Tier::Read, true);
+fn parts_read_through_the_page_cache_are_those_of_the_file(transport: Transport) {
+    random_parts(transport, |config| config.tiers.promote_asked = 1, Tier::Read, true);
 }
 
-#[test]
-fn parts_read_without_a_carrier_are_those_of_the_file() {
+fn parts_read_without_a_carrier_are_those_of_the_file(transport: Transport) {
     let none = |config: &mut Config| {
         config.tiers.promote_asked = u32::MAX;
         config.tiers.carriers_max = 0;
     };
-    random_parts(none, Tier::Uncached, true);
+    random_parts(transport, none, Tier::Uncached, true);
 }
 
-#[test]
-fn parts_of_the_page_cache_are_those_of_the_file() {
-    random_parts(|_| {}, Tier::Resident, false);
+fn parts_of_the_page_cache_are_those_of_the_file(transport: Transport) {
+    random_parts(transport, |_| {}, Tier::Resident, false);
 }
 
-#[test]
-fn parts_of_a_file_in_memory_are_those_of_the_file() {
-    random_parts(|config| config.tiers.cache_object_bytes_max = 8 << 20, Tier::Memory, false);
+fn parts_of_a_file_in_memory_are_those_of_the_file(transport: Transport) {
+    random_parts(
+        transport,
+        |config| config.tiers.cache_object_bytes_max = 8 << 20,
+        Tier::Memory,
+        false,
+    );
 }

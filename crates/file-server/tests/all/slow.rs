@@ -3,14 +3,26 @@
 use std::io::Read;
 use std::time::Duration;
 
+use haul_testing::{Transport, over};
+
 use crate::client::{Client, get};
 use crate::helper::{Place, noise};
 
+over!(Plain Inherited Tls => (
+    a_head_that_does_not_come_to_its_end_is_not_waited_for,
+    bytes_that_drip_do_not_put_off_the_end,
+    a_connection_that_says_nothing_between_requests_is_closed,
+    who_does_not_take_what_it_asked_for_is_closed,
+    who_takes_it_steadily_is_served_however_long_it_takes,
+    who_is_slow_behind_full_buffers_of_the_kernel_is_served_on,
+    downloads_that_are_stuck_do_not_keep_others_waiting,
+    a_flood_of_heads_that_never_end_leaves_others_served_and_nothing_behind,
+));
+
 const SOON: Duration = Duration::from_millis(200);
 
-#[test]
-fn a_head_that_does_not_come_to_its_end_is_not_waited_for() {
-    let place = Place::new();
+fn a_head_that_does_not_come_to_its_end_is_not_waited_for(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "a");
     let running = place.serve(|config| config.limits.head_time = SOON);
     let mut silent = Client::new(running.address);
@@ -25,22 +37,19 @@ fn a_head_that_does_not_come_to_its_end_is_not_waited_for() {
     assert_eq!(running.stats().too_slow, 2, "who says nothing at all is only idle");
 }
 
-#[test]
-fn bytes_that_drip_do_not_put_off_the_end() {
-    let place = Place::new();
+fn bytes_that_drip_do_not_put_off_the_end(transport: Transport) {
+    let place = Place::over(transport);
     let running = place.serve(|config| config.limits.head_time = SOON);
-    let client = Client::new(running.address);
-    let mut writer = client.stream().try_clone().unwrap();
+    let mut client = Client::new(running.address);
     // It ends when the server has closed: a write to a closed connection fails.
-    while std::io::Write::write_all(&mut writer, b"X").is_ok() {
+    while client.try_say("X") {
         std::thread::yield_now();
     }
     running.wait_until("it is gone", |stats| stats.connections_open == 0);
 }
 
-#[test]
-fn a_connection_that_says_nothing_between_requests_is_closed() {
-    let place = Place::new();
+fn a_connection_that_says_nothing_between_requests_is_closed(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "a");
     let running = place.serve(|config| config.limits.idle_time = SOON);
     let mut client = Client::new(running.address);
@@ -49,9 +58,8 @@ fn a_connection_that_says_nothing_between_requests_is_closed() {
     assert_eq!(running.stats().too_slow, 0);
 }
 
-#[test]
-fn who_does_not_take_what_it_asked_for_is_closed() {
-    let place = Place::new();
+fn who_does_not_take_what_it_asked_for_is_closed(transport: Transport) {
+    let place = Place::over(transport);
     place.write("warm", noise(1, 64 << 20));
     place.write_cold("cold", &noise(2, 64 << 20));
     let running = place.serve(|config| config.limits.send_time = SOON);
@@ -66,9 +74,8 @@ fn who_does_not_take_what_it_asked_for_is_closed() {
     running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
 }
 
-#[test]
-fn who_takes_it_steadily_is_served_however_long_it_takes() {
-    let place = Place::new();
+fn who_takes_it_steadily_is_served_however_long_it_takes(transport: Transport) {
+    let place = Place::over(transport);
     let bytes = noise(1, 48 << 20);
     place.write_cold("cold", &bytes);
     // Each period is long enough for a client that gets no turn of a busy machine for a while.
@@ -94,9 +101,8 @@ fn who_takes_it_steadily_is_served_however_long_it_takes() {
     assert_eq!(running.stats().too_slow, 0);
 }
 
-#[test]
-fn who_is_slow_behind_full_buffers_of_the_kernel_is_served_on() {
-    let place = Place::new();
+fn who_is_slow_behind_full_buffers_of_the_kernel_is_served_on(transport: Transport) {
+    let place = Place::over(transport);
     place.write("big", noise(1, 64 << 20));
     let period = Duration::from_secs(3);
     let running = place.serve(|config| {
@@ -120,9 +126,8 @@ fn who_is_slow_behind_full_buffers_of_the_kernel_is_served_on() {
     assert_eq!(running.stats().connections_open, 1);
 }
 
-#[test]
-fn downloads_that_are_stuck_do_not_keep_others_waiting() {
-    let place = Place::new();
+fn downloads_that_are_stuck_do_not_keep_others_waiting(transport: Transport) {
+    let place = Place::over(transport);
     place.write_cold("cold", &noise(1, 16 << 20));
     place.write("warm", noise(2, 16 << 20));
     place.write("small", "12345");
@@ -147,9 +152,8 @@ fn downloads_that_are_stuck_do_not_keep_others_waiting() {
     running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
 }
 
-#[test]
-fn a_flood_of_heads_that_never_end_leaves_others_served_and_nothing_behind() {
-    let place = Place::new();
+fn a_flood_of_heads_that_never_end_leaves_others_served_and_nothing_behind(transport: Transport) {
+    let place = Place::over(transport);
     place.write("a", "a");
     let running = place.serve(|config| config.limits.head_time = Duration::from_secs(2));
     let flood: Vec<_> = (0..500)

@@ -70,7 +70,7 @@ fn one_disk_thread(config: &mut Config) {
     config.content.precompressed = false;
 }
 
-fn ask(address: std::net::SocketAddr, target: &str) -> Client {
+fn ask(address: haul_testing::Endpoint, target: &str) -> Client {
     let mut client = Client::new(address);
     client.say(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     client

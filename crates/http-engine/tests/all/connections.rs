@@ -4,11 +4,22 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul_testing::{Endpoint, Transport, over};
+
 use crate::server::{HEAD_TIME, Server, read_until, rest};
 
-#[test]
-fn pipelined_requests_are_answered_in_order() {
-    let server = Server::new();
+over!(Plain Tls => (
+    pipelined_requests_are_answered_in_order,
+    old_client_keeps_its_connection_if_it_asks_for_it,
+    malformed_request_is_refused_and_the_connection_closed,
+    head_has_its_time_and_an_idle_connection_has_more,
+    peer_with_too_many_connections_loses_its_oldest_idle_one,
+    draining_completes_requests_and_closes_idle_connections,
+    stalled_bodies_and_responses_have_their_time,
+));
+
+fn pipelined_requests_are_answered_in_order(transport: Transport) {
+    let server = Server::over(transport);
     let mut requests = String::new();
     for n in 0..200 {
         requests += &match n % 4 {
@@ -35,19 +46,17 @@ fn pipelined_requests_are_answered_in_order() {
     assert!(left.ends_with("connection: close\r\ncontent-length: 9\r\n\r\nGET /last"), "{left}");
 }
 
-#[test]
-fn old_client_keeps_its_connection_if_it_asks_for_it() {
-    let server = Server::new();
-    let mut stream = server.connect();
+fn old_client_keeps_its_connection_if_it_asks_for_it(transport: Transport) {
+    let server = Server::over(transport);
+    let mut stream = server.client();
     stream.write_all(b"GET /a HTTP/1.0\r\nconnection: keep-alive\r\n\r\n").unwrap();
     assert!(read_until(&mut stream, "GET /a").contains("connection: keep-alive\r\n"));
     stream.write_all(b"GET /b HTTP/1.0\r\n\r\n").unwrap();
     assert!(rest(&mut stream).ends_with("GET /b"));
 }
 
-#[test]
-fn malformed_request_is_refused_and_the_connection_closed() {
-    let server = Server::new();
+fn malformed_request_is_refused_and_the_connection_closed(transport: Transport) {
+    let server = Server::over(transport);
     for (text, status) in [
         ("GET\r\n\r\n", "400"),
         ("GET / HTTP/9.9\r\n\r\n", "505"),
@@ -60,14 +69,13 @@ fn malformed_request_is_refused_and_the_connection_closed() {
     }
 }
 
-#[test]
-fn head_has_its_time_and_an_idle_connection_has_more() {
-    let server = Server::new();
-    let mut idle = server.connect();
+fn head_has_its_time_and_an_idle_connection_has_more(transport: Transport) {
+    let server = Server::over(transport);
+    let mut idle = server.client();
     idle.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     read_until(&mut idle, "GET /a");
     let begun = Instant::now();
-    let mut half = server.connect();
+    let mut half = server.client();
     half.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     assert_eq!(rest(&mut half), "");
     assert!(begun.elapsed() >= HEAD_TIME);
@@ -76,20 +84,24 @@ fn head_has_its_time_and_an_idle_connection_has_more() {
     read_until(&mut idle, "GET /b");
 }
 
-#[test]
-fn peer_with_too_many_connections_loses_its_oldest_idle_one() {
-    let server = Server::with_limits(10, 3);
-    let mut busy = server.connect();
+fn peer_with_too_many_connections_loses_its_oldest_idle_one(transport: Transport) {
+    let server = Server::with_limits(transport, 10, 3);
+    let mut busy = server.client();
     busy.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n1").unwrap();
-    let mut idle: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    let mut idle: Vec<_> = (0..2).map(|_| server.client()).collect();
     for stream in &mut idle {
         stream.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
         read_until(stream, "GET /a");
     }
-    let refused = server.exchange(b"");
-    assert!(refused.starts_with("HTTP/1.1 503 "), "within the grace time: {refused}");
+    if transport == Transport::Tls {
+        let server = Endpoint { address: server.address, transport };
+        assert!(server.connect().is_err(), "within the grace time, before the handshake");
+    } else {
+        let refused = server.exchange(b"");
+        assert!(refused.starts_with("HTTP/1.1 503 "), "within the grace time: {refused}");
+    }
     thread::sleep(Duration::from_millis(400));
-    let mut new = server.connect();
+    let mut new = server.client();
     new.write_all(b"GET /b HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     read_until(&mut new, "GET /b");
     assert_eq!(idle[0].read(&mut [0]).unwrap(), 0);
@@ -99,13 +111,12 @@ fn peer_with_too_many_connections_loses_its_oldest_idle_one() {
     assert_eq!((stats.refused, stats.evicted, stats.open), (1, 1, 3));
 }
 
-#[test]
-fn draining_completes_requests_and_closes_idle_connections() {
-    let mut server = Server::new();
-    let mut idle = server.connect();
+fn draining_completes_requests_and_closes_idle_connections(transport: Transport) {
+    let mut server = Server::over(transport);
+    let mut idle = server.client();
     idle.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     read_until(&mut idle, "GET /a");
-    let mut busy = server.connect();
+    let mut busy = server.client();
     busy.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n1").unwrap();
     while server.connections.stats().open < 2 {
         thread::yield_now();
@@ -118,14 +129,13 @@ fn draining_completes_requests_and_closes_idle_connections() {
     server.join();
 }
 
-#[test]
-fn stalled_bodies_and_responses_have_their_time() {
+fn stalled_bodies_and_responses_have_their_time(transport: Transport) {
     let stall_time = Duration::from_millis(300);
-    let server = Server::with_stall_time(stall_time);
+    let server = Server::with_stall_time(transport, stall_time);
     let begun = Instant::now();
-    let mut half = server.connect();
+    let mut half = server.client();
     half.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nab").unwrap();
-    let mut unread = server.connect();
+    let mut unread = server.client();
     unread.write_all(b"GET /frames HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     assert_eq!(rest(&mut half), "");
     assert!(begun.elapsed() >= 2 * stall_time);
@@ -133,7 +143,7 @@ fn stalled_bodies_and_responses_have_their_time() {
         assert!(begun.elapsed() < Duration::from_secs(20));
         thread::sleep(Duration::from_millis(10));
     }
-    let mut slow = server.connect();
+    let mut slow = server.client();
     slow.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 8\r\n\r\n").unwrap();
     for _ in 0..8 {
         thread::sleep(Duration::from_millis(150));

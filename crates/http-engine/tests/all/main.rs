@@ -7,6 +7,7 @@
 
 mod bodies;
 mod connections;
+mod hostile;
 mod log;
 mod server;
 mod tls;

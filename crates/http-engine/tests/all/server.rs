@@ -16,7 +16,8 @@ use haul_http_engine::{
 };
 use haul_http1::HeadLimits;
 use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
-use haul_tls::Acceptor;
+use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
+use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 
@@ -200,6 +201,7 @@ fn waits(context: &Context<'_>) -> Poll<()> {
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
+    transport: Transport,
     pub(crate) connections: Arc<Connections<()>>,
     pub(crate) handle: Handle,
     thread: Option<JoinHandle<()>>,
@@ -207,29 +209,33 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new() -> Self {
-        Self::with_limits(100, 100)
+        Self::over(Transport::Plain)
     }
 
-    pub(crate) fn with_limits(connections_max: usize, peer_connections_max: usize) -> Self {
-        Self::with_options(connections_max, peer_connections_max, None, PATIENCE, None)
+    pub(crate) fn over(transport: Transport) -> Self {
+        Self::with_limits(transport, 100, 100)
     }
 
-    pub(crate) fn with_tls(tls: Acceptor) -> Self {
-        Self::with_options(100, 100, Some(tls), PATIENCE, None)
+    pub(crate) fn with_limits(
+        transport: Transport,
+        connections_max: usize,
+        peer_connections_max: usize,
+    ) -> Self {
+        Self::with_options(transport, connections_max, peer_connections_max, PATIENCE, None)
+    }
+
+    pub(crate) fn with_stall_time(transport: Transport, stall_time: Duration) -> Self {
+        Self::with_options(transport, 100, 100, stall_time, None)
     }
 
     pub(crate) fn with_log(access_log: AccessLog) -> Self {
-        Self::with_options(100, 1, None, PATIENCE, Some(access_log))
-    }
-
-    pub(crate) fn with_stall_time(stall_time: Duration) -> Self {
-        Self::with_options(100, 100, None, stall_time, None)
+        Self::with_options(Transport::Plain, 100, 1, PATIENCE, Some(access_log))
     }
 
     fn with_options(
+        transport: Transport,
         connections_max: usize,
         peer_connections_max: usize,
-        tls: Option<Acceptor>,
         stall_time: Duration,
         access_log: Option<AccessLog>,
     ) -> Self {
@@ -246,6 +252,7 @@ impl Server {
             linger_bytes_max: 64 << 20,
             too_many: b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
         };
+        let tls = (transport == Transport::Tls).then(acceptor);
         let options = ListenerOptions {
             connections: Arc::clone(&connections),
             peer_rate: None,
@@ -257,7 +264,7 @@ impl Server {
         let reactor = Reactor::new(engine, vec![listener], all).unwrap();
         let handle = reactor.handle();
         let thread = Some(thread::spawn(|| drop(reactor.run().unwrap())));
-        Self { address, connections, handle, thread }
+        Self { address, transport, connections, handle, thread }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -266,9 +273,15 @@ impl Server {
         stream
     }
 
+    /// Connects over the transport of the server.
+    pub(crate) fn client(&self) -> ClientStream {
+        let server = Endpoint { address: self.address, transport: self.transport };
+        server.connect().unwrap()
+    }
+
     /// Sends bytes, and returns everything that is received until the server closes.
     pub(crate) fn exchange(&self, bytes: &[u8]) -> String {
-        let mut stream = self.connect();
+        let mut stream = self.client();
         stream.write_all(bytes).unwrap();
         rest(&mut stream)
     }
@@ -287,15 +300,22 @@ impl Drop for Server {
     }
 }
 
+fn acceptor() -> Acceptor {
+    let dir = tempfile::tempdir().unwrap();
+    let [chain, key] = server_certificate().write(dir.path(), "server");
+    let identities = Identities::load(vec![CertificateFiles { chain, key }]).unwrap();
+    Acceptor::new(identities, Alpn::Http1).unwrap()
+}
+
 /// Returns everything until the end of a stream.
-pub(crate) fn rest(stream: &mut TcpStream) -> String {
+pub(crate) fn rest(stream: &mut impl Read) -> String {
     let mut received = Vec::new();
     stream.read_to_end(&mut received).ok();
     String::from_utf8_lossy(&received).into_owned()
 }
 
 /// Reads until the received bytes end with `end`.
-pub(crate) fn read_until(stream: &mut TcpStream, end: &str) -> String {
+pub(crate) fn read_until(stream: &mut impl Read, end: &str) -> String {
     let mut received = Vec::new();
     let mut byte = [0];
     while !received.ends_with(end.as_bytes()) {

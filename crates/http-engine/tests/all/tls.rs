@@ -5,30 +5,21 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_testing::tls::{Authority, TlsClient};
-use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
+use haul_testing::{ClientStream, Transport};
 
 use crate::server::{HEAD_TIME, Server, rest, window_body};
 
 struct Secured {
     server: Server,
-    authority: Authority,
 }
 
 impl Secured {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let authority = Authority::new();
-        let [chain, key] = authority.issue(&["localhost"]).write(dir.path(), "server");
-        let identities = Identities::load(vec![CertificateFiles { chain, key }]).unwrap();
-        let acceptor = Acceptor::new(identities, Alpn::Http1).unwrap();
-        Self { server: Server::with_tls(acceptor), authority }
+        Self { server: Server::over(Transport::Tls) }
     }
 
-    fn connect(&self) -> TlsClient {
-        let client = self.authority.connect(self.server.address);
-        client.sock.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        client
+    fn connect(&self) -> ClientStream {
+        self.server.client()
     }
 
     /// Sends bytes, and returns everything that is received until the server closes cleanly.

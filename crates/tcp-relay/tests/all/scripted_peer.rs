@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 
-use haul_testing::Random;
-use rustix::event::{PollFd, PollFlags, poll};
+use haul_testing::{ClientStream, Random};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// A byte stream unique to its connection and direction: each byte is a function of the
 /// connection's number, the direction and the offset.
@@ -63,15 +63,20 @@ pub(crate) enum Outcome {
 
 /// The operations of a socket that a script needs.
 pub(crate) trait Socket: Read + Write + AsFd {
-    fn shut(&self, how: Shutdown) -> io::Result<()>;
+    /// Sends the end of the stream; to be repeated after `WouldBlock`.
+    fn shut(&mut self) -> io::Result<()>;
     fn set_nonblocking(&self);
+    /// Returns `true` if a read returns bytes although the socket is not readable.
+    fn has_decrypted(&mut self) -> bool {
+        false
+    }
 }
 
 macro_rules! socket_impl {
     ($kind:ty) => {
         impl Socket for $kind {
-            fn shut(&self, how: Shutdown) -> io::Result<()> {
-                self.shutdown(how)
+            fn shut(&mut self) -> io::Result<()> {
+                self.shutdown(Shutdown::Write)
             }
             fn set_nonblocking(&self) {
                 self.set_nonblocking(true).unwrap();
@@ -81,6 +86,18 @@ macro_rules! socket_impl {
 }
 socket_impl!(std::net::TcpStream);
 socket_impl!(std::os::unix::net::UnixStream);
+
+impl Socket for ClientStream {
+    fn shut(&mut self) -> io::Result<()> {
+        self.shutdown_write()
+    }
+    fn set_nonblocking(&self) {
+        self.tcp().set_nonblocking(true).unwrap();
+    }
+    fn has_decrypted(&mut self) -> bool {
+        Self::has_decrypted(self)
+    }
+}
 
 /// Makes closing the socket send a reset (`SO_LINGER` of 0).
 pub(crate) fn reset_on_close(socket: impl AsFd) {
@@ -103,9 +120,10 @@ pub(crate) fn follow(mut socket: impl Socket, script: &Script) -> Outcome {
             return Outcome::ResetByMe;
         }
         if sent == script.send_bytes && !has_shut {
-            has_shut = true;
-            if socket.shut(Shutdown::Write).is_err() {
-                return Outcome::Broken(got);
+            match socket.shut() {
+                Ok(()) => has_shut = true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Outcome::Broken(got),
             }
         }
         if has_shut && has_end {
@@ -115,9 +133,11 @@ pub(crate) fn follow(mut socket: impl Socket, script: &Script) -> Outcome {
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, wants_read);
         flags.set(PollFlags::OUT, !has_shut);
+        let has_decrypted = wants_read && socket.has_decrypted();
         let mut polls = [PollFd::new(&socket, flags)];
-        poll(&mut polls, None).unwrap();
-        let ready = polls[0].revents();
+        poll(&mut polls, has_decrypted.then_some(&Timespec::default())).unwrap();
+        let mut ready = polls[0].revents();
+        ready.set(PollFlags::IN, ready.contains(PollFlags::IN) || has_decrypted);
         let failed = PollFlags::ERR | PollFlags::HUP;
         if wants_read && ready.intersects(PollFlags::IN | failed) {
             match socket.read(&mut buffer) {
@@ -135,7 +155,7 @@ pub(crate) fn follow(mut socket: impl Socket, script: &Script) -> Outcome {
                 Err(_) => return Outcome::Broken(got),
             }
         }
-        if !has_shut && ready.intersects(PollFlags::OUT | failed) {
+        if sent < script.send_bytes && ready.intersects(PollFlags::OUT | failed) {
             let bytes = usize::try_from(script.send_bytes - sent).unwrap().min(script.piece);
             script.sends.fill(sent, &mut buffer[..bytes]);
             match socket.write(&buffer[..bytes]) {

@@ -4,8 +4,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-use haul_tcp_relay::{Address, Config, Error, Handle, Server, Stats};
-use haul_testing::eventually;
+use haul_tcp_relay::{
+    Acceptor, Address, Config, Error, Handle, Listener, Server, Stats, TcpOptions,
+};
+use haul_testing::{Endpoint, Transport, eventually, server_certificate};
+use haul_tls::{Alpn, CertificateFiles, Identities};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 /// A running relay, which is stopped when this value is dropped.
@@ -13,6 +16,7 @@ pub(crate) struct Relay {
     pub(crate) handle: Handle,
     pub(crate) addresses: Vec<Address>,
     pub(crate) admin: Option<Address>,
+    transport: Transport,
     thread: Option<JoinHandle<Result<Stats, Error>>>,
 }
 
@@ -24,6 +28,19 @@ pub(crate) fn any_address() -> Address {
 /// A configuration with one thread, these targets, and defaults for everything else.
 pub(crate) fn config(targets: impl IntoIterator<Item = Address>) -> Config {
     Config { threads: 1, ..Config::new(vec![any_address()], targets.into_iter().collect()) }
+}
+
+/// A socket that this process listens on before the relay exists.
+fn inherited() -> Listener {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    Listener::inherit(socket.into(), TcpOptions::default()).unwrap()
+}
+
+fn acceptor() -> Acceptor {
+    let dir = tempfile::tempdir().unwrap();
+    let [chain, key] = server_certificate().write(dir.path(), "server");
+    let identities = Identities::load(vec![CertificateFiles { chain, key }]).unwrap();
+    Acceptor::new(identities, Alpn::None).unwrap()
 }
 
 /// A listener and its address.
@@ -44,15 +61,33 @@ pub(crate) fn refusing_address() -> Address {
 
 impl Relay {
     pub(crate) fn start(config: Config) -> Self {
-        let server = Server::bind(config).unwrap();
+        Self::over(Transport::Plain, config)
+    }
+
+    /// Starts a relay whose clients connect over this transport.
+    pub(crate) fn over(transport: Transport, mut config: Config) -> Self {
+        let server = match transport {
+            Transport::Plain => Server::bind(config),
+            Transport::Inherited => Server::with_listeners(config, vec![inherited()]),
+            Transport::Tls => {
+                config.tls = Some(acceptor());
+                Server::bind(config)
+            }
+        };
+        let server = server.unwrap();
         let (handle, addresses) = (server.handle(), server.addresses().clone());
         let thread = Some(std::thread::spawn(|| server.run()));
-        Self { handle, addresses: addresses.listen, admin: addresses.admin, thread }
+        Self { handle, addresses: addresses.listen, admin: addresses.admin, transport, thread }
     }
 
     pub(crate) fn tcp(&self) -> SocketAddr {
         let Address::Tcp(address) = self.addresses[0] else { panic!("not TCP") };
         address
+    }
+
+    /// The address for clients, and their transport.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint { address: self.tcp(), transport: self.transport }
     }
 
     pub(crate) fn admin(&self) -> SocketAddr {

@@ -4,8 +4,16 @@ use std::sync::Arc;
 use std::thread;
 
 use haul_tcp_relay::{HttpOptions, TransferMode};
+use haul_testing::{Transport, over};
 
-use super::{Peer, chunked, client, http, http_with, noise, ok, target};
+use super::{chunked, client_over, http_over, noise, ok, target};
+
+over!(Plain Inherited Tls => (
+    bodies_of_any_length_and_framing_arrive_intact,
+    bodies_do_not_consume_pipelined_requests,
+    concurrent_clients_receive_only_their_own_bytes,
+    slow_reader_does_not_delay_other_clients,
+));
 
 /// A target that responds with pseudorandom bytes, whose framing, seed and length are given in the
 /// path. It also verifies the pseudorandom bytes of the request body.
@@ -55,13 +63,12 @@ pub(crate) fn request(frame: &str, seed: u64, up: usize, down: usize) -> Vec<u8>
 pub(crate) const FRAMES: [&str; 5] = ["length", "close", "small", "large", "one"];
 pub(crate) const LENGTHS: [usize; 8] = [0, 1, 100, 16_384, 32_768, 70_001, 1 << 20, 3_000_001];
 
-#[test]
-fn bodies_of_any_length_and_framing_arrive_intact() {
+fn bodies_of_any_length_and_framing_arrive_intact(transport: Transport) {
     for transfer_mode in [TransferMode::Auto, TransferMode::Copy, TransferMode::Splice] {
-        let relay = http_with([noise_target()], HttpOptions::default(), |config| {
+        let relay = http_over(transport, [noise_target()], HttpOptions::default(), |config| {
             config.transfer_mode = transfer_mode
         });
-        let mut client = client(&relay);
+        let mut client = client_over(&relay);
         for (number, (frame, bytes)) in
             FRAMES.iter().flat_map(|frame| LENGTHS.map(|bytes| (frame, bytes))).enumerate()
         {
@@ -71,43 +78,44 @@ fn bodies_of_any_length_and_framing_arrive_intact() {
             assert!(response.body == noise(number as u64 + 1, down), "{what}");
             if *frame == "close" {
                 assert_eq!(response.all("connection"), ["close"], "{what}");
-                client = Peer::new(relay.connect());
+                client = client_over(&relay);
             }
         }
         let stats = relay.stats();
         let spliced = [stats.up.bytes_spliced, stats.down.bytes_spliced];
         match transfer_mode {
+            _ if transport == Transport::Tls => assert_eq!(spliced, [0, 0]),
             TransferMode::Copy => assert_eq!(spliced, [0, 0]),
             _ => assert!(spliced.iter().all(|bytes| *bytes > 10_000_000), "{spliced:?}"),
         }
     }
 }
 
-#[test]
-fn bodies_do_not_consume_pipelined_requests() {
-    let relay = http([noise_target()]);
-    let mut client = client(&relay);
+fn bodies_do_not_consume_pipelined_requests(transport: Transport) {
+    let relay = http_over(transport, [noise_target()], HttpOptions::default(), |_| {});
+    let mut client = client_over(&relay);
     let mut both = request("length", 5, 500_000, 3);
     both.extend(request("length", 6, 10, 4));
     both.extend(request("large", 7, 300_000, 5));
     both.extend(request("one", 8, 100_000, 6));
-    thread::scope(|scope| {
-        let stream = client.stream().try_clone().unwrap();
-        scope.spawn(move || std::io::Write::write_all(&mut &stream, &both).unwrap());
-        for (seed, bytes) in [(5, 3), (6, 4), (7, 5), (8, 6)] {
-            assert_eq!(client.response().unwrap().body, noise(seed + 1, bytes));
-        }
-    });
+    client.send(&both);
+    for (seed, bytes) in [(5, 3), (6, 4), (7, 5), (8, 6)] {
+        assert_eq!(client.response().unwrap().body, noise(seed + 1, bytes));
+    }
 }
 
-#[test]
-fn concurrent_clients_receive_only_their_own_bytes() {
-    let relay = Arc::new(http([noise_target(), noise_target()]));
+fn concurrent_clients_receive_only_their_own_bytes(transport: Transport) {
+    let relay = Arc::new(http_over(
+        transport,
+        [noise_target(), noise_target()],
+        HttpOptions::default(),
+        |_| {},
+    ));
     thread::scope(|scope| {
         for client_number in 0..8_u64 {
             let relay = Arc::clone(&relay);
             scope.spawn(move || {
-                let mut client = client(&relay);
+                let mut client = client_over(&relay);
                 for turn in 0..40_usize {
                     let frame = ["length", "small", "large", "one"][turn % 4];
                     let seed = client_number * 1000 + turn as u64;
@@ -122,14 +130,13 @@ fn concurrent_clients_receive_only_their_own_bytes() {
     relay.until(|stats| stats.pipes.leased == 0);
 }
 
-#[test]
-fn slow_reader_does_not_delay_other_clients() {
-    let relay = http([noise_target()]);
-    let mut slow = client(&relay);
+fn slow_reader_does_not_delay_other_clients(transport: Transport) {
+    let relay = http_over(transport, [noise_target()], HttpOptions::default(), |_| {});
+    let mut slow = client_over(&relay);
     slow.send(request("length", 1, 0, 30_000_000));
     // The client reads nothing yet, so its response is blocked.
     relay.until(|stats| stats.down.bytes_copied + stats.down.bytes_spliced > 1 << 20);
-    let mut fast = client(&relay);
+    let mut fast = client_over(&relay);
     for seed in 10..30 {
         assert_eq!(fast.exchange(request("length", seed, 10, 10)).body, noise(seed + 1, 10));
     }

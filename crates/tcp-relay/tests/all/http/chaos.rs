@@ -5,15 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-use haul_testing::Random;
+use haul_tcp_relay::HttpOptions;
+use haul_testing::{Random, Transport, over};
 
 use super::bodies::{FRAMES, LENGTHS, noise_target, request};
-use super::{Http, client, http, noise};
+use super::{Http, client_over, http_over, noise};
+
+over!(Plain Inherited Tls => (
+    disconnecting_clients_leak_no_bytes_to_others,
+));
 
 /// Runs up to four exchanges on one connection, which the client may close at any point, depending
 /// on `seed`.
 fn connection(relay: &Http, seed: u64, completed: &AtomicU64) {
-    let mut client = client(relay);
+    let mut client = client_over(relay);
     for turn in 0..4 {
         let random = |what: u64, below: usize| {
             usize::try_from(Random(seed << 8 | turn << 4 | what).number() % below as u64).unwrap()
@@ -50,12 +55,18 @@ fn connection(relay: &Http, seed: u64, completed: &AtomicU64) {
     }
 }
 
-#[test]
-fn disconnecting_clients_leak_no_bytes_to_others() {
+fn disconnecting_clients_leak_no_bytes_to_others(transport: Transport) {
     let seed = env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     println!("SEED={seed}");
-    let (relay, completed) =
-        (Arc::new(http([noise_target(), noise_target(), noise_target()])), AtomicU64::new(0));
+    let (relay, completed) = (
+        Arc::new(http_over(
+            transport,
+            [noise_target(), noise_target(), noise_target()],
+            HttpOptions::default(),
+            |_| {},
+        )),
+        AtomicU64::new(0),
+    );
     thread::scope(|scope| {
         for thread in 0..8_u64 {
             let (relay, completed) = (&relay, &completed);

@@ -43,7 +43,7 @@ fn assert_reset(mut server: Peer, what: &str) {
 fn client_disconnect_resets_the_upstream_connection() {
     type Disconnect = fn(Peer);
     let cases: [(&str, Disconnect); 4] = [
-        ("it resets", Peer::reset),
+        ("it resets", <Peer>::reset),
         ("it resets after another request", |mut peer| {
             peer.send(GET);
             peer.reset();

@@ -5,8 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use haul_tcp_relay::{Address, HttpOptions};
+use haul_testing::{Transport, over};
 
-use super::{Http, Message, Peer, client, http, http_with, ok, responding_target, target};
+use super::{Http, Message, client_over, http_over, ok, responding_target, target};
+
+over!(Plain Inherited Tls => (
+    hostile_heads_are_refused_and_reach_no_target,
+    bytes_after_a_hostile_head_are_not_parsed,
+    hostile_bodies_never_look_complete_to_a_target,
+    invalid_responses_become_502,
+    surplus_response_reaches_no_client,
+    oversized_requests_are_refused,
+    refused_upload_gets_its_response_while_sending,
+));
 
 #[path = "../../../../http1/tests/all/corpus.rs"]
 mod corpus;
@@ -21,7 +32,7 @@ fn unused_target() -> (Address, Arc<AtomicUsize>) {
 
 /// Sends bytes; returns the error response, which a clean close must follow.
 fn refusal(relay: &Http, bytes: &[u8]) -> Message {
-    let mut client = client(relay);
+    let mut client = client_over(relay);
     client.send(bytes);
     let response = client.response().unwrap();
     assert_eq!(response.all("connection"), ["close"]);
@@ -29,10 +40,9 @@ fn refusal(relay: &Http, bytes: &[u8]) -> Message {
     response
 }
 
-#[test]
-fn hostile_heads_are_refused_and_reach_no_target() {
+fn hostile_heads_are_refused_and_reach_no_target(transport: Transport) {
     let (address, connections) = unused_target();
-    let relay = http([address]);
+    let relay = http_over(transport, [address], HttpOptions::default(), |_| {});
     let smuggled = b"6\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n";
     for (why, fields) in corpus::HOSTILE_FIELDS {
         let request = [&corpus::post(fields)[..], smuggled].concat();
@@ -49,11 +59,10 @@ fn hostile_heads_are_refused_and_reach_no_target() {
     assert_eq!(relay.stats().targets[0].connected, 0);
 }
 
-#[test]
-fn bytes_after_a_hostile_head_are_not_parsed() {
+fn bytes_after_a_hostile_head_are_not_parsed(transport: Transport) {
     let (address, log) = responding_target(|_| ok("passed"));
-    let relay = http([address]);
-    let mut client = client(&relay);
+    let relay = http_over(transport, [address], HttpOptions::default(), |_| {});
+    let mut client = client_over(&relay);
     let good = "GET /good HTTP/1.1\r\nHost: a\r\n\r\n";
     let bad =
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -64,8 +73,7 @@ fn bytes_after_a_hostile_head_are_not_parsed() {
     assert_eq!(log.requests().len(), 1);
 }
 
-#[test]
-fn hostile_bodies_never_look_complete_to_a_target() {
+fn hostile_bodies_never_look_complete_to_a_target(transport: Transport) {
     let whole = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&whole);
     let address = target(move |_, mut peer| match peer.request() {
@@ -75,12 +83,12 @@ fn hostile_bodies_never_look_complete_to_a_target() {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "the relay must reset it")
         }
     });
-    let relay = http([address]);
+    let relay = http_over(transport, [address], HttpOptions::default(), |_| {});
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (why, body) in corpus::HOSTILE_BODIES {
         let response = refusal(&relay, &[&head[..], body].concat());
         assert_eq!(response.status, 400, "{why}, at once");
-        let mut client = client(&relay);
+        let mut client = client_over(&relay);
         client.send(head);
         relay.until(|stats| stats.targets[0].active == 1);
         client.send(body);
@@ -90,8 +98,7 @@ fn hostile_bodies_never_look_complete_to_a_target() {
     assert_eq!(whole.load(SeqCst), 0);
 }
 
-#[test]
-fn invalid_responses_become_502() {
+fn invalid_responses_become_502(transport: Transport) {
     for bytes in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"[..],
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -110,14 +117,13 @@ fn invalid_responses_become_502() {
             peer.request().unwrap();
             peer.send(bytes);
         });
-        let relay = http([address]);
+        let relay = http_over(transport, [address], HttpOptions::default(), |_| {});
         let response = refusal(&relay, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(response.status, 502, "{}", String::from_utf8_lossy(bytes));
     }
 }
 
-#[test]
-fn surplus_response_reaches_no_client() {
+fn surplus_response_reaches_no_client(transport: Transport) {
     let address = target(|number, mut peer| {
         while let Ok(Some(_)) = peer.request() {
             let extra = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nforeign";
@@ -127,19 +133,18 @@ fn surplus_response_reaches_no_client() {
             }
         }
     });
-    let relay = http([address]);
-    let mut client = client(&relay);
+    let relay = http_over(transport, [address], HttpOptions::default(), |_| {});
+    let mut client = client_over(&relay);
     for number in 0..20 {
         let response = client.exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(response.body, number.to_string().as_bytes(), "each on a new connection");
     }
 }
 
-#[test]
-fn oversized_requests_are_refused() {
+fn oversized_requests_are_refused(transport: Transport) {
     let (address, log) = responding_target(|request| ok(request.body.len().to_string()));
     let options = HttpOptions { request_body_bytes_max: Some(1000), ..HttpOptions::default() };
-    let relay = http_with([address], options, |_| {});
+    let relay = http_over(transport, [address], options, |_| {});
     let status = |request: String| refusal(&relay, request.as_bytes()).status;
     let get =
         |target: &str, fields: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
@@ -156,17 +161,16 @@ fn oversized_requests_are_refused() {
     let body = "400\r\n".to_owned() + &"x".repeat(1024) + "\r\n0\r\n\r\n";
     assert_eq!(status(get("/", "Transfer-Encoding: chunked\r\n") + &body), 413);
     assert!(log.requests().is_empty());
-    let mut client = client(&relay);
+    let mut client = client_over(&relay);
     let right = get("/", "Content-Length: 1000\r\n") + &"x".repeat(1000);
     assert_eq!(client.exchange(right).body, b"1000");
 }
 
-#[test]
-fn refused_upload_gets_its_response_while_sending() {
+fn refused_upload_gets_its_response_while_sending(transport: Transport) {
     let (address, _) = responding_target(|_| ok(""));
     let options = HttpOptions { request_body_bytes_max: Some(1000), ..HttpOptions::default() };
-    let relay = http_with([address], options, |_| {});
-    let mut client: Peer = client(&relay);
+    let relay = http_over(transport, [address], options, |_| {});
+    let mut client = client_over(&relay);
     client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
     client.send(vec![0; 2_000_000]);
     assert_eq!(client.response().unwrap().status, 413);

@@ -20,6 +20,7 @@ use std::thread::{self, JoinHandle};
 use haul_tcp_relay::{Address, Config, HttpOptions, Stats};
 pub(crate) use haul_testing::http::{Message, Peer};
 pub(crate) use haul_testing::noise;
+use haul_testing::{ClientStream, Transport};
 
 use crate::support::{Relay, config, listener};
 
@@ -117,10 +118,25 @@ pub(crate) fn http_with(
     options: HttpOptions,
     change: impl FnOnce(&mut Config),
 ) -> Http {
+    http_over(Transport::Plain, targets, options, change)
+}
+
+/// Starts an HTTP relay to these targets, whose clients connect over this transport.
+pub(crate) fn http_over(
+    transport: Transport,
+    targets: impl IntoIterator<Item = Address>,
+    options: HttpOptions,
+    change: impl FnOnce(&mut Config),
+) -> Http {
     let mut config = config(targets);
     config.http = Some(options);
     change(&mut config);
-    Http(Some(Relay::start(config)))
+    Http(Some(Relay::over(transport, config)))
+}
+
+/// A client that connects over the transport of the relay.
+pub(crate) fn client_over(relay: &Relay) -> Peer<ClientStream> {
+    Peer::over(relay.endpoint().connect().unwrap())
 }
 
 pub(crate) fn client(relay: &Relay) -> Peer {

@@ -1,0 +1,67 @@
+//! Requests that no client should send.
+
+use haul_testing::{Random, Transport, over};
+
+use crate::client::{Client, get};
+use crate::helper::Place;
+
+#[path = "../../../http1/tests/all/corpus.rs"]
+mod corpus;
+
+over!(Plain Inherited Tls => (
+    hostile_heads_are_refused_and_nothing_behind_them_is_answered,
+    garbage_is_refused_and_harms_no_other_client,
+));
+
+fn hostile_heads_are_refused_and_nothing_behind_them_is_answered(transport: Transport) {
+    let place = Place::over(transport);
+    place.write("a", "a");
+    let running = place.serve(|_| {});
+    let smuggled = b"6\r\nGET /a HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let fields =
+        corpus::HOSTILE_FIELDS.iter().map(|(why, fields)| (why, corpus::post(fields), 400));
+    let hosts = corpus::HOSTILE_HOSTS.iter().map(|(why, host)| {
+        let head = [b"GET /a HTTP/1.1\r\nHost: ", *host, b"\r\n\r\n"].concat();
+        (why, head, 400)
+    });
+    let lines = corpus::HOSTILE_LINES
+        .iter()
+        .map(|(why, line, status)| (why, corpus::with_line(line), *status));
+    // No body is received in chunks, however it continues.
+    let bodies = corpus::HOSTILE_BODIES.iter().map(|(why, body)| {
+        (why, [&corpus::post(b"Transfer-Encoding: chunked\r\n")[..], body].concat(), 413)
+    });
+    for (why, head, status) in fields.chain(hosts).chain(lines).chain(bodies) {
+        let mut client = Client::new(running.address);
+        client.say([&head[..], smuggled].concat());
+        let answer = client.answer("GET");
+        assert_eq!((answer.status, answer.field("connection")), (status, Some("close")), "{why}");
+        assert_eq!(client.rest(), (Vec::new(), true), "{why}");
+    }
+    running.wait_until("all are gone", |stats| stats.connections_open == 0);
+    assert!(running.stats().statuses.iter().all(|(status, _)| *status != 200));
+}
+
+fn garbage_is_refused_and_harms_no_other_client(transport: Transport) {
+    let place = Place::over(transport);
+    place.write("a", "a");
+    let running = place.serve(|_| {});
+    let mut other = Client::new(running.address);
+    let mut random = Random::from_environment();
+    for round in 0..300 {
+        let bytes = usize::try_from(1 + random.below(20_000)).unwrap();
+        let mut client = Client::new(running.address);
+        let mut garbage = random.bytes(bytes);
+        if round % 2 == 0 {
+            garbage.splice(..0, *b"GET /a HTTP/1.1\r\nHost: localhost\r\nX: ");
+        }
+        garbage.extend(b"\r\n\r\n");
+        // The server may close before it has received everything.
+        client.try_say(garbage);
+        let (answer, _is_clean) = client.rest();
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{round}: {answer:?}");
+        assert_eq!(other.get("/a", "").text(), "a", "{round}");
+    }
+    running.wait_until("all are gone", |stats| stats.connections_open == 1);
+    assert_eq!(get(running.address, "/a", "").text(), "a");
+}
