@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// to stdout once clients can connect. SIGTERM or Ctrl-C finishes the requests in flight and
     /// exits with 0; a second one exits immediately.
     #[command(after_long_help = examples::SERVE)]
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Serve the files of a directory over HTTP
     ///
     /// Supports GET and HEAD, ranges, conditional requests and precompressed files. Hot files are
