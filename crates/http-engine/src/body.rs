@@ -1,5 +1,6 @@
 //! The bodies of responses: bytes in memory, and windows of files that the kernel sends by itself.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -10,7 +11,8 @@ use bytes::Bytes;
 use haul_reactor::Socket;
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::handler::BoxError;
+/// An error of any kind.
+pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The bytes of a window that are read at once for TLS, which cannot send files by itself.
 const COPIED_BYTES_MAX: usize = 64 << 10;

@@ -1,6 +1,5 @@
 //! Defines the trait that a server implements.
 
-use std::error::Error;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::Duration;
@@ -10,11 +9,8 @@ use haul_http1::{Date, HeadLimits, HeadWriter, InvalidHead};
 use http::{Request, Response};
 
 use crate::access_log::RequestIdentity;
-use crate::body::ResponseBody;
+use crate::body::{BoxError, ResponseBody};
 use crate::request_body::RequestBody;
-
-/// An error of any kind.
-pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The response to a request, when it is ready. An error closes the connection.
 pub type ResponseFuture<B> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;

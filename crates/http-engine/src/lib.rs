@@ -22,7 +22,7 @@
 //! - One peer cannot keep others out: see [`Connections`]. Every wait for a client has a limit:
 //!   [`ConnectionLimits`].
 //! - A panic of a future or a body closes its connection only.
-//! - With an [`AccessLog`], each request has exactly one line, whatever ends its response; also a
+//! - With an [`AccessLog`], each request has exactly one line, however its response ends; also a
 //!   malformed request, and a connection that is refused.
 //!
 //! # Cost
@@ -56,11 +56,9 @@ pub use access_log::{
     AccessLog, JsonLine, Lines, LogDates, LogFormat, LoggedRequest, LoggedResponse, NO_RESPONSE,
     PendingLine, RequestIdentity,
 };
-pub use body::{Piece, ResponseBody, Window};
+pub use body::{BoxError, Piece, ResponseBody, Window};
 pub use connection::Connection;
-pub use handler::{
-    BoxError, ConnectionLimits, Handler, Origin, PreparedHead, ResponseFuture, ResponseHead,
-};
+pub use handler::{ConnectionLimits, Handler, Origin, PreparedHead, ResponseFuture, ResponseHead};
 pub use limits::{ConnectionStats, Connections, PeerRate};
 pub use request_body::{IncompleteBody, RequestBody};
 pub use service::{Engine, ListenerOptions};

@@ -6,10 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use crate::transport::ClientStream;
-
-/// The timeout of a read or write. Even on a busy machine, only a test that hangs exceeds it.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+use crate::transport::{ClientStream, PATIENCE};
 
 /// A request or response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

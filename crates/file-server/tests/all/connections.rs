@@ -16,12 +16,12 @@ over!(Plain Inherited Tls => (
     old_clients_are_closed_after_one_answer_unless_they_ask,
     a_connection_has_so_many_requests_and_the_last_one_says_so,
     bodies_of_requests_are_passed_over,
-    what_is_no_request_is_told_so_and_the_connection_ends,
-    who_comes_when_there_are_enough_waits_for_a_place,
+    malformed_request_is_refused_and_the_connection_closed,
+    connection_above_the_limit_waits_for_a_free_slot,
     draining_finishes_answers_and_ends_idle_connections,
     a_thread_that_has_drained_cuts_off_no_answer_of_another,
     draining_does_not_wait_longer_than_it_may,
-    who_sent_more_than_a_connection_may_ask_is_not_cut_off,
+    requests_above_the_limit_do_not_cut_off_earlier_responses,
 ));
 
 fn requests_that_come_together_are_answered_in_their_order(transport: Transport) {
@@ -155,7 +155,7 @@ fn bodies_of_requests_are_passed_over(transport: Transport) {
     }
 }
 
-fn what_is_no_request_is_told_so_and_the_connection_ends(transport: Transport) {
+fn malformed_request_is_refused_and_the_connection_closed(transport: Transport) {
     let place = Place::over(transport);
     let running = place.serve(|_| {});
     let long = "a".repeat(20_000);
@@ -182,7 +182,7 @@ fn what_is_no_request_is_told_so_and_the_connection_ends(transport: Transport) {
     running.wait_until("all are gone", |stats| stats.connections_open == 0);
 }
 
-fn who_comes_when_there_are_enough_waits_for_a_place(transport: Transport) {
+fn connection_above_the_limit_waits_for_a_free_slot(transport: Transport) {
     let place = Place::over(transport);
     place.write("a", "a");
     let running = place.serve(|config| {
@@ -267,7 +267,7 @@ fn several_threads_serve_one_address_and_a_unix_socket_does_too() {
     drop(running);
 }
 
-fn who_sent_more_than_a_connection_may_ask_is_not_cut_off(transport: Transport) {
+fn requests_above_the_limit_do_not_cut_off_earlier_responses(transport: Transport) {
     let place = Place::over(transport);
     place.write("a", "12345");
     let running = place.serve(|config| config.limits.requests = 2);

@@ -12,9 +12,9 @@ over!(Plain Inherited Tls => (
     a_head_that_does_not_come_to_its_end_is_not_waited_for,
     bytes_that_drip_do_not_put_off_the_end,
     a_connection_that_says_nothing_between_requests_is_closed,
-    who_does_not_take_what_it_asked_for_is_closed,
-    who_takes_it_steadily_is_served_however_long_it_takes,
-    who_is_slow_behind_full_buffers_of_the_kernel_is_served_on,
+    client_that_reads_no_response_is_disconnected,
+    steady_reader_is_served_however_long_it_takes,
+    slow_reader_behind_full_kernel_buffers_is_not_disconnected,
     downloads_that_are_stuck_do_not_keep_others_waiting,
     a_flood_of_heads_that_never_end_leaves_others_served_and_nothing_behind,
 ));
@@ -58,7 +58,7 @@ fn a_connection_that_says_nothing_between_requests_is_closed(transport: Transpor
     assert_eq!(running.stats().too_slow, 0);
 }
 
-fn who_does_not_take_what_it_asked_for_is_closed(transport: Transport) {
+fn client_that_reads_no_response_is_disconnected(transport: Transport) {
     let place = Place::over(transport);
     place.write("warm", noise(1, 64 << 20));
     place.write_cold("cold", &noise(2, 64 << 20));
@@ -74,7 +74,7 @@ fn who_does_not_take_what_it_asked_for_is_closed(transport: Transport) {
     running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
 }
 
-fn who_takes_it_steadily_is_served_however_long_it_takes(transport: Transport) {
+fn steady_reader_is_served_however_long_it_takes(transport: Transport) {
     let place = Place::over(transport);
     let bytes = noise(1, 48 << 20);
     place.write_cold("cold", &bytes);
@@ -101,7 +101,7 @@ fn who_takes_it_steadily_is_served_however_long_it_takes(transport: Transport) {
     assert_eq!(running.stats().too_slow, 0);
 }
 
-fn who_is_slow_behind_full_buffers_of_the_kernel_is_served_on(transport: Transport) {
+fn slow_reader_behind_full_kernel_buffers_is_not_disconnected(transport: Transport) {
     let place = Place::over(transport);
     place.write("big", noise(1, 64 << 20));
     let period = Duration::from_secs(3);

@@ -54,8 +54,8 @@ impl Inner {
         }
     }
 
-    /// Returns the newest entry of a key like [`Self::find`], or `None` if only a read of the disk
-    /// can tell: neither the recent changes nor the page cache have it.
+    /// Returns the newest entry of a key like [`Self::find`], or `None` if neither the recent changes
+    /// nor the page cache have it.
     pub(crate) fn find_in_memory(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
         let index = self.index.read();
         if let Some(recent) = index.keys.recent(bucket, key) {

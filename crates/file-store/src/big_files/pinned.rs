@@ -50,7 +50,7 @@ struct Entry {
 #[derive(Debug)]
 enum State {
     Counted,
-    /// A caller has been told to pin it.
+    /// A caller is about to pin it.
     Due,
     Pinned(Arc<PinnedFile>),
 }

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use haul_file_store::{Attributes, Error, Object, Options, Precondition, Store};
+use haul_file_store::{Attributes, Error, Object, Options, PinnedFile, Precondition, Store};
 
 use crate::{BUCKET, big_files, content, disk_dir, flip, put, put_part, random_bytes, small};
 
@@ -32,13 +32,17 @@ fn pinned_content(object: &Object) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < object.info.bytes {
         let range = object.pinned(bytes.len() as u64)?;
-        let mut part = vec![0; usize::try_from(range.bytes).unwrap()];
-        let file = std::fs::File::from(range.file.as_fd().try_clone_to_owned().unwrap());
-        file.read_exact_at(&mut part, range.offset).unwrap();
-        bytes.extend_from_slice(&part);
+        bytes.extend(read(&range.file, range.offset, range.bytes));
     }
     assert!(object.pinned(object.info.bytes).is_none());
     Some(bytes)
+}
+
+fn read(file: &PinnedFile, offset: u64, bytes: u64) -> Vec<u8> {
+    let mut buffer = vec![0; usize::try_from(bytes).unwrap()];
+    let file = std::fs::File::from(file.as_fd().try_clone_to_owned().unwrap());
+    file.read_exact_at(&mut buffer, offset).unwrap();
+    buffer
 }
 
 #[test]

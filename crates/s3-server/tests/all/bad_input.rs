@@ -4,12 +4,27 @@ use std::io::Write;
 
 use haul_file_store::{Options, Store};
 use haul_s3_server::{Config, Error, Limits, Server};
+use haul_testing::{Transport, over};
 
 use crate::client::{Reply, Running, assert_refused, noise};
 
-#[test]
-fn names_no_object_can_have_are_refused() {
-    let server = Running::new();
+over!(Plain Tls => (
+    names_no_object_can_have_are_refused,
+    request_to_unknown_bucket_is_no_such_bucket,
+    a_refusal_is_heard_by_a_client_that_still_sends,
+    bodies_that_make_no_sense_are_refused,
+    headers_that_make_no_sense_are_refused,
+    malformed_http_is_refused_and_harms_no_other_client,
+    a_body_that_is_cut_short_is_incomplete_and_no_failure_of_the_server,
+    every_error_has_a_message,
+    web_pages_cannot_reach_a_server_without_credentials,
+    silent_client_is_disconnected,
+    every_answer_has_an_identifier_and_errors_repeat_it,
+    refusal_before_the_body_was_read_closes_the_connection,
+));
+
+fn names_no_object_can_have_are_refused(transport: Transport) {
+    let server = Running::over(transport);
     let long = format!("/bucket/{}", "k".repeat(1025));
     let very_long = format!("/bucket/{}", "k".repeat(5000));
     for (target, code) in [
@@ -31,9 +46,8 @@ fn names_no_object_can_have_are_refused() {
     assert_eq!(server.s3.get(&longest).text(), "x");
 }
 
-#[test]
-fn unknown_buckets_are_told() {
-    let server = Running::new();
+fn request_to_unknown_bucket_is_no_such_bucket(transport: Transport) {
+    let server = Running::over(transport);
     for (method, target) in [
         ("PUT", "/nowhere/key"),
         ("GET", "/nowhere/key"),
@@ -47,17 +61,15 @@ fn unknown_buckets_are_told() {
     }
 }
 
-#[test]
-fn a_refusal_is_heard_by_a_client_that_still_sends() {
-    let server = Running::new();
+fn a_refusal_is_heard_by_a_client_that_still_sends(transport: Transport) {
+    let server = Running::over(transport);
     let body = noise(20_000_000);
     assert_refused(&server.s3.put("/nowhere/key", &body), 404, "NoSuchBucket");
     assert_refused(&server.s3.put("/B/key", &body), 400, "InvalidBucketName");
 }
 
-#[test]
-fn bodies_that_make_no_sense_are_refused() {
-    let server = Running::new();
+fn bodies_that_make_no_sense_are_refused(transport: Transport) {
+    let server = Running::over(transport);
     for body in ["", "x", "<Delete>", "<Delete/>", "<a>", "<Delete><Object/></Delete>", "\0"] {
         let reply = server.s3.post("/bucket?delete", body);
         assert_eq!(reply.status, 400, "{body}: {}", reply.text());
@@ -71,9 +83,8 @@ fn bodies_that_make_no_sense_are_refused() {
     assert_refused(&reply, 400, "EntityTooLarge");
 }
 
-#[test]
-fn headers_that_make_no_sense_are_refused() {
-    let server = Running::new();
+fn headers_that_make_no_sense_are_refused(transport: Transport) {
+    let server = Running::over(transport);
     let put = |name, value| server.s3.send("PUT", "/bucket/key", &[(name, value)], b"x");
     assert_refused(&put("x-amz-tagging", "=&="), 400, "InvalidTag");
     assert_refused(&put("x-amz-server-side-encryption", "AES256"), 501, "NotImplemented");
@@ -88,9 +99,8 @@ fn headers_that_make_no_sense_are_refused() {
     assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
 }
 
-#[test]
-fn what_is_no_http_is_refused_and_harms_nobody() {
-    let server = Running::new();
+fn malformed_http_is_refused_and_harms_no_other_client(transport: Transport) {
+    let server = Running::over(transport);
     for bytes in [
         &b"\0\0\0\0\r\n\r\n"[..],
         b"GET\r\n\r\n",
@@ -102,7 +112,7 @@ fn what_is_no_http_is_refused_and_harms_nobody() {
     ] {
         let mut stream = server.s3.connect();
         Write::write_all(&mut stream, bytes).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        stream.shutdown_write().unwrap();
         let status = Reply::read(&mut stream).status;
         assert!([0, 400, 505].contains(&status), "{bytes:?}: {status}");
     }
@@ -114,9 +124,8 @@ fn what_is_no_http_is_refused_and_harms_nobody() {
     assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
 }
 
-#[test]
-fn a_body_that_is_cut_short_is_incomplete_and_no_failure_of_the_server() {
-    let server = Running::new();
+fn a_body_that_is_cut_short_is_incomplete_and_no_failure_of_the_server(transport: Transport) {
+    let server = Running::over(transport);
     for (method, target) in [
         ("POST", "/bucket?delete"),
         ("PUT", "/bucket/key"),
@@ -126,16 +135,15 @@ fn a_body_that_is_cut_short_is_incomplete_and_no_failure_of_the_server() {
         let mut stream = server.s3.connect();
         let head = server.s3.head_bytes(method, target, &[("content-length", "20")]);
         stream.write_all(&[&head, &b"<Delete>"[..]].concat()).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        stream.shutdown_write().unwrap();
         let reply = Reply::read(&mut stream);
         assert_refused(&reply, 400, "IncompleteBody");
         assert!(reply.xml("Message").is_some_and(|message| !message.is_empty()), "{target}");
     }
 }
 
-#[test]
-fn every_error_has_a_message() {
-    let server = Running::new();
+fn every_error_has_a_message(transport: Transport) {
+    let server = Running::over(transport);
     for (method, target, body) in [
         ("PUT", "/Bucket", ""),
         ("POST", "/bucket?delete", "x"),
@@ -155,9 +163,8 @@ fn every_error_has_a_message() {
     }
 }
 
-#[test]
-fn web_pages_cannot_reach_a_server_without_credentials() {
-    let server = Running::new();
+fn web_pages_cannot_reach_a_server_without_credentials(transport: Transport) {
+    let server = Running::over(transport);
     let host = [("host", "evil.example:9000")];
     assert_refused(&server.s3.send("GET", "/bucket", &host, b""), 403, "AccessDenied");
     let origin = [("origin", "http://evil.example"), ("content-type", "text/plain")];
@@ -167,15 +174,14 @@ fn web_pages_cannot_reach_a_server_without_credentials() {
     assert_eq!(server.s3.send("GET", "/bucket", &[("host", "localhost")], b"").status, 200);
 }
 
-#[test]
-fn a_client_that_sends_nothing_is_let_go() {
+fn silent_client_is_disconnected(transport: Transport) {
     let limits = Limits {
         head_time_max: std::time::Duration::from_millis(200),
         idle_time_max: std::time::Duration::from_millis(200),
         stall_time_max: std::time::Duration::from_millis(200),
         ..Limits::default()
     };
-    let server = Running::with(None, limits);
+    let server = Running::over_with(transport, limits);
     server.s3.put("/bucket", b"");
     let mut silent = server.s3.connect();
     assert_eq!(Reply::read(&mut silent).status, 0);
@@ -196,9 +202,8 @@ fn a_public_address_without_credentials_is_refused() {
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
 }
 
-#[test]
-fn every_answer_has_an_identifier_and_errors_repeat_it() {
-    let server = Running::new();
+fn every_answer_has_an_identifier_and_errors_repeat_it(transport: Transport) {
+    let server = Running::over(transport);
     server.s3.put("/bucket/key", b"<Error></Error>");
     let good = server.s3.get("/bucket/key");
     assert_eq!(good.text(), "<Error></Error>");
@@ -210,9 +215,8 @@ fn every_answer_has_an_identifier_and_errors_repeat_it() {
     assert!(server.s3.head("/bucket/nothing").header("x-amz-request-id").is_some());
 }
 
-#[test]
-fn who_is_refused_before_the_body_was_read_is_told_to_hang_up() {
-    let server = Running::new();
+fn refusal_before_the_body_was_read_closes_the_connection(transport: Transport) {
+    let server = Running::over(transport);
     let answer = |target: &str, length: &str, body: &[u8]| {
         let mut stream = server.s3.connect();
         let head = format!("PUT {target} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}");

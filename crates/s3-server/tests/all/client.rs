@@ -1,7 +1,6 @@
 //! A server to talk to, and a client so plain that it can also send what no client should.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -10,10 +9,12 @@ use std::time::Duration;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
 use haul_s3_server::{Config, Credentials, Limits, Listening, Logs, Server};
+use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
+use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-/// How long a test waits for a byte before it fails.
+/// How long a test waits for the end of the server before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// As in a runtime of Tokio with its default options.
@@ -28,10 +29,36 @@ pub(crate) struct Running {
     thread: Option<JoinHandle<()>>,
 }
 
+/// The setup of a server.
+struct Setup {
+    transport: Transport,
+    credentials: Option<Credentials>,
+    limits: Limits,
+    blocking_threads_max: usize,
+    logs: Logs,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            transport: Transport::Plain,
+            credentials: None,
+            limits: Limits::default(),
+            blocking_threads_max: BLOCKING_THREADS_MAX,
+            logs: Logs::default(),
+        }
+    }
+}
+
 impl Running {
     /// A server without credentials, with a bucket named `bucket`.
     pub(crate) fn new() -> Self {
-        let server = Self::with(None, Limits::default());
+        Self::over(Transport::Plain)
+    }
+
+    /// A server over this transport without credentials, with a bucket named `bucket`.
+    pub(crate) fn over(transport: Transport) -> Self {
+        let server = Self::over_with(transport, Limits::default());
         assert_eq!(server.s3.put("/bucket", b"").status, 200);
         server
     }
@@ -40,10 +67,19 @@ impl Running {
         Self::on(tempfile::tempdir().unwrap(), credentials, limits)
     }
 
+    /// A server over this transport, without credentials.
+    pub(crate) fn over_with(transport: Transport, limits: Limits) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), small()).unwrap().0;
+        let mut server = Self::serve(store, Setup { transport, limits, ..Setup::default() });
+        server.dir = Some(dir);
+        server
+    }
+
     /// A server on a store that is already there.
     pub(crate) fn on(dir: TempDir, credentials: Option<Credentials>, limits: Limits) -> Self {
         let store = Store::open(dir.path(), small()).unwrap().0;
-        let mut server = Self::serve(store, credentials, limits, BLOCKING_THREADS_MAX);
+        let mut server = Self::serve(store, Setup { credentials, limits, ..Setup::default() });
         server.dir = Some(dir);
         server
     }
@@ -51,14 +87,14 @@ impl Running {
     /// A server on a disk in memory, with these logs.
     pub(crate) fn with_logs(credentials: Option<Credentials>, logs: Logs) -> Self {
         let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
-        Self::serve_logged(store, credentials, Limits::default(), BLOCKING_THREADS_MAX, logs)
+        Self::serve(store, Setup { credentials, logs, ..Setup::default() })
     }
 
     /// A server on a store with these options, with a bucket named `bucket`.
     pub(crate) fn with_options(options: Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), options).unwrap().0;
-        let mut server = Self::serve(store, None, Limits::default(), BLOCKING_THREADS_MAX);
+        let mut server = Self::serve(store, Setup::default());
         server.dir = Some(dir);
         assert_eq!(server.s3.put("/bucket", b"").status, 200);
         server
@@ -71,33 +107,22 @@ impl Running {
 
     /// A server on a disk in memory, with a bucket named `bucket` and at most so many threads for
     /// calls that block.
-    pub(crate) fn with_blocking_threads(disk: &MemoryDisk, threads_max: usize) -> Self {
+    pub(crate) fn with_blocking_threads(disk: &MemoryDisk, blocking_threads_max: usize) -> Self {
         let options = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..small() };
         let store = Store::open_on(Arc::new(disk.clone()), options).unwrap().0;
-        let server = Self::serve(store, None, Limits::default(), threads_max);
+        let setup = Setup { blocking_threads_max, ..Setup::default() };
+        let server = Self::serve(store, setup);
         assert_eq!(server.s3.put("/bucket", b"").status, 200);
         server
     }
 
-    fn serve(
-        store: Store,
-        credentials: Option<Credentials>,
-        limits: Limits,
-        blocking_threads_max: usize,
-    ) -> Self {
-        Self::serve_logged(store, credentials, limits, blocking_threads_max, Logs::default())
-    }
-
-    fn serve_logged(
-        store: Store,
-        credentials: Option<Credentials>,
-        limits: Limits,
-        blocking_threads_max: usize,
-        logs: Logs,
-    ) -> Self {
+    fn serve(store: Store, setup: Setup) -> Self {
+        let Setup { transport, credentials, limits, blocking_threads_max, logs } = setup;
         let store = Arc::new(store);
         let any = "127.0.0.1:0".parse().unwrap();
-        let config = Config { listen: any, admin: any, credentials, limits, ..Config::default() };
+        let tls = (transport == Transport::Tls).then(acceptor);
+        let config =
+            Config { listen: any, admin: any, credentials, tls, limits, ..Config::default() };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -118,8 +143,8 @@ impl Running {
         });
         let addresses = addresses.recv().unwrap();
         Self {
-            s3: Client(addresses.listen),
-            admin: Client(addresses.admin),
+            s3: Client(Endpoint { address: addresses.listen, transport }),
+            admin: Client(Endpoint { address: addresses.admin, transport: Transport::Plain }),
             dir: None,
             stop: Some(stop),
             thread: Some(thread),
@@ -151,6 +176,13 @@ impl Running {
     }
 }
 
+fn acceptor() -> Acceptor {
+    let dir = tempfile::tempdir().unwrap();
+    let [chain, key] = server_certificate().write(dir.path(), "server");
+    let identities = Identities::load(vec![CertificateFiles { chain, key }]).unwrap();
+    Acceptor::new(identities, Alpn::Http1).unwrap()
+}
+
 pub(crate) fn small() -> Options {
     Options { volume_bytes: 16 << 20, ..Options::default() }
 }
@@ -166,7 +198,7 @@ impl Drop for Running {
 
 /// Sends requests, each over a connection of its own.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Client(pub(crate) SocketAddr);
+pub(crate) struct Client(pub(crate) Endpoint);
 
 pub(crate) type Header<'a> = (&'a str, &'a str);
 
@@ -208,7 +240,7 @@ impl Client {
     pub(crate) fn head_bytes(&self, method: &str, target: &str, headers: &[Header]) -> Vec<u8> {
         let mut head = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
-            head += &format!("host: {}\r\n", self.0);
+            head += &format!("host: {}\r\n", self.0.address);
         }
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
@@ -224,10 +256,8 @@ impl Client {
         Reply::read(&mut stream)
     }
 
-    pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.0).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
+    pub(crate) fn connect(&self) -> ClientStream {
+        self.0.connect().unwrap()
     }
 }
 
@@ -243,7 +273,7 @@ pub(crate) struct Reply {
 impl Reply {
     /// Reads as much as is announced, or until the server closes. A reset after the answer is how
     /// a server hangs up on a client that still sends.
-    pub(crate) fn read(stream: &mut TcpStream) -> Self {
+    pub(crate) fn read(stream: &mut ClientStream) -> Self {
         let mut bytes = Vec::new();
         let mut piece = vec![0; 64 << 10];
         let mut wanted = usize::MAX;

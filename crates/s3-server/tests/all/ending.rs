@@ -1,16 +1,15 @@
 //! Stopping in good order.
 
 use std::io::Write;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use haul_s3_server::Limits;
-use haul_testing::eventually;
+use haul_testing::{ClientStream, eventually};
 
 use crate::client::{Reply, Running};
 
 /// A request whose body has begun to arrive.
-fn begun(server: &Running) -> TcpStream {
+fn begun(server: &Running) -> ClientStream {
     let mut stream = server.s3.connect();
     let headers = [("content-length", "5000000")];
     stream.write_all(&server.s3.head_bytes("PUT", "/bucket/key", &headers)).unwrap();
@@ -26,7 +25,7 @@ fn requests_in_flight_are_finished_and_new_ones_refused() {
     let mut server = Running::new();
     let mut stream = begun(&server);
     server.tell_to_stop();
-    eventually("connections are refused", || TcpStream::connect(server.s3.0).is_err());
+    eventually("connections are refused", || server.s3.0.connect().is_err());
     stream.write_all(&[1; 4_900_000]).unwrap();
     assert_eq!(Reply::read(&mut stream).status, 200);
     server.join();

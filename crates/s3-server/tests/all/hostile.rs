@@ -8,10 +8,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_s3_server::{Limits, Rate};
+use haul_testing::{Endpoint, Transport, over};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 
 use crate::client::{Reply, Running, assert_refused, noise};
+
+over!(Plain Tls => (
+    half_sent_heads_of_one_address_keep_no_other_client_waiting,
+    trickled_heads_of_one_address_keep_no_other_client_waiting,
+    slow_bodies_of_one_address_keep_no_other_client_waiting,
+    answers_that_one_address_does_not_read_keep_no_other_client_waiting,
+    a_head_has_its_time_and_an_idle_connection_has_more,
+));
 
 const SOCKETS: usize = 10_000;
 
@@ -52,8 +61,9 @@ fn metric(server: &Running, name: &str) -> u64 {
 /// A request of another client, and the time until its answer was there.
 fn answered(server: &Running, method: &str, target: &str, body: &[u8]) -> Duration {
     let begun = Instant::now();
-    let mut stream = connect(Some("127.0.0.2:0"), server.s3.0);
-    stream.set_read_timeout(Some(ANSWER_TIME_MAX)).unwrap();
+    let socket = connect(Some("127.0.0.2:0"), server.s3.0.address);
+    let mut stream = server.s3.0.handshake(socket).unwrap();
+    stream.tcp().set_read_timeout(Some(ANSWER_TIME_MAX)).unwrap();
     let length = body.len().to_string();
     let head = server.s3.head_bytes(method, target, &[("content-length", &length)]);
     stream.write_all(&[&head, body].concat()).unwrap();
@@ -61,32 +71,39 @@ fn answered(server: &Running, method: &str, target: &str, body: &[u8]) -> Durati
     begun.elapsed()
 }
 
-/// Opens the sockets, sends `first` on each, and then `trickle` on each once a second, while
+/// Opens the sockets, over `hostile_transport`, sends `first` on each, and then `trickle` on each once a second, while
 /// another client makes requests.
-fn besieged(name: &str, first: &[u8], trickle: Option<u8>) {
+fn besieged(
+    transport: Transport,
+    hostile_transport: Transport,
+    name: &str,
+    first: &[u8],
+    trickle: Option<u8>,
+) {
     if !descriptors() {
         haul_testing::skip("the limit of open files is too low");
         return;
     }
     let _one_at_a_time = SIEGE.lock().unwrap_or_else(PoisonError::into_inner);
     let limits = Limits::default();
-    let server = Running::with(None, limits.clone());
+    let server = Running::over_with(transport, limits.clone());
     server.s3.put("/bucket", b"");
     assert_eq!(server.s3.put("/bucket/big", &noise(12 << 20)).status, 200);
-    let hostile: Vec<_> = (0..SOCKETS)
-        .map(|_| {
-            let mut stream = connect(None, server.s3.0);
-            // A connection that was refused is reset.
+    let hostile = Endpoint { transport: hostile_transport, ..server.s3.0 };
+    let mut hostile: Vec<_> = (0..SOCKETS)
+        .filter_map(|_| {
+            // A connection that was refused is reset, over TLS before or in its handshake.
+            let mut stream = hostile.handshake(connect(None, hostile.address)).ok()?;
             stream.write_all(first).ok();
-            stream.set_nonblocking(true).unwrap();
-            stream
+            stream.tcp().set_nonblocking(true).unwrap();
+            Some(stream)
         })
         .collect();
     let (end, ended) = channel::<()>();
     let trickling = std::thread::spawn(move || {
         // A byte each second, until the test has ended.
         while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-            for mut stream in &hostile {
+            for stream in &mut hostile {
                 trickle.map(|byte| stream.write(&[byte]).ok());
             }
         }
@@ -118,32 +135,40 @@ fn besieged(name: &str, first: &[u8], trickle: Option<u8>) {
     trickling.join().unwrap();
 }
 
-#[test]
-fn half_sent_heads_of_one_address_keep_no_other_client_waiting() {
-    besieged("half heads", b"GET /bucket HTTP/1.1\r\nhost: loc", None);
+fn half_sent_heads_of_one_address_keep_no_other_client_waiting(transport: Transport) {
+    besieged(transport, transport, "half heads", b"GET /bucket HTTP/1.1\r\nhost: loc", None);
 }
 
-#[test]
-fn trickled_heads_of_one_address_keep_no_other_client_waiting() {
-    besieged("trickled heads", b"GET /bucket HTTP/1.1\r\nhost: localhost\r\nx-a: ", Some(b'x'));
+fn trickled_heads_of_one_address_keep_no_other_client_waiting(transport: Transport) {
+    besieged(
+        transport,
+        transport,
+        "trickled heads",
+        b"GET /bucket HTTP/1.1\r\nhost: localhost\r\nx-a: ",
+        Some(b'x'),
+    );
 }
 
-#[test]
-fn slow_bodies_of_one_address_keep_no_other_client_waiting() {
+fn slow_bodies_of_one_address_keep_no_other_client_waiting(transport: Transport) {
     let head = b"PUT /bucket/slow HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000000\r\n\r\n";
-    besieged("slow bodies", head, Some(b'x'));
+    besieged(transport, transport, "slow bodies", head, Some(b'x'));
 }
 
-#[test]
-fn answers_that_one_address_does_not_read_keep_no_other_client_waiting() {
+fn answers_that_one_address_does_not_read_keep_no_other_client_waiting(transport: Transport) {
     let head = b"GET /bucket/big HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    besieged("unread answers", head, None);
+    besieged(transport, transport, "unread answers", head, None);
 }
 
 #[test]
-fn a_head_has_its_time_and_an_idle_connection_has_more() {
+fn half_sent_handshakes_of_one_address_keep_no_other_client_waiting() {
+    // The beginning of a record with a ClientHello.
+    let record = [0x16, 3, 1, 2, 0, 1];
+    besieged(Transport::Tls, Transport::Plain, "half handshakes", &record, None);
+}
+
+fn a_head_has_its_time_and_an_idle_connection_has_more(transport: Transport) {
     let limits = Limits { head_time_max: Duration::from_millis(300), ..Limits::default() };
-    let server = Running::with(None, limits);
+    let server = Running::over_with(transport, limits);
     let mut idle = server.s3.connect();
     let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     idle.write_all(request).unwrap();

@@ -104,7 +104,7 @@ fn pipelined_requests_of_both_kinds_are_answered_in_order() {
             .extend(format!("GET /bucket/{n} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes());
     }
     requests.extend(b"GET /bucket/0 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    let mut writer = stream.try_clone().unwrap();
+    let mut writer = stream.tcp().try_clone().unwrap();
     let sending = std::thread::spawn(move || writer.write_all(&requests).unwrap());
     let mut received = Vec::new();
     stream.read_to_end(&mut received).unwrap();

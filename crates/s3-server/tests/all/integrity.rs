@@ -1,7 +1,6 @@
 //! What clients say of their bytes is verified before anything is stored.
 
 use std::io::Write;
-use std::net::Shutdown;
 
 use crate::client::{Reply, Running, assert_refused, noise};
 
@@ -141,7 +140,7 @@ fn a_body_that_ends_too_early_leaves_nothing() {
         let mut stream = server.s3.connect();
         stream.write_all(&head).unwrap();
         stream.write_all(&body[..sent]).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
+        stream.shutdown_write().unwrap();
         let reply = Reply::read(&mut stream);
         assert!([0, 400].contains(&reply.status), "{}", reply.status);
         assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");

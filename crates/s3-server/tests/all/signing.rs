@@ -32,7 +32,7 @@ impl Signer<'_> {
     ) -> Reply {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let date = timestamp(0);
-        let host = self.client.0.to_string();
+        let host = self.client.0.address.to_string();
         let headers = [
             ("host", host.as_str()),
             ("x-amz-content-sha256", hash),
@@ -60,7 +60,7 @@ impl Signer<'_> {
             "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={credential}&X-Amz-Date={date}\
              &X-Amz-Expires={expires_s}&X-Amz-SignedHeaders=host"
         );
-        let host = self.client.0;
+        let host = self.client.0.address;
         let canonical = format!("{method}\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD");
         format!("{path}?{query}&X-Amz-Signature={}", self.sign(&date, &canonical))
     }

@@ -1,5 +1,10 @@
 //! Tests of the relay with real sockets.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "test helpers may panic, and print what failed tests need"
+)]
 
 mod admin;
 mod fairness;

@@ -47,7 +47,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-http-engine",
         Level(3),
-        "bytes http http-body parking_lot time | http-body-util proptest serde_json tempfile",
+        "bytes http http-body parking_lot rustix time | http-body-util proptest serde_json tempfile",
     ),
     ("haul-admin-endpoint", Level(3), "rustix | tempfile"),
     (

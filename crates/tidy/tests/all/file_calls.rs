@@ -17,6 +17,7 @@ const EXCEPTIONS: &[Exception] = &[
     ("disk-sim", "backs the simulated block device by a file, and mounts it"),
     ("duplicates", "links, renames and removes files below directory descriptors, under leases"),
     ("file-server", "opens files below its root for sendfile, and compares their status"),
+    ("http-engine", "sends windows of open files with sendfile"),
     ("line-log", "reads the modification time of a log, which the trait `File` does not have"),
     ("measure", "reads the free space and the open flags of its scratch file"),
     ("page-cache", "advises the kernel about the cached pages of any file"),
