@@ -35,8 +35,14 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     let server = bind(config, args)?;
     // The log is opened only after the addresses are bound, so that a failed start creates no log
     // directory.
-    let open =
-        |to| Log::open(to, &access_options(&args.log, "haul files"), &Predecessor::default());
+    let open = |to| {
+        Log::open(
+            "access log",
+            to,
+            &access_options(&args.log, "haul files"),
+            &Predecessor::default(),
+        )
+    };
     let log = args.log.access_log.as_deref().map(open).transpose()?;
     log.iter().for_each(|log| lines.open(log.lines()));
     let handle = server.handle();

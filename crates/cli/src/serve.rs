@@ -1,7 +1,6 @@
 //! `haul serve`: serves a store over S3.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,12 +60,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let default_time = if inherited.is_empty() { Duration::ZERO } else { TAKEOVER_TIME };
     let predecessor = Predecessor::new(takeover_time.unwrap_or(default_time));
     let listening = bind(&config, &inherited, &predecessor)?;
-    let name = "haul serve";
-    let open = |to: &Path, options| Log::open(to, &options, &predecessor);
+    let holder = "haul serve";
     let access = args.log.access_log.as_deref();
-    let access = access.map(|to| open(to, access_options(&args.log, name))).transpose()?;
-    let audit = args.audit_log.as_deref();
-    let audit = audit.map(|to| open(to, audit_options(&args.log, name))).transpose()?;
+    let open = |to| Log::open("access log", to, &access_options(&args.log, holder), &predecessor);
+    let access = access.map(open).transpose()?;
+    let open = |to| Log::open("audit log", to, &audit_options(&args.log, holder), &predecessor);
+    let audit = args.audit_log.as_deref().map(open).transpose()?;
     let format = args.log.log_format.format();
     let listening = listening.with_logs(Logs {
         access: access.as_ref().map(|log| AccessLog { lines: log.lines(), format }),

@@ -22,8 +22,8 @@
 //! - One peer cannot keep others out: see [`Connections`]. Every wait for a client has a limit:
 //!   [`ConnectionLimits`].
 //! - A panic of a future or a body closes its connection only.
-//! - With an [`AccessLog`], each request has exactly one line, however its response ends; also a
-//!   malformed request, and a connection that is refused.
+//! - With an [`AccessLog`], each request has exactly one line: also one without a complete response,
+//!   a malformed one, and a connection that is refused.
 //!
 //! # Cost
 //! A response from memory is one `recv` and one `sendmsg`. Bodies of requests are copied once, from

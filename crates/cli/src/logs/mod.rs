@@ -45,10 +45,16 @@ pub(crate) enum Log {
 }
 
 impl Log {
-    /// Opens the log in the directory `to`, or on stdout for `-`.
-    pub(crate) fn open(to: &Path, options: &Options, predecessor: &Predecessor) -> Result<Self> {
+    /// Opens the log in the directory `to`, or on stdout for `-`. `name` is the name of the log in
+    /// messages.
+    pub(crate) fn open(
+        name: &'static str,
+        to: &Path,
+        options: &Options,
+        predecessor: &Predecessor,
+    ) -> Result<Self> {
         if to == Path::new("-") {
-            let lines = StdoutLines::start();
+            let lines = StdoutLines::start(name);
             return lines
                 .map(|lines| Self::Stdout(Arc::new(lines)))
                 .or_fail(|| "cannot start a thread for a log".to_owned());

@@ -1,5 +1,6 @@
 //! The fields of a line.
 
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -84,4 +85,19 @@ pub(super) fn push_number(text: &mut Vec<u8>, number: u64) {
         }
     }
     text.extend_from_slice(&digits[at..]);
+}
+
+/// Appends an address. Formatting of an IPv4 address by the standard library takes longer than the
+/// rest of a line.
+pub(super) fn push_address(text: &mut Vec<u8>, address: IpAddr) {
+    let IpAddr::V4(address) = address else {
+        // Writing to memory does not fail.
+        return write!(text, "{address}").unwrap_or_default();
+    };
+    for (number, octet) in address.octets().into_iter().enumerate() {
+        if number > 0 {
+            text.push(b'.');
+        }
+        push_number(text, u64::from(octet));
+    }
 }

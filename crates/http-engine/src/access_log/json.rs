@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::fields::{LoggedRequest, LoggedResponse, push_number};
+use super::fields::{LoggedRequest, LoggedResponse, push_address, push_number};
 
 /// A JSON object on one line, for logs. Its fields keep their order, and no value can end the line.
 #[derive(Debug)]
@@ -61,8 +61,11 @@ pub(super) fn end(line: &mut Vec<u8>, begun: &[u8], response: &LoggedResponse<'_
     line.extend_from_slice(b"{\"time\":");
     push_string(line, response.date);
     match response.peer {
-        // Writing to memory does not fail.
-        Some(peer) => write!(line, ",\"client\":\"{peer}\"").unwrap_or_default(),
+        Some(peer) => {
+            line.extend_from_slice(b",\"client\":\"");
+            push_address(line, peer);
+            line.push(b'"');
+        }
         None => line.extend_from_slice(b",\"client\":null"),
     }
     push_field(line, "user", response.user);
@@ -116,6 +119,7 @@ fn push_escaped(out: &mut Vec<u8>, value: &[u8]) {
                 '"' => out.extend_from_slice(b"\\\""),
                 '\\' => out.extend_from_slice(b"\\\\"),
                 _ if char.is_control() => {
+                    // Writing to memory does not fail.
                     write!(out, "\\u{:04x}", u32::from(char)).unwrap_or_default();
                 }
                 _ => out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use time::UtcDateTime;
 use time::macros::format_description;
 
-use super::fields::{LogFormat, LoggedRequest, LoggedResponse, push_number};
+use super::fields::{LogFormat, LoggedRequest, LoggedResponse, push_address, push_number};
 use super::json;
 
 /// The memory that a line keeps for the next request.
@@ -68,8 +68,7 @@ impl PendingLine {
             return json::end(line, &self.text, response);
         }
         match response.peer {
-            // Writing to memory does not fail.
-            Some(peer) => write!(line, "{peer}").unwrap_or_default(),
+            Some(peer) => push_address(line, peer),
             None => line.push(b'-'),
         }
         line.extend_from_slice(b" - ");
@@ -103,9 +102,13 @@ fn push_word(text: &mut Vec<u8>, value: Option<&[u8]>) {
 
 /// Appends text from outside, which can end neither its quotes nor its line.
 fn push_escaped(text: &mut Vec<u8>, value: &[u8]) {
+    if value.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
+        return text.extend_from_slice(value);
+    }
     for byte in value {
         match byte {
             b'"' | b'\\' | 0..=0x1f | 0x7f.. => {
+                // Writing to memory does not fail.
                 write!(text, "\\x{byte:02X}").unwrap_or_default();
             }
             _ => text.push(*byte),

@@ -80,8 +80,13 @@ impl Recorder {
         let request = request.map(|request| {
             let mut logged = LoggedRequest::of(request);
             if format != LogFormat::Common {
-                logged.referer = request.fields.first("referer");
-                logged.user_agent = request.fields.first("user-agent");
+                for field in request.fields {
+                    match field.name.len() {
+                        7 if field.is("referer") => logged.referer = Some(field.value),
+                        10 if field.is("user-agent") => logged.user_agent = Some(field.value),
+                        _ => {}
+                    }
+                }
             }
             logged
         });
