@@ -26,6 +26,9 @@ const OBJECTS_MIN: u64 = 2;
 const OBJECTS_MAX: u64 = 1000;
 /// The number of keys that are overwritten in turn.
 const OVERWRITTEN: usize = 1000;
+/// The number of requests for each object before the first measurement. Servers admit some objects
+/// to their caches only after several requests.
+const WARM_UPS: usize = 4;
 /// The maximum number of measurements for one result: the CPU time of a measurement is unknown if
 /// an idle thread of the server ended in the meantime.
 const ATTEMPTS: usize = 5;
@@ -131,7 +134,7 @@ impl Tools<'_> {
                 let server = one.server()?;
                 let site =
                     self.site.with_requests(|page| self.get(one.variant, server, &page.name));
-                self.compare(&site, &pages, server)
+                (0..WARM_UPS).try_for_each(|_| self.compare(&site, &pages, server))
             }
             Load::PutNew | Load::PutOverwrite => {
                 self.put(load, one)?;
