@@ -1,16 +1,23 @@
 //! Tests that a listening socket is handed over from one server process to the next while clients
 //! connect, and none of their connections is refused or broken.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use haul_testing::http::Peer;
+use haul_testing::{Endpoint, Transport, over, server_certificate};
 use rustix::process::Signal;
 
 use crate::helper::{Serving, TestDir};
+
+over!(Plain Tls => (
+    files_are_served_without_a_gap_while_processes_hand_over,
+    requests_are_relayed_without_a_gap_while_processes_hand_over,
+    store_is_served_without_a_gap_while_processes_restart,
+));
 
 const HANDOVERS: usize = 20;
 
@@ -32,7 +39,7 @@ type Exchange<'a> = (&'a str, &'a str);
 /// Sends requests until `is_over`, each on a new connection or all on one as long as the server
 /// keeps it open. Panics if a request gets no complete response.
 fn send_requests(
-    address: SocketAddr,
+    server: Endpoint,
     (line, expected): Exchange<'_>,
     keep_alive: bool,
     is_over: &AtomicBool,
@@ -44,7 +51,7 @@ fn send_requests(
     );
     let mut peer = None;
     while !is_over.load(Relaxed) {
-        let mut open = peer.take().unwrap_or_else(|| Peer::connect(address).unwrap());
+        let mut open = peer.take().unwrap_or_else(|| Peer::over(server.connect().unwrap()));
         open.try_send(&request).unwrap();
         let response = open.response().unwrap();
         assert_eq!((response.status, response.text()), (200, expected));
@@ -56,20 +63,27 @@ fn send_requests(
 /// Replaces the server process repeatedly: with `overlap`, each time by one that is ready before the
 /// other drains, otherwise by one that starts while the other drains. Returns the number of requests.
 fn hand_over(
+    transport: Transport,
     place: &TestDir,
     arguments: &[&str],
     exchanges: [Exchange<'_>; 3],
     overlap: bool,
 ) -> usize {
+    server_certificate().write(&place.path(""), "server");
+    let tls: &[&str] = match transport {
+        Transport::Tls => &["--tls-cert", "server.crt", "--tls-key", "server.key"],
+        Transport::Plain | Transport::Inherited => &[],
+    };
+    let arguments = &[arguments, tls].concat();
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
+    let server = Endpoint { address: socket.local_addr().unwrap(), transport };
     let (is_over, counts) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
     // The last process ends after the clients.
     let mut serving = start(place, arguments, &socket);
     thread::scope(|scope| {
         for (keep_alive, exchange) in [false, true, true].into_iter().zip(exchanges) {
             let (is_over, count) = (&is_over, &counts[usize::from(keep_alive)]);
-            scope.spawn(move || send_requests(address, exchange, keep_alive, is_over, count));
+            scope.spawn(move || send_requests(server, exchange, keep_alive, is_over, count));
         }
         let mut draining = Vec::new();
         for _ in 0..HANDOVERS {
@@ -100,21 +114,25 @@ fn hand_over(
     counts.iter().map(|count| count.load(Relaxed)).sum()
 }
 
-#[test]
-fn files_are_served_without_a_gap_while_processes_hand_over() {
+fn files_are_served_without_a_gap_while_processes_hand_over(transport: Transport) {
     let place = TestDir::on_disk();
     place.write("www/a", "content");
-    hand_over(&place, &["files", "www", "--threads", "2"], [("GET /a", "content"); 3], true);
+    hand_over(
+        transport,
+        &place,
+        &["files", "www", "--threads", "2"],
+        [("GET /a", "content"); 3],
+        true,
+    );
 }
 
-#[test]
-fn requests_are_relayed_without_a_gap_while_processes_hand_over() {
+fn requests_are_relayed_without_a_gap_while_processes_hand_over(transport: Transport) {
     let place = TestDir::on_disk();
     place.write("www/a", "content");
     let target = TestDir::start(&mut place.command(&["files", "www", "--listen", "127.0.0.1:0"]));
     let to = target.address("files").to_owned();
     let arguments = ["relay", "--http", "--to", &to, "--threads", "2"];
-    hand_over(&place, &arguments, [("GET /a", "content"); 3], true);
+    hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
 }
 
 /// Counts the lines of a log.
@@ -125,15 +143,14 @@ fn lines(place: &TestDir, log: &str) -> usize {
     text.lines().filter(|line| line.contains("/bucket") || line.contains("PutObject")).count()
 }
 
-#[test]
-fn store_is_served_without_a_gap_while_processes_restart() {
+fn store_is_served_without_a_gap_while_processes_restart(transport: Transport) {
     let place = TestDir::on_disk();
     place.write("tree/a", "content");
     place.run(&["store", "import", "bucket", "tree"]).code(0);
     let arguments =
         ["serve", "--admin", "127.0.0.1:0", "--access-log", "access", "--audit-log", "audit"];
     let (get, put) = (("GET /bucket/a", "content"), ("PUT /bucket/b", ""));
-    let requests = hand_over(&place, &arguments, [get, get, put], false);
+    let requests = hand_over(transport, &place, &arguments, [get, get, put], false);
     // Each process continues the logs of the last one.
     assert_eq!(lines(&place, "access"), requests);
     assert!((HANDOVERS..requests).contains(&lines(&place, "audit")));
