@@ -60,7 +60,7 @@ pub struct LoggedResponse<'a> {
     pub peer: Option<IpAddr>,
     /// The name by which the client authenticates.
     pub user: Option<&'a [u8]>,
-    /// The date, as in [`LogDates`].
+    /// The date, as in [`crate::LogDates`].
     pub date: &'a [u8],
     /// The status that was sent.
     pub status: u16,
