@@ -143,7 +143,11 @@ mod tests {
                     let used = Used { process, ..Used::default() };
                     let sample = Sample { requests: 10, used, ..Sample::default() };
                     let series = Series { workload: load, variant, repeated: false };
-                    results.add(series, vec![sample.clone(), sample]);
+                    let rounds = vec![sample.clone(), sample];
+                    results.add(series, rounds.clone());
+                    if *variant == SERVE {
+                        results.add(Series { repeated: true, ..series }, rounds);
+                    }
                 }
             }
         }
@@ -158,10 +162,11 @@ mod tests {
             ("get_4k_signed_cpu_vs_nginx", 2.0 / 4.0),
             ("put_4k_new_cpu_vs_store", 1.0 / 5.0),
             ("put_4k_overwrite_signed_cpu_vs_store", 2.0 / 5.0),
+            ("put_4k_new_noise", 1.0),
         ] {
             assert!((found[key] - expected).abs() < 1e-9, "{key}: {}", found[key]);
         }
-        assert_eq!(found.len(), 4 * 4 + 2 * 2, "{found:?}");
+        assert_eq!(found.len(), 4 * 5 + 2 * 3, "{found:?}");
     }
 
     #[test]
