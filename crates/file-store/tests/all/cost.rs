@@ -68,7 +68,13 @@ impl Bench {
         let before = DeviceCounters::of(&self.device).unwrap();
         let result = work();
         self.image.settle();
-        (result, DeviceCounters::of(&self.device).unwrap().since(&before))
+        let mut counted = DeviceCounters::of(&self.device).unwrap().since(&before);
+        // The kernel counts the bytes of a request a moment before the request itself.
+        while counted.reads == 0 && counted.read_bytes > 0 {
+            thread::yield_now();
+            counted = DeviceCounters::of(&self.device).unwrap().since(&before);
+        }
+        (result, counted)
     }
 }
 
