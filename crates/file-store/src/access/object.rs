@@ -25,6 +25,10 @@ pub struct Object {
     pub(super) content: Content,
 }
 
+/// The most files of an object that is pinned: each of them is counted and looked up at every
+/// request, by a thread that serves other clients, too.
+const PINNED_PARTS_MAX: usize = 256;
+
 /// A range of a file in memory that belongs to an object.
 #[derive(Debug)]
 pub struct PinnedRange {
@@ -111,6 +115,9 @@ impl Object {
     #[must_use]
     pub fn count_request(&self) -> bool {
         let Content::Files(files) = &self.content else { return false };
+        if files.parts.len() > PINNED_PARTS_MAX {
+            return false;
+        }
         let (pinned, now) = (&files.inner.objects.pinned, Instant::now());
         // Each of its files is counted, so that none of them becomes idle.
         let due = files.parts.iter().map(|part| pinned.count(part.id, part.bytes, now));

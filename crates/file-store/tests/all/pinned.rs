@@ -114,3 +114,16 @@ fn nothing_is_pinned_without_memory_for_it() {
         assert!(object.pinned(0).is_none());
     }
 }
+
+#[test]
+fn object_of_very_many_parts_is_not_counted() {
+    let dir = disk_dir();
+    let store = open(dir.path(), 64 << 20);
+    let upload = store.start_upload(BUCKET, "key", &Attributes::new()).unwrap();
+    let bytes = random_bytes(5, 64 << 10);
+    let parts: Vec<_> =
+        (1..=257).map(|number| put_part(&store, "key", &upload, number, &bytes)).collect();
+    let none = (Attributes::new(), Precondition::None);
+    store.complete_upload(BUCKET, "key", &upload, &parts, &none.0, &none.1).unwrap();
+    assert!((0..5).all(|_| !store.get(BUCKET, "key").unwrap().count_request()));
+}
