@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use haul_http_engine::AccessLog;
-use haul_reactor::{Address, AdmissionLimit, Rate};
+use haul_reactor::{Address, Rate};
 use haul_tls::Acceptor;
 
 use crate::error::{Error, Result};
@@ -121,7 +121,9 @@ pub enum Cold {
 /// Limits on clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections of all threads together. 10,000.
+    /// Connections of all threads together. Beyond the limit, new connections replace the oldest ones
+    /// that wait for a request or for the rest of a head, those of the client with the most first;
+    /// if none waits, they stay in the kernel's queue. 10,000.
     pub connections: usize,
     /// Connections of one client, which is an IPv4 address or an IPv6 prefix of 64 bits. Beyond the
     /// limit, a new connection replaces the oldest one of the client that waits for a request or
@@ -163,14 +165,13 @@ impl Default for Limits {
 
 impl Limits {
     /// Returns the limits of open connections: in total, and of one client.
-    pub(crate) fn admission(&self) -> AdmissionLimit {
-        match self.peer_connections {
-            Some(0) => AdmissionLimit::new(self.connections),
-            Some(max) => AdmissionLimit::with_peer_limit(self.connections, max),
-            None => {
-                AdmissionLimit::with_peer_limit(self.connections, (self.connections / 2).max(1))
-            }
-        }
+    pub(crate) fn connections_max(&self) -> (usize, usize) {
+        let peer_max = match self.peer_connections {
+            Some(0) => usize::MAX,
+            Some(max) => max,
+            None => (self.connections / 2).max(1),
+        };
+        (self.connections, peer_max)
     }
 }
 
@@ -223,7 +224,7 @@ impl Config {
             ),
         ];
         match rules.into_iter().find(|(is_valid, _)| !is_valid) {
-            Some((_, why)) => Err(Error::Invalid(why)),
+            Some((_, reason)) => Err(Error::Invalid(reason)),
             None => Ok(()),
         }
     }
@@ -278,7 +279,10 @@ mod tests {
             config.check().unwrap();
             change(&mut config);
             let refused = config.check();
-            assert!(matches!(refused, Err(Error::Invalid(why)) if why.contains(name)), "{name}");
+            assert!(
+                matches!(refused, Err(Error::Invalid(reason)) if reason.contains(name)),
+                "{name}"
+            );
         }
     }
 }

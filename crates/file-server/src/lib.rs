@@ -77,47 +77,25 @@
 //! in little memory; \[NginxThreads15\] why a serving thread must not wait for a disk; the manual
 //! pages `splice(2)`, `openat2(2)`, `cachestat(2)`.
 
-mod admin;
-mod answer;
-mod asking;
-mod caches;
-mod carrier;
-mod coding;
+mod accept;
 mod config;
-mod connection;
-mod content_type;
-mod disk_threads;
-mod drive;
+mod context;
 mod error;
-mod fill;
-mod find;
-mod flights;
-mod hosts;
+mod file;
 mod listing;
-mod look;
-mod meta;
+mod lookup;
 mod metrics;
-mod pace;
-mod path;
-mod pipeline;
-mod requests;
-mod resident;
-mod root;
-mod sending;
-mod server;
-mod shared;
-mod sketch;
-mod stream;
-mod tier;
-mod worker;
+mod request;
+mod response;
+mod send;
 
+pub use accept::{Addresses, Handle, Server};
 pub use config::{Cold, Config, Content, Limits, Tiers};
 pub use error::{Error, Result};
+pub use file::tier::Tier;
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{
     Address, HostAddress, Listener, ParseHostAddressError, ParseRateError, Rate, TcpOptions,
 };
 pub use haul_tls::Acceptor;
 pub use metrics::Stats;
-pub use server::{Addresses, Handle, Server};
-pub use tier::Tier;

@@ -1,22 +1,22 @@
-//! What was done, counted. Each thread counts for itself; whoever asks gets the sum.
+//! Counters of responses. Each thread has its own; [`Stats`] has their sums.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_admin_endpoint::MetricType::{Counter, Histogram};
 use haul_admin_endpoint::{Exposition, LatencyHistogram, LatencyStats};
 
-use crate::tier::Tier;
+use crate::file::tier::Tier;
 
 /// Statuses from 100 to 599.
 const STATUSES: usize = 500;
 
-/// A number that one thread raises and others read.
+/// A counter that one thread increments and others read.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
     pub(crate) fn add(&self, amount: u64) {
-        // One writer: no need for an atomic addition, which costs more.
+        // With one writer, an atomic addition, which costs more, is not necessary.
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
@@ -31,17 +31,14 @@ pub(crate) struct Counts {
     statuses: Box<[Count]>,
     tier_requests: [Count; Tier::ALL.len()],
     tier_bytes: [Count; Tier::ALL.len()],
-    /// From the head of a request to that of its response.
+    /// The times from the head of a request to that of its response.
     pub(crate) latency: LatencyHistogram,
-    pub(crate) connections_opened: Count,
-    pub(crate) connections_closed: Count,
-    /// Connections closed because a client was too slow.
-    pub(crate) too_slow: Count,
-    /// Answers that ended early: the client went away, or the file got shorter.
+    /// Responses that ended early: the client closed, or the file was truncated.
     pub(crate) cut_short: Count,
-    /// Look-ups and reads handed to the threads that may wait.
+    /// Lookups and reads passed to disk threads.
     pub(crate) disk_jobs: Count,
-    /// Windows that were to be read past the page cache and were not: no pipe, no direct reads.
+    /// Windows that should have been read directly and were not: no buffer was free, or the file
+    /// system does not support it.
     pub(crate) fallbacks: Count,
 }
 
@@ -52,16 +49,13 @@ impl Counts {
             tier_requests: Default::default(),
             tier_bytes: Default::default(),
             latency: LatencyHistogram::default(),
-            connections_opened: Count::default(),
-            connections_closed: Count::default(),
-            too_slow: Count::default(),
             cut_short: Count::default(),
             disk_jobs: Count::default(),
             fallbacks: Count::default(),
         }
     }
 
-    /// One answer is over.
+    /// Counts a response that has ended.
     pub(crate) fn answered(&self, status: u16, tier: Tier) {
         if let Some(count) = self.statuses.get(usize::from(status).wrapping_sub(100)) {
             count.add(1);
@@ -71,7 +65,7 @@ impl Counts {
         }
     }
 
-    /// Bytes of a body were taken by the kernel.
+    /// Counts bytes of a body that the kernel has accepted.
     pub(crate) fn sent(&self, tier: Tier, bytes: u64) {
         if let Some(count) = self.tier_bytes.get(tier as usize) {
             count.add(bytes);
@@ -120,11 +114,11 @@ pub struct Stats {
     /// Bytes of directory listings, cached or being sent.
     pub listings_bytes: u64,
     /// Buffers or pipes created.
-    pub carriers_made: u64,
+    pub buffers_created: u64,
     /// Buffers or pipes in use.
-    pub carriers_lent: u64,
+    pub buffers_leased: u64,
     /// Requests for a buffer or pipe when none was free.
-    pub carriers_refused: u64,
+    pub buffers_refused: u64,
 }
 
 impl Stats {
@@ -146,10 +140,6 @@ impl Stats {
             *bytes += counts.tier_bytes[*tier as usize].get();
         }
         self.latency.add(&counts.latency);
-        self.connections += counts.connections_opened.get();
-        let closed = counts.connections_closed.get();
-        self.connections_open += counts.connections_opened.get().saturating_sub(closed);
-        self.too_slow += counts.too_slow.get();
         self.cut_short += counts.cut_short.get();
         self.disk_jobs += counts.disk_jobs.get();
         self.fallbacks += counts.fallbacks.get();
@@ -223,10 +213,10 @@ impl Stats {
         let help = "Bytes of directory listings.";
         page.gauge("haul_files_listings_bytes", help, self.listings_bytes);
         let help = "Buffers or pipes created.";
-        page.counter("haul_files_carriers_made_total", help, self.carriers_made);
-        page.gauge("haul_files_carriers_lent", "Buffers or pipes in use.", self.carriers_lent);
+        page.counter("haul_files_carriers_made_total", help, self.buffers_created);
+        page.gauge("haul_files_carriers_lent", "Buffers or pipes in use.", self.buffers_leased);
         let help = "Requests when no buffer was free.";
-        page.counter("haul_files_carriers_refused_total", help, self.carriers_refused);
+        page.counter("haul_files_carriers_refused_total", help, self.buffers_refused);
     }
 }
 
@@ -235,16 +225,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_are_summed_up_and_told_to_prometheus() {
+    fn counters_of_threads_are_added_for_prometheus() {
         let threads = [Counts::new(), Counts::new()];
         threads[0].answered(200, Tier::Memory);
         threads[1].answered(200, Tier::Direct);
         threads[1].answered(404, Tier::None);
         threads[0].sent(Tier::Memory, 10);
         threads[1].sent(Tier::Direct, 1 << 40);
-        threads[1].connections_opened.add(2);
-        threads[1].connections_closed.add(1);
-        let mut stats = Stats::default();
+        let mut stats = Stats { connections_open: 1, ..Stats::default() };
         threads.iter().for_each(|counts| stats.add(counts));
         assert_eq!(stats.statuses, [(200, 2), (404, 1)]);
         assert_eq!(stats.tier(Tier::Direct), (1, 1 << 40));
@@ -256,7 +244,7 @@ mod tests {
             "haul_files_connections 1",
             "# TYPE haul_files_connections gauge",
         ] {
-            assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
     }
 }

@@ -2,18 +2,49 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haul_http1::{Date, HeadLimits, HeadWriter, InvalidHead};
+use haul_http1::{HeadLimits, HttpError};
 use http::{Request, Response};
 
-use crate::access_log::RequestIdentity;
-use crate::body::{BoxError, ResponseBody};
 use crate::request_body::RequestBody;
+use crate::response::body::{BoxError, ResponseBody};
+use crate::response::head::{PreparedHead, ResponseHead};
 
 /// The response to a request, when it is ready. An error closes the connection.
 pub type ResponseFuture<B> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+
+/// A response whose head is written already, when it is ready. An error closes the connection.
+pub type PreparedFuture<B> =
+    Pin<Box<dyn Future<Output = Result<PreparedResponse<B>, BoxError>> + Send>>;
+
+/// A response whose head is written already.
+#[derive(Debug)]
+pub struct PreparedResponse<B> {
+    /// The status.
+    pub status: u16,
+    /// All fields but those of the date and of the connection. If there is a body, they declare its
+    /// length.
+    pub fields: PreparedHead,
+    /// The body, whose length is known. Empty for HEAD.
+    pub body: B,
+}
+
+/// The source of the bytes of a handler's responses.
+pub type SourceOf<H> = <<H as Handler>::Body as ResponseBody>::Source;
+
+/// The outcome of [`Handler::respond_inline`].
+pub enum Inline<B: ResponseBody> {
+    /// [`Handler::respond`] is to respond. No head was written.
+    Deferred,
+    /// The head was written; the body is these bytes.
+    Bytes(Bytes, B::Source),
+    /// The head was written, and declares the length of this body.
+    Body(B),
+    /// The response will be ready later. No head was written.
+    Future(PreparedFuture<B>),
+}
 
 /// The meaning of a server: what it responds to requests. Each thread has a handler of its own.
 pub trait Handler: 'static {
@@ -21,27 +52,65 @@ pub trait Handler: 'static {
     type Body: ResponseBody;
     /// State that the connections of a peer share.
     type Peer: Clone + Send + Sync + 'static;
+    /// State of one connection.
+    type Connection: Default + 'static;
 
-    /// Responds to a request without a body at once, or not at all: then [`Self::respond`] is
-    /// called. Writes the head with `head`, and returns the body. It may not block.
+    /// Responds to a request at once, if possible. Writes the head with `head`. It may not block.
+    ///
+    /// If the request has a body, a response discards it: up to
+    /// [`ConnectionLimits::discard_bytes_max`], the connection stays open.
     fn respond_inline(
         &mut self,
         request: &haul_http1::Request<'_>,
         origin: &Origin<'_, Self::Peer>,
+        connection: &mut Self::Connection,
         head: &mut ResponseHead<'_>,
-    ) -> Option<Bytes> {
-        let _ = (request, origin, head);
-        None
+    ) -> Inline<Self::Body> {
+        let _ = (request, origin, connection, head);
+        Inline::Deferred
     }
 
-    /// Responds to a request. The thread of the connection polls the future and the body of the
-    /// response, so neither may block. The response may have a [`RequestIdentity`] among its
-    /// extensions.
+    /// Responds to a request to which [`Self::respond_inline`] did not. The thread of the connection
+    /// polls the future and the body of the response, so neither may block. The response may have a
+    /// [`RequestIdentity`](crate::RequestIdentity) among its extensions.
     fn respond(
         &mut self,
         request: Request<RequestBody>,
         origin: &Origin<'_, Self::Peer>,
-    ) -> ResponseFuture<Self::Body>;
+    ) -> ResponseFuture<Self::Body> {
+        let _ = (request, origin);
+        Box::pin(async { Err("the server responds to no such request".into()) })
+    }
+
+    /// Responds to bytes that are not a request; the connection is then closed. Writes the head
+    /// with `head`, and returns the body.
+    fn respond_to_malformed(&mut self, error: &HttpError, head: &mut ResponseHead<'_>) -> Bytes {
+        let mut head = head.begin(error.status);
+        head.number("content-length", 0);
+        // The head has no fields of a client.
+        head.end().unwrap_or_default();
+        Bytes::new()
+    }
+
+    /// Receives each response when it has ended, for the statistics.
+    fn on_response(&mut self, response: &SentResponse<SourceOf<Self>>) {
+        let _ = response;
+    }
+}
+
+/// A response that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentResponse<S> {
+    /// The index of the listener, in the order passed to the reactor.
+    pub listener: usize,
+    /// The status; [`NO_RESPONSE`](crate::NO_RESPONSE) if the connection ended before there was one.
+    pub status: u16,
+    /// The bytes of the body that the kernel took.
+    pub body_bytes: u64,
+    /// `false` if the connection ended before the response.
+    pub is_complete: bool,
+    /// The source of its bytes.
+    pub source: S,
 }
 
 /// The connection of a request.
@@ -53,82 +122,10 @@ pub struct Origin<'a, P> {
     pub peer: Option<IpAddr>,
     /// The state that the connections of this peer share.
     pub of_peer: &'a P,
-}
-
-/// The beginning of the head of a response, which the connection determines.
-#[derive(Debug)]
-pub struct ResponseHead<'a> {
-    pub(crate) out: &'a mut Vec<u8>,
-    pub(crate) date: &'a Date,
-    pub(crate) connection: Option<&'static str>,
-    pub(crate) status: u16,
-    pub(crate) identity: Option<RequestIdentity>,
-}
-
-impl ResponseHead<'_> {
-    /// Sets the identity of the request in the access log.
-    pub fn identify(&mut self, identity: RequestIdentity) {
-        self.identity = Some(identity);
-    }
-
-    /// Starts the head with its status, the date and the state of the connection.
-    pub fn begin(&mut self, status: u16) -> HeadWriter<'_> {
-        self.status = status;
-        let mut head = HeadWriter::response(self.out, status);
-        head.date("date", self.date);
-        if let Some(connection) = self.connection {
-            head.field("connection", connection.as_bytes());
-        }
-        head
-    }
-
-    /// Writes a whole head: its beginning, `fields`, and `prepared`, the end of a head that was
-    /// written before.
-    ///
-    /// # Errors
-    /// If a field is invalid.
-    pub fn write_prepared<'f>(
-        &mut self,
-        status: u16,
-        fields: impl IntoIterator<Item = (&'f str, &'f [u8])>,
-        prepared: &PreparedHead,
-    ) -> Result<(), InvalidHead> {
-        let mut head = self.begin(status);
-        for (name, value) in fields {
-            head.field(name, value);
-        }
-        head.end()?;
-        // Without the empty line, which `prepared` has.
-        self.out.truncate(self.out.len() - b"\r\n".len());
-        self.out.extend_from_slice(&prepared.0);
-        Ok(())
-    }
-}
-
-/// Fields of a head, written once for many responses.
-#[derive(Debug, Clone)]
-pub struct PreparedHead(Box<[u8]>);
-
-impl PreparedHead {
-    /// Writes the fields that `write` adds.
-    ///
-    /// # Errors
-    /// If a field is invalid.
-    pub fn new(write: impl FnOnce(&mut HeadWriter<'_>)) -> Result<Self, InvalidHead> {
-        let mut out = Vec::new();
-        let mut head = HeadWriter::response(&mut out, 200);
-        write(&mut head);
-        head.end()?;
-        let first_line_bytes = out.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        Ok(Self(out.split_off(first_line_bytes).into()))
-    }
-
-    /// Returns the length of the fields.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "it has at least an empty line")]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
+    /// The head of the request as it was received.
+    pub head: &'a [u8],
+    /// The time at which the head was received.
+    pub received: Instant,
 }
 
 /// Limits of every connection.
@@ -140,9 +137,16 @@ pub struct ConnectionLimits {
     pub head_time: Duration,
     /// The time a connection may be idle between two requests.
     pub idle_time: Duration,
-    /// The time a response may make no progress; the body of a request has twice that time, in which
-    /// a handler that waits for it can respond.
+    /// The interval in which the progress of a response is checked; the body of a request has twice
+    /// that time, in which a handler that waits for it can respond.
     pub stall_time: Duration,
+    /// The bytes a second that a client must take of a response, on average in that interval.
+    pub send_rate_min: u64,
+    /// The number of requests of one connection.
+    pub requests_max: u32,
+    /// The longest body of a request that is discarded after an inline response. A connection with
+    /// a longer one is closed.
+    pub discard_bytes_max: u64,
     /// The time for which the rest of a request is received after an early response.
     pub linger_time: Duration,
     /// The bytes of it.

@@ -38,7 +38,6 @@
 //! \[RFC9110\], 10.1.1, on `100 Continue`.
 
 mod access_log;
-mod body;
 mod connection;
 mod convert;
 mod exchange;
@@ -52,14 +51,15 @@ mod service;
 mod task;
 mod transfer;
 
-pub use access_log::{
-    AccessLog, JsonLine, Lines, LogDates, LogFormat, LoggedRequest, LoggedResponse, NO_RESPONSE,
-    PendingLine, RequestIdentity,
-};
-pub use body::{BoxError, Piece, ResponseBody, Window};
+pub use access_log::{AccessLog, JsonLine, Lines, LogFormat, NO_RESPONSE, RequestIdentity};
 pub use connection::Connection;
-pub use handler::{ConnectionLimits, Handler, Origin, PreparedHead, ResponseFuture, ResponseHead};
+pub use handler::{
+    ConnectionLimits, Handler, Inline, Origin, PreparedFuture, PreparedResponse, ResponseFuture,
+    SentResponse, SourceOf,
+};
 pub use limits::{ConnectionStats, Connections, PeerRate};
 pub use request_body::{IncompleteBody, RequestBody};
+pub use response::body::{BodySource, BoxError, Piece, ResponseBody, SplicedPiece, Window};
+pub use response::head::{PreparedHead, ResponseHead};
 pub use service::{Engine, ListenerOptions};
 pub use task::Message;

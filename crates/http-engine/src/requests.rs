@@ -1,20 +1,23 @@
 //! Reads the heads of requests, responds at once where that is possible, and starts exchanges.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::time::{Duration, Instant};
 
-use haul_http1::{Framing, HeadWriter, Request, Version, parse_request};
+use bytes::Bytes;
+use haul_http1::{Framing, HttpError, Request, Version, parse_request};
 use haul_reactor::{Context, IoStatus};
 
 use crate::access_log::Record;
 use crate::connection::{Connection, State};
 use crate::convert::to_http;
-use crate::exchange::{Accounts, Exchange, Reply};
-use crate::handler::{Handler, ResponseHead};
+use crate::exchange::{Exchange, Reply};
+use crate::handler::{Handler, Inline, SourceOf};
 use crate::limits::PeerRate;
 use crate::receive::Receiving;
 use crate::request_body::{RequestBody, channel};
-use crate::response::{Output, Terms};
+use crate::response::framing::Terms;
+use crate::response::head::ResponseHead;
+use crate::response::pace::Pace;
 use crate::service::{Budget, Engine, Flow};
 use crate::task::Message;
 
@@ -33,7 +36,7 @@ impl<H: Handler> Engine<H> {
             return Ok(Flow::Close);
         }
         if !connection.socket.is_readable() {
-            let is_idle = connection.input.is_empty();
+            let is_idle = connection.input.is_empty() && connection.discard_bytes == 0;
             let is_over =
                 is_idle && context.is_draining() && connection.is_idle_time_over(context.now());
             return Ok(if is_over { Flow::Close } else { Flow::Wait });
@@ -43,9 +46,9 @@ impl<H: Handler> Engine<H> {
             Ok(IoStatus::Bytes(0)) => Ok(Flow::Close),
             Ok(IoStatus::Bytes(bytes)) if connection.input.is_empty() => {
                 let received = &buffer[..bytes];
-                self.requests(connection, received, budget, context).map(|(taken, flow)| {
+                self.requests(connection, received, budget, context).map(|taken| {
                     connection.input.extend_from_slice(&received[taken..]);
-                    flow
+                    Flow::Continue
                 })
             }
             Ok(IoStatus::Bytes(bytes)) => {
@@ -61,146 +64,164 @@ impl<H: Handler> Engine<H> {
     }
 
     /// Parses bytes that were received before.
-    pub(crate) fn parse(
+    fn parse(
         &mut self,
         connection: &mut Connection<H>,
         mut input: Vec<u8>,
         budget: &mut Budget,
         context: &Context<'_, Message>,
     ) -> io::Result<Flow> {
-        let (taken, flow) = self.requests(connection, &input, budget, context)?;
+        let taken = self.requests(connection, &input, budget, context)?;
         input.drain(..taken);
         connection.input = if input.is_empty() { Vec::new() } else { input };
-        Ok(flow)
+        Ok(Flow::Continue)
     }
 
     /// Answers the requests that `bytes` begin with, as far as that is possible at once, and starts
     /// the exchange of the next one. Returns the number of bytes taken.
-    pub(crate) fn requests(
+    fn requests(
         &mut self,
         connection: &mut Connection<H>,
         bytes: &[u8],
         budget: &mut Budget,
         context: &Context<'_, Message>,
-    ) -> io::Result<(usize, Flow)> {
+    ) -> io::Result<usize> {
         let mut taken = 0;
-        while budget.requests > 0 {
+        let mut is_complete = true;
+        while !connection.closes && !self.pipeline.is_full() && budget.requests > 0 {
+            taken += connection.discard(&bytes[taken..]);
             let rest = &bytes[taken..];
             if rest.is_empty() {
-                return Ok((taken, Flow::Continue));
+                break;
             }
-            let request = match parse_request(rest, &self.limits.head) {
-                Ok(Some(request)) => request,
-                Ok(None) => {
-                    if !connection.is_head_begun {
-                        connection.is_head_begun = true;
-                        connection.slot.connection().begin_head();
-                        connection.deadline = Some(context.now() + self.limits.head_time);
+            match parse_request(rest, &self.limits.head) {
+                Ok(Some(request)) => {
+                    if !connection.begin_request() {
+                        return Err(io::ErrorKind::ConnectionAborted.into());
                     }
-                    return Ok((taken, Flow::Continue));
+                    budget.requests -= 1;
+                    connection.is_head_begun = false;
+                    let head = &rest[..request.head_bytes];
+                    taken += request.head_bytes;
+                    self.request(connection, &request, head, context)?;
+                    if matches!(connection.state, State::Exchange(_)) {
+                        break;
+                    }
                 }
-                Err(refused) => {
-                    let record = self.begin_record(connection.listener, None, context.now());
-                    self.refuse(connection, refused.status, record, context)?;
-                    return Ok((bytes.len(), Flow::Continue));
+                Ok(None) => {
+                    is_complete = false;
+                    break;
                 }
-            };
-            budget.requests -= 1;
-            let Some(busy) = connection.slot.connection().begin() else {
-                return Ok((taken, Flow::Close));
-            };
-            taken += request.head_bytes;
-            let terms = Terms {
-                is_head: request.method == "HEAD",
-                is_old: request.version == Version::Http10,
-                closes: !request.keep_alive || context.is_draining(),
-            };
-            let record = self.begin_record(connection.listener, Some(&request), context.now());
-            let mut accounts = Accounts { _busy: busy, record };
-            let rate = self.peer_rate(connection.listener);
-            if let Some(rate) = rate
-                && let Err(wait) = rate.take(connection.peer, context.now())
-            {
-                let refusal = (&*rate, wait);
-                self.refuse_for_rate(connection, accounts, &request, terms, refusal)?;
-                return Ok((taken, Flow::Continue));
+                Err(error) => {
+                    if !connection.begin_request() {
+                        return Err(io::ErrorKind::ConnectionAborted.into());
+                    }
+                    self.refuse(connection, &error, context.now());
+                    taken = bytes.len();
+                }
             }
-            let responded = self.respond_inline(connection, &request, terms, &mut accounts.record);
-            let is_over = match &responded {
-                Ok(Some(output)) => output.is_empty(),
-                Ok(None) => false,
-                Err(_) => true,
-            };
-            if is_over {
-                self.end_record(connection.listener, connection.peer, accounts.record.take());
-            }
-            match responded? {
-                Some(output) if output.is_empty() && !terms.closes => {
-                    drop(accounts);
-                    self.await_request(connection, context.now());
-                    continue;
-                }
-                Some(output) => {
-                    self.start(connection, accounts, None, Reply::Done, output, terms);
-                }
-                None => self.respond(connection, accounts, &request, terms, context)?,
-            }
-            return Ok((taken, Flow::Continue));
         }
-        connection.has_unread = taken < bytes.len();
-        Ok((taken, Flow::Continue))
+        connection.has_unread = is_complete && taken < bytes.len();
+        self.send_queued(connection, context.now())?;
+        let is_head = matches!(connection.state, State::Head);
+        if is_head && connection.unsent.is_none() && !connection.closes {
+            let is_begun = taken < bytes.len() || connection.discard_bytes > 0;
+            self.await_request(connection, is_begun, context.now());
+        }
+        Ok(taken)
     }
 
-    /// Responds from memory, and returns the bytes that the socket did not take.
-    pub(crate) fn respond_inline(
+    /// Responds to one request, or starts its exchange.
+    fn request(
         &mut self,
         connection: &mut Connection<H>,
         request: &Request<'_>,
-        terms: Terms,
-        record: &mut Option<Record>,
-    ) -> io::Result<Option<Output>> {
-        if !request.framing.is_empty() {
-            return Ok(None);
-        }
-        self.head.clear();
-        let mut head = ResponseHead {
-            out: &mut self.head,
-            date: &self.clock.date,
-            connection: terms.connection(),
-            status: 0,
-            identity: None,
-        };
-        let Some(body) = self.handler.respond_inline(request, &connection.origin(), &mut head)
-        else {
-            return Ok(None);
-        };
-        let (status, identity) = (head.status, head.identity);
-        if let Some(record) = record {
-            record.set_status(status);
-            record.identify(identity);
-            record.add_head(self.head.len());
-        }
-        let pieces = [IoSlice::new(&self.head), IoSlice::new(&body)];
-        let sent = match connection.socket.write(&pieces, false)? {
-            IoStatus::Bytes(sent) => sent,
-            IoStatus::WouldBlock => 0,
-        };
-        record.iter_mut().for_each(|record| record.add_sent(sent));
-        let mut output = Output::default();
-        if sent < self.head.len() + body.len() {
-            output = Output::new(self.head.clone(), body);
-            output.advance(sent);
-        }
-        Ok(Some(output))
-    }
-
-    pub(crate) fn respond(
-        &mut self,
-        connection: &mut Connection<H>,
-        accounts: Accounts<H::Peer>,
-        request: &Request<'_>,
-        terms: Terms,
+        head: &[u8],
         context: &Context<'_, Message>,
+    ) -> io::Result<()> {
+        let now = context.now();
+        let is_last = connection.requests >= self.limits.requests_max;
+        let terms = Terms {
+            is_head: request.method == "HEAD",
+            is_old: request.version == Version::Http10,
+            closes: !request.keep_alive || is_last || context.is_draining(),
+        };
+        let record = self.begin_record(connection.listener, Some(request), now);
+        let rate = self.peer_rate(connection.listener);
+        let wait = rate.and_then(|rate| Some((rate.take(connection.peer, now).err()?, rate)));
+        let inline_terms = Terms { closes: terms.closes || self.ends_with_body(request), ..terms };
+        let start = self.pipeline.heads().len();
+        let date = &self.clock.date;
+        let mut head_writer =
+            ResponseHead::new(self.pipeline.heads(), date, inline_terms.connection());
+        let inline = match &wait {
+            Some((wait, rate)) => refuse_for_rate(&mut head_writer, rate, *wait, terms.is_head)?,
+            None => {
+                let (origin, data) = connection.origin(head, now);
+                self.handler.respond_inline(request, &origin, data, &mut head_writer)
+            }
+        };
+        let (status, identity) = (head_writer.status, head_writer.identity.take());
+        let mut record = record;
+        record.iter_mut().for_each(|record| record.identify(identity.clone()));
+        match inline {
+            Inline::Deferred => self.respond(connection, record, request, terms, now)?,
+            inline => {
+                connection.closes = inline_terms.closes;
+                self.discard_body(connection, request);
+                match inline {
+                    Inline::Deferred => {}
+                    Inline::Bytes(body, source) => {
+                        self.pipeline.push(start, (status, body, source), record);
+                    }
+                    Inline::Body(body) => {
+                        let head = (status, self.pipeline.take_head(start));
+                        let exchange = Exchange::with_head(record, head, body, inline_terms);
+                        start_exchange(connection, exchange);
+                    }
+                    Inline::Future(future) => {
+                        let reply = Reply::Prepared(future);
+                        let exchange = Exchange::new(record, None, reply, inline_terms);
+                        start_exchange(connection, exchange);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the connection must be closed after a response that does not read the body
+    /// of this request.
+    fn ends_with_body(&self, request: &Request<'_>) -> bool {
+        match request.framing {
+            // The client may send the body or not after the response.
+            Framing::Length(bytes) if bytes <= self.limits.discard_bytes_max => {
+                request.expect_continue && bytes > 0
+            }
+            Framing::Length(bytes) => bytes > 0,
+            Framing::Chunked | Framing::UntilClose => true,
+        }
+    }
+
+    fn discard_body(&self, connection: &mut Connection<H>, request: &Request<'_>) {
+        match request.framing {
+            Framing::Length(bytes) if bytes <= self.limits.discard_bytes_max => {
+                connection.discard_bytes = bytes;
+            }
+            Framing::Length(0) => {}
+            Framing::Length(_) | Framing::Chunked | Framing::UntilClose => {
+                connection.sends_more = true;
+            }
+        }
+    }
+
+    fn respond(
+        &mut self,
+        connection: &mut Connection<H>,
+        record: Option<Record>,
+        request: &Request<'_>,
+        terms: Terms,
+        now: Instant,
     ) -> io::Result<()> {
         let (receiving, body) = match request.framing {
             Framing::Length(0) => (None, RequestBody::empty()),
@@ -214,107 +235,78 @@ impl<H: Handler> Engine<H> {
             }
         };
         let Some(request) = to_http(request, body) else {
-            let Accounts { _busy: busy, record } = accounts;
-            drop(busy);
-            return self.refuse(connection, 400, record, context);
+            let error = HttpError::new(400, "the target or a field is not valid");
+            self.queue_refusal(connection, &error, record);
+            return Ok(());
         };
-        let future = self.handler.respond(request, &connection.origin());
-        let reply = Reply::Future(future);
-        self.start(connection, accounts, receiving, reply, Output::default(), terms);
+        let (origin, _data) = connection.origin(&[], now);
+        let reply = Reply::Future(self.handler.respond(request, &origin));
+        start_exchange(connection, Exchange::new(record, receiving, reply, terms));
         Ok(())
     }
 
-    pub(crate) fn start(
-        &self,
+    /// Responds to bytes that are not a request. Its end is unknown, so it is the last one.
+    fn refuse(&mut self, connection: &mut Connection<H>, error: &HttpError, now: Instant) {
+        let record = self.begin_record(connection.listener, None, now);
+        self.queue_refusal(connection, error, record);
+    }
+
+    fn queue_refusal(
+        &mut self,
         connection: &mut Connection<H>,
-        accounts: Accounts<H::Peer>,
-        receiving: Option<Receiving>,
-        reply: Reply<H::Body>,
-        output: Output,
-        terms: Terms,
+        error: &HttpError,
+        record: Option<Record>,
     ) {
-        connection.deadline = None;
-        connection.state = State::Exchange(Box::new(Exchange {
-            accounts,
-            receiving,
-            reply,
-            output,
-            terms,
-            should_poll: true,
-        }));
+        (connection.closes, connection.sends_more) = (true, true);
+        let start = self.pipeline.heads().len();
+        let mut head =
+            ResponseHead::new(self.pipeline.heads(), &self.clock.date, Some(Terms::CLOSE));
+        let body = self.handler.respond_to_malformed(error, &mut head);
+        let response = (error.status, body, SourceOf::<H>::default());
+        self.pipeline.push(start, response, record);
     }
 
-    /// Responds to a malformed request. Its end is unknown, so it is the last one.
-    pub(crate) fn refuse(
+    /// All responses are sent: another request may arrive, and its first bytes have if `is_begun`.
+    pub(crate) fn await_request(
         &self,
         connection: &mut Connection<H>,
-        status: u16,
-        mut record: Option<Record>,
-        context: &Context<'_, Message>,
-    ) -> io::Result<()> {
-        let mut output = Output::default();
-        let terms = Terms { is_head: false, is_old: false, closes: true };
-        let date = &self.clock.date;
-        let mut head = HeadWriter::response(output.first(), status);
-        head.date("date", date);
-        if let Some(value) = terms.connection() {
-            head.field("connection", value.as_bytes());
+        is_begun: bool,
+        now: Instant,
+    ) {
+        if connection.has_unread {
+            return;
         }
-        head.number("content-length", 0);
-        head.end().map_err(io::Error::other)?;
-        if let Some(record) = &mut record {
-            record.set_status(status);
-            record.add_head(output.first().len());
+        connection.busy = None;
+        if !is_begun {
+            connection.deadline = Some(now + self.limits.idle_time);
+        } else if !connection.is_head_begun {
+            // Not extended by each byte that arrives.
+            connection.deadline = Some(now + self.limits.head_time);
+            connection.slot.connection().begin_head();
         }
-        let Some(busy) = connection.slot.connection().begin() else {
-            return Err(io::ErrorKind::ConnectionAborted.into());
-        };
-        connection.has_unread = true;
-        let accounts = Accounts { _busy: busy, record };
-        self.start(connection, accounts, None, Reply::Done, output, terms);
-        connection.deadline = Some(context.now() + self.limits.stall_time);
-        Ok(())
+        connection.is_head_begun = is_begun;
     }
+}
 
-    /// Responds to a request above the rate. Its body is not received, so if it has one, the
-    /// connection is closed.
-    pub(crate) fn refuse_for_rate(
-        &self,
-        connection: &mut Connection<H>,
-        mut accounts: Accounts<H::Peer>,
-        request: &Request<'_>,
-        mut terms: Terms,
-        (rate, wait): (&PeerRate, Duration),
-    ) -> io::Result<()> {
-        let has_body = !request.framing.is_empty();
-        terms.closes |= has_body;
-        connection.has_unread = has_body;
-        let mut output = Output::default();
-        let out = output.first();
-        let mut head = HeadWriter::response(out, rate.status);
-        head.date("date", &self.clock.date);
-        if let Some(value) = terms.connection() {
-            head.field("connection", value.as_bytes());
-        }
-        head.number("retry-after", wait.as_secs() + 1);
-        head.field("content-type", rate.content_type.as_bytes());
-        head.number("content-length", rate.body.len() as u64);
-        head.end().map_err(io::Error::other)?;
-        if let Some(record) = &mut accounts.record {
-            record.set_status(rate.status);
-            record.add_head(out.len());
-        }
-        if !terms.is_head {
-            out.extend_from_slice(rate.body.as_bytes());
-        }
-        self.start(connection, accounts, None, Reply::Done, output, terms);
-        Ok(())
-    }
+fn start_exchange<H: Handler>(connection: &mut Connection<H>, exchange: Exchange<H>) {
+    connection.deadline = None;
+    connection.pace = Pace::default();
+    connection.state = State::Exchange(Box::new(exchange));
+}
 
-    /// The last response is sent: another request may arrive.
-    pub(crate) fn await_request(&self, connection: &mut Connection<H>, now: Instant) {
-        connection.state = State::Head;
-        connection.is_head_begun = false;
-        connection.deadline = Some(now + self.limits.idle_time);
-    }
+/// Responds to a request above the rate.
+fn refuse_for_rate<B: crate::response::body::ResponseBody>(
+    head: &mut ResponseHead<'_>,
+    rate: &PeerRate,
+    wait: Duration,
+    is_head: bool,
+) -> io::Result<Inline<B>> {
+    let mut fields = head.begin(rate.status);
+    let wait_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    fields.number("retry-after", wait_s.max(1));
+    fields.field("content-type", rate.content_type.as_bytes());
+    fields.number("content-length", rate.body.len() as u64);
+    fields.end().map_err(io::Error::other)?;
+    let body = if is_head { "" } else { rate.body };
+    Ok(Inline::Bytes(Bytes::from_static(body.as_bytes()), B::Source::default()))
 }

@@ -9,10 +9,13 @@ use haul_http1::{Date, Request};
 use haul_reactor::{AcceptInfo, Context, Event, IoStatus, Next, Service, Socket};
 use haul_tls::Acceptor;
 
-use crate::access_log::{AccessLog, LogDates, Record, Recorder};
+use crate::access_log::{AccessLog, LogDates, Logged, NO_RESPONSE, Record, Recorder};
 use crate::connection::{Connection, State};
-use crate::handler::{ConnectionLimits, Handler};
+use crate::handler::{ConnectionLimits, Handler, SentResponse, SourceOf};
 use crate::limits::{Connections, PeerRate};
+use crate::response::body::BodySource;
+use crate::response::head::HeadDate;
+use crate::response::pipeline::Pipeline;
 use crate::task::{Message, Task};
 
 /// The bytes a connection may move, and the requests it may start, before it yields to others.
@@ -21,6 +24,9 @@ const BUDGET_REQUESTS: usize = 32;
 
 /// The bytes read from a socket at once.
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// The bytes that are read from a connection that is refused.
+const REFUSED_BYTES: usize = 4 << 10;
 
 /// The options of one listener.
 pub struct ListenerOptions<P> {
@@ -40,8 +46,8 @@ pub struct Engine<H: Handler> {
     listeners: Vec<ListenerOptions<H::Peer>>,
     pub(crate) limits: ConnectionLimits,
     pub(crate) buffer: Vec<u8>,
-    /// The head of a response that is sent at once.
-    pub(crate) head: Vec<u8>,
+    /// Responses that are not sent yet; empty between events.
+    pub(crate) pipeline: Pipeline<SourceOf<H>>,
     pub(crate) clock: Clock,
     recorder: Recorder,
 }
@@ -50,7 +56,7 @@ pub struct Engine<H: Handler> {
 pub(crate) struct Clock {
     iteration: Option<Instant>,
     second: u64,
-    pub(crate) date: Date,
+    pub(crate) date: HeadDate,
 }
 
 impl Clock {
@@ -66,7 +72,7 @@ impl Clock {
             return None;
         }
         self.second = second;
-        self.date = Date::of(at);
+        self.date = HeadDate::new(Date::of(at));
         Some(at)
     }
 }
@@ -101,8 +107,12 @@ impl<H: Handler> Engine<H> {
             listeners,
             limits,
             buffer: vec![0; BUFFER_BYTES],
-            head: Vec::new(),
-            clock: Clock { iteration: None, second: 0, date: Date::of(SystemTime::UNIX_EPOCH) },
+            pipeline: Pipeline::default(),
+            clock: Clock {
+                iteration: None,
+                second: 0,
+                date: HeadDate::new(Date::of(SystemTime::UNIX_EPOCH)),
+            },
             recorder: Recorder::default(),
         }
     }
@@ -126,16 +136,24 @@ impl<H: Handler> Engine<H> {
         Some(self.recorder.begin(log.format, request, now))
     }
 
-    /// Writes the log line of a request that has ended.
+    /// Writes the log line of a response that has ended.
     pub(crate) fn end_record(
         &mut self,
-        listener: usize,
         peer: Option<IpAddr>,
+        response: &SentResponse<SourceOf<H>>,
         record: Option<Record>,
     ) {
-        let log = self.listeners.get(listener).and_then(|options| options.access_log.as_ref());
+        let log =
+            self.listeners.get(response.listener).and_then(|options| options.access_log.as_ref());
         if let (Some(log), Some(record)) = (log, record) {
-            self.recorder.end(log, peer, record);
+            let name = |field| (field, response.source.name());
+            let logged = Logged {
+                peer,
+                status: response.status,
+                body_bytes: response.body_bytes,
+                source: SourceOf::<H>::LOG_FIELD.map(name),
+            };
+            self.recorder.end(log, record, logged);
         }
     }
 
@@ -149,16 +167,26 @@ impl<H: Handler> Engine<H> {
         now: Instant,
     ) {
         let response = self.limits.too_many;
+        // Unread bytes would turn the close into a reset, by which the client loses the response.
+        socket.read(&mut self.buffer[..REFUSED_BYTES]).ok();
         let written = socket.write(&[IoSlice::new(response)], false);
+        socket.shutdown_write().ok();
         self.update_clock(now);
-        let mut record = self.begin_record(listener, None, now);
-        if let (Some(record), Ok(IoStatus::Bytes(bytes))) = (&mut record, written) {
+        let record = self.begin_record(listener, None, now);
+        let mut refused = SentResponse {
+            listener,
+            status: NO_RESPONSE,
+            body_bytes: 0,
+            is_complete: false,
+            source: SourceOf::<H>::default(),
+        };
+        if let Ok(IoStatus::Bytes(bytes)) = written {
             let head_end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");
-            record.set_status(503);
-            record.add_head(head_end.map_or(response.len(), |at| at + 4));
-            record.add_sent(bytes);
+            let head_bytes = head_end.map_or(response.len(), |at| at + 4);
+            refused.status = 503;
+            refused.body_bytes = bytes.saturating_sub(head_bytes) as u64;
         }
-        self.end_record(listener, peer, record);
+        self.end_record(peer, &refused, record);
     }
 }
 
@@ -191,20 +219,9 @@ impl<H: Handler> Service for Engine<H> {
             Some(acceptor) => acceptor.accept(socket).ok()?,
             None => socket.into(),
         };
-        Some(Connection {
-            socket,
-            slot,
-            listener: from.listener,
-            peer,
-            state: State::Head,
-            input: Vec::new(),
-            has_unread: false,
-            is_read_closed: false,
-            task: Task::new(context.message_sender()),
-            deadline: Some(context.now() + self.limits.head_time),
-            is_head_begun: true,
-            drains_until: None,
-        })
+        let deadline = context.now() + self.limits.head_time;
+        let task = Task::new(context.message_sender());
+        Some(Connection::new(socket, (from.listener, peer), slot, task, deadline))
     }
 
     fn drive(
@@ -215,10 +232,10 @@ impl<H: Handler> Service for Engine<H> {
     ) -> Next {
         self.update_clock(context.now());
         let is_due = |deadline: Instant| deadline <= context.now();
-        if event == Event::Deadline && connection.deadline.is_some_and(is_due) {
-            if matches!(connection.state, State::Head) && connection.drains_until.is_none() {
-                connection.slot.time_out();
-            }
+        if event == Event::Deadline
+            && connection.deadline.is_some_and(is_due)
+            && self.is_too_late(connection, context.now())
+        {
             return Next::Close;
         }
         if connection.slot.connection().is_closing() {
@@ -254,15 +271,16 @@ impl<H: Handler> Service for Engine<H> {
     }
 
     fn on_close(&mut self, mut connection: Connection<H>) {
-        if let State::Exchange(exchange) = &mut connection.state {
-            let record = exchange.accounts.record.take();
-            self.end_record(connection.listener, connection.peer, record);
-        }
+        let is_cut = connection.unsent.is_some();
+        self.cut_responses(&mut connection);
         match &connection.state {
             State::Exchange(exchange) if exchange.ends_with_connection() => {
                 connection.socket.reset();
             }
-            _ => connection.socket.close(),
+            // Without `close_notify`, the client of a TLS connection notices the truncation.
+            State::Exchange(_) => drop(connection.socket),
+            State::Head | State::Lingering(_) if is_cut => drop(connection.socket),
+            State::Head | State::Lingering(_) => connection.socket.close(),
         }
     }
 }
@@ -272,13 +290,43 @@ impl<H: Handler> Engine<H> {
         self.listeners.get(listener)?.peer_rate.clone()
     }
 
+    /// Returns `true` if a passed deadline is the end of the connection. A client that takes a
+    /// response fast enough gets another interval.
+    fn is_too_late(&self, connection: &mut Connection<H>, now: Instant) -> bool {
+        let is_sending = match &connection.state {
+            State::Exchange(exchange) => exchange.status != 0,
+            State::Head | State::Lingering(_) => false,
+        };
+        if connection.unsent.is_some() || is_sending {
+            let period = self.limits.stall_time;
+            let bytes_min =
+                self.limits.send_rate_min.max(1).saturating_mul(period.as_secs().max(1));
+            let queued_bytes = haul_disk::send_queue_bytes(&connection.socket).ok();
+            if connection.pace.end_period(queued_bytes, bytes_min) {
+                connection.deadline = Some(now + period);
+                return false;
+            }
+            connection.slot.count_slow();
+        } else if matches!(connection.state, State::Head) && connection.drains_until.is_none() {
+            connection.slot.time_out();
+            if !connection.input.is_empty() {
+                connection.slot.count_slow();
+            }
+        }
+        true
+    }
+
     fn advance(
         &mut self,
         connection: &mut Connection<H>,
         budget: &mut Budget,
         context: &Context<'_, Message>,
     ) -> io::Result<Flow> {
+        if connection.unsent.is_some() {
+            return self.send_unsent(connection, context.now());
+        }
         match &mut connection.state {
+            State::Head if connection.closes => Ok(self.begin_close(connection, context)),
             State::Head => self.read_head(connection, budget, context),
             State::Exchange(_) if connection.socket.socket().is_write_closed() => Ok(Flow::Close),
             State::Exchange(_) => self.exchange(connection, budget, context),

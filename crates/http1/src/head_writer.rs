@@ -54,6 +54,14 @@ impl<'a> HeadWriter<'a> {
         head
     }
 
+    /// Starts with the first lines of a head that was written before: its first line and fields,
+    /// without the empty line. The caller vouches for them: they are not checked again.
+    pub fn with_prefix(out: &'a mut Vec<u8>, prefix: &[u8]) -> Self {
+        let head = Self::new(out);
+        head.out.extend_from_slice(prefix);
+        head
+    }
+
     /// Starts a request. `target` is the request target in parts; it must be visible ASCII, because
     /// the writer does not percent-encode it.
     pub fn request(out: &'a mut Vec<u8>, method: &str, target: &[&str]) -> Self {

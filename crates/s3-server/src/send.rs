@@ -120,14 +120,25 @@ fn start_read(object: &Arc<Object>, left: &Range<u64>) -> Option<JoinHandle<S3Re
 }
 
 impl ResponseBody for ObjectBody {
+    type Source = ();
+
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
         match self {
             Self::Pinned(windows) => {
-                Poll::Ready(windows.pop_front().map(|it| Ok(Piece::Window(it))))
+                Poll::Ready(windows.front().map(|it| Ok(Piece::Window(it.clone()))))
             }
             Self::Read(reader) => {
                 reader.poll(context).map(|bytes| bytes.map(|bytes| bytes.map(Piece::Bytes)))
             }
+        }
+    }
+
+    fn on_sent(&mut self, bytes: u64) {
+        if let Self::Pinned(windows) = self
+            && let Some(window) = windows.front_mut()
+        {
+            window.advance(bytes);
+            windows.pop_front_if(|window| window.bytes == 0);
         }
     }
 

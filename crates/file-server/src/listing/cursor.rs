@@ -1,6 +1,6 @@
 //! The page of a listing that a request selects with its query. Performs no I/O.
 
-use crate::path::{decoded, encoded};
+use crate::request::path::{decoded, encoded};
 
 /// The maximal number of names on a page. A name may cost a disk read that other clients wait for,
 /// and browsers handle pages of several megabytes badly.

@@ -1,20 +1,20 @@
-//! A directory as a page: without scripts, and without anything from elsewhere. Pure.
+//! Renders a directory as HTML, without scripts and external resources. Performs no I/O.
 
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use haul_line_log::Utc;
 
-use super::{Entry, Listing};
-use crate::path::encoded;
+use super::entry::{Entry, Listing};
+use crate::request::path::encoded;
 
 const STYLE: &str = include_str!("page.css");
 
-/// What the page may load: nothing, but for its own style.
+/// The resources that the page may load: its own style only.
 pub(crate) const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// The page of the directory at a decoded path, such as `/a/b/`.
+/// Renders the directory at a decoded path, such as `/a/b/`.
 pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
     let title = escaped(&String::from_utf8_lossy(path));
     let mut page = format!(
@@ -22,7 +22,7 @@ pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{}</h1>\n<table>\n\
          <thead><tr><th>name</th><th>size</th><th>changed (UTC)</th></tr></thead>\n<tbody>\n",
-        trail(path)
+        breadcrumbs(path)
     );
     if path != b"/" {
         page += "<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n";
@@ -44,8 +44,8 @@ pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
     page
 }
 
-/// The way to the directory, each step of it a link.
-fn trail(path: &[u8]) -> String {
+/// Returns the path of the directory, with a link for each name.
+fn breadcrumbs(path: &[u8]) -> String {
     let mut trail = "<a href=\"/\">/</a>".to_owned();
     let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
     let mut href = b"/".to_vec();
@@ -74,7 +74,7 @@ fn row(page: &mut String, entry: &Entry) {
     .unwrap_or_default();
 }
 
-/// What has a meaning in HTML loses it, in text and in quoted attributes.
+/// Escapes the characters that have a meaning in HTML, for text and quoted attributes.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -90,7 +90,7 @@ pub(crate) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A size for people: `512 B`, `1.5 KiB`.
+/// Formats a size: `512 B`, `1.5 KiB`.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_leave_their_place() {
+    fn names_are_escaped() {
         let entry = |name: &str| Entry { name: name.into(), bytes: Some(1536), modified_s: 0 };
         let entries = vec![
             entry("<script>alert('1')</script>"),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_below_the_root_leads_up() {
+    fn only_directories_below_the_root_link_to_their_parent() {
         let empty = Listing { entries: Vec::new(), is_continued: false, next: None };
         assert!(!page(b"/", &empty).contains("../"));
         assert!(page(b"/a/", &empty).contains("href=\"../\""));
@@ -136,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_for_people() {
-        let told = [0, 1023, 1024, (1 << 20) - 1, 1 << 20, u64::MAX].map(size);
-        assert_eq!(told, ["0 B", "1023 B", "1.0 KiB", "1023.9 KiB", "1.0 MiB", "15.9 EiB"]);
+    fn sizes_are_formatted_with_units() {
+        let formatted = [0, 1023, 1024, (1 << 20) - 1, 1 << 20, u64::MAX].map(size);
+        assert_eq!(formatted, ["0 B", "1023 B", "1.0 KiB", "1023.9 KiB", "1.0 MiB", "15.9 EiB"]);
     }
 }

@@ -1,11 +1,11 @@
-//! What is answered to which request.
+//! Responses to requests of each kind.
 
 use crate::client::{Client, get};
-use crate::helper::{Place, noise};
+use crate::helper::{ServedDir, noise};
 
 #[test]
-fn a_file_is_sent_with_what_there_is_to_say_about_it() {
-    let place = Place::new();
+fn response_has_the_fields_of_the_file() {
+    let place = ServedDir::new();
     place.write("a b/page.html", "<p>hello");
     let running = place.serve(|_| {});
     let answer = get(running.address, "/a%20b/page.html", "");
@@ -23,8 +23,8 @@ fn a_file_is_sent_with_what_there_is_to_say_about_it() {
 }
 
 #[test]
-fn the_head_alone_says_the_same_and_sends_nothing() {
-    let place = Place::new();
+fn head_response_has_the_fields_of_get_and_no_body() {
+    let place = ServedDir::new();
     place.write("small", "12345");
     place.write("big", vec![7; 3 << 20]);
     let running = place.serve(|_| {});
@@ -34,10 +34,10 @@ fn the_head_alone_says_the_same_and_sends_nothing() {
         let head = client.ask("HEAD", name, "");
         whole.body.clear();
         assert_eq!(head.status, whole.status);
-        let but_date = |answer: &crate::client::Answer| -> Vec<_> {
-            answer.fields.iter().filter(|field| field.0 != "Date").cloned().collect()
+        let without_date = |answer: &crate::client::Answer| -> Vec<_> {
+            answer.fields.iter().filter(|field| field.0 != "date").cloned().collect()
         };
-        assert_eq!(but_date(&head), but_date(&whole), "{name}");
+        assert_eq!(without_date(&head), without_date(&whole), "{name}");
     }
     let head = client.ask("HEAD", "/big", "Range: bytes=0-9\r\n");
     assert_eq!((head.status, head.field("content-length")), (200, Some("3145728")));
@@ -45,8 +45,8 @@ fn the_head_alone_says_the_same_and_sends_nothing() {
 }
 
 #[test]
-fn other_methods_are_told_which_there_are() {
-    let place = Place::new();
+fn other_methods_are_refused_with_the_allowed_ones() {
+    let place = ServedDir::new();
     place.write("a", "a");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
@@ -56,12 +56,12 @@ fn other_methods_are_told_which_there_are() {
         assert_eq!(answer.field("allow"), Some("GET, HEAD, OPTIONS"));
     }
     assert_eq!(client.ask("OPTIONS", "*", "").status, 204);
-    assert_eq!(client.get("http://localhost/a", "").text(), "a", "as a proxy would ask");
+    assert_eq!(client.get("http://localhost/a", "").text(), "a", "a target in absolute form");
 }
 
 #[test]
-fn a_server_for_this_machine_is_not_called_by_names_of_others() {
-    let place = Place::new();
+fn loopback_server_refuses_other_hosts() {
+    let place = ServedDir::new();
     place.write("a", "a");
     let ask = |running: &crate::helper::Running, host: &str| {
         let mut client = Client::new(running.address);
@@ -79,8 +79,8 @@ fn a_server_for_this_machine_is_not_called_by_names_of_others() {
 }
 
 #[test]
-fn directories_are_their_index_and_end_with_a_slash() {
-    let place = Place::new();
+fn directory_is_served_as_its_index_below_a_final_slash() {
+    let place = ServedDir::new();
     place.write("index.html", "root");
     place.write("d\u{e4}/sub/index.html", "sub");
     place.write("empty/file", "");
@@ -96,8 +96,8 @@ fn directories_are_their_index_and_end_with_a_slash() {
 }
 
 #[test]
-fn nothing_outside_and_nothing_hidden_is_served() {
-    let place = Place::new();
+fn files_outside_of_the_root_and_hidden_files_are_not_served() {
+    let place = ServedDir::new();
     place.write("www/a", "a");
     place.write("www/.git/config", "secret");
     place.write("www/.well-known/b", "b");
@@ -131,14 +131,14 @@ fn nothing_outside_and_nothing_hidden_is_served() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_forbidden() {
+fn unreadable_file_is_forbidden() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
+    let place = ServedDir::new();
     let path = place.write("a", "a");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     let running = place.serve(|_| {});
     if std::fs::File::open(&path).is_ok() {
-        // Whoever may read everything is told nothing else by the kernel.
+        // Root may read all files.
         assert_eq!(get(running.address, "/a", "").status, 200);
     } else {
         assert_eq!(get(running.address, "/a", "").status, 403);
@@ -146,8 +146,8 @@ fn a_file_that_may_not_be_read_is_forbidden() {
 }
 
 #[test]
-fn what_the_client_has_is_not_sent_again() {
-    let place = Place::new();
+fn conditional_requests_are_answered_without_a_body() {
+    let place = ServedDir::new();
     place.write("small", "12345");
     place.write("big", vec![7; 300_000]);
     let running = place.serve(|config| config.content.cache_control = Some("no-cache".to_owned()));
@@ -173,9 +173,9 @@ fn what_the_client_has_is_not_sent_again() {
             let answer = client.get(name, &fields);
             assert_eq!(answer.status, status, "{name} {fields}");
             assert_eq!(answer.field("etag"), Some(tag));
-            // What a cache may keep of the file it may not keep of a failure.
-            let told = (status < 400).then_some("no-cache");
-            assert_eq!(answer.field("cache-control"), told, "{fields}");
+            // The validity of the file does not apply to errors.
+            let expected = (status < 400).then_some("no-cache");
+            assert_eq!(answer.field("cache-control"), expected, "{fields}");
             if status == 304 {
                 assert_eq!((answer.field("content-length"), &*answer.body), (None, &[][..]));
             }
@@ -185,8 +185,8 @@ fn what_the_client_has_is_not_sent_again() {
 }
 
 #[test]
-fn each_encoded_form_is_a_file_of_its_own() {
-    let place = Place::new();
+fn each_encoded_form_has_its_own_entity_tag_and_ranges() {
+    let place = ServedDir::new();
     place.write("a.css", "the plain one");
     place.write("a.css.gz", "gzip'd");
     place.write("a.css.br", "brotli");
@@ -214,7 +214,7 @@ fn each_encoded_form_is_a_file_of_its_own() {
         get(running.address, "/a.css", &format!("Accept-Encoding: {accept}\r\n{field}\r\n"))
     };
     assert_eq!(ask("gzip", &format!("If-None-Match: {tag}")).status, 304);
-    assert_eq!(ask("br", &format!("If-None-Match: {tag}")).status, 200, "of another form");
+    assert_eq!(ask("br", &format!("If-None-Match: {tag}")).status, 200, "the tag of another form");
     let part = ask("gzip", "Range: bytes=1-3");
     assert_eq!(
         (part.status, part.text(), part.field("content-range")),
@@ -226,8 +226,8 @@ fn each_encoded_form_is_a_file_of_its_own() {
 }
 
 #[test]
-fn the_admin_address_tells_counts_and_health_and_no_files() {
-    let place = Place::new();
+fn admin_address_serves_metrics_and_health_only() {
+    let place = ServedDir::new();
     place.write("metrics", "a file of this name");
     let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
     assert_eq!(get(running.address, "/metrics", "").text(), "a file of this name");
@@ -247,15 +247,15 @@ fn the_admin_address_tells_counts_and_health_and_no_files() {
         "haul_files_request_duration_seconds_count 2",
         "# TYPE process_cpu_seconds_total counter",
     ] {
-        assert!(metrics.text().lines().any(|told| told == line), "{line}\n{}", metrics.text());
+        assert!(metrics.text().lines().any(|found| found == line), "{line}\n{}", metrics.text());
     }
     assert_eq!(get(admin, "/a", "").status, 404);
     assert_eq!(Client::new(admin).ask("POST", "/metrics", "").status, 405);
 }
 
 #[test]
-fn who_asks_for_its_health_while_it_drains_is_told_so() {
-    let place = Place::new();
+fn draining_server_is_alive_and_not_ready() {
+    let place = ServedDir::new();
     place.write("a", noise(1, 32 << 20));
     let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
     let mut admin = Client::new(running.admin.unwrap());
@@ -264,17 +264,17 @@ fn who_asks_for_its_health_while_it_drains_is_told_so() {
     stays.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(stays.head().status, 200);
     running.handle().drain();
-    let told = admin.get("/ready", "");
-    assert_eq!((told.status, told.text()), (503, "The server is draining\n"));
+    let ready = admin.get("/ready", "");
+    assert_eq!((ready.status, ready.text()), (503, "The server is draining\n"));
     assert_eq!(admin.get("/health", "").status, 200, "a draining server is alive");
     assert!(admin.get("/metrics", "").text().contains("haul_files_connections 1\n"));
-    assert!(stays.rest().0 == noise(1, 32 << 20), "what was begun is finished");
+    assert!(stays.rest().0 == noise(1, 32 << 20), "the response is completed");
     running.ended();
 }
 
 #[test]
-fn pages_from_elsewhere_do_not_get_the_counts_by_a_name_of_theirs() {
-    let place = Place::new();
+fn admin_address_refuses_other_hosts() {
+    let place = ServedDir::new();
     let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
     let mut admin = Client::new(running.admin.unwrap());
     admin.say("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
@@ -282,8 +282,8 @@ fn pages_from_elsewhere_do_not_get_the_counts_by_a_name_of_theirs() {
 }
 
 #[test]
-fn a_removed_directory_is_told_by_its_health() {
-    let place = Place::new();
+fn health_reports_a_removed_directory() {
+    let place = ServedDir::new();
     place.write("www/a", "a");
     let running = place.serve(|config| {
         config.dir = config.dir.join("www");
@@ -292,7 +292,7 @@ fn a_removed_directory_is_told_by_its_health() {
     let admin = running.admin.unwrap();
     assert_eq!(get(admin, "/health", "").status, 200);
     std::fs::remove_dir_all(place.path("www")).unwrap();
-    let told = get(admin, "/health", "");
-    assert_eq!((told.status, get(admin, "/ready", "").status), (503, 503));
-    assert!(told.text().contains("was removed"), "{}", told.text());
+    let health = get(admin, "/health", "");
+    assert_eq!((health.status, get(admin, "/ready", "").status), (503, 503));
+    assert!(health.text().contains("was removed"), "{}", health.text());
 }

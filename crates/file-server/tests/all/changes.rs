@@ -6,59 +6,59 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::client::{Client, get};
-use crate::helper::{Place, Running, noise};
+use crate::helper::{Running, ServedDir, noise};
 
 const BIG: usize = 32 << 20;
 
-/// Asks for a big file, reads a little of it, and gives the client once the server is stuck because
-/// nobody reads on.
+/// Requests a big file, and reads the beginning of the response: the server then waits for the
+/// client. Returns the client and the number of bytes left.
 fn begun(running: &Running) -> (Client, usize) {
     let mut client = Client::new(running.address);
     client.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let head = client.head();
     assert_eq!(head.status, 200);
-    let promised: usize = head.field("content-length").unwrap().parse().unwrap();
+    let declared: usize = head.field("content-length").unwrap().parse().unwrap();
     assert_eq!(client.read_exact(10).len(), 10);
-    (client, promised - 10)
+    (client, declared - 10)
 }
 
 /// A download of a big file of which the client reads only the beginning.
 struct Download {
-    _place: Place,
+    _place: ServedDir,
     path: PathBuf,
     bytes: Vec<u8>,
     running: Running,
     client: Client,
-    /// The bytes that are still to come.
-    promised: usize,
+    /// The bytes that are not received.
+    left: usize,
 }
 
 impl Download {
     fn begin(is_cold: bool) -> Self {
-        let place = Place::new();
+        let place = ServedDir::new();
         let bytes = noise(1, BIG);
         let path =
             if is_cold { place.write_cold("big", &bytes) } else { place.write("big", &bytes) };
         let running = place.serve(|_| {});
-        let (client, promised) = begun(&running);
-        Self { _place: place, path, bytes, running, client, promised }
+        let (client, left) = begun(&running);
+        Self { _place: place, path, bytes, running, client, left }
     }
 }
 
 #[test]
-fn a_file_that_gets_shorter_ends_the_connection_and_is_not_padded() {
+fn truncated_file_ends_the_connection_without_padding() {
     for is_cold in [false, true] {
         let mut download = Download::begin(is_cold);
         std::fs::File::options().write(true).open(&download.path).unwrap().set_len(20).unwrap();
         let (rest, _) = download.client.rest();
-        assert!(rest.len() < download.promised, "{is_cold}");
-        // What is on its way by reference shows the page the file ends in as it is now: zeros behind
-        // the end. It never shows bytes of something else.
-        let is_right = |(now, before): (&u8, &u8)| now == before || *now == 0;
-        assert!(rest.iter().zip(&download.bytes[10..]).all(is_right), "{is_cold}");
-        download.running.wait_until("it was counted", |stats| stats.cut_short == 1);
+        assert!(rest.len() < download.left, "{is_cold}");
+        // Pages that the socket references have zeros after the new end of the file, and never bytes
+        // of other files.
+        let is_expected = |(now, before): (&u8, &u8)| now == before || *now == 0;
+        assert!(rest.iter().zip(&download.bytes[10..]).all(is_expected), "{is_cold}");
+        download.running.wait_until("the response is counted as cut", |stats| stats.cut_short == 1);
         assert_eq!(get(download.running.address, "/big", "").body, &download.bytes[..20]);
-        download.running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
+        download.running.wait_until("all buffers are released", |stats| stats.buffers_leased == 0);
     }
 }
 
@@ -68,8 +68,8 @@ fn response_never_consists_of_two_versions_of_a_file_rewritten_in_place() {
         let mut download = Download::begin(is_cold);
         let file = std::fs::File::options().write(true).open(&download.path).unwrap();
         file.write_all_at(&noise(2, BIG), 0).unwrap();
-        assert!(download.client.rest().0.len() < download.promised, "{is_cold}");
-        download.running.wait_until("it was counted", |stats| stats.cut_short == 1);
+        assert!(download.client.rest().0.len() < download.left, "{is_cold}");
+        download.running.wait_until("the response is counted as cut", |stats| stats.cut_short == 1);
     }
 }
 
@@ -78,7 +78,7 @@ fn response_never_consists_of_two_versions_of_a_file_rewritten_in_place() {
 fn partly_sent_short_file_that_is_rewritten_ends_the_connection() {
     const REQUESTS: usize = 20;
     const BYTES: usize = 1 << 20;
-    let place = Place::new();
+    let place = ServedDir::new();
     let path = place.write("file", noise(1, BYTES));
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
@@ -98,14 +98,14 @@ fn file_to_which_bytes_are_appended_is_sent_as_long_as_it_was() {
         let mut download = Download::begin(is_cold);
         let mut file = std::fs::File::options().append(true).open(&download.path).unwrap();
         file.write_all(b"more").unwrap();
-        assert!(download.client.read_exact(download.promised) == download.bytes[10..], "{is_cold}");
+        assert!(download.client.read_exact(download.left) == download.bytes[10..], "{is_cold}");
     }
 }
 
 #[test]
-fn a_file_that_is_replaced_is_sent_to_its_end() {
+fn replaced_file_is_sent_to_its_end() {
     for is_cold in [false, true] {
-        let place = Place::new();
+        let place = ServedDir::new();
         let bytes = noise(1, BIG);
         if is_cold {
             place.write_cold("big", &bytes)
@@ -113,18 +113,18 @@ fn a_file_that_is_replaced_is_sent_to_its_end() {
             place.write("big", &bytes)
         };
         let running = place.serve(|_| {});
-        let (mut client, promised) = begun(&running);
+        let (mut client, left) = begun(&running);
         place.write("new", "new");
         std::fs::rename(place.path("new"), place.path("big")).unwrap();
         assert_eq!(get(running.address, "/big", "").text(), "new");
-        assert!(client.read_exact(promised) == bytes[10..], "{is_cold}");
+        assert!(client.read_exact(left) == bytes[10..], "{is_cold}");
         assert_eq!(client.get("/big", "").text(), "new");
     }
 }
 
 #[test]
-fn a_changed_file_is_another_one_at_the_next_request() {
-    let place = Place::new();
+fn next_request_sees_a_changed_file() {
+    let place = ServedDir::new();
     place.write("small", "first");
     place.write("big", vec![1; 100_000]);
     let running = place.serve(|_| {});
@@ -148,8 +148,8 @@ fn a_changed_file_is_another_one_at_the_next_request() {
 }
 
 #[test]
-fn an_encoded_form_that_comes_and_goes_is_noticed() {
-    let place = Place::new();
+fn created_and_removed_encoded_forms_are_noticed() {
+    let place = ServedDir::new();
     place.write("a", "plain");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
@@ -171,8 +171,8 @@ fn an_encoded_form_that_comes_and_goes_is_noticed() {
 }
 
 #[test]
-fn a_client_that_goes_away_leaves_nothing_behind() {
-    let place = Place::new();
+fn reset_download_releases_all_resources() {
+    let place = ServedDir::new();
     place.write_cold("big", &noise(1, BIG));
     let running = place.serve(|_| {});
     for _ in 0..5 {
@@ -184,28 +184,28 @@ fn a_client_that_goes_away_leaves_nothing_behind() {
         // With bytes unread, closing is a reset.
         drop(stream);
     }
-    running.wait_until("all are gone", |stats| {
-        stats.cut_short == 5 && stats.connections_open == 0 && stats.carriers_lent == 0
+    running.wait_until("all connections are closed", |stats| {
+        stats.cut_short == 5 && stats.connections_open == 0 && stats.buffers_leased == 0
     });
     assert_eq!(get(running.address, "/big", "Range: bytes=0-7\r\n").body, noise(1, 8));
 }
 
-/// Asks until two answers in a row are of this status: with a time of validity one asker looks, and
-/// the next one is told what that one saw.
-fn turns_into(address: haul_testing::Endpoint, target: &str, status: u16) {
+/// Requests a target until the status changes, and checks that it stays: while one request checks
+/// the file, others use the cached one.
+fn await_status(address: haul_testing::Endpoint, target: &str, status: u16) {
     let until = Instant::now() + Duration::from_secs(20);
     let mut client = Client::new(address);
     while client.get(target, "").status != status {
-        assert!(Instant::now() < until, "{target} is never {status}");
+        assert!(Instant::now() < until, "{target} never has status {status}");
     }
     for _ in 0..100 {
-        assert_eq!(client.get(target, "").status, status, "{target} is an old one again");
+        assert_eq!(client.get(target, "").status, status, "{target} has an old status again");
     }
 }
 
 #[test]
-fn what_becomes_a_directory_or_loses_its_index_is_not_served_any_more() {
-    let place = Place::new();
+fn file_replaced_by_a_directory_and_removed_index_are_not_served() {
+    let place = ServedDir::new();
     for name in ["small", "big", "dir/index.html", "long/index.html"] {
         place.write(name, vec![1; if name.len() == 5 { 10 } else { 100_000 }]);
     }
@@ -219,7 +219,7 @@ fn what_becomes_a_directory_or_loses_its_index_is_not_served_any_more() {
     for name in ["small", "big"] {
         std::fs::remove_file(place.path(name)).unwrap();
         std::fs::create_dir(place.path(name)).unwrap();
-        turns_into(running.address, &format!("/{name}"), 301);
+        await_status(running.address, &format!("/{name}"), 301);
     }
     for name in ["dir", "long"] {
         std::fs::remove_file(place.path(name).join("index.html")).unwrap();
@@ -237,8 +237,8 @@ fn what_becomes_a_directory_or_loses_its_index_is_not_served_any_more() {
 }
 
 #[test]
-fn a_small_file_that_became_a_big_one_is_not_the_small_one_again() {
-    let place = Place::new();
+fn small_file_that_became_big_is_not_served_from_the_cache() {
+    let place = ServedDir::new();
     place.write("a", "small");
     let running = place.serve(|config| config.tiers.valid = Duration::from_millis(200));
     let mut client = Client::new(running.address);
@@ -246,7 +246,7 @@ fn a_small_file_that_became_a_big_one_is_not_the_small_one_again() {
     place.write("a", vec![1; 100_000]);
     let until = Instant::now() + Duration::from_secs(20);
     while client.get("/a", "").body.len() != 100_000 {
-        assert!(Instant::now() < until, "it is never the new one");
+        assert!(Instant::now() < until, "the new file is never served");
     }
     for _ in 0..100 {
         assert_eq!(client.get("/a", "").body.len(), 100_000);
@@ -255,12 +255,12 @@ fn a_small_file_that_became_a_big_one_is_not_the_small_one_again() {
 }
 
 #[test]
-fn a_deleted_file_does_not_stay_open_although_nobody_asks_for_it() {
-    let place = Place::new();
+fn deleted_file_is_closed_without_requests() {
+    let place = ServedDir::new();
     let path = place.write("long", vec![1; 100_000]);
     let running = place.serve(|config| config.tiers.valid = Duration::from_secs(3600));
     assert_eq!(get(running.address, "/long", "").status, 200);
     assert_eq!(running.stats().open_files, 1);
     std::fs::remove_file(path).unwrap();
-    running.wait_until("it is closed", |stats| stats.open_files == 0);
+    running.wait_until("the file is closed", |stats| stats.open_files == 0);
 }

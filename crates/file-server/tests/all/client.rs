@@ -1,4 +1,4 @@
-//! A client that says just what it is told to, and takes answers apart.
+//! A client that sends given bytes, and parses responses.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -29,7 +29,7 @@ impl Client {
         self.0.try_send(text).is_ok()
     }
 
-    /// A request on this connection, and its answer.
+    /// Sends a request on this connection; returns the response.
     pub(crate) fn ask(&mut self, method: &str, target: &str, fields: &str) -> Answer {
         self.say(format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
         self.answer(method)
@@ -39,14 +39,14 @@ impl Client {
         self.ask("GET", target, fields)
     }
 
-    /// The head of the next answer.
+    /// Returns the head of the next response.
     pub(crate) fn head(&mut self) -> Answer {
         let head = self.0.head().unwrap();
-        assert_ne!(head.status, 0, "no answer: {:?}", head.line);
+        assert_ne!(head.status, 0, "no response: {:?}", head.line);
         head
     }
 
-    /// The next answer, to a request with this method.
+    /// Returns the next response, to a request with this method.
     pub(crate) fn answer(&mut self, method: &str) -> Answer {
         self.0.response_to(method).unwrap()
     }
@@ -55,7 +55,7 @@ impl Client {
         self.0.body(bytes).unwrap()
     }
 
-    /// What still comes until the server closes, and whether it closed cleanly.
+    /// Returns the bytes until the server closes, and `true` if it closed cleanly.
     pub(crate) fn rest(&mut self) -> (Vec<u8>, bool) {
         let mut rest = Vec::new();
         let is_clean = self.0.reader().read_to_end(&mut rest).is_ok();
@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// One request on a connection of its own.
+/// Sends a GET request on a new connection; returns the response.
 pub(crate) fn get(server: Endpoint, target: &str, fields: &str) -> Answer {
     Client::new(server).get(target, fields)
 }

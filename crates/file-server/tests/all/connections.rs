@@ -1,4 +1,4 @@
-//! Connections: many requests on one, too many of them, and their end.
+//! Connections: sequences of requests, limits, and the end.
 
 use std::io::Write;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use haul_testing::{Random, Transport, over};
 
 use crate::client::{Client, get};
-use crate::helper::{Place, noise};
+use crate::helper::{ServedDir, noise};
 
 over!(Plain Inherited Tls => (
-    requests_that_come_together_are_answered_in_their_order,
-    a_thousand_requests_in_one_write_are_all_answered,
-    however_a_request_is_cut_it_is_answered_the_same,
-    a_reset_at_any_point_harms_nobody_else,
-    old_clients_are_closed_after_one_answer_unless_they_ask,
-    a_connection_has_so_many_requests_and_the_last_one_says_so,
-    bodies_of_requests_are_passed_over,
+    pipelined_requests_are_answered_in_order,
+    thousand_pipelined_requests_are_answered,
+    split_requests_are_answered_like_whole_ones,
+    reset_at_any_point_affects_no_other_connection,
+    http10_connection_is_closed_unless_keep_alive_is_requested,
+    last_permitted_response_announces_the_close,
+    bodies_of_requests_are_discarded,
     malformed_request_is_refused_and_the_connection_closed,
     connection_above_the_limit_waits_for_a_free_slot,
-    draining_finishes_answers_and_ends_idle_connections,
-    a_thread_that_has_drained_cuts_off_no_answer_of_another,
-    draining_does_not_wait_longer_than_it_may,
+    draining_completes_responses_and_closes_idle_connections,
+    drained_thread_does_not_cut_responses_of_others,
+    drain_time_is_limited,
     requests_above_the_limit_do_not_cut_off_earlier_responses,
 ));
 
-fn requests_that_come_together_are_answered_in_their_order(transport: Transport) {
-    let place = Place::over(transport);
+fn pipelined_requests_are_answered_in_order(transport: Transport) {
+    let place = ServedDir::over(transport);
     for name in ["a", "b", "c"] {
         place.write(name, name.repeat(1000));
     }
@@ -46,8 +46,8 @@ fn requests_that_come_together_are_answered_in_their_order(transport: Transport)
     }
 }
 
-fn a_thousand_requests_in_one_write_are_all_answered(transport: Transport) {
-    let place = Place::over(transport);
+fn thousand_pipelined_requests_are_answered(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "0123456789");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
@@ -57,8 +57,8 @@ fn a_thousand_requests_in_one_write_are_all_answered(transport: Transport) {
     }
 }
 
-fn however_a_request_is_cut_it_is_answered_the_same(transport: Transport) {
-    let place = Place::over(transport);
+fn split_requests_are_answered_like_whole_ones(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "0123456789");
     let running = place.serve(|_| {});
     let mut random = Random::from_environment();
@@ -78,8 +78,8 @@ fn however_a_request_is_cut_it_is_answered_the_same(transport: Transport) {
     }
 }
 
-fn a_reset_at_any_point_harms_nobody_else(transport: Transport) {
-    let place = Place::over(transport);
+fn reset_at_any_point_affects_no_other_connection(transport: Transport) {
+    let place = ServedDir::over(transport);
     let bytes = noise(1, 3 << 20);
     place.write_cold("cold", &bytes);
     place.write("small", &bytes[..20_000]);
@@ -90,26 +90,29 @@ fn a_reset_at_any_point_harms_nobody_else(transport: Transport) {
     let mut other = Client::new(running.address);
     for round in 0..300 {
         let mut client = Client::new(running.address);
-        let (said, heard) = if round % 3 == 0 {
+        let (sent, received) = if round % 3 == 0 {
             (random.below(request.len() as u64), 0)
         } else {
             (request.len() as u64, random.below(3 << 20))
         };
-        client.say(&request.as_bytes()[..usize::try_from(said).unwrap()]);
-        client.read_exact(usize::try_from(heard).unwrap());
+        client.say(&request.as_bytes()[..usize::try_from(sent).unwrap()]);
+        client.read_exact(usize::try_from(received).unwrap());
         rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).unwrap();
         drop(client);
         let start = usize::try_from(random.below(2 << 20)).unwrap();
         let part = other.get("/cold", &format!("Range: bytes={start}-{}\r\n", start + 99_999));
-        assert!(part.body == bytes[start..start + 100_000], "foreign bytes in round {round}");
+        assert!(
+            part.body == bytes[start..start + 100_000],
+            "bytes of another response in round {round}"
+        );
     }
-    running.wait_until("nothing is left of them", |stats| {
-        stats.connections_open == 1 && stats.carriers_lent == 0
+    running.wait_until("all resources are released", |stats| {
+        stats.connections_open == 1 && stats.buffers_leased == 0
     });
 }
 
-fn old_clients_are_closed_after_one_answer_unless_they_ask(transport: Transport) {
-    let place = Place::over(transport);
+fn http10_connection_is_closed_unless_keep_alive_is_requested(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "a");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
@@ -125,8 +128,8 @@ fn old_clients_are_closed_after_one_answer_unless_they_ask(transport: Transport)
     assert_eq!(client.rest(), (Vec::new(), true));
 }
 
-fn a_connection_has_so_many_requests_and_the_last_one_says_so(transport: Transport) {
-    let place = Place::over(transport);
+fn last_permitted_response_announces_the_close(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "a");
     let running = place.serve(|config| config.limits.requests = 3);
     let mut client = Client::new(running.address);
@@ -134,11 +137,11 @@ fn a_connection_has_so_many_requests_and_the_last_one_says_so(transport: Transpo
     for expected in [None, None, Some("close")] {
         assert_eq!(client.answer("GET").field("connection"), expected);
     }
-    assert_eq!(client.rest(), (Vec::new(), true), "two requests were in vain, and nothing is lost");
+    assert_eq!(client.rest(), (Vec::new(), true), "two requests are not answered");
 }
 
-fn bodies_of_requests_are_passed_over(transport: Transport) {
-    let place = Place::over(transport);
+fn bodies_of_requests_are_discarded(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "a");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
@@ -146,7 +149,7 @@ fn bodies_of_requests_are_passed_over(transport: Transport) {
     let fields = format!("Content-Length: {}\r\n", body.len());
     client.say(format!("GET /a HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n{body}"));
     assert_eq!(client.answer("GET").text(), "a");
-    assert_eq!(client.get("/a", "").text(), "a", "what was the body is no request");
+    assert_eq!(client.get("/a", "").text(), "a", "the body is not a request");
     for fields in ["Content-Length: 10000000\r\n", "Transfer-Encoding: chunked\r\n"] {
         let mut client = Client::new(running.address);
         let answer = client.get("/a", fields);
@@ -156,7 +159,7 @@ fn bodies_of_requests_are_passed_over(transport: Transport) {
 }
 
 fn malformed_request_is_refused_and_the_connection_closed(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     let running = place.serve(|_| {});
     let long = "a".repeat(20_000);
     for (request, status) in [
@@ -179,31 +182,34 @@ fn malformed_request_is_refused_and_the_connection_closed(transport: Transport) 
         assert_eq!((answer.status, answer.field("connection")), (status, Some("close")));
         assert_eq!(client.rest(), (Vec::new(), true), "{status}");
     }
-    running.wait_until("all are gone", |stats| stats.connections_open == 0);
+    running.wait_until("all connections are closed", |stats| stats.connections_open == 0);
 }
 
 fn connection_above_the_limit_waits_for_a_free_slot(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("a", "a");
+    place.write("big", noise(1, 64 << 20));
     let running = place.serve(|config| {
         config.limits.connections = 4;
         config.limits.peer_connections = Some(0);
     });
-    let mut clients: Vec<_> = (0..4).map(|_| Client::new(running.address)).collect();
-    for client in &mut clients {
-        assert_eq!(client.get("/a", "").text(), "a");
+    // Idle connections would give way to another client.
+    let mut busy: Vec<_> = (0..4).map(|_| Client::new(running.address)).collect();
+    for client in &mut busy {
+        client.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(client.head().status, 200);
     }
     let address = running.address;
     let late = std::thread::spawn(move || get(address, "/a", ""));
-    assert_eq!(clients[3].get("/a", "").text(), "a");
+    assert_eq!(busy[3].read_exact(1 << 20).len(), 1 << 20);
     assert_eq!(running.stats().connections, 4);
-    drop(clients.pop());
+    drop(busy.pop());
     assert_eq!(late.join().unwrap().text(), "a");
     assert_eq!(running.stats().connections, 5);
 }
 
-fn draining_finishes_answers_and_ends_idle_connections(transport: Transport) {
-    let place = Place::over(transport);
+fn draining_completes_responses_and_closes_idle_connections(transport: Transport) {
+    let place = ServedDir::over(transport);
     let bytes = noise(1, 32 << 20);
     place.write_cold("big", &bytes);
     place.write("a", "a");
@@ -220,9 +226,9 @@ fn draining_finishes_answers_and_ends_idle_connections(transport: Transport) {
     running.ended();
 }
 
-/// Those of them that have no connection end at once.
-fn a_thread_that_has_drained_cuts_off_no_answer_of_another(transport: Transport) {
-    let place = Place::over(transport);
+/// Threads without connections end at once.
+fn drained_thread_does_not_cut_responses_of_others(transport: Transport) {
+    let place = ServedDir::over(transport);
     let bytes = noise(1, 12 << 20);
     place.write("big", &bytes);
     for _ in 0..40 {
@@ -235,21 +241,21 @@ fn a_thread_that_has_drained_cuts_off_no_answer_of_another(transport: Transport)
     }
 }
 
-fn draining_does_not_wait_longer_than_it_may(transport: Transport) {
-    let place = Place::over(transport);
+fn drain_time_is_limited(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("big", noise(1, 64 << 20));
     let running = place.serve(|config| config.limits.drain_time = Duration::from_millis(100));
-    let mut stuck = Client::new(running.address);
-    stuck.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert_eq!(stuck.head().status, 200);
+    let mut stalled = Client::new(running.address);
+    stalled.say("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(stalled.head().status, 200);
     running.handle().drain();
     running.ended();
-    assert!(stuck.rest().0.len() < 64 << 20);
+    assert!(stalled.rest().0.len() < 64 << 20);
 }
 
 #[test]
-fn several_threads_serve_one_address_and_a_unix_socket_does_too() {
-    let place = Place::new();
+fn several_threads_serve_tcp_and_unix_sockets() {
+    let place = ServedDir::new();
     place.write("a", "a");
     let running = place.serve(|config| config.threads = 3);
     let clients: Vec<_> = (0..30).map(|_| get(running.address, "/a", "")).collect();
@@ -268,7 +274,7 @@ fn several_threads_serve_one_address_and_a_unix_socket_does_too() {
 }
 
 fn requests_above_the_limit_do_not_cut_off_earlier_responses(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("a", "12345");
     let running = place.serve(|config| config.limits.requests = 2);
     let request = "GET /a HTTP/1.1\r\nHost: localhost.\r\n\r\n";
@@ -277,7 +283,7 @@ fn requests_above_the_limit_do_not_cut_off_earlier_responses(transport: Transpor
     client.say(request.repeat(4));
     assert_eq!([client.answer("GET").status, client.answer("GET").status], [200, 200]);
     assert_eq!(client.rest(), (Vec::new(), true));
-    // Were its connection closed, the first of these would be answered by a reset.
+    // If the connection were closed at once, the first write would cause a reset.
     client.say(request);
     client.say(request);
     assert_eq!(client.rest(), (Vec::new(), true));

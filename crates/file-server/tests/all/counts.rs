@@ -1,4 +1,4 @@
-//! What a request costs, as system calls of the thread that serves.
+//! The system calls of the serving thread for a request.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -8,9 +8,9 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Client;
-use crate::helper::{Place, noise};
+use crate::helper::{ServedDir, noise};
 
-/// The thread of this process that serves, of which there is one while a test of this file runs.
+/// Returns the serving thread with this name.
 fn serving_thread(named: &str) -> String {
     loop {
         for task in std::fs::read_dir("/proc/self/task").unwrap() {
@@ -24,14 +24,14 @@ fn serving_thread(named: &str) -> String {
     }
 }
 
-/// Counts the calls of one thread, once it is attached.
-struct Counting {
+/// A running `strace` that counts the system calls of one thread.
+struct SyscallCounter {
     child: Child,
     report: std::path::PathBuf,
 }
 
-impl Counting {
-    fn of(place: &Place, thread: &str) -> Option<Self> {
+impl SyscallCounter {
+    fn attach(place: &ServedDir, thread: &str) -> Option<Self> {
         let report = place.path("calls");
         let child = Command::new("strace")
             .args(["-c", "-U", "name,calls", "-p", thread, "-o"])
@@ -39,22 +39,22 @@ impl Counting {
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut child) = child else {
-            haul_testing::skip("there is no strace");
+            haul_testing::skip("strace is not installed");
             return None;
         };
         let mut line = String::new();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        said.read_line(&mut line).unwrap();
+        let mut messages = BufReader::new(child.stderr.take().unwrap());
+        messages.read_line(&mut line).unwrap();
         if !line.contains("attached") {
             child.wait().unwrap();
-            haul_testing::skip(&format!("strace may not look: {}", line.trim()));
+            haul_testing::skip(&format!("strace is not permitted: {}", line.trim()));
             return None;
         }
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        std::thread::spawn(move || std::io::copy(&mut messages, &mut std::io::sink()));
         Some(Self { child, report })
     }
 
-    /// Calls and how often each was made.
+    /// Stops counting; returns the number of calls by name.
     fn end(mut self) -> BTreeMap<String, u64> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         self.child.wait().unwrap();
@@ -70,8 +70,14 @@ impl Counting {
 
 /// Counts the system calls of the serving thread while requests are sent in batches. `wait` waits
 /// until the server has counted all responses.
-fn calls(place: &Place, client: &mut Client, target: &str, batch: usize, wait: impl Fn()) -> Calls {
-    let counting = Counting::of(place, &serving_thread("counted"))?;
+fn calls(
+    place: &ServedDir,
+    client: &mut Client,
+    target: &str,
+    batch: usize,
+    wait: impl Fn(),
+) -> Calls {
+    let counting = SyscallCounter::attach(place, &serving_thread("counted"))?;
     let text = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(batch);
     for _ in 0..REQUESTS {
         client.say(&text);
@@ -94,8 +100,8 @@ type Calls = Option<BTreeMap<String, u64>>;
 const REQUESTS: u64 = 500;
 
 #[test]
-fn hot_requests_cost_one_receive_and_one_send_a_batch_and_open_files_three_calls() {
-    let place = Place::new();
+fn hot_batches_cost_a_receive_and_a_send_and_open_files_one_call_more() {
+    let place = ServedDir::new();
     place.write("hot", noise(1, 4096));
     place.write("open", noise(2, 100_000));
     let running = place.serve(|config| {
@@ -118,7 +124,7 @@ fn hot_requests_cost_one_receive_and_one_send_a_batch_and_open_files_three_calls
         let started = Instant::now();
         let wait = || drop(running.after(requests));
         let Some(mut counted) = calls(&place, &mut client, target, batch, wait) else { return };
-        // Newer than many an strace, which then does not count it.
+        // Older versions of strace do not know this call.
         let checks = counted.remove("cachestat").into_iter().chain(counted.remove("preadv2"));
         // The server checks once in 50 ms that the file is in memory.
         let checks_max = if target == "/open" { started.elapsed().as_millis() / 50 + 1 } else { 0 };

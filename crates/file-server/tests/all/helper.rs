@@ -1,4 +1,4 @@
-//! A directory, and a server of it on a thread.
+//! A served directory, and a server on a thread.
 
 use std::fs::Permissions;
 use std::net::TcpListener;
@@ -16,18 +16,18 @@ use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_uid;
 use tempfile::TempDir;
 
-/// A directory on a disk: the usual temporary one may well be in memory.
-pub(crate) struct Place {
+/// A directory on a disk: the default directory for temporary files may be in memory.
+pub(crate) struct ServedDir {
     dir: TempDir,
     transport: Transport,
 }
 
-impl Place {
+impl ServedDir {
     pub(crate) fn new() -> Self {
         Self::over(Transport::Plain)
     }
 
-    /// A directory that is served over this transport.
+    /// Creates a directory that is served over this transport.
     pub(crate) fn over(transport: Transport) -> Self {
         Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), transport }
     }
@@ -43,27 +43,27 @@ impl Place {
         path
     }
 
-    /// A file that is on the medium and not in memory.
+    /// Writes a file that is on stable storage and not in the page cache.
     pub(crate) fn write_cold(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.write(name, bytes);
         evict(&path);
         path
     }
 
-    /// One thread that serves this directory, changed from the defaults by `change`.
+    /// Serves the directory on one thread, with the default settings and `change`.
     pub(crate) fn serve(&self, change: impl FnOnce(&mut Config)) -> Running {
         Running::over(self.transport, self.config(change))
     }
 
-    /// The same, as a user to whom nothing belongs. Only root can have that.
-    pub(crate) fn serve_as_nobody(&self) -> Option<Running> {
+    /// Serves the directory as a user that owns no files, which requires root.
+    pub(crate) fn serve_unprivileged(&self) -> Option<Running> {
         if !geteuid().is_root() {
-            haul_testing::skip("only root can be somebody else");
+            haul_testing::skip("only root can change the user");
             return None;
         }
         let config = self.config(|_| {});
         std::fs::set_permissions(self.path(""), Permissions::from_mode(0o755)).unwrap();
-        // A user is one of a thread, and of those that it starts.
+        // The user is a property of the thread, and of those that it starts.
         let started = std::thread::spawn(|| {
             set_thread_uid(Uid::from_raw(65534)).unwrap();
             Running::over(Transport::Plain, config)
@@ -75,7 +75,7 @@ impl Place {
         let mut config = Config::new(self.dir.path());
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.threads = 1;
-        // A test changes files faster than people do.
+        // Tests change files within the default time of validity.
         config.tiers.valid = Duration::ZERO;
         if self.transport == Transport::Tls {
             config.tls = Some(acceptor());
@@ -92,7 +92,7 @@ fn acceptor() -> Acceptor {
     Acceptor::new(identities, Alpn::Http1).unwrap()
 }
 
-/// A server on a socket that this process listens on before the server exists.
+/// Creates a server on a socket that the process listens on already.
 fn inheriting(config: Config) -> Server {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let listener = Listener::inherit(socket.into(), TcpOptions::default()).unwrap();
@@ -112,20 +112,20 @@ pub(crate) fn evict(path: &Path) {
     let file = std::fs::File::open(path).unwrap();
     file.sync_all().unwrap();
     let file = std::os::fd::OwnedFd::from(file);
-    // A page that was just sent may still belong to a packet.
+    // A page that was just sent may still be referenced by a packet.
     eventually("no page is in use", || {
         haul_disk::evict(&file, 0, u64::MAX).unwrap();
         resident(path) == 0
     });
 }
 
-/// How many bytes of a file are in the page cache.
+/// Returns the number of bytes of a file in the page cache.
 pub(crate) fn resident(path: &Path) -> u64 {
     let file = std::os::fd::OwnedFd::from(std::fs::File::open(path).unwrap());
     haul_disk::resident(&file, 0, u64::MAX).unwrap().resident_bytes
 }
 
-/// A server that runs, until this is dropped.
+/// A running server, which is stopped when this is dropped.
 pub(crate) struct Running {
     pub(crate) address: Endpoint,
     pub(crate) admin: Option<Endpoint>,
@@ -156,21 +156,21 @@ impl Running {
         self.handle.stats()
     }
 
-    /// The counts once so many requests are answered to their end: a client may have the last byte
-    /// before it is counted.
-    pub(crate) fn after(&self, answers: u64) -> Stats {
+    /// Waits until this number of responses has ended, and returns the statistics: a client may have
+    /// the last byte before it is counted.
+    pub(crate) fn after(&self, responses: u64) -> Stats {
         let all = |stats: &Stats| stats.statuses.iter().map(|row| row.1).sum::<u64>();
-        self.wait_until("all are answered", |stats| all(stats) >= answers);
-        assert_eq!(all(&self.stats()), answers);
+        self.wait_until("all responses have ended", |stats| all(stats) >= responses);
+        assert_eq!(all(&self.stats()), responses);
         self.stats()
     }
 
-    /// Waits until `is_so` of the counts.
-    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Stats) -> bool) {
-        eventually(what, || is_so(&self.stats()));
+    /// Waits until the statistics fulfil a condition.
+    pub(crate) fn wait_until(&self, condition: &str, is_met: impl Fn(&Stats) -> bool) {
+        eventually(condition, || is_met(&self.stats()));
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the server.
     pub(crate) fn ended(mut self) {
         self.thread.take().unwrap().join().unwrap().unwrap();
     }

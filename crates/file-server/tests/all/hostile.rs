@@ -1,20 +1,20 @@
-//! Requests that no client should send.
+//! Malformed and hostile requests.
 
 use haul_testing::{Random, Transport, over};
 
 use crate::client::{Client, get};
-use crate::helper::Place;
+use crate::helper::ServedDir;
 
 #[path = "../../../http1/tests/all/corpus.rs"]
 mod corpus;
 
 over!(Plain Inherited Tls => (
-    hostile_heads_are_refused_and_nothing_behind_them_is_answered,
-    garbage_is_refused_and_harms_no_other_client,
+    hostile_heads_are_refused_with_all_bytes_after_them,
+    garbage_is_refused_and_affects_no_other_client,
 ));
 
-fn hostile_heads_are_refused_and_nothing_behind_them_is_answered(transport: Transport) {
-    let place = Place::over(transport);
+fn hostile_heads_are_refused_with_all_bytes_after_them(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "a");
     let running = place.serve(|_| {});
     let smuggled = b"6\r\nGET /a HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -38,12 +38,12 @@ fn hostile_heads_are_refused_and_nothing_behind_them_is_answered(transport: Tran
         assert_eq!((answer.status, answer.field("connection")), (status, Some("close")), "{why}");
         assert_eq!(client.rest(), (Vec::new(), true), "{why}");
     }
-    running.wait_until("all are gone", |stats| stats.connections_open == 0);
+    running.wait_until("all connections are closed", |stats| stats.connections_open == 0);
     assert!(running.stats().statuses.iter().all(|(status, _)| *status != 200));
 }
 
-fn garbage_is_refused_and_harms_no_other_client(transport: Transport) {
-    let place = Place::over(transport);
+fn garbage_is_refused_and_affects_no_other_client(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "a");
     let running = place.serve(|_| {});
     let mut other = Client::new(running.address);
@@ -62,6 +62,6 @@ fn garbage_is_refused_and_harms_no_other_client(transport: Transport) {
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{round}: {answer:?}");
         assert_eq!(other.get("/a", "").text(), "a", "{round}");
     }
-    running.wait_until("all are gone", |stats| stats.connections_open == 1);
+    running.wait_until("all connections are closed", |stats| stats.connections_open == 1);
     assert_eq!(get(running.address, "/a", "").text(), "a");
 }

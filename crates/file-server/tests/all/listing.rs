@@ -1,4 +1,4 @@
-//! Directories, listed.
+//! Listings of directories.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::helper::{Place, Running};
+use crate::helper::{Running, ServedDir};
 
 #[test]
-fn listings_are_off_unless_asked_for() {
-    let place = Place::new();
+fn listings_are_disabled_by_default() {
+    let place = ServedDir::new();
     place.write("sub/a", "a");
     let running = place.serve(|_| {});
     assert_eq!(Client::new(running.address).get("/sub/", "").status, 404);
 }
 
 #[test]
-fn a_listing_is_a_page_for_people_and_json_for_programs() {
-    let place = Place::new();
+fn listing_is_html_or_json_by_accept() {
+    let place = ServedDir::new();
     place.write("sub/<b>&", "12345");
     place.write("sub/dir/x", "");
     place.write("sub/.hidden", "");
@@ -33,15 +33,15 @@ fn a_listing_is_a_page_for_people_and_json_for_programs() {
     assert!(!page.text().contains("hidden"));
     let json = client.get("/sub/", "Accept: application/json\r\n");
     assert_eq!(json.field("content-type"), Some("application/json"));
-    let told: Value = serde_json::from_slice(&json.body).unwrap();
-    let names: Vec<_> = told["entries"]
+    let parsed: Value = serde_json::from_slice(&json.body).unwrap();
+    let names: Vec<_> = parsed["entries"]
         .as_array()
         .unwrap()
         .iter()
         .map(|entry| entry["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["<b>&", "dir"]);
-    for entry in told["entries"].as_array().unwrap() {
+    for entry in parsed["entries"].as_array().unwrap() {
         let href = format!("/sub/{}", entry["href"].as_str().unwrap());
         assert_eq!(client.get(&href, "").status, 200, "{href}");
     }
@@ -51,8 +51,8 @@ fn a_listing_is_a_page_for_people_and_json_for_programs() {
 }
 
 #[test]
-fn a_listing_tells_nothing_of_what_is_outside_the_root() {
-    let place = Place::new();
+fn listing_omits_links_out_of_the_root() {
+    let place = ServedDir::new();
     place.write("secret", "12345");
     place.write("www/sub/a", "123");
     for (link, to) in [
@@ -72,9 +72,9 @@ fn a_listing_tells_nothing_of_what_is_outside_the_root() {
     });
     let mut client = Client::new(running.address);
     let json = client.get("/sub/", "Accept: application/json\r\n");
-    let told: Value = serde_json::from_slice(&json.body).unwrap();
+    let parsed: Value = serde_json::from_slice(&json.body).unwrap();
     let row = |entry: &Value| (entry["name"].as_str().unwrap().to_owned(), entry["bytes"].as_u64());
-    let rows: Vec<_> = told["entries"].as_array().unwrap().iter().map(row).collect();
+    let rows: Vec<_> = parsed["entries"].as_array().unwrap().iter().map(row).collect();
     let expected = [("a", Some(3)), ("dir", None), ("inside", Some(3))];
     assert_eq!(rows, expected.map(|(name, bytes)| (name.to_owned(), bytes)));
     for name in ["leak", "absolute", "up/", "magic/", "loop"] {
@@ -83,8 +83,8 @@ fn a_listing_tells_nothing_of_what_is_outside_the_root() {
 }
 
 #[test]
-fn a_listing_is_shared_until_the_directory_changes() {
-    let place = Place::new();
+fn listing_is_cached_until_the_directory_changes() {
+    let place = ServedDir::new();
     place.write("www/a", "a");
     let dir = place.path("www");
     let running = place.serve(|config| {
@@ -112,7 +112,7 @@ fn a_listing_is_shared_until_the_directory_changes() {
     };
     let (first, jobs) = names(&running);
     assert_eq!(first, ["a"]);
-    assert_eq!(names(&running), (first, jobs), "nobody read it again");
+    assert_eq!(names(&running), (first, jobs), "the directory was not read again");
     assert!(running.stats().listings_bytes > 0);
     change(&|| drop(place.write("www/b", "b")));
     let (second, jobs) = names(&running);
@@ -122,8 +122,8 @@ fn a_listing_is_shared_until_the_directory_changes() {
 }
 
 #[test]
-fn clients_who_do_not_read_a_listing_share_its_memory() {
-    let place = Place::new();
+fn slow_clients_share_the_memory_of_a_listing() {
+    let place = ServedDir::new();
     for number in 0..5_000 {
         place.write(format!("www/{}-{number}", "a-long-name-".repeat(20)), "");
     }
@@ -132,22 +132,23 @@ fn clients_who_do_not_read_a_listing_share_its_memory() {
         config.content.listings = true;
         config.tiers.valid = Duration::from_hours(1);
     });
-    let mut stuck: Vec<_> = (0..30).map(|_| Client::new(running.address)).collect();
-    for client in &mut stuck {
+    let mut stalled: Vec<_> = (0..30).map(|_| Client::new(running.address)).collect();
+    for client in &mut stalled {
         client.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    let mut lengths = stuck.iter_mut().map(|client| {
+    let mut lengths = stalled.iter_mut().map(|client| {
         let head = client.head();
         head.field("content-length").unwrap().parse::<u64>().unwrap()
     });
     let bytes = lengths.next().unwrap();
     assert!(bytes > 2 << 20 && lengths.all(|other| other == bytes), "{bytes}");
     assert_eq!(running.stats().listings_bytes, bytes);
-    let mut last = stuck.pop().unwrap();
+    let mut last = stalled.pop().unwrap();
     assert!(last.read_exact(usize::try_from(bytes).unwrap()).ends_with(b"</table>\n"));
 }
 
-/// A page of the JSON listing of `/www/`: its names, and the reference to the next page.
+/// Requests a page of the JSON listing of `/www/`; returns its names, and the reference to the next
+/// page.
 fn json_page(client: &mut Client, reference: &str) -> (Vec<String>, Option<String>) {
     let page = client.get(&format!("/www/{reference}"), "Accept: application/json\r\n");
     let page: Value = serde_json::from_slice(&page.body).unwrap();
@@ -158,7 +159,7 @@ fn json_page(client: &mut Client, reference: &str) -> (Vec<String>, Option<Strin
     (names, next)
 }
 
-/// The names of all pages, and the number of pages; `before` runs before each page.
+/// Returns the names of all pages, and the number of pages; `before` runs before each page.
 fn all_pages(
     client: &mut Client,
     first: &str,
@@ -175,8 +176,8 @@ fn all_pages(
     (all, pages)
 }
 
-fn with_files(names: impl Iterator<Item = String>) -> (Place, Running, Vec<String>) {
-    let place = Place::new();
+fn with_files(names: impl Iterator<Item = String>) -> (ServedDir, Running, Vec<String>) {
+    let place = ServedDir::new();
     std::fs::create_dir(place.path("www")).unwrap();
     let mut all: Vec<_> = names.collect();
     for name in &all {
@@ -193,7 +194,7 @@ fn pages_list_each_of_25_000_names_once_in_order() {
     let mut client = Client::new(running.address);
     assert_eq!(all_pages(&mut client, "", |_| {}), (names.clone(), 3));
     assert_eq!(all_pages(&mut client, "?limit=6000", |_| {}), (names.clone(), 5));
-    // Files that are added or removed meanwhile may be listed or not. All others are.
+    // Files that are added or removed between the pages may be listed or not. All others are.
     let (listed, _) = all_pages(&mut client, "?limit=3000", |page| {
         for number in 0..50 {
             place.write(format!("www/f-{}-{page}", number * 500), "");

@@ -8,18 +8,18 @@ use haul_testing::{Endpoint, Transport, eventually};
 use parking_lot::Mutex;
 
 use crate::client::{Client, get};
-use crate::helper::{Place, noise};
+use crate::helper::{ServedDir, noise};
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<String>>);
+struct RecordedLines(Mutex<Vec<String>>);
 
-impl Lines for Kept {
+impl Lines for RecordedLines {
     fn append(&self, line: &[u8]) {
         self.0.lock().push(String::from_utf8(line.to_vec()).unwrap());
     }
 }
 
-/// A line without its date.
+/// Returns a line without its date.
 fn undated(line: &str) -> String {
     let (before, rest) = line.split_once(" [").unwrap();
     let (date, after) = rest.split_once("] ").unwrap();
@@ -28,11 +28,11 @@ fn undated(line: &str) -> String {
 }
 
 #[test]
-fn each_request_is_a_line_with_its_tier() {
-    let place = Place::new();
+fn each_request_has_a_line_with_its_tier() {
+    let place = ServedDir::new();
     place.write("small", "12345");
     place.write_cold("cold", &noise(1, 2 << 20));
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(RecordedLines::default());
     let lines: Arc<dyn Lines> = Arc::clone(&kept) as Arc<dyn Lines>;
     let running = place
         .serve(|config| config.access_log = Some(AccessLog { lines, format: LogFormat::Common }));
@@ -56,27 +56,27 @@ fn each_request_is_a_line_with_its_tier() {
     running.wait_until("all are counted", |stats| {
         stats.statuses.iter().map(|row| row.1).sum::<u64>() == 7
     });
-    let told: Vec<_> = kept.0.lock().iter().map(|line| undated(line)).collect();
-    assert_eq!(told[..6], expected);
-    assert!(told[6].starts_with("127.0.0.1 - - \"-\" 400 "), "{}", told[6]);
+    let lines: Vec<_> = kept.0.lock().iter().map(|line| undated(line)).collect();
+    assert_eq!(lines[..6], expected);
+    assert!(lines[6].starts_with("127.0.0.1 - - \"-\" 400 "), "{}", lines[6]);
 }
 
 #[test]
-fn a_request_whose_client_is_gone_before_its_answer_is_in_the_log() {
-    let place = Place::new();
+fn request_of_a_closed_connection_is_logged() {
+    let place = ServedDir::new();
     place.write("a", "12345");
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(RecordedLines::default());
     let lines: Arc<dyn Lines> = Arc::clone(&kept) as Arc<dyn Lines>;
     let mut config = Config::new(place.path("."));
     config.listen = "127.0.0.1:0".parse().unwrap();
     config.threads = 1;
-    // Nobody has to wait for a look at other forms.
+    // Requests do not wait for lookups of encoded forms.
     config.content.precompressed = false;
     config.access_log = Some(AccessLog { lines, format: LogFormat::Common });
     let server = Server::bind(config).unwrap();
     let Address::Tcp(address) = server.addresses().listen else { panic!("no port") };
     let address = Endpoint { address, transport: Transport::Plain };
-    // It listens, and serves nobody yet. Whichever it serves first has the file come to memory.
+    // The server listens, and does not accept yet. The first request loads the file into the cache.
     let mut stays = Client::new(address);
     stays.say("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
     for _ in 0..4 {
@@ -96,15 +96,15 @@ fn a_request_whose_client_is_gone_before_its_answer_is_in_the_log() {
     handle.stop();
     thread.join().unwrap().unwrap();
     assert_eq!((handle.stats().cut_short, handle.stats().statuses), (4, vec![(200, 5)]));
-    let told = kept.0.lock();
-    let count = |what: &str| told.iter().filter(|line| line.contains(what)).count();
-    assert_eq!(count("\"GET /a HTTP/1.1\" 200 5 "), 1, "{told:?}");
-    assert_eq!(count("\"GET /a?gone HTTP/1.1\" 200 0 "), 4, "{told:?}");
+    let lines = kept.0.lock();
+    let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(count("\"GET /a HTTP/1.1\" 200 5 "), 1, "{lines:?}");
+    assert_eq!(count("\"GET /a?gone HTTP/1.1\" 200 0 "), 4, "{lines:?}");
 }
 
 #[test]
-fn the_combined_format_tells_who_and_from_where_and_goes_to_files() {
-    let place = Place::new();
+fn combined_format_has_referer_and_user_agent() {
+    let place = ServedDir::new();
     place.write("www/a", "a");
     let log = LineLog::open(place.path("log"), Options::default(), Environment::default()).unwrap();
     let log = Arc::new(log);
@@ -123,9 +123,9 @@ fn the_combined_format_tells_who_and_from_where_and_goes_to_files() {
         .filter_map(|path| std::fs::read_to_string(path).ok())
         .filter(|text| text.contains("GET"))
         .collect();
-    let told: Vec<_> = text.lines().map(undated).collect();
+    let lines: Vec<_> = text.lines().map(undated).collect();
     assert_eq!(
-        told,
+        lines,
         [
             "127.0.0.1 - - \"GET /a HTTP/1.1\" 200 1 \"http://h/\" \"me/1 \\x22x\\x22\" resident",
             "127.0.0.1 - - \"GET /a HTTP/1.1\" 200 1 \"-\" \"-\" memory",
@@ -134,12 +134,12 @@ fn the_combined_format_tells_who_and_from_where_and_goes_to_files() {
 }
 
 #[test]
-fn a_request_that_waits_when_the_server_is_stopped_is_in_the_log() {
-    let place = Place::new();
+fn request_that_waits_when_the_server_stops_is_logged() {
+    let place = ServedDir::new();
     for number in 0..2_000 {
         place.write(format!("www/{number}"), "");
     }
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(RecordedLines::default());
     let lines: Arc<dyn Lines> = Arc::clone(&kept) as Arc<dyn Lines>;
     let running = place.serve(|config| {
         config.dir = config.dir.join("www");
@@ -151,21 +151,21 @@ fn a_request_that_waits_when_the_server_is_stopped_is_in_the_log() {
     for client in &mut clients {
         client.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    // One thread lists for all of them, one after the other.
+    // One thread lists the directory for each of them.
     running.wait_until("all wait", |stats| stats.disk_jobs >= 64);
     running.handle().stop();
     running.ended();
-    let told = kept.0.lock();
-    assert_eq!(told.len(), 64);
+    let lines = kept.0.lock();
+    assert_eq!(lines.len(), 64);
     let is_known = |line: &String| line.contains("\" 200 ") || line.ends_with("\" 499 0 -\n");
-    assert!(told.iter().all(is_known), "{told:?}");
+    assert!(lines.iter().all(is_known), "{lines:?}");
 }
 
 #[test]
 fn json_lines_have_all_fields_of_a_request() {
-    let place = Place::new();
+    let place = ServedDir::new();
     place.write("a b", "12345");
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(RecordedLines::default());
     let lines: Arc<dyn Lines> = Arc::clone(&kept) as Arc<dyn Lines>;
     let running = place
         .serve(|config| config.access_log = Some(AccessLog { lines, format: LogFormat::Json }));

@@ -11,7 +11,7 @@ use haul_testing::{ClientStream, Endpoint, Transport, over};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use crate::client::{Client, get};
-use crate::helper::Place;
+use crate::helper::ServedDir;
 
 over!(Plain Inherited Tls => (
     clients_with_half_heads_delay_no_other_client,
@@ -39,7 +39,7 @@ fn is_served(server: Endpoint) -> bool {
 }
 
 fn clients_with_half_heads_delay_no_other_client(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("a", "a");
     let running = place.serve(|config| {
         config.limits.connections = 200;
@@ -71,7 +71,7 @@ fn clients_with_half_heads_delay_no_other_client(transport: Transport) {
 }
 
 fn response_in_progress_is_never_evicted(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("big", vec![1; 64 << 20]);
     place.write("a", "a");
     let running = place.serve(|config| config.limits.peer_connections = Some(2));
@@ -96,7 +96,7 @@ fn response_in_progress_is_never_evicted(transport: Transport) {
 }
 
 fn requests_above_the_rate_of_a_client_are_answered_with_429(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("a", "a");
     let rate: Rate = "2/min".parse().unwrap();
     let rate = Rate { burst: NonZero::new(3).unwrap(), ..rate };

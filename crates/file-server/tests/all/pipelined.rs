@@ -8,7 +8,7 @@ use haul_testing::{Random, Transport, over};
 use parking_lot::Mutex;
 
 use crate::client::{Client, get};
-use crate::helper::{Place, noise};
+use crate::helper::{ServedDir, noise};
 
 over!(Plain Inherited Tls => (
     mixed_pipelined_requests_are_answered_like_single_ones,
@@ -34,7 +34,7 @@ impl Lines for Log {
 }
 
 fn mixed_pipelined_requests_are_answered_like_single_ones(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     for (name, bytes) in [("empty", 0), ("a", 1), ("b", 4096), ("c", 60_000), ("big", 300_000)] {
         place.write(name, noise(bytes as u64, bytes));
     }
@@ -82,7 +82,7 @@ fn mixed_pipelined_requests_are_answered_like_single_ones(transport: Transport) 
 
 fn full_socket_keeps_order_counts_and_log_of_pipelined_responses(transport: Transport) {
     const ROUNDS: usize = 400;
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("long", noise(1, 64 << 10));
     place.write("short", noise(2, 1000));
     let log = Arc::new(Log::default());
@@ -119,7 +119,7 @@ fn full_socket_keeps_order_counts_and_log_of_pipelined_responses(transport: Tran
 }
 
 fn pipelined_responses_of_a_closed_connection_are_logged_as_cut(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("long", noise(1, 64 << 10));
     let log = Arc::new(Log::default());
     let lines: Arc<dyn Lines> = Arc::clone(&log) as Arc<dyn Lines>;
@@ -149,7 +149,7 @@ fn field(line: &str, at: usize) -> u64 {
 }
 
 fn client_that_never_reads_pipelined_responses_is_disconnected(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("long", noise(1, 64 << 10));
     let running = place.serve(|config| {
         config.tiers.valid = Duration::from_secs(60);
@@ -164,7 +164,7 @@ fn client_that_never_reads_pipelined_responses_is_disconnected(transport: Transp
 }
 
 fn last_pipelined_response_closes_the_connection_after_all_are_sent(transport: Transport) {
-    let place = Place::over(transport);
+    let place = ServedDir::over(transport);
     place.write("long", noise(1, 64 << 10));
     let running = place.serve(|config| config.tiers.valid = Duration::from_secs(60));
     get(running.address, "/long", "");

@@ -1,25 +1,25 @@
-//! Parts of files, from every tier.
+//! Range requests, in all tiers.
 
 use haul_file_server::{Cold, Config, Tier};
 use haul_testing::{Random, Transport, over};
 
 use crate::client::{Answer, Client, get};
-use crate::helper::{Place, evict, noise};
+use crate::helper::{ServedDir, evict, noise};
 
 over!(Plain Inherited Tls => (
-    one_range_is_a_part_and_says_which,
-    a_part_is_only_sent_of_the_file_the_client_began_with,
-    several_ranges_are_parts_in_the_order_asked_for,
-    parts_read_past_the_page_cache_are_those_of_the_file,
-    parts_spliced_past_the_page_cache_are_those_of_the_file,
-    parts_spliced_through_the_page_cache_are_those_of_the_file,
-    parts_read_through_the_page_cache_are_those_of_the_file,
-    parts_read_without_a_carrier_are_those_of_the_file,
-    parts_of_the_page_cache_are_those_of_the_file,
-    parts_of_a_file_in_memory_are_those_of_the_file,
+    single_range_is_a_partial_response,
+    if_range_with_another_version_gets_the_whole_file,
+    several_ranges_are_parts_in_the_requested_order,
+    ranges_read_directly_equal_the_file,
+    ranges_spliced_directly_equal_the_file,
+    ranges_spliced_through_the_page_cache_equal_the_file,
+    ranges_read_through_the_page_cache_equal_the_file,
+    ranges_read_without_a_buffer_equal_the_file,
+    ranges_of_the_page_cache_equal_the_file,
+    ranges_of_a_cached_file_equal_the_file,
 ));
 
-/// The parts of a `multipart/byteranges`, as a client takes them apart: ranges and bytes.
+/// Parses a `multipart/byteranges` body; returns the ranges and bytes of its parts.
 fn parts(answer: &Answer) -> Vec<(String, Vec<u8>)> {
     let boundary = answer.field("content-type").unwrap();
     let boundary = boundary.strip_prefix("multipart/byteranges; boundary=").unwrap();
@@ -48,13 +48,13 @@ fn parts(answer: &Answer) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-fn one_range_is_a_part_and_says_which(transport: Transport) {
-    let place = Place::over(transport);
+fn single_range_is_a_partial_response(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "0123456789");
     place.write("empty", "");
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
-    for (range, status, body, told) in [
+    for (range, status, body, expected) in [
         ("bytes=0-3", 206, "0123", Some("bytes 0-3/10")),
         ("bytes=-3", 206, "789", Some("bytes 7-9/10")),
         ("bytes=4-", 206, "456789", Some("bytes 4-9/10")),
@@ -68,13 +68,13 @@ fn one_range_is_a_part_and_says_which(transport: Transport) {
     ] {
         let answer = client.get("/a", &format!("Range: {range}\r\n"));
         assert_eq!((answer.status, answer.text()), (status, body), "{range}");
-        assert_eq!(answer.field("content-range"), told, "{range}");
+        assert_eq!(answer.field("content-range"), expected, "{range}");
     }
     assert_eq!(client.get("/empty", "Range: bytes=0-9\r\n").status, 200);
 }
 
-fn a_part_is_only_sent_of_the_file_the_client_began_with(transport: Transport) {
-    let place = Place::over(transport);
+fn if_range_with_another_version_gets_the_whole_file(transport: Transport) {
+    let place = ServedDir::over(transport);
     place.write("a", "0123456789");
     let running = place.serve(|_| {});
     let whole = get(running.address, "/a", "");
@@ -93,8 +93,8 @@ fn a_part_is_only_sent_of_the_file_the_client_began_with(transport: Transport) {
     assert_eq!(get(running.address, "/a", fields).status, 200, "not even 416");
 }
 
-fn several_ranges_are_parts_in_the_order_asked_for(transport: Transport) {
-    let place = Place::over(transport);
+fn several_ranges_are_parts_in_the_requested_order(transport: Transport) {
+    let place = ServedDir::over(transport);
     let bytes = noise(1, 3 << 20);
     place.write("small.txt", &bytes[..100]);
     place.write_cold("cold", &bytes);
@@ -111,18 +111,23 @@ fn several_ranges_are_parts_in_the_order_asked_for(transport: Transport) {
     assert_eq!(parts(&answer), expected);
     for name in ["/cold", "/warm"] {
         let answer = client.get(name, "Range: bytes=2000000-2999999,7-1500000,-1\r\n");
-        let told: Vec<_> = parts(&answer);
-        let all: Vec<&[u8]> = told.iter().map(|part| &*part.1).collect();
+        let parts = parts(&answer);
+        let all: Vec<&[u8]> = parts.iter().map(|part| &*part.1).collect();
         let wanted = [&bytes[2_000_000..3_000_000], &bytes[7..=1_500_000], &bytes[(3 << 20) - 1..]];
         assert!(all == wanted, "{name}");
     }
-    // Nothing of one answer is left for the next.
+    // The next response begins after the last one.
     assert_eq!(client.get("/small.txt", "").body, &bytes[..100]);
 }
 
-/// Has a server of this kind send random parts of a file, which must be those of the file.
-fn random_parts(transport: Transport, change: impl FnOnce(&mut Config), tier: Tier, is_cold: bool) {
-    let place = Place::over(transport);
+/// Requests random ranges of a file, and compares them with the file.
+fn random_ranges(
+    transport: Transport,
+    change: impl FnOnce(&mut Config),
+    tier: Tier,
+    is_cold: bool,
+) {
+    let place = ServedDir::over(transport);
     let mut random = Random::from_environment();
     let bytes = noise(random.0, (4 << 20) + 12_345);
     let path = place.write("file", &bytes);
@@ -143,53 +148,53 @@ fn random_parts(transport: Transport, change: impl FnOnce(&mut Config), tier: Ti
     }
     let stats = running.after(60);
     let (requests, _) = stats.tier(tier);
-    // What the kernel reads ahead is there when its turn comes.
+    // The kernel's readahead makes some ranges resident.
     let least = if tier == Tier::Read { 30 } else { 59 };
     assert!(requests >= least, "{requests} of {tier:?}: {stats:?}");
     if tier == Tier::Direct {
         assert_eq!(stats.fallbacks, 0);
     }
-    running.wait_until("all carriers are back", |stats| stats.carriers_lent == 0);
+    running.wait_until("all buffers are released", |stats| stats.buffers_leased == 0);
 }
 
-fn parts_read_past_the_page_cache_are_those_of_the_file(transport: Transport) {
-    random_parts(transport, |config| config.tiers.promote_asked = u32::MAX, Tier::Direct, true);
+fn ranges_read_directly_equal_the_file(transport: Transport) {
+    random_ranges(transport, |config| config.tiers.promote_asked = u32::MAX, Tier::Direct, true);
 }
 
-fn parts_spliced_past_the_page_cache_are_those_of_the_file(transport: Transport) {
+fn ranges_spliced_directly_equal_the_file(transport: Transport) {
     let splice = |config: &mut Config| {
         config.tiers.promote_asked = u32::MAX;
         config.tiers.cold = Cold::Splice;
     };
-    random_parts(transport, splice, Tier::Direct, true);
+    random_ranges(transport, splice, Tier::Direct, true);
 }
 
-fn parts_spliced_through_the_page_cache_are_those_of_the_file(transport: Transport) {
+fn ranges_spliced_through_the_page_cache_equal_the_file(transport: Transport) {
     let splice = |config: &mut Config| {
         config.tiers.promote_asked = 1;
         config.tiers.cold = Cold::Splice;
     };
-    random_parts(transport, splice, Tier::Read, true);
+    random_ranges(transport, splice, Tier::Read, true);
 }
 
-fn parts_read_through_the_page_cache_are_those_of_the_file(transport: Transport) {
-    random_parts(transport, |config| config.tiers.promote_asked = 1, Tier::Read, true);
+fn ranges_read_through_the_page_cache_equal_the_file(transport: Transport) {
+    random_ranges(transport, |config| config.tiers.promote_asked = 1, Tier::Read, true);
 }
 
-fn parts_read_without_a_carrier_are_those_of_the_file(transport: Transport) {
+fn ranges_read_without_a_buffer_equal_the_file(transport: Transport) {
     let none = |config: &mut Config| {
         config.tiers.promote_asked = u32::MAX;
         config.tiers.carriers_max = 0;
     };
-    random_parts(transport, none, Tier::Uncached, true);
+    random_ranges(transport, none, Tier::Uncached, true);
 }
 
-fn parts_of_the_page_cache_are_those_of_the_file(transport: Transport) {
-    random_parts(transport, |_| {}, Tier::Resident, false);
+fn ranges_of_the_page_cache_equal_the_file(transport: Transport) {
+    random_ranges(transport, |_| {}, Tier::Resident, false);
 }
 
-fn parts_of_a_file_in_memory_are_those_of_the_file(transport: Transport) {
-    random_parts(
+fn ranges_of_a_cached_file_equal_the_file(transport: Transport) {
+    random_ranges(
         transport,
         |config| config.tiers.cache_object_bytes_max = 8 << 20,
         Tier::Memory,

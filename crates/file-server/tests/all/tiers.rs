@@ -1,18 +1,18 @@
-//! Where bytes come from, and what that does to the page cache.
+//! The tiers of responses, and their effect on the page cache.
 
 use std::time::{Duration, Instant};
 
 use haul_file_server::{Cold, Tier};
 
 use crate::client::{Client, get};
-use crate::helper::{Place, evict, noise, resident};
+use crate::helper::{ServedDir, evict, noise, resident};
 
 const BIG: usize = 8 << 20;
 
 #[test]
-fn a_cold_download_takes_no_page_of_the_cache() {
+fn cold_download_leaves_no_page_in_the_cache() {
     for cold in [Cold::Copy, Cold::Splice] {
-        let place = Place::new();
+        let place = ServedDir::new();
         let bytes = noise(1, BIG + 1234);
         let path = place.write_cold("big", &bytes);
         let running = place.serve(|config| config.tiers.cold = cold);
@@ -20,15 +20,15 @@ fn a_cold_download_takes_no_page_of_the_cache() {
         assert_eq!(resident(&path), 0);
         let stats = running.after(1);
         assert_eq!(stats.tier(Tier::Direct), (1, bytes.len() as u64));
-        assert_eq!((stats.fallbacks, stats.carriers_refused), (0, 0));
-        assert!(stats.carriers_made <= 2, "two that take turns: {stats:?}");
+        assert_eq!((stats.fallbacks, stats.buffers_refused), (0, 0));
+        assert!(stats.buffers_created <= 2, "two alternate: {stats:?}");
     }
 }
 
-/// What the kernel holds back comes a fifth of a second later; here twenty times in a row.
+/// The kernel sends a delayed segment after 200 ms, which twenty responses would add up.
 #[test]
-fn the_last_bytes_of_what_is_in_memory_do_not_wait() {
-    let place = Place::new();
+fn last_segment_of_a_resident_file_is_not_delayed() {
+    let place = ServedDir::new();
     let bytes = noise(2, (3 << 20) + 100);
     place.write("big", &bytes);
     let running = place.serve(|_| {});
@@ -42,8 +42,8 @@ fn the_last_bytes_of_what_is_in_memory_do_not_wait() {
 }
 
 #[test]
-fn without_carriers_a_cold_download_still_leaves_the_cache_as_it_was() {
-    let place = Place::new();
+fn cold_download_without_buffers_drops_its_pages() {
+    let place = ServedDir::new();
     let bytes = noise(1, BIG);
     let path = place.write_cold("big", &bytes);
     let running = place.serve(|config| config.tiers.carriers_max = 0);
@@ -51,13 +51,13 @@ fn without_carriers_a_cold_download_still_leaves_the_cache_as_it_was() {
     let stats = running.after(1);
     assert_eq!(stats.tier(Tier::Uncached), (1, bytes.len() as u64));
     assert!(stats.fallbacks > 0);
-    // What was read ahead may stay, where the kernel can drop pages at all (6.14).
+    // Pages of the readahead may stay. Kernels before 6.14 cannot drop pages.
     assert!(resident(&path) <= (BIG / 2) as u64, "{} of {BIG}", resident(&path));
 }
 
 #[test]
-fn a_cold_file_asked_for_again_and_again_becomes_cached() {
-    let place = Place::new();
+fn cold_file_is_cached_from_the_third_request_on() {
+    let place = ServedDir::new();
     let bytes = noise(1, BIG);
     let path = place.write_cold("big", &bytes);
     let running = place.serve(|_| {});
@@ -66,19 +66,19 @@ fn a_cold_file_asked_for_again_and_again_becomes_cached() {
         assert!(get(running.address, "/big", "").body == bytes);
         kept.push(resident(&path));
     }
-    assert_eq!(kept, [0, 0, BIG as u64, BIG as u64], "the third time it is let in");
+    assert_eq!(kept, [0, 0, BIG as u64, BIG as u64], "the third request promotes the file");
     let stats = running.after(4);
     let of = |tier| stats.tier(tier).1;
     assert_eq!(of(Tier::Direct), 2 * BIG as u64);
-    // The kernel reads ahead: some of the third download is there before it is asked for.
+    // The kernel reads ahead: a part of the third download is resident in time.
     assert!(of(Tier::Read) > 0 && of(Tier::Resident) >= BIG as u64, "{stats:?}");
 }
 
 #[test]
-fn only_the_part_that_is_wanted_becomes_cached() {
-    let place = Place::new();
+fn only_the_requested_part_is_cached() {
+    let place = ServedDir::new();
     let path = place.write_cold("big", &noise(1, BIG));
-    // The kernel reads ahead as far as it likes, so the part is the last one.
+    // The part is the last one, because the kernel reads ahead.
     let running = place.serve(|_| {});
     for _ in 0..5 {
         let part = get(running.address, "/big", "Range: bytes=-100000\r\n");
@@ -90,8 +90,8 @@ fn only_the_part_that_is_wanted_becomes_cached() {
 }
 
 #[test]
-fn a_file_fetched_in_pieces_leaves_no_page_in_the_cache() {
-    let place = Place::new();
+fn file_fetched_in_ranges_leaves_no_page_in_the_cache() {
+    let place = ServedDir::new();
     let bytes = noise(1, BIG);
     let path = place.write_cold("big", &bytes);
     let running = place.serve(|_| {});
@@ -105,8 +105,8 @@ fn a_file_fetched_in_pieces_leaves_no_page_in_the_cache() {
 }
 
 #[test]
-fn a_file_too_long_for_memory_is_never_let_in() {
-    let place = Place::new();
+fn file_above_the_promotion_limit_is_never_cached() {
+    let place = ServedDir::new();
     let path = place.write_cold("big", &noise(1, BIG));
     let running = place.serve(|config| config.tiers.promote_bytes_max = Some(BIG as u64 - 1));
     for _ in 0..5 {
@@ -116,8 +116,8 @@ fn a_file_too_long_for_memory_is_never_let_in() {
 }
 
 #[test]
-fn what_is_in_memory_is_sent_from_there() {
-    let place = Place::new();
+fn resident_files_are_sent_without_disk_threads() {
+    let place = ServedDir::new();
     let bytes = noise(1, BIG);
     place.write("big", &bytes);
     place.write("small", "12345");
@@ -128,40 +128,40 @@ fn what_is_in_memory_is_sent_from_there() {
     };
     twice();
     let first = running.after(2);
-    assert_eq!(first.disk_jobs, 2, "to see that there are no encoded forms");
+    assert_eq!(first.disk_jobs, 2, "lookups of encoded forms");
     twice();
     let stats = running.after(4);
-    assert_eq!(stats.tier(Tier::Resident), (3, 2 * BIG as u64 + 5), "the small one was read once");
+    assert_eq!(stats.tier(Tier::Resident), (3, 2 * BIG as u64 + 5), "the small file was read once");
     assert_eq!(stats.tier(Tier::Memory), (1, 5));
-    assert_eq!((stats.disk_jobs, stats.carriers_made), (2, 0), "nobody waited for a disk");
+    assert_eq!((stats.disk_jobs, stats.buffers_created), (2, 0), "no request waited for a disk");
 }
 
-/// The kernel does not say what is in memory of a file that is not ours.
+/// The kernel does not report the residency of files of other users.
 #[test]
-fn what_is_in_memory_is_sent_from_there_although_it_belongs_to_somebody_else() {
-    let place = Place::new();
+fn resident_files_of_another_user_are_sent_without_disk_threads() {
+    let place = ServedDir::new();
     let bytes = noise(1, BIG);
     let path = place.write("big", &bytes);
     place.write("small", "12345");
-    let Some(running) = place.serve_as_nobody() else { return };
+    let Some(running) = place.serve_unprivileged() else { return };
     assert!(get(running.address, "/big", "").body == bytes);
     assert_eq!(get(running.address, "/small", "").text(), "12345");
     let stats = running.after(2);
     assert_eq!(stats.tier(Tier::Resident), (2, BIG as u64 + 5), "{stats:?}");
-    assert_eq!((stats.disk_jobs, stats.carriers_made), (2, 0), "but for encoded forms");
+    assert_eq!((stats.disk_jobs, stats.buffers_created), (2, 0), "except lookups of encoded forms");
     evict(&path);
     // Until then the server assumes that the file is still in memory.
     std::thread::sleep(Duration::from_millis(60));
     assert!(get(running.address, "/big", "").body == bytes);
     let stats = running.after(3);
     assert_eq!(stats.tier(Tier::Direct), (1, BIG as u64), "{stats:?}");
-    // What was tried to be read at once may be there now.
+    // The probes may have started reads.
     assert!(resident(&path) <= BIG as u64 / 64, "{}", resident(&path));
 }
 
 #[test]
-fn a_file_that_is_partly_in_memory_is_sent_from_both() {
-    let place = Place::new();
+fn partly_resident_file_is_sent_from_both_tiers() {
+    let place = ServedDir::new();
     let bytes = noise(1, BIG);
     let path = place.write_cold("big", &bytes);
     let file = std::fs::File::open(&path).unwrap();
@@ -177,8 +177,8 @@ fn a_file_that_is_partly_in_memory_is_sent_from_both() {
 }
 
 #[test]
-fn small_files_are_read_once_and_no_longer_ones_are_kept() {
-    let place = Place::new();
+fn small_files_are_cached_and_longer_ones_kept_open() {
+    let place = ServedDir::new();
     let path = place.write_cold("small", &noise(1, 60_000));
     place.write("longer", noise(2, 70_000));
     let running = place.serve(|_| {});
@@ -188,7 +188,7 @@ fn small_files_are_read_once_and_no_longer_ones_are_kept() {
         assert_eq!(client.get("/longer", "").body.len(), 70_000);
     }
     evict(&path);
-    assert_eq!(client.get("/small", "").body, noise(1, 60_000), "not from the page cache");
+    assert_eq!(client.get("/small", "").body, noise(1, 60_000), "from the application cache");
     let stats = running.after(7);
     assert_eq!((stats.tier(Tier::Read).0, stats.tier(Tier::Memory).0), (1, 3));
     assert_eq!((stats.cached_files, stats.open_files), (1, 1));
@@ -196,8 +196,8 @@ fn small_files_are_read_once_and_no_longer_ones_are_kept() {
 }
 
 #[test]
-fn a_file_without_encoded_forms_is_kept_once_for_all_clients() {
-    let place = Place::new();
+fn file_without_encoded_forms_is_cached_once_for_all_clients() {
+    let place = ServedDir::new();
     place.write("small", "12345");
     place.write("longer", noise(2, 70_000));
     place.write("formed", "12345");
@@ -213,8 +213,8 @@ fn a_file_without_encoded_forms_is_kept_once_for_all_clients() {
 }
 
 #[test]
-fn the_cache_stays_within_its_bounds() {
-    let place = Place::new();
+fn cache_stays_within_its_limit() {
+    let place = ServedDir::new();
     for name in 0..200 {
         place.write(name.to_string(), noise(name, 20_000));
     }
@@ -235,8 +235,8 @@ fn the_cache_stays_within_its_bounds() {
 }
 
 #[test]
-fn for_a_while_a_file_is_believed_to_be_what_it_was() {
-    let place = Place::new();
+fn cached_file_is_valid_for_the_configured_time() {
+    let place = ServedDir::new();
     place.write("a", "first");
     let running = place.serve(|config| config.tiers.valid = Duration::from_hours(1));
     assert_eq!(get(running.address, "/a", "").text(), "first");

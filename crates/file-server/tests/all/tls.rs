@@ -8,11 +8,11 @@ use haul_file_server::Cold;
 use haul_testing::Transport;
 
 use crate::client::Client;
-use crate::helper::{Place, noise};
+use crate::helper::{ServedDir, noise};
 
 #[test]
 fn files_of_every_tier_are_sent_over_one_connection() {
-    let place = Place::over(Transport::Tls);
+    let place = ServedDir::over(Transport::Tls);
     let (small, medium, large) = (noise(1, 4 << 10), noise(2, 300 << 10), noise(3, 50 << 20));
     place.write("small", &small);
     place.write("resident", &medium);
@@ -39,7 +39,7 @@ fn files_of_every_tier_are_sent_over_one_connection() {
 
 #[test]
 fn slow_client_receives_every_byte_and_close_notify() {
-    let place = Place::over(Transport::Tls);
+    let place = ServedDir::over(Transport::Tls);
     let content = noise(4, 20 << 20);
     place.write("a", &content);
     let running = place.serve(|_| {});
@@ -53,7 +53,7 @@ fn slow_client_receives_every_byte_and_close_notify() {
 
 #[test]
 fn incomplete_handshake_ends_at_the_time_limit_of_a_head() {
-    let place = Place::over(Transport::Tls);
+    let place = ServedDir::over(Transport::Tls);
     let soon = Duration::from_millis(200);
     let running = place.serve(|config| config.limits.head_time = soon);
     let mut client = TcpStream::connect(running.address.address).unwrap();
@@ -65,7 +65,7 @@ fn incomplete_handshake_ends_at_the_time_limit_of_a_head() {
 
 #[test]
 fn request_without_tls_is_answered_by_an_alert() {
-    let place = Place::over(Transport::Tls);
+    let place = ServedDir::over(Transport::Tls);
     let running = place.serve(|_| {});
     let mut client = TcpStream::connect(running.address.address).unwrap();
     client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -76,7 +76,7 @@ fn request_without_tls_is_answered_by_an_alert() {
 
 #[test]
 fn file_that_is_truncated_ends_without_close_notify() {
-    let place = Place::over(Transport::Tls);
+    let place = ServedDir::over(Transport::Tls);
     let path = place.write("a", noise(5, 64 << 20));
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);

@@ -26,20 +26,18 @@ pub enum LogFormat {
 
 /// The parts of a request that a line contains.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are those of the fields of a request")]
-pub struct LoggedRequest<'a> {
-    pub method: &'a [u8],
-    pub target: &'a [u8],
+pub(crate) struct LoggedRequest<'a> {
+    pub(crate) method: &'a [u8],
+    pub(crate) target: &'a [u8],
     /// `HTTP/1.0` or `HTTP/1.1`.
-    pub protocol: &'a [u8],
-    pub referer: Option<&'a [u8]>,
-    pub user_agent: Option<&'a [u8]>,
+    pub(crate) protocol: &'a [u8],
+    pub(crate) referer: Option<&'a [u8]>,
+    pub(crate) user_agent: Option<&'a [u8]>,
 }
 
 impl<'a> LoggedRequest<'a> {
     /// Returns the parts of a request, without referer and user agent.
-    #[must_use]
-    pub fn of(request: &Request<'a>) -> Self {
+    pub(crate) fn of(request: &Request<'a>) -> Self {
         Self {
             method: request.method.as_bytes(),
             target: request.target.path().as_bytes(),
@@ -55,21 +53,21 @@ impl<'a> LoggedRequest<'a> {
 
 /// The parts of a line that are known when the response has ended.
 #[derive(Debug)]
-pub struct LoggedResponse<'a> {
+pub(crate) struct LoggedResponse<'a> {
     /// `None` for a client of a unix socket.
-    pub peer: Option<IpAddr>,
+    pub(crate) peer: Option<IpAddr>,
     /// The name by which the client authenticates.
-    pub user: Option<&'a [u8]>,
-    /// The date, as in [`crate::LogDates`].
-    pub date: &'a [u8],
+    pub(crate) user: Option<&'a [u8]>,
+    /// The date, as in [`LogDates`](super::LogDates).
+    pub(crate) date: &'a [u8],
     /// The status that was sent.
-    pub status: u16,
+    pub(crate) status: u16,
     /// The bytes of the body that the kernel took.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// The time from the head of the request to the end of the response.
-    pub duration: Duration,
+    pub(crate) duration: Duration,
     /// The fields of this server, with their names in JSON.
-    pub fields: &'a [(&'a str, Option<&'a [u8]>)],
+    pub(crate) fields: &'a [(&'a str, Option<&'a [u8]>)],
 }
 
 /// Appends a number in decimal digits.

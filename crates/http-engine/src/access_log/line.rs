@@ -14,7 +14,7 @@ const KEPT_BYTES_MAX: usize = 4 << 10;
 
 /// The part of a line that is known when a request was read. Its memory can be used again.
 #[derive(Debug, Default)]
-pub struct PendingLine {
+pub(crate) struct PendingLine {
     text: Vec<u8>,
     /// The position in `text` of referer and user agent.
     tail_at: usize,
@@ -24,7 +24,7 @@ pub struct PendingLine {
 
 impl PendingLine {
     /// Begins the line of a request that was read at `started`; `None` if its head was not valid.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         format: LogFormat,
         request: Option<&LoggedRequest<'_>>,
@@ -56,13 +56,12 @@ impl PendingLine {
     }
 
     /// Returns the time since the request was read.
-    #[must_use]
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.started.map(|started| started.elapsed()).unwrap_or_default()
     }
 
     /// Writes the line to `line`.
-    pub fn end(&self, line: &mut Vec<u8>, response: &LoggedResponse<'_>) {
+    pub(crate) fn end(&self, line: &mut Vec<u8>, response: &LoggedResponse<'_>) {
         line.clear();
         if self.format == LogFormat::Json {
             return json::end(line, &self.text, response);
@@ -118,15 +117,14 @@ fn push_escaped(text: &mut Vec<u8>, value: &[u8]) {
 
 /// A date as the formats write it.
 #[derive(Debug, Clone, Default)]
-pub struct LogDates {
+pub(crate) struct LogDates {
     common: Vec<u8>,
     json: Vec<u8>,
 }
 
 impl LogDates {
     /// Writes the dates of this time.
-    #[must_use]
-    pub fn of(at: SystemTime) -> Self {
+    pub(crate) fn of(at: SystemTime) -> Self {
         let common =
             format_description!("[day]/[month repr:short]/[year]:[hour]:[minute]:[second] +0000");
         let json = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
@@ -140,8 +138,7 @@ impl LogDates {
 
     /// Returns the date in a format: `21/Nov/2026:07:23:14 +0000`, or `2026-11-21T07:23:14Z` in
     /// JSON.
-    #[must_use]
-    pub fn in_format(&self, format: LogFormat) -> &[u8] {
+    pub(crate) fn in_format(&self, format: LogFormat) -> &[u8] {
         match format {
             LogFormat::Common | LogFormat::Combined => &self.common,
             LogFormat::Json => &self.json,

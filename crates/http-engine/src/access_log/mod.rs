@@ -7,8 +7,8 @@ mod line;
 mod record;
 
 pub use destination::{AccessLog, Lines};
-pub use fields::{LogFormat, LoggedRequest, LoggedResponse, NO_RESPONSE};
+pub use fields::{LogFormat, NO_RESPONSE};
 pub use json::JsonLine;
-pub use line::{LogDates, PendingLine};
+pub(crate) use line::LogDates;
 pub use record::RequestIdentity;
-pub(crate) use record::{Record, Recorder};
+pub(crate) use record::{Logged, Record, Recorder};

@@ -7,7 +7,7 @@ use std::time::Instant;
 use haul_http1::Request;
 
 use super::destination::AccessLog;
-use super::fields::{LogFormat, LoggedRequest, LoggedResponse, NO_RESPONSE};
+use super::fields::{LogFormat, LoggedRequest, LoggedResponse};
 use super::line::{LogDates, PendingLine};
 
 /// The identity of a request in the access log. A handler adds it to the extensions of a response,
@@ -25,47 +25,34 @@ pub struct RequestIdentity {
 pub(crate) struct Record {
     line: PendingLine,
     identity: Option<RequestIdentity>,
-    /// 0 until the response begins.
-    status: u16,
-    /// Bytes that precede the body of the response.
-    head_bytes: u64,
-    sent_bytes: u64,
 }
 
 impl Record {
-    pub(crate) fn set_status(&mut self, status: u16) {
-        self.status = status;
-    }
-
-    /// Notes that the response failed; a status that was sent remains.
-    pub(crate) fn fail(&mut self) {
-        if self.status == 0 {
-            self.status = 500;
-        }
-    }
-
     pub(crate) fn identify(&mut self, identity: Option<RequestIdentity>) {
         self.identity = identity;
     }
-
-    /// Notes bytes that are not part of the body.
-    pub(crate) fn add_head(&mut self, bytes: usize) {
-        self.head_bytes += bytes as u64;
-    }
-
-    /// Notes bytes that the socket took.
-    pub(crate) fn add_sent(&mut self, bytes: usize) {
-        self.sent_bytes += bytes as u64;
-    }
 }
+
+/// The lines whose memory is kept for later requests.
+const SPARE_LINES_MAX: usize = 32;
 
 /// Writes the lines of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) dates: LogDates,
     line: Vec<u8>,
-    /// The memory of a completed line.
-    spare: PendingLine,
+    /// The memory of completed lines.
+    spare: Vec<PendingLine>,
+}
+
+/// The outcome of a request, for its line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Logged {
+    pub(crate) peer: Option<IpAddr>,
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    /// The name and value of the last field, in place of the identifier of the request.
+    pub(crate) source: Option<(&'static str, Option<&'static str>)>,
 }
 
 impl Recorder {
@@ -76,7 +63,8 @@ impl Recorder {
         request: Option<&Request<'_>>,
         now: Instant,
     ) -> Record {
-        let mut record = Record { line: std::mem::take(&mut self.spare), ..Record::default() };
+        let line = self.spare.pop().unwrap_or_default();
+        let mut record = Record { line, identity: None };
         let request = request.map(|request| {
             let mut logged = LoggedRequest::of(request);
             if format != LogFormat::Common {
@@ -95,19 +83,25 @@ impl Recorder {
     }
 
     /// Writes the line of a request that has ended.
-    pub(crate) fn end(&mut self, log: &AccessLog, peer: Option<IpAddr>, record: Record) {
+    pub(crate) fn end(&mut self, log: &AccessLog, record: Record, logged: Logged) {
         let identity = record.identity.as_ref();
+        let field = match logged.source {
+            Some((name, value)) => (name, value.map(str::as_bytes)),
+            None => ("request_id", identity.map(|identity| &identity.id[..])),
+        };
         let response = LoggedResponse {
-            peer,
+            peer: logged.peer,
             user: identity.and_then(|identity| identity.user.as_deref()).map(str::as_bytes),
             date: self.dates.in_format(log.format),
-            status: if record.status == 0 { NO_RESPONSE } else { record.status },
-            bytes: record.sent_bytes.saturating_sub(record.head_bytes),
+            status: logged.status,
+            bytes: logged.body_bytes,
             duration: record.line.elapsed(),
-            fields: &[("request_id", identity.map(|identity| &identity.id[..]))],
+            fields: &[field],
         };
         record.line.end(&mut self.line, &response);
         log.lines.append(&self.line);
-        self.spare = record.line;
+        if self.spare.len() < SPARE_LINES_MAX {
+            self.spare.push(record.line);
+        }
     }
 }

@@ -60,9 +60,9 @@ impl<P> Connection<P> {
 
     /// Begins to answer a request. It ends when the result is dropped; `None` if the connection is
     /// being closed, so that the request must not be executed.
-    pub(crate) fn begin(self: &Arc<Self>) -> Option<Exchange<P>> {
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<Busy<P>> {
         let is_begun = self.change(|phase| (phase != Phase::Closing).then_some(Phase::Busy));
-        is_begun.then(|| Exchange(Arc::clone(self)))
+        is_begun.then(|| Busy(Arc::clone(self)))
     }
 
     /// Returns `true` if another thread decided to close the connection.
@@ -96,10 +96,10 @@ impl<P> Connection<P> {
     }
 }
 
-/// A request that is being answered, or whose body is still being received.
-pub(crate) struct Exchange<P>(Arc<Connection<P>>);
+/// The time in which requests are being answered, or a body is still being received.
+pub(crate) struct Busy<P>(Arc<Connection<P>>);
 
-impl<P> Drop for Exchange<P> {
+impl<P> Drop for Busy<P> {
     fn drop(&mut self) {
         self.0.change(|phase| (phase == Phase::Busy).then_some(Phase::Idle));
     }
@@ -133,11 +133,11 @@ mod tests {
     fn connection_waits_except_during_a_request() {
         let connection = connection();
         assert!(connection.waiting_since_ms().is_some());
-        let exchange = connection.begin().unwrap();
+        let busy = connection.begin().unwrap();
         connection.begin_head();
         assert!(connection.waiting_since_ms().is_none());
         assert!(!connection.close());
-        drop(exchange);
+        drop(busy);
         assert!(connection.waiting_since_ms().is_some());
         connection.begin_head();
         assert!(connection.waiting_since_ms().is_some());

@@ -17,7 +17,7 @@ use std::time::Instant;
 use haul_reactor::Peer;
 use parking_lot::Mutex;
 
-pub(crate) use connection::{Connection, Exchange};
+pub(crate) use connection::{Busy, Connection};
 pub use rate::PeerRate;
 
 use connection::elapsed_ms;
@@ -28,6 +28,8 @@ const GRACE_MS: u64 = 250;
 /// Counters of a listener.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionStats {
+    /// Connections admitted so far.
+    pub accepted: u64,
     /// Connections open now.
     pub open: u64,
     /// Connections refused because their peer had as many as it may have.
@@ -36,6 +38,9 @@ pub struct ConnectionStats {
     pub evicted: u64,
     /// Connections closed because a head, or the next request, took too long.
     pub timed_out: u64,
+    /// Connections closed because a client was too slow: a head was incomplete after its time, or a
+    /// response was taken at less than the minimum rate.
+    pub slow: u64,
 }
 
 /// All connections of a listener, whichever threads serve them. `P` is the state that the
@@ -135,7 +140,7 @@ impl<P: Clone> Connections<P> {
     /// Returns the counters so far.
     pub fn stats(&self) -> ConnectionStats {
         let table = self.table.lock();
-        ConnectionStats { open: table.open.len() as u64, ..table.stats }
+        ConnectionStats { accepted: table.next_id, open: table.open.len() as u64, ..table.stats }
     }
 }
 
@@ -219,6 +224,11 @@ impl<P: Clone> Slot<P> {
     /// Counts the connection as closed because a head, or the next request, took too long.
     pub(crate) fn time_out(&self) {
         self.of.table.lock().stats.timed_out += 1;
+    }
+
+    /// Counts the connection as closed because its client was too slow.
+    pub(crate) fn count_slow(&self) {
+        self.of.table.lock().stats.slow += 1;
     }
 }
 

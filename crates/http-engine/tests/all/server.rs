@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haul_http_engine::{
-    AccessLog, BoxError, ConnectionLimits, Connections, Engine, Handler, ListenerOptions, Origin,
-    Piece, RequestBody, RequestIdentity, ResponseBody, ResponseFuture, ResponseHead, Window,
+    AccessLog, BoxError, ConnectionLimits, Connections, Engine, Handler, Inline, ListenerOptions,
+    Origin, Piece, RequestBody, RequestIdentity, ResponseBody, ResponseFuture, ResponseHead,
+    Window,
 };
 use haul_http1::HeadLimits;
 use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
@@ -30,13 +31,20 @@ pub(crate) struct Pieces {
     pieces: VecDeque<Piece>,
     declared: Option<u64>,
     fails: bool,
+    /// The last piece was a window.
+    is_window: bool,
 }
 
 impl Pieces {
     fn of(pieces: impl IntoIterator<Item = Bytes>) -> Self {
         let pieces: Vec<Bytes> = pieces.into_iter().collect();
         let declared = Some(pieces.iter().map(|piece| piece.len() as u64).sum());
-        Self { pieces: pieces.into_iter().map(Piece::Bytes).collect(), declared, fails: false }
+        Self {
+            pieces: pieces.into_iter().map(Piece::Bytes).collect(),
+            declared,
+            fails: false,
+            is_window: false,
+        }
     }
 
     /// Bytes, a window of a file that has `file_bytes`, and bytes.
@@ -46,7 +54,7 @@ impl Pieces {
         let window = Window { file: Arc::new(file), offset: WINDOW.start, bytes: WINDOW_BYTES };
         let [before, after] = ["before", "after"].map(|text| Piece::Bytes(Bytes::from(text)));
         let pieces = VecDeque::from([before, Piece::Window(window), after]);
-        Self { pieces, declared: Some(WINDOW_BYTES + 11), fails: false }
+        Self { pieces, declared: Some(WINDOW_BYTES + 11), fails: false, is_window: false }
     }
 }
 
@@ -69,7 +77,14 @@ pub(crate) fn window_body() -> String {
 }
 
 impl ResponseBody for Pieces {
+    type Source = ();
+
     fn poll_piece(&mut self, _context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
+        self.is_window = matches!(self.pieces.front(), Some(Piece::Window(_)));
+        if let Some(Piece::Window(window)) = self.pieces.front() {
+            // It is removed when the socket has taken all of it.
+            return Poll::Ready(Some(Ok(Piece::Window(window.clone()))));
+        }
         match self.pieces.pop_front() {
             Some(piece) => Poll::Ready(Some(Ok(piece))),
             None if self.fails => Poll::Ready(Some(Err("as tested".into()))),
@@ -84,6 +99,13 @@ impl ResponseBody for Pieces {
     fn bytes_left(&self) -> Option<u64> {
         self.declared
     }
+
+    fn on_sent(&mut self, bytes: u64) {
+        if let Some(Piece::Window(window)) = self.pieces.front_mut().filter(|_| self.is_window) {
+            window.advance(bytes);
+            self.pieces.pop_front_if(|piece| piece.bytes() == 0);
+        }
+    }
 }
 
 pub(crate) struct Paths;
@@ -91,19 +113,23 @@ pub(crate) struct Paths;
 impl Handler for Paths {
     type Body = Pieces;
     type Peer = ();
+    type Connection = ();
 
     fn respond_inline(
         &mut self,
         request: &haul_http1::Request<'_>,
         _origin: &Origin<'_, ()>,
+        _connection: &mut (),
         head: &mut ResponseHead<'_>,
-    ) -> Option<Bytes> {
-        let bytes: usize = request.target.path().strip_prefix("/inline/")?.parse().ok()?;
+    ) -> Inline<Pieces> {
+        let path = request.target.path();
+        let bytes = path.strip_prefix("/inline/").and_then(|bytes| bytes.parse::<usize>().ok());
+        let Some(bytes) = bytes else { return Inline::Deferred };
         head.identify(RequestIdentity { id: *b"0123456789ABCDEF", user: None });
         let mut head = head.begin(200);
         head.number("content-length", bytes as u64);
-        head.end().ok()?;
-        Some(Bytes::from(vec![b'i'; bytes]))
+        head.end().unwrap();
+        Inline::Bytes(Bytes::from(vec![b'i'; bytes]), ())
     }
 
     fn respond(
@@ -248,6 +274,9 @@ impl Server {
             head_time: HEAD_TIME,
             idle_time: Duration::from_secs(20),
             stall_time,
+            send_rate_min: 1,
+            requests_max: u32::MAX,
+            discard_bytes_max: 0,
             linger_time: Duration::from_secs(5),
             linger_bytes_max: 64 << 20,
             too_many: b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use haul_http_engine::{BoxError, Handler, Origin, RequestBody, ResponseFuture, ResponseHead};
+use haul_http_engine::{
+    BoxError, Handler, Inline, Origin, RequestBody, ResponseFuture, ResponseHead,
+};
 use hyper::{Request, Response};
 
 use crate::admin::Admin;
@@ -22,14 +23,22 @@ pub(crate) struct Requests {
 impl Handler for Requests {
     type Body = Counted;
     type Peer = PeerMemory;
+    type Connection = ();
 
     fn respond_inline(
         &mut self,
         request: &haul_http1::Request<'_>,
         origin: &Origin<'_, PeerMemory>,
+        _connection: &mut (),
         head: &mut ResponseHead<'_>,
-    ) -> Option<Bytes> {
-        (origin.listener == S3).then(|| self.front.respond_inline(request, origin, head)).flatten()
+    ) -> Inline<Counted> {
+        if origin.listener != S3 || !request.framing.is_empty() {
+            return Inline::Deferred;
+        }
+        match self.front.respond_inline(request, origin, head) {
+            Some(body) => Inline::Bytes(body, ()),
+            None => Inline::Deferred,
+        }
     }
 
     fn respond(

@@ -180,6 +180,8 @@ impl Counted {
 }
 
 impl ResponseBody for Counted {
+    type Source = ();
+
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, StdError>>> {
         let piece = match &mut self.body {
             Source::Object(body) => ready!(body.poll_piece(context)),
@@ -188,10 +190,16 @@ impl ResponseBody for Counted {
                 frame.map(|frame| Piece::Bytes(frame.into_data().unwrap_or_default()))
             }),
         };
-        if let (Some(in_flight), Some(Ok(piece))) = (&self.in_flight, &piece) {
-            in_flight.0.sent(piece.bytes());
-        }
         Poll::Ready(piece)
+    }
+
+    fn on_sent(&mut self, bytes: u64) {
+        if let Some(in_flight) = &self.in_flight {
+            in_flight.0.sent(bytes);
+        }
+        if let Source::Object(body) = &mut self.body {
+            body.on_sent(bytes);
+        }
     }
 
     fn is_end(&self) -> bool {

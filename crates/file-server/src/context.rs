@@ -1,0 +1,78 @@
+//! State that the threads of a server share, and the state of each thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::config::{Cold, Tiers};
+use crate::file::description::mixed;
+use crate::file::tier::TierRules;
+use crate::listing::cache::ListingCache;
+use crate::lookup::cache::FileCache;
+use crate::lookup::disk_threads::DiskThreads;
+use crate::lookup::finder::Finder;
+use crate::lookup::outcome::{DiskResult, DiskWork};
+use crate::lookup::single_flight::SingleFlight;
+use crate::metrics::Counts;
+use crate::request::hosts::Hosts;
+use crate::send::buffers::Buffers;
+use crate::send::frequency::FrequencySketch;
+
+/// The state of a server.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) finder: Arc<Finder>,
+    pub(crate) hosts: Hosts,
+    pub(crate) cache: Arc<FileCache>,
+    pub(crate) listings: Arc<ListingCache>,
+    pub(crate) single_flight: Arc<SingleFlight<DiskWork, DiskResult>>,
+    /// Counts the requests for windows that are not in memory.
+    pub(crate) frequency: FrequencySketch,
+    pub(crate) rules: TierRules,
+    pub(crate) disk: DiskThreads,
+    /// The longest file of the cache; 0 if the cache is disabled.
+    pub(crate) hot_bytes_max: u64,
+    pub(crate) started: Instant,
+}
+
+impl Shared {
+    /// Returns a time in milliseconds since the start of the server.
+    pub(crate) fn ms(&self, now: Instant) -> u64 {
+        ms_since(self.started, now)
+    }
+}
+
+pub(crate) fn ms_since(started: Instant, now: Instant) -> u64 {
+    let since = now.saturating_duration_since(started);
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The state of a serving thread.
+#[derive(Debug)]
+pub(crate) struct ThreadContext {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) buffers: Buffers,
+    boundaries: AtomicU64,
+}
+
+impl ThreadContext {
+    /// Creates the state of a thread. `seed` must be random, so that clients cannot predict the
+    /// boundaries of multipart bodies.
+    pub(crate) fn new(shared: &Arc<Shared>, tiers: &Tiers, is_tls: bool, seed: u64) -> Self {
+        // Bytes in a pipe cannot be encrypted.
+        let cold = if is_tls { Cold::Copy } else { tiers.cold };
+        Self {
+            shared: Arc::clone(shared),
+            counts: Arc::new(Counts::new()),
+            buffers: Buffers::new(cold, tiers.carriers_max),
+            boundaries: AtomicU64::new(seed),
+        }
+    }
+
+    /// Returns a boundary between the parts of a body: 64 random bits, which no file contains.
+    pub(crate) fn boundary(&self) -> String {
+        let number = self.boundaries.fetch_add(1, Ordering::Relaxed);
+        format!("haul-{:016x}", mixed(number))
+    }
+}

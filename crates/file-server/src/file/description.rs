@@ -1,0 +1,225 @@
+//! Describes files: their versions, and the fields of responses, prepared once for all requests.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use haul_http_engine::PreparedHead;
+use haul_http1::{Date, EntityTag, HeadWriter, InvalidHead, Validators};
+use rustix::fs::Stat;
+
+use super::content_type::content_type;
+use super::freshness::LastCheck;
+use super::resident_windows::ResidentWindows;
+use crate::request::coding::Coding;
+
+/// The identity of a file, and of its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) bytes: u64,
+    modified: (i64, u64),
+    /// Changes even if a write preserves the length and the time of modification.
+    changed: (i64, u64),
+}
+
+impl Version {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+
+    /// `true` if bytes of the file may have been replaced between this state and a later one: the
+    /// time of modification differs, and the file is not longer, as after an append.
+    pub(crate) fn may_be_rewritten(&self, later: &Self) -> bool {
+        later.modified != self.modified && later.bytes <= self.bytes
+    }
+
+    /// Returns a strong entity tag, with its quotes, of the length, the time and the inode. The latter
+    /// two are hashed, so that clients do not learn inode numbers.
+    fn tag(&self, coding: Option<Coding>) -> String {
+        let parts = [self.modified.0.cast_unsigned(), self.modified.1, self.inode];
+        let hash = parts.into_iter().fold(0, |hash, part| mixed(hash ^ part));
+        match coding {
+            None => format!("\"{:x}-{hash:016x}\"", self.bytes),
+            Some(coding) => format!("\"{:x}-{hash:016x}-{}\"", self.bytes, coding.name()),
+        }
+    }
+}
+
+/// Hashes a number: a bijection in which each bit of the input affects each bit of the output (the
+/// finalizer of splitmix64).
+pub(crate) fn mixed(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Fields of a head: names and values.
+pub(crate) type FieldList = Vec<(&'static str, String)>;
+
+/// The fields of responses with a file, or an encoded form of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Meta {
+    pub(crate) version: Version,
+    pub(crate) tag: String,
+    modified: SystemTime,
+    pub(crate) content_type: String,
+    /// The response depends on the codings that the client accepts.
+    pub(crate) varies: bool,
+    /// Fields of every response, with status 304 too.
+    pub(crate) always: FieldList,
+    /// Fields of responses with bytes of the file, without type, length and range.
+    pub(crate) with_body: FieldList,
+    /// All fields of a response with status 200.
+    pub(crate) whole: PreparedHead,
+}
+
+/// The content coding of a file.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Variant {
+    pub(crate) coding: Option<Coding>,
+    /// The response depends on the codings that the client accepts.
+    pub(crate) varies: bool,
+}
+
+impl Meta {
+    /// Describes the file at `path`.
+    ///
+    /// # Errors
+    /// If the configured `Cache-Control` is not a valid field value.
+    pub(crate) fn new(
+        path: &[u8],
+        stat: &Stat,
+        variant: Variant,
+        cache_control: Option<&str>,
+    ) -> Result<Self, InvalidHead> {
+        let version = Version::of(stat);
+        let tag = version.tag(variant.coding);
+        let modified_s = u64::try_from(version.modified.0).unwrap_or(0);
+        let modified = UNIX_EPOCH + Duration::from_secs(modified_s);
+        let mut always = vec![("etag", tag.clone())];
+        if variant.varies {
+            always.push(("vary", "Accept-Encoding".to_owned()));
+        }
+        if let Some(value) = cache_control {
+            always.push(("cache-control", value.to_owned()));
+        }
+        let date = String::from_utf8_lossy(Date::of(modified).as_bytes()).into_owned();
+        let mut with_body = vec![("last-modified", date), ("accept-ranges", "bytes".to_owned())];
+        if let Some(coding) = variant.coding {
+            with_body.push(("content-encoding", coding.name().to_owned()));
+        }
+        // The name determines the type, not the content.
+        with_body.push(("x-content-type-options", "nosniff".to_owned()));
+        let content_type = content_type(path).into_owned();
+        let whole = PreparedHead::new(|head: &mut HeadWriter<'_>| {
+            for (name, value) in always.iter().chain(&with_body) {
+                head.field(name, value.as_bytes());
+            }
+            head.field("content-type", content_type.as_bytes());
+            head.number("content-length", version.bytes);
+        })?;
+        Ok(Self {
+            version,
+            tag,
+            modified,
+            content_type,
+            varies: variant.varies,
+            always,
+            with_body,
+            whole,
+        })
+    }
+
+    /// Returns the validators, which conditions are evaluated against.
+    pub(crate) fn validators(&self) -> Validators<'_> {
+        Validators { tag: EntityTag::strong(self.tag.as_bytes()), modified: self.modified }
+    }
+}
+
+/// An open file, with its description.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) fd: OwnedFd,
+    pub(crate) meta: Meta,
+    /// The same file for direct reads, opened by the first thread that needs it; `None` if the file
+    /// system does not support them.
+    pub(crate) direct: OnceLock<Option<OwnedFd>>,
+    pub(crate) resident: ResidentWindows,
+}
+
+impl OpenFile {
+    pub(crate) fn new(fd: OwnedFd, meta: Meta) -> Self {
+        Self { fd, meta, direct: OnceLock::new(), resident: ResidentWindows::default() }
+    }
+}
+
+impl AsFd for OpenFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A file in the application cache.
+#[derive(Debug)]
+pub(crate) struct HotFile {
+    pub(crate) meta: Meta,
+    pub(crate) body: Bytes,
+    pub(crate) checked: LastCheck,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(path: &std::path::Path, variant: Variant) -> Meta {
+        let stat = rustix::fs::stat(path).unwrap();
+        Meta::new(b"a/b.txt", &stat, variant, Some("no-cache")).unwrap()
+    }
+
+    #[test]
+    fn entity_tag_changes_with_the_file_and_its_coding() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        std::fs::write(&a, "same").unwrap();
+        std::fs::write(&b, "same").unwrap();
+        let time = std::fs::metadata(&a).unwrap().modified().unwrap();
+        std::fs::File::open(&b).unwrap().set_modified(time).unwrap();
+        let plain = Variant::default();
+        let gzip = Variant { coding: Some(Coding::Gzip), varies: true };
+        let tag = |path, variant| meta(path, variant).tag;
+        assert_eq!(tag(&a, plain), tag(&a, plain));
+        assert_ne!(tag(&a, plain), tag(&a, gzip));
+        assert_ne!(tag(&a, plain), tag(&b, plain), "another inode");
+        let before = tag(&a, plain);
+        std::fs::File::open(&a).unwrap().set_modified(time + Duration::from_nanos(1)).unwrap();
+        assert_ne!(tag(&a, plain), before, "a nanosecond later");
+    }
+
+    #[test]
+    fn prepared_head_has_all_fields_of_a_complete_response() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, "12345").unwrap();
+        let time = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        std::fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        let meta = meta(&path, Variant { coding: Some(Coding::Zstd), varies: true });
+        let expected = format!(
+            "etag: {}\r\nvary: Accept-Encoding\r\ncache-control: no-cache\r\n\
+             last-modified: Sun, 06 Nov 1994 08:49:37 GMT\r\naccept-ranges: bytes\r\n\
+             content-encoding: zstd\r\nx-content-type-options: nosniff\r\n\
+             content-type: text/plain; charset=utf-8\r\ncontent-length: 5\r\n\r\n",
+            meta.tag
+        );
+        assert_eq!(str::from_utf8(meta.whole.as_bytes()).unwrap(), expected);
+    }
+}

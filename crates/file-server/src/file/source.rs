@@ -1,0 +1,24 @@
+//! The place from which the bytes of a file are sent.
+
+use std::sync::Arc;
+
+use super::description::{HotFile, Meta, OpenFile};
+use super::tier::Tier;
+
+/// A file to be sent.
+#[derive(Debug, Clone)]
+pub(crate) enum FileSource {
+    /// The bytes are in memory, and were read from this tier.
+    Memory(Arc<HotFile>, Tier),
+    /// The bytes are read, or sent by the kernel.
+    Open(Arc<OpenFile>),
+}
+
+impl FileSource {
+    pub(crate) fn meta(&self) -> &Meta {
+        match self {
+            Self::Memory(file, _) => &file.meta,
+            Self::Open(file) => &file.meta,
+        }
+    }
+}

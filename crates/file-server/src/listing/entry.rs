@@ -1,0 +1,21 @@
+//! The content of a listing.
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: Vec<u8>,
+    /// The length of a file; `None` for a directory.
+    pub(crate) bytes: Option<u64>,
+    pub(crate) modified_s: u64,
+}
+
+/// One page of the listing of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// In bytewise order of the names.
+    pub(crate) entries: Vec<Entry>,
+    /// `true` if this is not the first page.
+    pub(crate) is_continued: bool,
+    /// The reference to the next page, if there are more names.
+    pub(crate) next: Option<String>,
+}

@@ -1,0 +1,245 @@
+//! Finds the file or directory at the path of a request.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::Stat;
+
+use super::root::{DiskWait, Entry, OpenError, Root};
+use crate::file::description::{Meta, OpenFile, Variant};
+use crate::request::coding::{AcceptedCodings, Coding};
+use crate::request::path::{InvalidPath, Path, checked};
+
+/// The file that is served for a directory.
+const INDEX: &[u8] = b"index.html";
+
+/// The result of a lookup.
+#[derive(Debug, Clone)]
+pub(crate) enum PathEntry {
+    File(Arc<OpenFile>),
+    /// A directory whose path lacks the slash at its end.
+    WithoutSlash,
+    /// A directory to be listed.
+    Directory(Arc<OwnedFd>),
+    /// No file; the response has this status.
+    Status(u16),
+}
+
+/// The error of a lookup that would wait for the disk.
+#[derive(Debug)]
+pub(crate) struct WouldBlock;
+
+/// Finds files.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    pub(crate) root: Root,
+    pub(crate) with_dotfiles: bool,
+    pub(crate) with_precompressed: bool,
+    pub(crate) with_listings: bool,
+    pub(crate) cache_control: Option<String>,
+}
+
+impl Finder {
+    /// Finds the file at a decoded path, in the coding that the client prefers.
+    pub(crate) fn find(
+        &self,
+        decoded: &[u8],
+        accepted: AcceptedCodings,
+        wait: DiskWait,
+    ) -> Result<PathEntry, WouldBlock> {
+        let path = match checked(decoded, self.with_dotfiles) {
+            Ok(path) => path,
+            Err(InvalidPath::Malformed) => return Ok(PathEntry::Status(400)),
+            Err(InvalidPath::Hidden) => return Ok(PathEntry::Status(404)),
+        };
+        let found = match self.root.open_at(path.below_root, wait) {
+            Ok(Entry::File(..)) if path.is_directory => Ok(PathEntry::Status(404)),
+            Ok(Entry::File(fd, stat)) => self.file(path.below_root, fd, &stat, accepted, wait),
+            Ok(Entry::Directory(_)) if !path.is_directory => Ok(PathEntry::WithoutSlash),
+            Ok(Entry::Directory(fd)) => self.directory(&path, fd, accepted, wait),
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(found) => Ok(found),
+            Err(OpenError::WouldBlock) => Err(WouldBlock),
+            Err(OpenError::Status(status)) => Ok(PathEntry::Status(status)),
+        }
+    }
+
+    /// Returns the status of the target of a link in the directory at a decoded path, if it can be
+    /// served.
+    pub(crate) fn stat_target(&self, decoded: &[u8], name: &[u8]) -> Option<Stat> {
+        let decoded = [decoded, name].concat();
+        let path = checked(&decoded, self.with_dotfiles).ok()?;
+        self.root.stat_at(path.below_root)
+    }
+
+    fn directory(
+        &self,
+        path: &Path<'_>,
+        fd: OwnedFd,
+        accepted: AcceptedCodings,
+        wait: DiskWait,
+    ) -> Result<PathEntry, OpenError> {
+        let separator = if path.below_root.is_empty() { &b""[..] } else { b"/" };
+        let index = [path.below_root, separator, INDEX].concat();
+        match self.root.open_at(&index, wait) {
+            Ok(Entry::File(fd, stat)) => self.file(&index, fd, &stat, accepted, wait),
+            Ok(Entry::Directory(_)) | Err(OpenError::Status(404)) if self.with_listings => {
+                Ok(PathEntry::Directory(Arc::new(fd)))
+            }
+            Ok(Entry::Directory(_)) => Ok(PathEntry::Status(404)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn file(
+        &self,
+        below_root: &[u8],
+        fd: OwnedFd,
+        stat: &Stat,
+        accepted: AcceptedCodings,
+        wait: DiskWait,
+    ) -> Result<PathEntry, OpenError> {
+        let mut selected = (fd, *stat);
+        let mut variant = Variant::default();
+        if self.with_precompressed {
+            let preferred = accepted.iter();
+            let others =
+                Coding::ALL.into_iter().filter(|coding| accepted.iter().all(|it| it != *coding));
+            for coding in preferred.chain(others) {
+                let sibling = [below_root, coding.suffix().as_bytes()].concat();
+                match self.root.open_at(&sibling, wait) {
+                    // An encoded form older than the file belongs to another version. Seconds are
+                    // compared, because some tools do not preserve nanoseconds.
+                    Ok(Entry::File(_, form)) if form.st_mtime < stat.st_mtime => {}
+                    Ok(Entry::File(fd, stat)) => {
+                        variant.varies = true;
+                        if accepted.iter().any(|it| it == coding) {
+                            variant.coding = Some(coding);
+                            selected = (fd, stat);
+                        }
+                        break;
+                    }
+                    Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
+                    // A form that cannot be opened is ignored, because the file itself can.
+                    Ok(Entry::Directory(_)) | Err(OpenError::Status(_)) => {}
+                }
+            }
+        }
+        let (fd, stat) = selected;
+        let meta = Meta::new(below_root, &stat, variant, self.cache_control.as_deref());
+        Ok(match meta {
+            Ok(meta) => PathEntry::File(Arc::new(OpenFile::new(fd, meta))),
+            // The configuration was checked when the server started.
+            Err(_unwritable) => PathEntry::Status(500),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::coding::accepted_codings;
+
+    fn finder(dir: &std::path::Path) -> Finder {
+        Finder {
+            root: Root::open(dir).unwrap(),
+            with_dotfiles: false,
+            with_precompressed: true,
+            with_listings: false,
+            cache_control: None,
+        }
+    }
+
+    /// Returns the result of a lookup in words: coding, length, and `true` if it varies.
+    fn found(finder: &Finder, path: &str, encodings: &str) -> String {
+        match finder
+            .find(path.as_bytes(), accepted_codings([encodings.as_bytes()]), DiskWait::Allowed)
+            .unwrap()
+        {
+            PathEntry::File(file) => {
+                let field = |name| file.meta.with_body.iter().find(|line| line.0 == name);
+                let coding = field("content-encoding").map_or("plain", |line| &line.1);
+                let varies = file.meta.always.iter().any(|line| line.0 == "vary");
+                format!("{coding} {} {varies}", file.meta.version.bytes)
+            }
+            PathEntry::WithoutSlash => "slash".to_owned(),
+            PathEntry::Directory(_) => "directory".to_owned(),
+            PathEntry::Status(status) => status.to_string(),
+        }
+    }
+
+    #[test]
+    fn client_gets_the_coding_it_prefers_of_those_that_exist() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, bytes) in
+            [("a.txt", 9), ("a.txt.gz", 3), ("a.txt.zst", 2), ("b", 5), ("c.br", 1)]
+        {
+            std::fs::write(dir.path().join(name), vec![0; bytes]).unwrap();
+        }
+        std::fs::create_dir(dir.path().join("b.gz")).unwrap();
+        let finder = finder(dir.path());
+        for (path, encodings, expected) in [
+            ("/a.txt", "", "plain 9 true"),
+            ("/a.txt", "br", "plain 9 true"),
+            ("/a.txt", "gzip, br", "gzip 3 true"),
+            ("/a.txt", "gzip, zstd", "zstd 2 true"),
+            ("/a.txt", "gzip, zstd;q=0.9", "gzip 3 true"),
+            ("/a.txt.gz", "gzip", "plain 3 false"),
+            ("/b", "gzip", "plain 5 false"),
+            ("/c", "br", "404"),
+        ] {
+            assert_eq!(found(&finder, path, encodings), expected, "{path} {encodings}");
+        }
+        let without = Finder { with_precompressed: false, ..finder };
+        assert_eq!(found(&without, "/a.txt", "gzip"), "plain 9 false");
+    }
+
+    #[test]
+    fn encoded_form_older_than_its_file_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str, seconds: u64, nanos: u32| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, vec![0; name.len()]).unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::new(seconds, nanos);
+            std::fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        };
+        at("a", 1000, 500);
+        at("a.br", 999, 900);
+        at("a.gz", 1000, 0);
+        let finder = finder(dir.path());
+        assert_eq!(found(&finder, "/a", "br, gzip"), "gzip 4 true");
+        assert_eq!(found(&finder, "/a", "br"), "plain 1 true");
+        at("a", 1001, 0);
+        assert_eq!(found(&finder, "/a", "br, gzip"), "plain 1 false");
+        assert_eq!(found(&finder, "/a.gz", "gzip"), "plain 4 false", "under its own name");
+    }
+
+    #[test]
+    fn directory_is_served_as_its_index_or_as_a_listing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("with/index.html.d")).unwrap();
+        std::fs::create_dir_all(dir.path().join("odd/index.html")).unwrap();
+        std::fs::write(dir.path().join("with/index.html"), "123").unwrap();
+        std::fs::write(dir.path().join(".hidden"), "123").unwrap();
+        let finder = finder(dir.path());
+        for (path, expected) in [
+            ("/with/", "plain 3 false"),
+            ("/with", "slash"),
+            ("/with/index.html/", "404"),
+            ("/", "404"),
+            ("/odd/", "404"),
+            ("/.hidden", "404"),
+            ("/../x", "400"),
+        ] {
+            assert_eq!(found(&finder, path, ""), expected, "{path}");
+        }
+        let listing = Finder { with_listings: true, with_dotfiles: true, ..finder };
+        for (path, expected) in
+            [("/", "directory"), ("/odd/", "directory"), ("/.hidden", "plain 3 false")]
+        {
+            assert_eq!(found(&listing, path, ""), expected, "{path}");
+        }
+    }
+}

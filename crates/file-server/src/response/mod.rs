@@ -1,0 +1,5 @@
+//! Responses: heads for files and pages, and the handler that creates them.
+
+pub(crate) mod file_response;
+pub(crate) mod handler;
+pub(crate) mod page;
