@@ -66,7 +66,7 @@
 //! while it runs, and no page cache.
 //!
 //! # What it is not
-//! It has no HTTP/2. With TLS ([`Config::tls`]), the kernel cannot send files by itself: their bytes
+//! It has no connections of its own: `haul-http-engine` accepts and drives them. It has no HTTP/2. With TLS ([`Config::tls`]), the kernel cannot send files by itself: their bytes
 //! are read into a buffer and encrypted. It does not compress, rewrite or execute
 //! anything. A file that is rewritten in place ends the responses that have begun: replace files by
 //! renaming. Two versions of a file with the same length, inode and time, to the nanosecond, have

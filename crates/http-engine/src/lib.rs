@@ -1,14 +1,19 @@
-//! Connections of an HTTP/1.1 server on the event loop of `haul-reactor`, whose responses are
-//! futures.
+//! Connections of an HTTP/1.1 server on the event loop of `haul-reactor`. A server supplies the
+//! meaning of requests and the source of bytes.
 //!
 //! # What it is
 //! [`Engine`] is a [`Service`](haul_reactor::Service) that reads the heads and bodies of requests,
-//! passes them to a [`Handler`], and writes the responses. A handler responds in one of two ways:
-//! - [`Handler::respond_inline`] responds at once, from memory. Head and body are sent by one
-//!   system call.
-//! - [`Handler::respond`] returns a future, which the thread of the connection polls. Other threads
-//!   wake the connection by a message, so a future that waits for nothing causes no switch of
-//!   threads.
+//! passes them to a [`Handler`], and writes the responses. A handler responds in one of these ways:
+//! - [`Handler::respond_inline`] responds at once, with bytes in memory ([`Inline::Bytes`]): one
+//!   system call sends head and body, and those of up to 32 pipelined requests together. Or it
+//!   returns a body ([`Inline::Body`]), or a future of a response whose head is prepared
+//!   ([`Inline::Future`]).
+//! - [`Handler::respond`] returns a future of a response of the crate `http`.
+//!
+//! The thread of the connection polls futures and bodies. Other threads wake the connection by a
+//! message, so a future that waits for nothing causes no switch of threads. A [`ResponseBody`]
+//! consists of pieces: bytes in memory, windows of files, which the kernel sends by itself, and
+//! bytes that the server splices.
 //!
 //! [`Connections`] limits the number of connections, for each peer and together. Each listener can
 //! terminate TLS, and has an [`AccessLog`] or none.
@@ -20,13 +25,16 @@
 //! - A client that was answered before it has sent its whole request can read the response: the
 //!   rest of the request is discarded within limits, then the connection is closed.
 //! - One peer cannot keep others out: see [`Connections`]. Every wait for a client has a limit:
-//!   [`ConnectionLimits`].
+//!   [`ConnectionLimits`]. The rate at which a client takes a response is measured by the bytes that
+//!   it acknowledges.
+//! - A body can check its file before each part of a window is sent: [`ResponseBody::poll_piece`].
 //! - A panic of a future or a body closes its connection only.
 //! - With an [`AccessLog`], each request has exactly one line: also one without a complete response,
 //!   a malformed one, and a connection that is refused.
 //!
 //! # Cost
-//! A response from memory is one `recv` and one `sendmsg`. Bodies of requests are copied once, from
+//! A response from memory is one `recv` and one `sendmsg`, without an allocation of the engine, and so
+//! are up to 32 pipelined ones, until 256 KiB are to be sent. Bodies of requests are copied once, from
 //! the buffer of the thread; at most 256 KiB of them wait for the future, then the connection reads
 //! no more. Bodies of responses are not copied.
 //!

@@ -19,7 +19,7 @@ over!(Plain Inherited Tls => (
     malformed_request_is_refused_and_the_connection_closed,
     connection_above_the_limit_waits_for_a_free_slot,
     draining_completes_responses_and_closes_idle_connections,
-    drained_thread_does_not_cut_responses_of_others,
+    drained_thread_does_not_cut_other_responses,
     drain_time_is_limited,
     requests_above_the_limit_do_not_cut_off_earlier_responses,
 ));
@@ -227,7 +227,7 @@ fn draining_completes_responses_and_closes_idle_connections(transport: Transport
 }
 
 /// Threads without connections end at once.
-fn drained_thread_does_not_cut_responses_of_others(transport: Transport) {
+fn drained_thread_does_not_cut_other_responses(transport: Transport) {
     let place = ServedDir::over(transport);
     let bytes = noise(1, 12 << 20);
     place.write("big", &bytes);

@@ -74,7 +74,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-file-server",
         Level(4),
-        "memchr mime_guess parking_lot quick_cache rustix serde_json thiserror time \
+        "bytes memchr mime_guess parking_lot quick_cache rustix serde_json thiserror time \
          | proptest tempfile",
     ),
     ("haul-transfer", Level(4), "bytes parking_lot rustix thiserror walkdir | tempfile"),
