@@ -16,7 +16,7 @@ use crate::response::head::{PreparedHead, ResponseHead};
 pub type ResponseFuture<B> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
 
 /// A response whose head is written already, when it is ready. An error closes the connection.
-pub type PreparedFuture<B> =
+pub(crate) type PreparedFuture<B> =
     Pin<Box<dyn Future<Output = Result<PreparedResponse<B>, BoxError>> + Send>>;
 
 /// A response whose head is written already.
@@ -32,7 +32,7 @@ pub struct PreparedResponse<B> {
 }
 
 /// The source of the bytes of a handler's responses.
-pub type SourceOf<H> = <<H as Handler>::Body as ResponseBody>::Source;
+pub(crate) type SourceOf<H> = <<H as Handler>::Body as ResponseBody>::Source;
 
 /// The outcome of [`Handler::respond_inline`].
 pub enum Inline<B: ResponseBody> {

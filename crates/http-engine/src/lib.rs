@@ -62,8 +62,7 @@ mod transfer;
 pub use access_log::{AccessLog, JsonLine, Lines, LogFormat, NO_RESPONSE, RequestIdentity};
 pub use connection::Connection;
 pub use handler::{
-    ConnectionLimits, Handler, Inline, Origin, PreparedFuture, PreparedResponse, ResponseFuture,
-    SentResponse, SourceOf,
+    ConnectionLimits, Handler, Inline, Origin, PreparedResponse, ResponseFuture, SentResponse,
 };
 pub use limits::{ConnectionStats, Connections, PeerRate};
 pub use request_body::{IncompleteBody, RequestBody};

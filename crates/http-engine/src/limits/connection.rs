@@ -55,13 +55,15 @@ impl<P> Connection<P> {
 
     /// Notes that the head of a request has begun to arrive.
     pub(crate) fn begin_head(&self) {
-        self.change(|phase| (phase == Phase::Idle).then_some(Phase::Head));
+        let now_ms = elapsed_ms(self.epoch);
+        self.change(now_ms, |phase| (phase == Phase::Idle).then_some(Phase::Head));
     }
 
     /// Begins to answer a request. It ends when the result is dropped; `None` if the connection is
     /// being closed, so that the request must not be executed.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<Busy<P>> {
-        let is_begun = self.change(|phase| (phase != Phase::Closing).then_some(Phase::Busy));
+        // The start of this phase is not needed, so no clock is read.
+        let is_begun = self.change(0, |phase| (phase != Phase::Closing).then_some(Phase::Busy));
         is_begun.then(|| Busy(Arc::clone(self)))
     }
 
@@ -72,7 +74,7 @@ impl<P> Connection<P> {
 
     /// Closes it if it waits for a request; `false` if it no longer does.
     pub(super) fn close(&self) -> bool {
-        let is_closed = self.change(|phase| match phase {
+        let is_closed = self.change(0, |phase| match phase {
             Phase::Head | Phase::Idle => Some(Phase::Closing),
             Phase::Busy | Phase::Closing => None,
         });
@@ -88,9 +90,8 @@ impl<P> Connection<P> {
         matches!(phase(state), Phase::Head | Phase::Idle).then_some(state >> PHASE_BITS)
     }
 
-    /// Moves to the phase that `next` returns, from now on; `false` if it returns none.
-    fn change(&self, next: impl Fn(Phase) -> Option<Phase>) -> bool {
-        let now_ms = elapsed_ms(self.epoch);
+    /// Moves to the phase that `next` returns, from `now_ms` on; `false` if it returns none.
+    fn change(&self, now_ms: u64, next: impl Fn(Phase) -> Option<Phase>) -> bool {
         let update = |old| Some(state(next(phase(old))?, now_ms));
         self.state.fetch_update(Relaxed, Relaxed, update).is_ok()
     }
@@ -101,7 +102,8 @@ pub(crate) struct Busy<P>(Arc<Connection<P>>);
 
 impl<P> Drop for Busy<P> {
     fn drop(&mut self) {
-        self.0.change(|phase| (phase == Phase::Busy).then_some(Phase::Idle));
+        let now_ms = elapsed_ms(self.0.epoch);
+        self.0.change(now_ms, |phase| (phase == Phase::Busy).then_some(Phase::Idle));
     }
 }
 

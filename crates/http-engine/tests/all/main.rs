@@ -8,6 +8,7 @@
 mod bodies;
 mod connections;
 mod hostile;
+mod inline;
 mod log;
 mod server;
 mod tls;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use haul_http_engine::{
     AccessLog, BoxError, ConnectionLimits, Connections, Engine, Handler, Inline, ListenerOptions,
-    Origin, Piece, RequestBody, RequestIdentity, ResponseBody, ResponseFuture, ResponseHead,
-    Window,
+    Origin, Piece, PreparedHead, PreparedResponse, RequestBody, RequestIdentity, ResponseBody,
+    ResponseFuture, ResponseHead, SentResponse, Window,
 };
 use haul_http1::HeadLimits;
 use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
@@ -21,6 +21,7 @@ use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use http::{Request, Response};
 use http_body_util::BodyExt;
+use parking_lot::Mutex;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -108,7 +109,17 @@ impl ResponseBody for Pieces {
     }
 }
 
-pub(crate) struct Paths;
+/// The responses that have ended: status, bytes of the body, and `true` if it is complete.
+pub(crate) type Ended = Arc<Mutex<Vec<(u16, u64, bool)>>>;
+
+pub(crate) struct Paths {
+    ended: Ended,
+}
+
+/// Returns the number of a path such as `/inline/5`.
+fn number(path: &str, prefix: &str) -> Option<usize> {
+    path.strip_prefix(prefix)?.parse().ok()
+}
 
 impl Handler for Paths {
     type Body = Pieces;
@@ -123,13 +134,31 @@ impl Handler for Paths {
         head: &mut ResponseHead<'_>,
     ) -> Inline<Pieces> {
         let path = request.target.path();
-        let bytes = path.strip_prefix("/inline/").and_then(|bytes| bytes.parse::<usize>().ok());
-        let Some(bytes) = bytes else { return Inline::Deferred };
+        if let Some(bytes) = number(path, "/later/") {
+            return Inline::Future(Box::pin(async move {
+                pause().await;
+                let fields = PreparedHead::new(|head| {
+                    head.number("content-length", bytes as u64);
+                });
+                let body = Pieces::of([Bytes::from(vec![b'l'; bytes])]);
+                Ok(PreparedResponse { status: 203, fields: fields?, body })
+            }));
+        }
+        let (inline, body) = (number(path, "/inline/"), number(path, "/body/"));
+        let Some(bytes) = inline.or(body) else { return Inline::Deferred };
         head.identify(RequestIdentity { id: *b"0123456789ABCDEF", user: None });
         let mut head = head.begin(200);
         head.number("content-length", bytes as u64);
         head.end().unwrap();
-        Inline::Bytes(Bytes::from(vec![b'i'; bytes]), ())
+        match inline {
+            Some(_) => Inline::Bytes(Bytes::from(vec![b'i'; bytes]), ()),
+            None => Inline::Body(Pieces::of([Bytes::from(vec![b'b'; bytes])])),
+        }
+    }
+
+    fn on_response(&mut self, response: &SentResponse<()>) {
+        let SentResponse { status, body_bytes, is_complete, .. } = *response;
+        self.ended.lock().push((status, body_bytes, is_complete));
     }
 
     fn respond(
@@ -229,6 +258,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     transport: Transport,
     pub(crate) connections: Arc<Connections<()>>,
+    pub(crate) ended: Ended,
     pub(crate) handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
@@ -275,8 +305,8 @@ impl Server {
             idle_time: Duration::from_secs(20),
             stall_time,
             send_rate_min: 1,
-            requests_max: u32::MAX,
-            discard_bytes_max: 0,
+            requests_max: 1_000,
+            discard_bytes_max: 16,
             linger_time: Duration::from_secs(5),
             linger_bytes_max: 64 << 20,
             too_many: b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
@@ -288,12 +318,14 @@ impl Server {
             tls,
             access_log,
         };
-        let engine = Engine::new(Paths, vec![options], limits);
+        let ended = Ended::default();
+        let paths = Paths { ended: Arc::clone(&ended) };
+        let engine = Engine::new(paths, vec![options], limits);
         let all = AdmissionLimit::new(usize::MAX);
         let reactor = Reactor::new(engine, vec![listener], all).unwrap();
         let handle = reactor.handle();
         let thread = Some(thread::spawn(|| drop(reactor.run().unwrap())));
-        Self { address, transport, connections, handle, thread }
+        Self { address, transport, connections, ended, handle, thread }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
