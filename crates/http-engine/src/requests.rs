@@ -87,48 +87,61 @@ impl<H: Handler> Engine<H> {
         context: &Context<'_, Message>,
     ) -> io::Result<usize> {
         let mut taken = 0;
-        let mut is_complete = true;
-        while !connection.closes && !self.pipeline.is_full() && budget.requests > 0 {
-            taken += connection.discard(&bytes[taken..]);
-            let rest = &bytes[taken..];
-            if rest.is_empty() {
-                break;
-            }
-            match parse_request(rest, &self.limits.head) {
-                Ok(Some(request)) => {
-                    if !connection.begin_request() {
-                        return Err(io::ErrorKind::ConnectionAborted.into());
-                    }
-                    budget.requests -= 1;
-                    connection.is_head_begun = false;
-                    let head = &rest[..request.head_bytes];
-                    taken += request.head_bytes;
-                    self.request(connection, &request, head, context)?;
-                    if matches!(connection.state, State::Exchange(_)) {
-                        break;
-                    }
-                }
-                Ok(None) => {
-                    is_complete = false;
-                    break;
-                }
-                Err(error) => {
-                    if !connection.begin_request() {
-                        return Err(io::ErrorKind::ConnectionAborted.into());
-                    }
-                    self.refuse(connection, &error, context.now());
-                    taken = bytes.len();
-                }
-            }
-        }
-        connection.has_unread = is_complete && taken < bytes.len();
-        self.send_queued(connection, context.now())?;
+        let parsed = self.queue_responses(connection, (bytes, &mut taken), budget, context);
+        // Even after an error: the queue must be empty for the next connection.
+        let sent = self.send_queued(connection, context.now());
+        connection.has_unread = parsed? && taken < bytes.len();
+        sent?;
         let is_head = matches!(connection.state, State::Head);
         if is_head && connection.unsent.is_none() && !connection.closes {
             let is_begun = taken < bytes.len() || connection.discard_bytes > 0;
             self.await_request(connection, is_begun, context.now());
         }
         Ok(taken)
+    }
+
+    /// Queues the responses to requests, and adds the bytes of these requests to `taken`. Returns
+    /// `false` if the next head is incomplete.
+    fn queue_responses(
+        &mut self,
+        connection: &mut Connection<H>,
+        (bytes, taken): (&[u8], &mut usize),
+        budget: &mut Budget,
+        context: &Context<'_, Message>,
+    ) -> io::Result<bool> {
+        while !connection.closes && !self.pipeline.is_full() && budget.requests > 0 {
+            *taken += connection.discard(&bytes[*taken..]);
+            let rest = &bytes[*taken..];
+            if rest.is_empty() {
+                break;
+            }
+            let parsed = parse_request(rest, &self.limits.head);
+            if matches!(parsed, Ok(None)) {
+                return Ok(false);
+            }
+            if !connection.begin_request() {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            match parsed {
+                Ok(Some(request)) => {
+                    budget.requests -= 1;
+                    connection.is_head_begun = false;
+                    let head = &rest[..request.head_bytes];
+                    *taken += request.head_bytes;
+                    self.request(connection, &request, head, context)?;
+                    if matches!(connection.state, State::Exchange(_)) {
+                        break;
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let record = self.begin_record(connection.listener, None, context.now());
+                    self.refuse(connection, &error, record);
+                    *taken = bytes.len();
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Responds to one request, or starts its exchange.
@@ -163,7 +176,13 @@ impl<H: Handler> Engine<H> {
         };
         let (status, identity) = (head_writer.status, head_writer.identity.take());
         let mut record = record;
-        record.iter_mut().for_each(|record| record.identify(identity.clone()));
+        if let Some(record) = &mut record {
+            record.identify(identity);
+        }
+        if matches!(inline, Inline::Deferred | Inline::Future(_)) {
+            // Of a head that the handler did not complete, nothing may be left.
+            self.pipeline.heads().truncate(start);
+        }
         match inline {
             Inline::Deferred => self.respond(connection, record, request, terms, now)?,
             inline => {
@@ -236,7 +255,7 @@ impl<H: Handler> Engine<H> {
         };
         let Some(request) = to_http(request, body) else {
             let error = HttpError::new(400, "the target or a field is not valid");
-            self.queue_refusal(connection, &error, record);
+            self.refuse(connection, &error, record);
             return Ok(());
         };
         let (origin, _data) = connection.origin(&[], now);
@@ -246,12 +265,7 @@ impl<H: Handler> Engine<H> {
     }
 
     /// Responds to bytes that are not a request. Its end is unknown, so it is the last one.
-    fn refuse(&mut self, connection: &mut Connection<H>, error: &HttpError, now: Instant) {
-        let record = self.begin_record(connection.listener, None, now);
-        self.queue_refusal(connection, error, record);
-    }
-
-    fn queue_refusal(
+    fn refuse(
         &mut self,
         connection: &mut Connection<H>,
         error: &HttpError,

@@ -33,10 +33,12 @@ impl<H: Handler> Engine<H> {
                 budget.bytes = budget.bytes.saturating_sub(bytes);
                 Ok(Flow::Continue)
             }
-            Step::SocketFull | Step::Pending if received > 0 => {
+            Step::Pending if received > 0 => {
                 connection.deadline = None;
                 Ok(Flow::Continue)
             }
+            // Bytes of the request do not extend the time for the response.
+            Step::SocketFull if received > 0 => Ok(Flow::Continue),
             Step::SocketFull => {
                 connection.deadline.get_or_insert(context.now() + self.limits.stall_time);
                 Ok(Flow::Wait)

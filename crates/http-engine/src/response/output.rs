@@ -191,7 +191,7 @@ impl Output {
                 }
             }
         };
-        self.delayed(more);
+        self.note_hold(socket, more);
         if let Some(FilePiece::Window(window)) = &mut self.file {
             window.advance(sent as u64);
         }
@@ -210,18 +210,19 @@ impl Output {
         let IoStatus::Bytes(all) = socket.write(&pieces, more)? else {
             return Ok(Written::SocketFull);
         };
-        self.delayed(more);
+        self.note_hold(socket, more);
         let body = self.advance(all);
         Ok(Written::Bytes { all, body })
     }
 
     /// Notes that the last write allowed the kernel to delay a partial segment, or not.
-    fn delayed(&mut self, more: bool) {
-        self.hold = match self.hold {
-            Hold::Corked => Hold::Corked,
-            _ if more => Hold::Delayed,
-            _ => Hold::Sent,
-        };
+    fn note_hold(&mut self, socket: &mut Transport, more: bool) {
+        match (more, self.hold) {
+            (true, Hold::Corked) => {}
+            (true, _) => self.hold = Hold::Delayed,
+            (false, Hold::Corked) => self.release(socket),
+            (false, _) => self.hold = Hold::Sent,
+        }
     }
 
     /// Has the kernel send a partial segment, because the next bytes are not ready.
