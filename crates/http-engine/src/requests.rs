@@ -280,6 +280,25 @@ impl<H: Handler> Engine<H> {
         self.pipeline.push(start, response, record);
     }
 
+    /// Responds to a request whose head takes too long.
+    ///
+    /// # Errors
+    /// The connection must be closed at once.
+    pub(crate) fn refuse_slow_head(
+        &mut self,
+        connection: &mut Connection<H>,
+        now: Instant,
+    ) -> io::Result<()> {
+        if !connection.begin_request() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        let error = HttpError::new(408, "the request head took too long");
+        let record = self.begin_record(connection.listener, None, now);
+        self.refuse(connection, &error, record);
+        connection.input = Vec::new();
+        self.send_queued(connection, now)
+    }
+
     /// All responses are sent: another request may arrive, and its first bytes have if `is_begun`.
     pub(crate) fn await_request(
         &self,

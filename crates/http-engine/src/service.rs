@@ -272,7 +272,7 @@ impl<H: Handler> Service for Engine<H> {
 
     fn on_close(&mut self, mut connection: Connection<H>) {
         let is_cut = connection.unsent.is_some();
-        self.cut_responses(&mut connection);
+        self.cut_responses(&mut connection, Instant::now());
         match &connection.state {
             State::Exchange(exchange) if exchange.ends_with_connection() => {
                 connection.socket.reset();
@@ -292,7 +292,7 @@ impl<H: Handler> Engine<H> {
 
     /// Returns `true` if a passed deadline is the end of the connection. A client that takes a
     /// response fast enough gets another interval.
-    fn is_too_late(&self, connection: &mut Connection<H>, now: Instant) -> bool {
+    fn is_too_late(&mut self, connection: &mut Connection<H>, now: Instant) -> bool {
         let is_sending = match &connection.state {
             State::Exchange(exchange) => exchange.status != 0,
             State::Head | State::Lingering(_) => false,
@@ -311,6 +311,8 @@ impl<H: Handler> Engine<H> {
             connection.slot.time_out();
             if !connection.input.is_empty() {
                 connection.slot.count_slow();
+                // The client has sent a part of a head, and learns why it gets no response to it.
+                return self.refuse_slow_head(connection, now).is_err();
             }
         }
         true

@@ -130,7 +130,7 @@ impl<H: Handler> Engine<H> {
     }
 
     /// Ends the responses of a connection that is being closed.
-    pub(crate) fn cut_responses(&mut self, connection: &mut Connection<H>) {
+    pub(crate) fn cut_responses(&mut self, connection: &mut Connection<H>, now: Instant) {
         if let Some(mut pipeline) = connection.unsent.take() {
             while let Some((response, body_bytes)) = pipeline.pop_unsent() {
                 let (status, source) = (response.status, response.source);
@@ -138,8 +138,16 @@ impl<H: Handler> Engine<H> {
                 self.end_response(connection, &ended, response.record);
             }
         }
-        if matches!(connection.state, State::Exchange(_)) {
-            self.end_exchange(connection, false);
+        match &connection.state {
+            State::Exchange(_) => self.end_exchange(connection, false),
+            State::Head if !connection.input.is_empty() && !connection.has_unread => {
+                // A part of a head was received.
+                let record = self.begin_record(connection.listener, None, now);
+                let source = SourceOf::<H>::default();
+                let ended = sent(connection, (NO_RESPONSE, 0), source, false);
+                self.end_response(connection, &ended, record);
+            }
+            State::Head | State::Lingering(_) => {}
         }
     }
 

@@ -31,7 +31,10 @@ fn incomplete_head_has_a_time_limit(transport: Transport) {
     let mut second = Client::new(running.address);
     assert_eq!(second.get("/a", "").text(), "a");
     second.say("G");
-    for client in [&mut silent, &mut begun, &mut second] {
+    assert_eq!(silent.rest(), (Vec::new(), true));
+    for client in [&mut begun, &mut second] {
+        let response = client.answer("GET");
+        assert_eq!((response.status, response.field("connection")), (408, Some("close")));
         assert_eq!(client.rest(), (Vec::new(), true));
     }
     assert_eq!(running.stats().too_slow, 2, "a silent connection is only idle");
@@ -165,6 +168,7 @@ fn flood_of_incomplete_heads_delays_no_others_and_is_closed(transport: Transport
         .collect();
     assert_eq!(get(running.address, "/a", "").text(), "a");
     for mut client in flood {
+        assert_eq!(client.answer("GET").status, 408);
         assert_eq!(client.rest(), (Vec::new(), true));
     }
     running.wait_until("all connections are closed", |stats| stats.connections_open == 0);
