@@ -1,5 +1,5 @@
-//! Which headers are kept with an object, and under which names: their own, in lower case, so
-//! that whoever looks at a store without this server can read them.
+//! The request headers that are stored as attributes of an object. An attribute has the name of its
+//! header, in lower case, so that other programs can read a store.
 
 use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
 use s3s::dto::{Metadata, Timestamp, TimestampFormat};
@@ -9,15 +9,15 @@ use crate::checksum::Algorithm;
 use crate::errors::refuse;
 use crate::tagging;
 
-/// User metadata is kept under its header's name, which begins with this.
-const METADATA: &str = "x-amz-meta-";
+/// The prefix of the headers, and attributes, of user metadata.
+const METADATA_PREFIX: &str = "x-amz-meta-";
 
-/// What is sent for an object that was stored without a type and whose name tells none.
-const TYPE_UNKNOWN: &str = "application/octet-stream";
+/// The content type of an object that was stored without one and whose key has no known extension.
+const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 
-/// The headers of a write that are kept.
+/// The headers of a write that are stored with the object.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct StoredHeaders {
     pub(crate) cache_control: Option<String>,
     pub(crate) content_disposition: Option<String>,
     pub(crate) content_encoding: Option<String>,
@@ -29,10 +29,10 @@ pub(crate) struct Kept {
     pub(crate) website_redirect_location: Option<String>,
 }
 
-/// Takes the kept headers out of any input of a write.
-macro_rules! kept {
+/// Takes the headers to store out of the input of a write.
+macro_rules! stored_headers {
     ($input:expr) => {
-        $crate::attributes::Kept {
+        $crate::attributes::StoredHeaders {
             cache_control: $input.cache_control.take(),
             content_disposition: $input.content_disposition.take(),
             content_encoding: $input.content_encoding.take(),
@@ -45,16 +45,19 @@ macro_rules! kept {
         }
     };
 }
-pub(crate) use kept;
+pub(crate) use stored_headers;
 
-impl Kept {
-    /// As attributes of the store.
-    pub(crate) fn attributes(self) -> S3Result<Attributes> {
+impl StoredHeaders {
+    /// Returns the headers as attributes of the store.
+    pub(crate) fn into_attributes(self) -> S3Result<Attributes> {
         let mut attributes = Attributes::new();
         for (name, value) in [
             ("cache-control", self.cache_control),
             ("content-disposition", self.content_disposition),
-            ("content-encoding", self.content_encoding.and_then(|value| at_rest(&value))),
+            (
+                "content-encoding",
+                self.content_encoding.and_then(|value| without_aws_chunked(&value)),
+            ),
             ("content-language", self.content_language),
             ("content-type", self.content_type),
             ("expires", self.expires.map(|date| http_date(&date)).transpose()?),
@@ -65,56 +68,58 @@ impl Kept {
             }
         }
         for (name, value) in self.metadata.unwrap_or_default() {
-            attributes.set(format!("{METADATA}{name}"), value);
+            attributes.set(format!("{METADATA_PREFIX}{name}"), value);
         }
         if let Some(tags) = self.tagging {
-            tagging::keep(&mut attributes, &tagging::parse(&tags)?);
+            tagging::set(&mut attributes, &tagging::parse(&tags)?);
         }
         check(&attributes)?;
         Ok(attributes)
     }
 }
 
-/// Refuses more than the store takes, with room left for checksums.
+/// Refuses attributes that leave no space for checksums within the limit of the store.
 pub(crate) fn check(attributes: &Attributes) -> S3Result<()> {
-    const ROOM_BYTES: usize = 512;
-    if attributes.bytes() + ROOM_BYTES <= ATTRIBUTE_BYTES_MAX {
+    const CHECKSUM_BYTES_MAX: usize = 512;
+    if attributes.bytes() + CHECKSUM_BYTES_MAX <= ATTRIBUTE_BYTES_MAX {
         return Ok(());
     }
-    let message = format!("The metadata takes {} bytes, which is too much", attributes.bytes());
+    let message = format!("The metadata is too large: {} bytes", attributes.bytes());
     Err(refuse(S3ErrorCode::MetadataTooLarge, message))
 }
 
-/// The attribute `name`, to be shown.
+/// Returns a copy of the attribute `name`.
 pub(crate) fn shown(attributes: &Attributes, name: &str) -> Option<String> {
     attributes.get(name).map(str::to_owned)
 }
 
-/// The user metadata among the attributes.
+/// Returns the user metadata in the attributes.
 pub(crate) fn metadata(attributes: &Attributes) -> Option<Metadata> {
     let metadata: Metadata = attributes
         .iter()
-        .filter_map(|(name, value)| Some((name.strip_prefix(METADATA)?.into(), value.into())))
+        .filter_map(|(name, value)| {
+            Some((name.strip_prefix(METADATA_PREFIX)?.into(), value.into()))
+        })
         .collect();
     (!metadata.is_empty()).then_some(metadata)
 }
 
-/// The type to send an object with: the one it was stored with, or one guessed by the extension of
-/// its name, which is what people who upload with curl expect. The guess is not stored.
+/// Returns the content type of an object: the stored one, or the type of the extension of the key,
+/// which clients without a content type (curl) expect. The derived type is not stored.
 pub(crate) fn content_type(attributes: &Attributes, key: &str) -> String {
     match attributes.get("content-type") {
         Some(given) => given.to_owned(),
-        None => mime_guess::from_path(key).first_raw().unwrap_or(TYPE_UNKNOWN).to_owned(),
+        None => mime_guess::from_path(key).first_raw().unwrap_or(DEFAULT_CONTENT_TYPE).to_owned(),
     }
 }
 
-/// The date an object goes stale, as it was given.
+/// Returns the stored `Expires` date.
 pub(crate) fn expires(attributes: &Attributes) -> Option<Timestamp> {
     Timestamp::parse(TimestampFormat::HttpDate, attributes.get("expires")?).ok()
 }
 
-/// Adds what describes the bytes of `from`, which a copy shares, to the copy's own attributes.
-pub(crate) fn share_checksum(from: &Attributes, to: &mut Attributes) {
+/// Copies the checksum attributes of the source of a copy to its destination.
+pub(crate) fn copy_checksum(from: &Attributes, to: &mut Attributes) {
     let names = Algorithm::ALL.map(Algorithm::header);
     for name in names.into_iter().chain([crate::checksum::TYPE_ATTRIBUTE]) {
         if let Some(value) = from.get(name) {
@@ -123,8 +128,8 @@ pub(crate) fn share_checksum(from: &Attributes, to: &mut Attributes) {
     }
 }
 
-/// A content encoding without the framing that ended with the request.
-fn at_rest(encoding: &str) -> Option<String> {
+/// Returns a content encoding without `aws-chunked`, which applies to the request only.
+fn without_aws_chunked(encoding: &str) -> Option<String> {
     let kept: Vec<_> = encoding
         .split(',')
         .filter(|coding| !coding.trim().eq_ignore_ascii_case("aws-chunked"))
@@ -144,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_framing_of_a_request_is_not_kept() {
+    fn aws_chunked_encoding_is_not_stored() {
         for (given, kept) in [
             ("aws-chunked", None),
             ("aws-chunked,gzip", Some("gzip")),
@@ -154,21 +159,21 @@ mod tests {
             ("aws-chunked, aws-chunked", None),
             ("", None),
         ] {
-            assert_eq!(at_rest(given).as_deref(), kept, "{given}");
+            assert_eq!(without_aws_chunked(given).as_deref(), kept, "{given}");
         }
     }
 
     #[test]
-    fn headers_come_back_as_they_were_given() {
+    fn stored_headers_are_returned_unchanged() {
         let date = "Wed, 21 Oct 2015 07:28:00 GMT";
-        let kept = Kept {
+        let kept = StoredHeaders {
             content_type: Some("text/x".into()),
             expires: Some(Timestamp::parse(TimestampFormat::HttpDate, date).unwrap()),
             metadata: Some([("a".to_owned(), "Ä".to_owned())].into()),
             tagging: Some("k=v".into()),
-            ..Kept::default()
+            ..StoredHeaders::default()
         };
-        let attributes = kept.attributes().unwrap();
+        let attributes = kept.into_attributes().unwrap();
         assert_eq!(attributes.get("expires"), Some(date));
         assert_eq!(http_date(&expires(&attributes).unwrap()).unwrap(), date);
         assert_eq!(metadata(&attributes).unwrap()["a"], "Ä");
@@ -177,16 +182,19 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_type_is_guessed_by_the_name() {
+    fn missing_content_type_is_derived_from_the_key() {
         let none = Attributes::new();
         assert_eq!(content_type(&none, "a/b.html"), "text/html");
-        assert_eq!(content_type(&none, "a/b"), TYPE_UNKNOWN);
+        assert_eq!(content_type(&none, "a/b"), DEFAULT_CONTENT_TYPE);
     }
 
     #[test]
-    fn too_much_metadata_is_refused() {
+    fn oversized_metadata_is_refused() {
         let long = "x".repeat(ATTRIBUTE_BYTES_MAX);
-        let kept = Kept { metadata: Some([("a".to_owned(), long)].into()), ..Kept::default() };
-        assert_eq!(kept.attributes().unwrap_err().code().as_str(), "MetadataTooLarge");
+        let kept = StoredHeaders {
+            metadata: Some([("a".to_owned(), long)].into()),
+            ..StoredHeaders::default()
+        };
+        assert_eq!(kept.into_attributes().unwrap_err().code().as_str(), "MetadataTooLarge");
     }
 }

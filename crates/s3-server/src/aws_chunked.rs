@@ -1,5 +1,5 @@
-//! The framing `aws-chunked`, as far as a server needs it that does not check signatures: sizes,
-//! data, trailer. The signatures in it are read over.
+//! A decoder of `aws-chunked` framing: chunk sizes, data and trailer. It does not verify the
+//! signatures of chunks, but skips them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,13 +12,13 @@ use s3s::StdError;
 use crate::digests::Trailer;
 use haul_http_engine::RequestBody;
 
-/// The longest line that tells the size of a chunk.
+/// The maximum length of a line with a chunk size, or of a trailer line.
 const SIZE_LINE_BYTES_MAX: usize = 1024;
 
-/// The most bytes of all lines of the trailer.
+/// The maximum length of the trailer.
 const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
-/// What is wrong with a body.
+/// An error in the framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ChunkError {
     #[error("the aws-chunked body is malformed: {0}")]
@@ -27,7 +27,7 @@ pub(crate) enum ChunkError {
     Incomplete,
 }
 
-/// Where in the framing we are.
+/// The position of the decoder in the framing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Size,
@@ -37,7 +37,7 @@ enum State {
     End,
 }
 
-/// Takes the framing away from bytes as they come. Pure.
+/// An incremental decoder. Pure.
 #[derive(Debug)]
 struct Decoder {
     state: State,
@@ -52,8 +52,7 @@ impl Decoder {
         Self { state: State::Size, line: Vec::new(), trailer, trailer_bytes: 0 }
     }
 
-    /// The next piece of data in `input`, which is consumed up to its end; `None` once there is
-    /// nothing more in it.
+    /// Consumes input and returns the next data. `None` if the rest of the input contains no data.
     fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, ChunkError> {
         while !input.is_empty() {
             match self.state {
@@ -63,10 +62,12 @@ impl Decoder {
                     self.state = State::Data(left - here as u64);
                     return Ok(Some(input.split_to(here)));
                 }
-                State::End => return Err(ChunkError::Malformed("bytes follow its end")),
+                State::End => {
+                    return Err(ChunkError::Malformed("bytes follow the end of the body"));
+                }
                 State::Size | State::DataEnd | State::Trailer => {
                     if let Some(line) = self.line(input)? {
-                        self.take_line(&line)?;
+                        self.apply_line(&line)?;
                     }
                 }
             }
@@ -74,7 +75,8 @@ impl Decoder {
         Ok(None)
     }
 
-    /// The rest of a line without its end, or `None` if the line goes on past the input.
+    /// Consumes and returns a line without its terminator; `None` if the input ends within the
+    /// line.
     fn line(&mut self, input: &mut Bytes) -> Result<Option<Vec<u8>>, ChunkError> {
         let end = input.iter().position(|&byte| byte == b'\n');
         let here = end.unwrap_or(input.len());
@@ -93,13 +95,13 @@ impl Decoder {
         Ok(Some(line))
     }
 
-    fn take_line(&mut self, line: &[u8]) -> Result<(), ChunkError> {
+    fn apply_line(&mut self, line: &[u8]) -> Result<(), ChunkError> {
         self.state = match (self.state, line) {
             (State::DataEnd, []) => State::Size,
-            (State::DataEnd, _) => return Err(ChunkError::Malformed("a chunk is too long")),
+            (State::DataEnd, _) => return Err(ChunkError::Malformed("a chunk exceeds its size")),
             (State::Trailer, []) => State::End,
             (State::Trailer, _) => {
-                self.take_trailer(line)?;
+                self.apply_trailer_line(line)?;
                 State::Trailer
             }
             (_, _) => match chunk_bytes(line)? {
@@ -110,26 +112,26 @@ impl Decoder {
         Ok(())
     }
 
-    fn take_trailer(&mut self, line: &[u8]) -> Result<(), ChunkError> {
-        const WHY: ChunkError = ChunkError::Malformed("a line of the trailer is no header");
+    fn apply_trailer_line(&mut self, line: &[u8]) -> Result<(), ChunkError> {
+        const ERROR: ChunkError = ChunkError::Malformed("a trailer line is not a header field");
         self.trailer_bytes += line.len();
         if self.trailer_bytes > TRAILER_BYTES_MAX {
             return Err(ChunkError::Malformed("the trailer is too long"));
         }
-        let colon = line.iter().position(|&byte| byte == b':').ok_or(WHY)?;
+        let colon = line.iter().position(|&byte| byte == b':').ok_or(ERROR)?;
         let name = HeaderName::from_bytes(line[..colon].trim_ascii());
         let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
-        let (Ok(name), Ok(value)) = (name, value) else { return Err(WHY) };
+        let (Ok(name), Ok(value)) = (name, value) else { return Err(ERROR) };
         self.trailer.append(name, value);
         Ok(())
     }
 
-    /// The trailer, once the body has ended where it may. Some clients leave out the last, empty
-    /// line.
-    fn end(&mut self) -> Result<HeaderMap, ChunkError> {
+    /// Returns the trailer at the end of the input, or an error if the body is incomplete. Accepts
+    /// a body without the empty line after the trailer, which some clients omit.
+    fn finish(&mut self) -> Result<HeaderMap, ChunkError> {
         if self.state == State::Trailer && !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
-            self.take_trailer(line.trim_ascii())?;
+            self.apply_trailer_line(line.trim_ascii())?;
         }
         match self.state {
             State::Trailer | State::End => Ok(std::mem::take(&mut self.trailer)),
@@ -138,32 +140,32 @@ impl Decoder {
     }
 }
 
-/// The size in a line such as `10000;chunk-signature=…`.
+/// Parses the size in a line such as `10000;chunk-signature=…`.
 fn chunk_bytes(line: &[u8]) -> Result<u64, ChunkError> {
-    const WHY: ChunkError = ChunkError::Malformed("the size of a chunk is no hexadecimal number");
+    const ERROR: ChunkError = ChunkError::Malformed("a chunk size is not a hexadecimal number");
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return Err(WHY);
+        return Err(ERROR);
     }
-    let digits = std::str::from_utf8(digits).map_err(|_not_text| WHY)?;
-    u64::from_str_radix(digits, 16).map_err(|_too_long| WHY)
+    let digits = std::str::from_utf8(digits).map_err(|_not_text| ERROR)?;
+    u64::from_str_radix(digits, 16).map_err(|_too_long| ERROR)
 }
 
-/// The body of a request without its framing. The trailer is left in the given place.
-pub(crate) struct Decoded {
+/// A request body without its framing. It stores the trailer in `trailer` at its end.
+pub(crate) struct DecodedBody {
     framed: RequestBody,
     decoder: Decoder,
     input: Bytes,
     trailer: Trailer,
 }
 
-impl Decoded {
+impl DecodedBody {
     pub(crate) fn new(framed: RequestBody, trailer: Trailer) -> Self {
         Self { framed, decoder: Decoder::new(), input: Bytes::new(), trailer }
     }
 }
 
-impl Body for Decoded {
+impl Body for DecodedBody {
     type Data = Bytes;
     type Error = StdError;
 
@@ -182,9 +184,10 @@ impl Body for Decoded {
                 Some(Ok(frame)) => this.input = frame.into_data().unwrap_or_default(),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 None => {
-                    return Poll::Ready(match this.decoder.end() {
+                    return Poll::Ready(match this.decoder.finish() {
                         Ok(trailer) => {
-                            // Polled again after its end, the body finds it already set.
+                            // A body may be polled again after its end, when the trailer is already
+                            // set.
                             this.trailer.0.get_or_init(|| trailer);
                             None
                         }
@@ -210,17 +213,17 @@ mod tests {
                 data.extend_from_slice(&some);
             }
         }
-        Ok((data, decoder.end()?))
+        Ok((data, decoder.finish()?))
     }
 
     #[test]
-    fn data_and_trailer_come_out_however_they_arrive() {
+    fn data_and_trailer_are_decoded_from_pieces_of_any_size() {
         let signed = "5;chunk-signature=ab\r\nhello\r\n1;chunk-signature=cd\r\n!\r\n\
                       0;chunk-signature=ef\r\n\r\n";
         let trailing = "6\r\nhello!\r\n0\r\nx-amz-checksum-crc32:AAAA\r\n\
                         x-amz-trailer-signature: ab\r\n\r\n";
-        let cut_short = "6\r\nhello!\r\n0\r\nx-amz-checksum-crc32:AAAA";
-        for (body, headers) in [(signed, 0), (trailing, 2), (cut_short, 1)] {
+        let unterminated = "6\r\nhello!\r\n0\r\nx-amz-checksum-crc32:AAAA";
+        for (body, headers) in [(signed, 0), (trailing, 2), (unterminated, 1)] {
             for step in [1, 2, 3, 7, body.len()] {
                 let (data, trailer) = decode(body, step).unwrap();
                 assert_eq!(data, b"hello!", "{step}");
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_ends_too_early_is_incomplete() {
+    fn truncated_body_is_incomplete() {
         for body in ["", "5", "5\r\n", "5\r\nhell", "5\r\nhello", "5\r\nhello\r\n"] {
             assert_eq!(decode(body, 3).unwrap_err(), ChunkError::Incomplete, "{body:?}");
         }

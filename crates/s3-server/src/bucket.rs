@@ -14,13 +14,13 @@ use crate::errors::{from_store, refuse};
 use crate::lifecycle::operations as lifecycle;
 use crate::service::Haul;
 
-/// The region every bucket is in: the one clients take for the default.
+/// The region of every bucket: the default region of clients.
 const REGION: &str = "us-east-1";
 
-/// The most buckets one answer lists.
+/// The maximum number of buckets in a response.
 const BUCKETS_MAX: usize = 10_000;
 
-/// The owner of everything.
+/// Returns the owner of all buckets and objects.
 pub(crate) fn owner() -> Owner {
     Owner { display_name: Some("haul".to_owned()), id: Some("haul".to_owned()) }
 }
@@ -31,7 +31,7 @@ pub(crate) async fn create_bucket(
 ) -> S3Result<CreateBucketOutput> {
     let CreateBucketInput { bucket, object_lock_enabled_for_bucket, .. } = request.input;
     if object_lock_enabled_for_bucket == Some(true) {
-        return Err(refuse(S3ErrorCode::NotImplemented, "There are no object locks"));
+        return Err(refuse(S3ErrorCode::NotImplemented, "Object locks are not supported"));
     }
     let location = Some(format!("/{bucket}"));
     haul.blocking(move |store| store.create_bucket(&bucket).map_err(from_store)).await?;
@@ -47,13 +47,13 @@ pub(crate) async fn delete_bucket(
     Ok(DeleteBucketOutput::default())
 }
 
-/// Deletes a bucket that has no objects. Uploads that were begun and never ended do not keep it:
-/// whoever looks into the bucket sees that it is empty.
+/// Deletes a bucket that has no objects. Uploads that are neither completed nor aborted do not
+/// prevent the deletion, because a listing shows an empty bucket.
 fn delete_if_empty(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
     if store.bucket(bucket)?.objects == 0 {
         for upload in store.uploads(bucket)? {
             match store.abort_upload(bucket, &upload.key, &upload.id) {
-                // Somebody else ended it.
+                // Another client has completed or aborted the upload.
                 Ok(()) | Err(Error::NoSuchUpload { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -76,7 +76,7 @@ pub(crate) async fn get_bucket_location(
     request: S3Request<GetBucketLocationInput>,
 ) -> S3Result<GetBucketLocationOutput> {
     haul.store().bucket(&request.input.bucket).map_err(from_store)?;
-    // S3 says of its default region that there is no constraint.
+    // The location constraint of S3's default region is empty.
     Ok(GetBucketLocationOutput::default())
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn list_buckets(
         None => BUCKETS_MAX,
         Some(Ok(limit)) if (1..=BUCKETS_MAX).contains(&limit) => limit,
         Some(_) => {
-            let message = "max-buckets must lie between 1 and 10000";
+            let message = "max-buckets must be between 1 and 10000";
             return Err(refuse(S3ErrorCode::InvalidArgument, message));
         }
     };
@@ -130,7 +130,7 @@ pub(crate) async fn list_buckets(
     buckets.sort_by(|a, b| a.name.cmp(&b.name));
     let more = buckets.len() > limit;
     buckets.truncate(limit);
-    // The name of a bucket is as good a token as any: it is never a secret, and never encoded.
+    // The name is used as the token: it is neither secret nor encoded.
     let continuation_token = buckets.last().filter(|_| more).map(|bucket| bucket.name.clone());
     let buckets = buckets
         .into_iter()

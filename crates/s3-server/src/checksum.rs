@@ -1,4 +1,4 @@
-//! The checksums S3 clients choose from: their names, and how those of parts become one. Pure.
+//! The checksums that S3 defines: their names, and the combination of part checksums. Pure.
 
 use base64_simd::STANDARD as BASE64;
 use crc_fast::{CrcAlgorithm, checksum_combine};
@@ -6,19 +6,20 @@ use haul_file_store::Attributes;
 use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Sha1, Sha256};
 
-/// The attribute of an object or upload that says how the checksums of parts become one.
+/// The attribute of an object or upload with the type of a multipart checksum.
 pub(crate) const TYPE_ATTRIBUTE: &str = "x-amz-checksum-type";
 
-/// The attribute of an upload that says which checksum its parts have.
+/// The attribute of an upload with the checksum algorithm of its parts.
 pub(crate) const ALGORITHM_ATTRIBUTE: &str = "x-amz-checksum-algorithm";
 
-/// The checksum of the parts' checksums, followed by their number.
+/// The checksum type of a checksum over the checksums of the parts. It ends with the number of
+/// parts.
 pub(crate) const COMPOSITE: &str = "COMPOSITE";
 
-/// The checksum of all bytes.
+/// The checksum type of a checksum over all bytes of the object.
 pub(crate) const FULL_OBJECT: &str = "FULL_OBJECT";
 
-/// A checksum of S3.
+/// A checksum algorithm of S3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     Crc32,
@@ -29,11 +30,11 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub(crate) const ALL: [Self; 5] =
         [Self::Crc32, Self::Crc32c, Self::Crc64Nvme, Self::Sha1, Self::Sha256];
 
-    /// As S3 writes it.
+    /// Returns the name of the algorithm in S3.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Crc32 => "CRC32",
@@ -44,7 +45,7 @@ impl Algorithm {
         }
     }
 
-    /// The header it travels in, and the attribute it is kept in.
+    /// Returns the header of the checksum, which is also the name of the attribute that stores it.
     pub(crate) const fn header(self) -> &'static str {
         match self {
             Self::Crc32 => "x-amz-checksum-crc32",
@@ -55,17 +56,17 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of this name, in whatever case.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    /// Returns the algorithm with this name, ignoring case.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name().eq_ignore_ascii_case(name))
     }
 
-    /// The algorithm that travels in this header.
-    pub(crate) fn of_header(header: &str) -> Option<Self> {
+    /// Returns the algorithm whose checksum this header has.
+    pub(crate) fn from_header(header: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.header().eq_ignore_ascii_case(header))
     }
 
-    /// Starts to compute it.
+    /// Creates a hasher of this algorithm.
     pub(crate) fn hasher(self) -> Hasher {
         let mut hasher = ChecksumHasher::default();
         match self {
@@ -78,7 +79,7 @@ impl Algorithm {
         Hasher { algorithm: self, hasher }
     }
 
-    /// Whether the checksum of a whole follows from those of its parts.
+    /// Returns `true` if the checksum of an object can be computed from the checksums of its parts.
     pub(crate) const fn combines(self) -> bool {
         self.crc().is_some()
     }
@@ -93,19 +94,19 @@ impl Algorithm {
     }
 }
 
-/// A checksum being computed.
+/// A checksum under computation.
 pub(crate) struct Hasher {
     algorithm: Algorithm,
     hasher: ChecksumHasher,
 }
 
 impl Hasher {
-    /// Takes more bytes.
+    /// Adds bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
     }
 
-    /// The checksum of all bytes taken.
+    /// Returns the checksum of all added bytes.
     pub(crate) fn finish(self) -> Checksum {
         let all = self.hasher.finalize();
         let value = match self.algorithm {
@@ -119,7 +120,7 @@ impl Hasher {
     }
 }
 
-/// A checksum and its value in Base64, as it travels.
+/// A checksum and its value in Base64, as in headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Checksum {
     pub(crate) algorithm: Algorithm,
@@ -127,23 +128,23 @@ pub(crate) struct Checksum {
 }
 
 impl Checksum {
-    /// The checksum kept among these attributes.
-    pub(crate) fn kept(attributes: &Attributes) -> Option<Self> {
+    /// Returns the checksum that is stored in these attributes.
+    pub(crate) fn from_attributes(attributes: &Attributes) -> Option<Self> {
         Algorithm::ALL.into_iter().find_map(|algorithm| {
             let value = attributes.get(algorithm.header())?.to_owned();
             Some(Self { algorithm, value })
         })
     }
 
-    /// The checksum of an object uploaded in parts of these lengths and checksums, all of the same
-    /// algorithm. `None` when a part's checksum makes no sense.
+    /// Returns the checksum of an object whose parts have these lengths and checksums, all of the
+    /// same algorithm. `None` if the checksum of a part is malformed.
     pub(crate) fn of_parts(kind: &str, parts: &[(u64, Self)]) -> Option<Self> {
         let algorithm = parts.first()?.1.algorithm;
         if kind == FULL_OBJECT { combine(algorithm, parts) } else { compose(algorithm, parts) }
     }
 }
 
-/// The checksum of the concatenated checksums.
+/// Returns the composite checksum: the checksum of the concatenated checksums.
 fn compose(algorithm: Algorithm, parts: &[(u64, Checksum)]) -> Option<Checksum> {
     let mut hasher = algorithm.hasher();
     for (_, checksum) in parts {
@@ -153,7 +154,7 @@ fn compose(algorithm: Algorithm, parts: &[(u64, Checksum)]) -> Option<Checksum> 
     Some(Checksum { algorithm, value })
 }
 
-/// The checksum of the concatenated parts, by the linearity of CRCs.
+/// Returns the checksum of the concatenated parts, computed with the linearity of CRCs.
 fn combine(algorithm: Algorithm, parts: &[(u64, Checksum)]) -> Option<Checksum> {
     let crc = algorithm.crc()?;
     let mut whole: Option<u64> = None;
@@ -172,7 +173,7 @@ fn combine(algorithm: Algorithm, parts: &[(u64, Checksum)]) -> Option<Checksum> 
     Some(Checksum { algorithm, value })
 }
 
-/// Sets the field of an output that is made for the checksum's algorithm.
+/// Sets the field of an output that belongs to the algorithm of the checksum.
 macro_rules! show_checksum {
     ($output:expr, $checksum:expr) => {
         if let Some($crate::checksum::Checksum { algorithm, value }) = $checksum {
@@ -188,7 +189,7 @@ macro_rules! show_checksum {
     };
 }
 
-/// The checksum among the fields of an input, if there is one.
+/// Returns the checksum in the fields of an input, if it has one.
 macro_rules! given_checksum {
     ($input:expr) => {{
         use $crate::checksum::{Algorithm, Checksum};
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_check_values_of_the_catalogue_come_out() {
+    fn checksums_have_the_catalogued_check_values() {
         for (algorithm, value) in [
             (Algorithm::Crc32, "y/Q5Jg=="),
             (Algorithm::Crc32c, "4waSgw=="),
@@ -230,16 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn names_and_headers_read_back() {
+    fn names_and_headers_are_parsed_back() {
         for algorithm in Algorithm::ALL {
-            assert_eq!(Algorithm::named(&algorithm.name().to_lowercase()), Some(algorithm));
-            assert_eq!(Algorithm::of_header(algorithm.header()), Some(algorithm));
+            assert_eq!(Algorithm::from_name(&algorithm.name().to_lowercase()), Some(algorithm));
+            assert_eq!(Algorithm::from_header(algorithm.header()), Some(algorithm));
         }
-        assert_eq!(Algorithm::named("MD5"), None);
+        assert_eq!(Algorithm::from_name("MD5"), None);
     }
 
     #[test]
-    fn a_full_object_checksum_is_that_of_all_bytes() {
+    fn combined_checksum_is_that_of_all_bytes() {
         let bytes: Vec<u8> = (0..10_000u32).map(|i| (i * 7 % 251) as u8).collect();
         for algorithm in Algorithm::ALL {
             let parts: Vec<_> = [&bytes[..4000], &bytes[4000..4001], &bytes[4001..]]
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_composite_checksum_is_that_of_the_checksums() {
+    fn composite_checksum_covers_the_part_checksums() {
         let parts = [(1, checksum(Algorithm::Crc32, b"a")), (1, checksum(Algorithm::Crc32, b"b"))];
         let mut both = Vec::new();
         for (_, part) in &parts {
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_senseless_part_makes_no_checksum() {
+    fn malformed_part_checksum_yields_none() {
         let part = (1, Checksum { algorithm: Algorithm::Crc32, value: "?".into() });
         assert_eq!(Checksum::of_parts(COMPOSITE, std::slice::from_ref(&part)), None);
         assert_eq!(Checksum::of_parts(FULL_OBJECT, &[part]), None);

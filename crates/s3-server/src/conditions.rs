@@ -1,6 +1,6 @@
-//! Conditions on the object a request is about, evaluated by `haul-http1`. Pure.
+//! Conditional requests: preconditions on an object, evaluated by `haul-http1`. Pure.
 //!
-//! Different from other servers, ETags may lack their quotes, and a write takes one condition.
+//! Unlike in RFC 9110, ETags may be unquoted, and a write accepts one condition.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 
 use crate::errors::refuse;
 
-/// What a reader supposes of the object.
+/// The conditions of a read.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
     pub(crate) if_match: Option<ETagCondition>,
@@ -32,7 +32,7 @@ impl Conditions {
     }
 }
 
-/// The conditions on the source of any copy.
+/// Takes the conditions on the source out of the input of a copy.
 macro_rules! source_conditions {
     ($input:expr) => {
         $crate::conditions::Conditions {
@@ -46,16 +46,16 @@ macro_rules! source_conditions {
 pub(crate) use source_conditions;
 
 impl Conditions {
-    /// Evaluates the conditions of a reader; with the headers of its request, If-Range too.
+    /// Evaluates the conditions of a read, and its `If-Range` if its headers are given.
     pub(crate) fn verdict(&self, object: &ObjectInfo, headers: Option<&HeaderMap>) -> Verdict {
-        let [if_match, if_none_match] =
-            [&self.if_match, &self.if_none_match].map(|condition| condition.as_ref().map(line));
+        let [if_match, if_none_match] = [&self.if_match, &self.if_none_match]
+            .map(|condition| condition.as_ref().map(header_value));
         let tag = quoted(&object.etag.to_string());
         let if_range = headers.and_then(|headers| headers.get(IF_RANGE));
         let range_tag = if_range.map(|value| quoted(value.to_str().unwrap_or_default()));
         let conditions = haul_http1::Conditions {
-            if_match: if_match.as_ref().map(list),
-            if_none_match: if_none_match.as_ref().map(list),
+            if_match: if_match.as_ref().map(tags),
+            if_none_match: if_none_match.as_ref().map(tags),
             if_modified_since: self.if_modified_since.clone().map(time),
             if_unmodified_since: self.if_unmodified_since.clone().map(time),
             if_range: if_range.map(|value| match IfRange::parse(value.as_bytes()) {
@@ -67,17 +67,17 @@ impl Conditions {
     }
 }
 
-/// The value of the header a condition was parsed from. The service takes a list of tags for one
-/// tag that contains the quotes and commas between them, so that this is the list again.
-fn line(condition: &ETagCondition) -> HeaderValue {
+/// Returns the value of the header that a condition was parsed from. `s3s` parses a list of tags as
+/// one tag that contains the quotes and commas between them, so the result is the list again.
+fn header_value(condition: &ETagCondition) -> HeaderValue {
     condition.to_http_header().unwrap_or_else(|_unwritable| HeaderValue::from_static(""))
 }
 
-fn list(line: &HeaderValue) -> TagList<'_> {
-    [line.as_bytes()].into_iter().collect()
+fn tags(header_value: &HeaderValue) -> TagList<'_> {
+    [header_value.as_bytes()].into_iter().collect()
 }
 
-/// A tag with quotes: many clients of S3 leave them out.
+/// Adds the quotes of a tag, which many S3 clients omit.
 fn quoted(tag: &str) -> Vec<u8> {
     format!("\"{}\"", tag.trim_matches('"')).into_bytes()
 }
@@ -86,7 +86,7 @@ fn time(date: Timestamp) -> SystemTime {
     OffsetDateTime::from(date).into()
 }
 
-/// What the headers `If-Match` and `If-None-Match` of a write mean.
+/// Returns the precondition in the `If-Match` and `If-None-Match` headers of a write.
 pub(crate) fn precondition(
     if_match: Option<&ETagCondition>,
     if_none_match: Option<&ETagCondition>,
@@ -97,11 +97,11 @@ pub(crate) fn precondition(
         (Some(ETagCondition::Any), None) => Ok(Precondition::Present),
         (Some(ETagCondition::ETag(etag)), None) => match etag.value().parse() {
             Ok(etag) => Ok(Precondition::Matches(etag)),
-            Err(_) => Err(refuse(S3ErrorCode::PreconditionFailed, "No object has such an ETag")),
+            Err(_) => Err(refuse(S3ErrorCode::PreconditionFailed, "No object has this ETag")),
         },
         _ => Err(refuse(
             S3ErrorCode::NotImplemented,
-            "A write takes either If-Match, or If-None-Match with the value *",
+            "A write supports only one of If-Match and If-None-Match, the latter only with the value *",
         )),
     }
 }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_of_the_service_are_those_of_http() {
+    fn conditions_are_evaluated_as_in_http() {
         use Verdict::{Failed, NotModified};
         let proceed = Verdict::Proceed { with_ranges: true };
         let list = format!("{OTHER}, {ETAG}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn if_range_takes_tags_without_quotes() {
+    fn if_range_accepts_unquoted_tags() {
         for (if_range, with_ranges) in [
             (ETAG, true),
             (ETAG.trim_matches('"'), true),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_take_one_condition() {
+    fn write_accepts_one_condition() {
         let any = etag("*");
         let one = etag(ETAG);
         let of = |a: &Option<ETagCondition>, b: &Option<ETagCondition>| {

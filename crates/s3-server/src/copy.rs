@@ -1,4 +1,4 @@
-//! Copying an object: its bytes are shared or copied inside the store and never come here.
+//! Copies of objects. The store shares or copies the bytes; they do not pass through the server.
 
 use haul_file_store::{ObjectInfo, Precondition};
 use haul_http1::Verdict;
@@ -8,7 +8,7 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::attributes::{self, kept};
+use crate::attributes::{self, stored_headers};
 use crate::audit::Changes;
 use crate::checksum::{Checksum, show_checksum};
 use crate::conditions::{Conditions, source_conditions};
@@ -35,9 +35,9 @@ pub(crate) async fn copy_object(
         input.tagging_directive.as_ref().map(TaggingDirective::as_str),
         "x-amz-tagging-directive",
     )?;
-    let mut headers = kept!(input);
+    let mut headers = stored_headers!(input);
     let tags = headers.tagging.take();
-    let given = headers.attributes()?;
+    let given = headers.into_attributes()?;
     let tags = tagging::parse(tags.as_deref().unwrap_or_default())?;
     let to = (input.bucket, input.key);
     if from == to && !replace && !replace_tags {
@@ -48,17 +48,17 @@ pub(crate) async fn copy_object(
     let (stored, expiration, checksum) = haul
         .blocking(move |store| {
             let object = store.head(&from.0, &from.1).map_err(from_store)?;
-            judge(&conditions, &object.info)?;
+            check_conditions(&conditions, &object.info)?;
             let mut changed = if replace { given } else { object.attributes.clone() };
-            let kept_tags = tagging::kept(&object.attributes);
-            tagging::keep(&mut changed, if replace_tags { &tags } else { &kept_tags });
-            attributes::share_checksum(&object.attributes, &mut changed);
+            let kept_tags = tagging::from_attributes(&object.attributes);
+            tagging::set(&mut changed, if replace_tags { &tags } else { &kept_tags });
+            attributes::copy_checksum(&object.attributes, &mut changed);
             let from = (from.0.as_str(), from.1.as_str());
             let to = (to.0.as_str(), to.1.as_str());
             let stored = store.copy(from, to, Some(&changed), &Precondition::None);
             let stored = stored.map_err(from_store)?;
             let expiration = expiration(store, to.0, &stored);
-            Ok((stored, expiration, Checksum::kept(&changed)))
+            Ok((stored, expiration, Checksum::from_attributes(&changed)))
         })
         .await?;
     if let Some(changes) = changes {
@@ -74,18 +74,21 @@ pub(crate) async fn copy_object(
     Ok(CopyObjectOutput { copy_object_result, expiration, ..CopyObjectOutput::default() })
 }
 
-/// The bucket and key copied from.
+/// Returns the bucket and key of the source.
 pub(crate) fn source(source: &CopySource) -> S3Result<(String, String)> {
     let CopySource::Bucket { bucket, key, version_id } = source else {
-        return Err(refuse(S3ErrorCode::NotImplemented, "Copies are made from buckets only"));
+        return Err(refuse(
+            S3ErrorCode::NotImplemented,
+            "The source must be an object in a bucket",
+        ));
     };
     check_key(key)?;
     check_version(version_id.as_deref())?;
     Ok((bucket.to_string(), key.to_string()))
 }
 
-/// The answer to conditions on the source that do not hold: always 412.
-pub(crate) fn judge(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
+/// Fails with 412 if a condition on the source does not hold, for every kind of condition.
+pub(crate) fn check_conditions(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
     if matches!(conditions.verdict(info, None), Verdict::Proceed { .. }) {
         return Ok(());
     }
@@ -93,13 +96,13 @@ pub(crate) fn judge(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> 
     Err(refuse(S3ErrorCode::PreconditionFailed, message))
 }
 
-/// Whether to replace.
+/// Returns `true` if the directive is `REPLACE`.
 fn directive(value: Option<&str>, name: &str) -> S3Result<bool> {
     match value {
         None | Some("COPY") => Ok(false),
         Some("REPLACE") => Ok(true),
         Some(_) => {
-            let message = format!("{name} is either COPY or REPLACE");
+            let message = format!("{name} must be COPY or REPLACE");
             Err(refuse(S3ErrorCode::InvalidArgument, message))
         }
     }

@@ -171,12 +171,12 @@ fn claim(headers: &HeaderMap) -> S3Result<Option<Claim>> {
         let value = text(algorithm.header())?.to_owned();
         Some(Checksum { algorithm, value })
     });
-    let claim = match (given.next(), text("x-amz-trailer").and_then(Algorithm::of_header)) {
+    let claim = match (given.next(), text("x-amz-trailer").and_then(Algorithm::from_header)) {
         (Some(_), Some(_)) => return invalid("Give a checksum as a header or as a trailer, once"),
         (Some(_), None) if given.next().is_some() => return invalid("Give one checksum only"),
         (Some(checksum), None) => Claim::Given(checksum),
         (None, Some(algorithm)) => Claim::InTrailer(algorithm),
-        (None, None) => match text("x-amz-sdk-checksum-algorithm").and_then(Algorithm::named) {
+        (None, None) => match text("x-amz-sdk-checksum-algorithm").and_then(Algorithm::from_name) {
             Some(algorithm) => Claim::Wanted(algorithm),
             None => return Ok(None),
         },

@@ -1,4 +1,4 @@
-//! Uploads in parts: how they begin, and how they are given up.
+//! Creation and abortion of multipart uploads.
 
 use s3s::dto::{
     AbortMultipartUploadInput, AbortMultipartUploadOutput, ChecksumAlgorithm, ChecksumType,
@@ -6,7 +6,7 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::attributes::kept;
+use crate::attributes::stored_headers;
 use crate::checksum::{ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::errors::{check_key, from_store, refuse};
 use crate::service::Haul;
@@ -17,7 +17,7 @@ pub(crate) async fn create_multipart_upload(
 ) -> S3Result<CreateMultipartUploadOutput> {
     let mut input = request.input;
     check_key(&input.key)?;
-    let mut attributes = kept!(input).attributes()?;
+    let mut attributes = stored_headers!(input).into_attributes()?;
     let checksum = checksum_kind(
         input.checksum_algorithm.as_ref().map(ChecksumAlgorithm::as_str),
         input.checksum_type.as_ref().map(ChecksumType::as_str),
@@ -51,27 +51,27 @@ pub(crate) async fn abort_multipart_upload(
     Ok(AbortMultipartUploadOutput::default())
 }
 
-/// The algorithm of an upload's checksums, and how those of the parts become one.
+/// Returns the checksum algorithm and the checksum type of an upload.
 fn checksum_kind(
     algorithm: Option<&str>,
     kind: Option<&str>,
 ) -> S3Result<Option<(Algorithm, &'static str)>> {
     let invalid = |message: &str| Err(refuse(S3ErrorCode::InvalidRequest, message));
     let Some(name) = algorithm else { return Ok(None) };
-    let Some(algorithm) = Algorithm::named(name) else {
+    let Some(algorithm) = Algorithm::from_name(name) else {
         return invalid(
-            "x-amz-checksum-algorithm is one of CRC32, CRC32C, CRC64NVME, SHA1, SHA256",
+            "x-amz-checksum-algorithm must be CRC32, CRC32C, CRC64NVME, SHA1 or SHA256",
         );
     };
     let kind = match (kind, algorithm) {
         (None, Algorithm::Crc64Nvme) => FULL_OBJECT,
         (None, _) => COMPOSITE,
         (Some(COMPOSITE), Algorithm::Crc64Nvme) => {
-            return invalid("A checksum of type CRC64NVME is always one of the full object");
+            return invalid("The checksum type of CRC64NVME must be FULL_OBJECT");
         }
         (Some(COMPOSITE), _) => COMPOSITE,
         (Some(FULL_OBJECT), algorithm) if algorithm.combines() => FULL_OBJECT,
-        (Some(_), _) => return invalid("There is no such type of this checksum"),
+        (Some(_), _) => return invalid("The algorithm does not support this checksum type"),
     };
     Ok(Some((algorithm, kind)))
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_of_checksum_fits_its_algorithm() {
+    fn checksum_type_must_be_supported_by_the_algorithm() {
         for (algorithm, kind, expected) in [
             (Some("CRC32"), None, Some((Algorithm::Crc32, COMPOSITE))),
             (Some("CRC32"), Some(FULL_OBJECT), Some((Algorithm::Crc32, FULL_OBJECT))),

@@ -1,17 +1,18 @@
-//! Names of objects as listings tell them. Pure.
+//! The encoding of object names in listings. Pure.
 
 use s3s::dto::{CommonPrefix, EncodingType};
 use s3s::{S3ErrorCode, S3Result};
 
 use crate::errors::refuse;
 
-/// How names are told: as they are, or percent-encoded so that XML can carry them all.
-pub(crate) struct Names {
+/// The encoding of names in a listing: unchanged, or percent-encoded so that XML can represent
+/// every name.
+pub(crate) struct NameEncoding {
     encoded: bool,
 }
 
-impl Names {
-    pub(crate) fn of(encoding_type: Option<EncodingType>) -> S3Result<Self> {
+impl NameEncoding {
+    pub(crate) fn parse(encoding_type: Option<EncodingType>) -> S3Result<Self> {
         match encoding_type.as_ref().map(EncodingType::as_str) {
             None | Some("") => Ok(Self { encoded: false }),
             Some("url") => Ok(Self { encoded: true }),
@@ -22,14 +23,14 @@ impl Names {
         }
     }
 
-    pub(crate) fn tell(&self, name: &str) -> String {
+    pub(crate) fn encode(&self, name: &str) -> String {
         if self.encoded { percent_encoded(name) } else { name.to_owned() }
     }
 
     pub(crate) fn prefixes(&self, prefixes: Vec<String>) -> Vec<CommonPrefix> {
         prefixes
             .into_iter()
-            .map(|prefix| CommonPrefix { prefix: Some(self.tell(&prefix)) })
+            .map(|prefix| CommonPrefix { prefix: Some(self.encode(&prefix)) })
             .collect()
     }
 
@@ -38,7 +39,7 @@ impl Names {
     }
 }
 
-/// Percent-encodes all but what S3 leaves as it is in names: letters, digits and `-_.~/*`.
+/// Percent-encodes all bytes except those that S3 leaves unencoded: letters, digits and `-_.~/*`.
 fn percent_encoded(name: &str) -> String {
     use std::fmt::Write;
     let mut encoded = String::with_capacity(name.len());
@@ -46,7 +47,7 @@ fn percent_encoded(name: &str) -> String {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => encoded.push(char::from(byte)),
             b'-' | b'_' | b'.' | b'~' | b'/' | b'*' => encoded.push(char::from(byte)),
-            _ => write!(encoded, "%{byte:02X}").expect("a String takes everything"),
+            _ => write!(encoded, "%{byte:02X}").expect("writing to a String cannot fail"),
         }
     }
     encoded
@@ -57,12 +58,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_encoded_as_clients_decode_them() {
-        let names = Names { encoded: true };
-        for (name, told) in
+    fn names_are_percent_encoded() {
+        let names = NameEncoding { encoded: true };
+        for (name, encoded) in
             [("asdf+b", "asdf%2Bb"), ("quux ab/thud", "quux%20ab/thud"), ("ä\u{1}", "%C3%A4%01")]
         {
-            assert_eq!(names.tell(name), told);
+            assert_eq!(names.encode(name), encoded);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The parts of an upload.
+//! Parts of multipart uploads: upload, copy, list.
 
 use haul_file_store::{
     Attributes, Object, ObjectWriter, PART_NUMBER_MAX, PartInfo, Store, UploadInfo,
@@ -16,7 +16,7 @@ use crate::checksum::{ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, 
 use crate::conditions::source_conditions;
 use crate::copy;
 use crate::errors::{from_store, refuse};
-use crate::list::lines;
+use crate::list::page_limit;
 use crate::range::{Selected, select};
 use crate::read::{etag, length};
 use crate::receive::Receiver;
@@ -71,11 +71,11 @@ pub(crate) async fn upload_part_copy(
         .blocking(move |store| {
             let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
             let object = store.get(&from.0, &from.1).map_err(from_store)?;
-            copy::judge(&conditions, &object.info)?;
+            copy::check_conditions(&conditions, &object.info)?;
             let selected = source_bytes(range.as_ref(), object.info.bytes)?;
             let bytes = selected.bytes.end - selected.bytes.start;
             if bytes > bytes_max {
-                let message = format!("A part has at most {bytes_max} bytes; give a range");
+                let message = format!("A part has at most {bytes_max} bytes; specify a range");
                 return Err(refuse(S3ErrorCode::InvalidRequest, message));
             }
             let mut writer = store.part_writer(Some(bytes)).map_err(from_store)?;
@@ -100,7 +100,7 @@ pub(crate) async fn upload_part_copy(
     Ok(UploadPartCopyOutput { copy_part_result, ..UploadPartCopyOutput::default() })
 }
 
-/// Copies bytes of an object into a writer, and computes their checksum if one is wanted.
+/// Copies bytes of an object to a writer, and computes their checksum with `algorithm`.
 fn copy_bytes(
     object: &Object,
     selected: &Selected,
@@ -113,7 +113,10 @@ fn copy_bytes(
         let bytes_max = usize::try_from(left.end - left.start).unwrap_or(usize::MAX);
         let bytes = object.read(left.start, bytes_max.min(CHUNK_BYTES)).map_err(from_store)?;
         if bytes.is_empty() {
-            return Err(refuse(S3ErrorCode::InternalError, "The object ends before its length"));
+            return Err(refuse(
+                S3ErrorCode::InternalError,
+                "The object is shorter than its length",
+            ));
         }
         left.start += bytes.len() as u64;
         if let Some(hasher) = &mut hasher {
@@ -130,7 +133,7 @@ pub(crate) async fn list_parts(
 ) -> S3Result<ListPartsOutput> {
     let ListPartsInput { bucket, key, upload_id, max_parts, part_number_marker, .. } =
         request.input;
-    let (max_parts, limit) = lines(max_parts, "max-parts")?;
+    let (max_parts, limit) = page_limit(max_parts, "max-parts")?;
     let marker = part_number_marker.unwrap_or(0);
     let (upload, mut parts) = haul
         .blocking({
@@ -175,42 +178,41 @@ fn shown(info: PartInfo) -> Part {
         size: Some(length(info.bytes)),
         ..Part::default()
     };
-    show_checksum!(part, Checksum::kept(&info.attributes));
+    show_checksum!(part, Checksum::from_attributes(&info.attributes));
     part
 }
 
 fn part_number_of(number: i32) -> S3Result<u16> {
     let number = u16::try_from(number).ok();
     number.filter(|number| (1..=PART_NUMBER_MAX).contains(number)).ok_or_else(|| {
-        let message = format!("The number of a part lies between 1 and {PART_NUMBER_MAX}");
+        let message = format!("The part number must be between 1 and {PART_NUMBER_MAX}");
         refuse(S3ErrorCode::InvalidArgument, message)
     })
 }
 
-/// The checksum the parts of an upload were announced to have.
+/// Returns the checksum algorithm that the client chose when it created the upload.
 fn algorithm(upload: &UploadInfo) -> Option<Algorithm> {
-    upload.attributes.get(ALGORITHM_ATTRIBUTE).and_then(Algorithm::named)
+    upload.attributes.get(ALGORITHM_ATTRIBUTE).and_then(Algorithm::from_name)
 }
 
-/// The bytes of a source to copy. A range of it is never cut: the part would be shorter than the
-/// client believes.
+/// Returns the bytes of the source to copy. A range that exceeds the source is an error: the part
+/// would be shorter than the client expects.
 fn source_bytes(range: Option<&Range>, object_bytes: u64) -> S3Result<Selected> {
     match range {
         Some(Range::Int { last: Some(last), .. }) if *last >= object_bytes => {
-            let message =
-                format!("The range ends behind the source, which has {object_bytes} bytes");
+            let message = format!("The range exceeds the source, which has {object_bytes} bytes");
             Err(refuse(S3ErrorCode::InvalidRange, message))
         }
         _ => select(range, None, &[object_bytes]),
     }
 }
 
-/// The range of a source, which must have both ends.
+/// Parses the range of a source, which must have both ends.
 fn whole_range(text: &str) -> S3Result<Range> {
     match Range::parse(text) {
         Ok(range @ Range::Int { last: Some(_), .. }) => Ok(range),
         _ => {
-            let message = "x-amz-copy-source-range has the form bytes=first-last";
+            let message = "x-amz-copy-source-range must have the form bytes=first-last";
             Err(refuse(S3ErrorCode::InvalidArgument, message))
         }
     }

@@ -1,4 +1,4 @@
-//! Which bytes of an object a request asks for. Pure.
+//! Selection of the bytes of an object that a request reads. Pure.
 
 use std::ops::Range as Bytes;
 
@@ -12,13 +12,14 @@ use crate::errors::refuse;
 /// The bytes to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Selected {
-    /// First and past-the-end offset.
+    /// From the first offset to the offset after the last.
     pub(crate) bytes: Bytes<u64>,
-    /// The value of `Content-Range`, when this is not simply all of the object.
+    /// The value of `Content-Range`; `None` if the bytes are the whole object.
     pub(crate) content_range: Option<String>,
 }
 
-/// Selects by a `Range` header, by the number of a part, or all of an object of these parts.
+/// Returns the bytes that a `Range` header or a part number selects, or all bytes, of an object
+/// that consists of parts of these lengths.
 pub(crate) fn select(
     range: Option<&Range>,
     part_number: Option<i32>,
@@ -28,7 +29,7 @@ pub(crate) fn select(
     let bytes = match (range, part_number) {
         (None, None) => return Ok(Selected { bytes: 0..object_bytes, content_range: None }),
         (Some(_), Some(_)) => {
-            let message = "Give either a Range or a partNumber, not both";
+            let message = "Range and partNumber cannot be combined";
             return Err(refuse(S3ErrorCode::InvalidRequest, message));
         }
         (Some(range), None) => {
@@ -37,14 +38,14 @@ pub(crate) fn select(
         (None, Some(number)) => part(number, part_bytes)?,
     };
     let content_range = if bytes.is_empty() {
-        None // An empty part, or the only part of an empty object: no range can tell it.
+        None // `Content-Range` cannot represent an empty part or an empty object.
     } else {
         Some(content_range(&bytes, object_bytes))
     };
     Ok(Selected { bytes, content_range })
 }
 
-/// The range the service parsed. It refuses several ranges, which S3 does not have.
+/// Converts a range that `s3s` parsed. `s3s` refuses multiple ranges, which S3 does not support.
 fn byte_range(range: Range) -> ByteRange {
     match range {
         Range::Int { first, last } => ByteRange::FromTo { first, last },
@@ -52,11 +53,11 @@ fn byte_range(range: Range) -> ByteRange {
     }
 }
 
-/// The bytes of part `number`, counted from 1.
+/// Returns the byte range of part `number`, counted from 1.
 fn part(number: i32, part_bytes: &[u64]) -> S3Result<Bytes<u64>> {
     let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
     let Some(index) = index.filter(|&index| index < part_bytes.len()) else {
-        let message = format!("There is no part {number}: there are {}", part_bytes.len());
+        let message = format!("There is no part {number}: the object has {}", part_bytes.len());
         return Err(refuse(S3ErrorCode::InvalidPart, message));
     };
     let start = part_bytes[..index].iter().sum();
@@ -66,7 +67,7 @@ fn part(number: i32, part_bytes: &[u64]) -> S3Result<Bytes<u64>> {
 fn unsatisfiable(object_bytes: u64) -> S3Error {
     let mut error = refuse(
         S3ErrorCode::InvalidRange,
-        format!("The range lies outside of the object, which has {object_bytes} bytes"),
+        format!("The range starts after the end of the object, which has {object_bytes} bytes"),
     );
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_cut_at_the_end_of_the_object() {
+    fn range_is_truncated_at_the_end_of_the_object() {
         for (range, bytes, content_range) in [
             ("bytes=7-99", 7..10, "bytes 7-9/10"),
             ("bytes=3-", 3..10, "bytes 3-9/10"),
@@ -98,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn ranges_past_the_end_are_refused_and_told_the_length() {
+    fn range_past_the_end_is_refused_with_the_length() {
         for (range, object_bytes) in [("bytes=10-", 10), ("bytes=-0", 10), ("bytes=-5", 0)] {
             let error = of(range, object_bytes).unwrap_err();
             assert_eq!(error.status_code().unwrap().as_u16(), 416, "{range}");
-            let told = error.headers().unwrap()[CONTENT_RANGE].to_str().unwrap();
-            assert_eq!(told, format!("bytes */{object_bytes}"));
+            let found = error.headers().unwrap()[CONTENT_RANGE].to_str().unwrap();
+            assert_eq!(found, format!("bytes */{object_bytes}"));
         }
     }
 
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_an_object_has_no_content_range() {
+    fn whole_object_has_no_content_range() {
         let all = select(None, None, &[5, 3]).unwrap();
         assert_eq!(all, Selected { bytes: 0..8, content_range: None });
     }

@@ -17,7 +17,7 @@ use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
 use crate::conditions::Conditions;
 use crate::errors::{check_key, check_version, from_store, refuse};
 use crate::lifecycle::operations::expiration;
-use crate::list::lines;
+use crate::list::page_limit;
 use crate::range::{Selected, select};
 use crate::send::BodySlot;
 use crate::service::Haul;
@@ -153,7 +153,7 @@ pub(crate) async fn get_object_attributes(
 ) -> S3Result<GetObjectAttributesOutput> {
     let GetObjectAttributesInput { bucket, key, version_id, object_attributes, .. } = request.input;
     let GetObjectAttributesInput { max_parts, part_number_marker, .. } = request.input;
-    let (max_parts, limit) = lines(max_parts, "x-amz-max-parts")?;
+    let (max_parts, limit) = page_limit(max_parts, "x-amz-max-parts")?;
     let marker = part_number_marker.unwrap_or(0);
     check_key(&key)?;
     check_version(version_id.as_deref())?;
@@ -241,21 +241,21 @@ fn described(
     if by_part && info.etag.parts > 0 {
         output.parts_count = Some(i32::from(info.etag.parts));
     }
-    let tags = tagging::kept(attributes).len();
+    let tags = tagging::from_attributes(attributes).len();
     if tags > 0 {
         output.tag_count = i32::try_from(tags).ok();
     }
     // The checksum is that of all bytes: with a part of them, clients would find it wrong.
     if with_checksum && selected.content_range.is_none() {
         output.checksum_type = checksum(attributes).and_then(|checksum| checksum.checksum_type);
-        show_checksum!(output, Checksum::kept(attributes));
+        show_checksum!(output, Checksum::from_attributes(attributes));
     }
     output
 }
 
 /// The checksum kept with an object.
 fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
-    let kept = Checksum::kept(attributes)?;
+    let kept = Checksum::from_attributes(attributes)?;
     let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT);
     let checksum_type = Some(ChecksumType::from(kind.to_owned()));
     let mut shown = dto::Checksum { checksum_type, ..dto::Checksum::default() };

@@ -1,4 +1,4 @@
-//! The operations of S3 and where they are carried out.
+//! The S3 service: maps each operation to its function, and runs blocking calls of the store.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::memory::{BodyMemory, Reserved};
 use crate::metrics::Metrics;
 use crate::{bucket, complete, copy, list, multipart, parts, read, stubs, tagging, uploads, write};
 
-/// What every operation works with.
+/// The S3 service. Every operation receives a reference to it.
 pub(crate) struct Haul {
     store: Arc<Store>,
     limits: Limits,
@@ -31,7 +31,7 @@ impl Haul {
         Self { store, limits, metrics, memory }
     }
 
-    /// The store, for the calls that need no I/O.
+    /// Returns the store, for calls that do no I/O.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
@@ -44,7 +44,7 @@ impl Haul {
         &self.metrics
     }
 
-    /// Calls the store on a thread that may block.
+    /// Runs a call of the store on a thread that may block.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Store) -> S3Result<T> + Send + 'static,
@@ -53,14 +53,15 @@ impl Haul {
         joined(spawn_blocking(move || call(&store)).await)
     }
 
-    /// Waits for memory to hold `bytes` of a body, out of the share of the peer, which the server
-    /// adds to each request.
+    /// Waits until `bytes` of memory are available for a body, within the limit of the client,
+    /// whose [`PeerMemory`](crate::memory::PeerMemory) the server adds to the extensions of each
+    /// request.
     pub(crate) async fn reserve(&self, extensions: &Extensions, bytes: u64) -> S3Result<Reserved> {
         self.memory.reserve(extensions.get(), bytes).await
     }
 }
 
-/// The result of a call on another thread; a panic there is an internal error here.
+/// Returns the result of a call on a blocking thread. A panic of the call becomes `InternalError`.
 pub(crate) fn joined<T>(outcome: Result<S3Result<T>, JoinError>) -> S3Result<T> {
     outcome.unwrap_or_else(|error| {
         tracing::error!(%error, "a call of the store did not return");
@@ -68,8 +69,8 @@ pub(crate) fn joined<T>(outcome: Result<S3Result<T>, JoinError>) -> S3Result<T> 
     })
 }
 
-/// Implements the trait of `s3s` with one function per operation; all others are answered with
-/// `NotImplemented`.
+/// Implements the trait of `s3s` with one function per operation. `s3s` answers the other
+/// operations with `NotImplemented`.
 macro_rules! operations {
     ($($name:ident: $input:ident => $output:ident = $function:path;)*) => {
         #[async_trait::async_trait]

@@ -1,5 +1,5 @@
-//! What is answered about features there are none of: what S3 says of a bucket that never had
-//! them set up, so that clients which ask go on.
+//! Responses for bucket features that are not implemented. They equal the responses of S3 for a
+//! bucket without the feature, so that clients that query the feature continue to work.
 
 use hyper::StatusCode;
 use s3s::dto::{
@@ -13,8 +13,8 @@ use crate::bucket::owner;
 use crate::errors::{from_store, refuse};
 use crate::service::Haul;
 
-/// An empty answer, if the bucket is there.
-macro_rules! nothing {
+/// Defines operations that return an empty output if the bucket exists.
+macro_rules! empty_outputs {
     ($($name:ident: $input:ident => $output:ident;)*) => {
         $(pub(crate) async fn $name(
             haul: &Haul,
@@ -26,27 +26,27 @@ macro_rules! nothing {
     };
 }
 
-nothing! {
+empty_outputs! {
     get_bucket_versioning: GetBucketVersioningInput => GetBucketVersioningOutput;
     get_bucket_logging: GetBucketLoggingInput => GetBucketLoggingOutput;
     get_bucket_notification_configuration: GetBucketNotificationConfigurationInput
         => GetBucketNotificationConfigurationOutput;
 }
 
-/// The error that says there is no such setting, if the bucket is there.
-macro_rules! not_there {
+/// Defines operations that return an error (the feature is not configured) if the bucket exists.
+macro_rules! not_configured {
     ($($name:ident: $input:ident => $output:ident, $code:expr;)*) => {
         $(pub(crate) async fn $name(
             haul: &Haul,
             request: S3Request<dto::$input>,
         ) -> S3Result<dto::$output> {
             haul.store().bucket(&request.input.bucket).map_err(from_store)?;
-            Err(absent($code))
+            Err(not_configured($code))
         })*
     };
 }
 
-not_there! {
+not_configured! {
     get_bucket_policy: GetBucketPolicyInput => GetBucketPolicyOutput,
         S3ErrorCode::NoSuchBucketPolicy;
     get_bucket_policy_status: GetBucketPolicyStatusInput => GetBucketPolicyStatusOutput,
@@ -113,8 +113,8 @@ fn owners_grant() -> Grant {
     Grant { grantee: Some(grantee), permission }
 }
 
-fn absent(code: S3ErrorCode) -> S3Error {
-    let mut error = refuse(code, "This has not been set up, and cannot be");
+fn not_configured(code: S3ErrorCode) -> S3Error {
+    let mut error = refuse(code, "The feature is not configured and is not supported");
     error.set_status_code(StatusCode::NOT_FOUND);
     error
 }

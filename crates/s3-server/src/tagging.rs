@@ -1,4 +1,5 @@
-//! The tags of an object, kept as one attribute in the form of the header `x-amz-tagging`.
+//! The tags of an object. They are stored in one attribute, in the format of the header
+//! `x-amz-tagging`.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ const TAGS_MAX: usize = 10;
 const KEY_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 256;
 
-/// Tags by key.
+/// Tags, sorted by key.
 pub(crate) type Tags = BTreeMap<String, String>;
 
 pub(crate) async fn get_object_tagging(
@@ -28,7 +29,9 @@ pub(crate) async fn get_object_tagging(
     let GetObjectTaggingInput { bucket, key, version_id, .. } = request.input;
     check_version(version_id.as_deref())?;
     let tags = haul
-        .blocking(move |store| Ok(kept(&store.head(&bucket, &key).map_err(from_store)?.attributes)))
+        .blocking(move |store| {
+            Ok(from_attributes(&store.head(&bucket, &key).map_err(from_store)?.attributes))
+        })
         .await?;
     let tag_set =
         tags.into_iter().map(|(key, value)| Tag { key: Some(key), value: Some(value) }).collect();
@@ -60,30 +63,31 @@ pub(crate) async fn delete_object_tagging(
     Ok(DeleteObjectTaggingOutput::default())
 }
 
-/// Gives an object other tags: it becomes a copy of itself, so its date changes too.
+/// Replaces the tags of an object. The object is copied to itself, so its modification time
+/// changes.
 fn replace(store: &Store, bucket: &str, key: &str, tags: &Tags) -> S3Result<()> {
     let object = store.head(bucket, key).map_err(from_store)?;
     let mut changed = object.attributes;
-    keep(&mut changed, tags);
+    set(&mut changed, tags);
     attributes::check(&changed)?;
     let same = Precondition::Matches(object.info.etag);
     store.copy((bucket, key), (bucket, key), Some(&changed), &same).map_err(from_store)?;
     Ok(())
 }
 
-/// Reads a header `x-amz-tagging`.
+/// Parses the value of the header `x-amz-tagging`.
 pub(crate) fn parse(header: &str) -> S3Result<Tags> {
     checked(form_urlencoded::parse(header.as_bytes()).into_owned())
 }
 
-/// The tags among the attributes.
-pub(crate) fn kept(attributes: &Attributes) -> Tags {
+/// Returns the tags in the attributes.
+pub(crate) fn from_attributes(attributes: &Attributes) -> Tags {
     let header = attributes.get(ATTRIBUTE).unwrap_or_default();
     form_urlencoded::parse(header.as_bytes()).into_owned().collect()
 }
 
-/// Puts tags among the attributes in place of those there.
-pub(crate) fn keep(attributes: &mut Attributes, tags: &Tags) {
+/// Replaces the tags in the attributes.
+pub(crate) fn set(attributes: &mut Attributes, tags: &Tags) {
     if tags.is_empty() {
         attributes.remove(ATTRIBUTE);
     } else {
@@ -97,17 +101,17 @@ fn checked(pairs: impl Iterator<Item = (String, String)>) -> S3Result<Tags> {
     let mut tags = Tags::new();
     for (key, value) in pairs {
         if key.is_empty() || key.chars().count() > KEY_CHARS_MAX {
-            return invalid("The key of a tag has between 1 and 128 characters");
+            return invalid("A tag key must have 1 to 128 characters");
         }
         if value.chars().count() > VALUE_CHARS_MAX {
-            return invalid("The value of a tag has at most 256 characters");
+            return invalid("A tag value must have at most 256 characters");
         }
         if tags.insert(key, value).is_some() {
-            return invalid("Two tags have the same key");
+            return invalid("The keys of tags must be unique");
         }
     }
     if tags.len() > TAGS_MAX {
-        return Err(refuse(S3ErrorCode::InvalidTag, "An object has at most 10 tags"));
+        return Err(refuse(S3ErrorCode::InvalidTag, "An object can have at most 10 tags"));
     }
     Ok(tags)
 }
@@ -117,18 +121,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_read_back_from_the_attribute() {
+    fn tags_round_trip_through_the_attribute() {
         let tags = parse("b=2&a=1%20x%26&c").unwrap();
         let mut attributes = Attributes::new();
-        keep(&mut attributes, &tags);
-        assert_eq!(kept(&attributes), tags);
+        set(&mut attributes, &tags);
+        assert_eq!(from_attributes(&attributes), tags);
         assert_eq!(tags["a"], "1 x&");
-        keep(&mut attributes, &Tags::new());
+        set(&mut attributes, &Tags::new());
         assert_eq!(attributes, Attributes::new());
     }
 
     #[test]
-    fn tags_past_the_limits_are_refused() {
+    fn tags_beyond_the_limits_are_refused() {
         let many: Vec<_> = (0..=TAGS_MAX).map(|i| format!("k{i}=v")).collect();
         let long_key = format!("{}=v", "k".repeat(KEY_CHARS_MAX + 1));
         let long_value = format!("k={}", "v".repeat(VALUE_CHARS_MAX + 1));

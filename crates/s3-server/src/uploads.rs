@@ -1,4 +1,4 @@
-//! Listing the uploads of a bucket that were started and neither completed nor aborted.
+//! Listing of the multipart uploads of a bucket that are neither completed nor aborted.
 
 use haul_file_store::UploadInfo;
 use s3s::dto::{
@@ -9,8 +9,8 @@ use s3s::{S3Request, S3Result};
 
 use crate::bucket::owner;
 use crate::errors::from_store;
-use crate::list::lines;
-use crate::names::Names;
+use crate::list::page_limit;
+use crate::names::NameEncoding;
 use crate::service::Haul;
 
 pub(crate) async fn list_multipart_uploads(
@@ -27,8 +27,8 @@ pub(crate) async fn list_multipart_uploads(
         upload_id_marker,
         ..
     } = request.input;
-    let names = Names::of(encoding_type)?;
-    let (max_uploads, limit) = lines(max_uploads, "max-uploads")?;
+    let names = NameEncoding::parse(encoding_type)?;
+    let (max_uploads, limit) = page_limit(max_uploads, "max-uploads")?;
     let (prefix, key_marker) = (prefix.unwrap_or_default(), key_marker.unwrap_or_default());
     let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty());
     let all = haul
@@ -37,38 +37,38 @@ pub(crate) async fn list_multipart_uploads(
             move |store| store.uploads(&bucket).map_err(from_store)
         })
         .await?;
-    let wanted = Wanted {
+    let query = UploadQuery {
         prefix: &prefix,
         delimiter: delimiter.as_deref(),
         key_marker: &key_marker,
         id_marker: upload_id_marker.as_deref().filter(|_| !key_marker.is_empty()),
         limit,
     };
-    let page = wanted.page(all);
+    let page = query.page(all);
     let last = page.next.as_ref();
     Ok(ListMultipartUploadsOutput {
         bucket: Some(bucket),
         common_prefixes: Some(names.prefixes(page.prefixes)),
-        delimiter: delimiter.as_deref().map(|delimiter| names.tell(delimiter)),
+        delimiter: delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
         encoding_type: names.encoding_type(),
         is_truncated: Some(last.is_some()),
-        key_marker: Some(names.tell(&key_marker)),
+        key_marker: Some(names.encode(&key_marker)),
         max_uploads: Some(max_uploads),
-        next_key_marker: last.map(|(key, _)| names.tell(key)),
+        next_key_marker: last.map(|(key, _)| names.encode(key)),
         next_upload_id_marker: last.map(|(_, id)| id.clone()),
-        prefix: Some(names.tell(&prefix)),
+        prefix: Some(names.encode(&prefix)),
         request_charged: None,
         upload_id_marker,
         uploads: Some(page.uploads.into_iter().map(|upload| shown(&names, upload)).collect()),
     })
 }
 
-fn shown(names: &Names, upload: UploadInfo) -> MultipartUpload {
+fn shown(names: &NameEncoding, upload: UploadInfo) -> MultipartUpload {
     let Owner { display_name, id } = owner();
     MultipartUpload {
         initiated: Some(Timestamp::from(upload.started)),
         initiator: Some(Initiator { display_name, id }),
-        key: Some(names.tell(&upload.key)),
+        key: Some(names.encode(&upload.key)),
         owner: Some(owner()),
         storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
         upload_id: Some(upload.id),
@@ -76,8 +76,8 @@ fn shown(names: &Names, upload: UploadInfo) -> MultipartUpload {
     }
 }
 
-/// Which uploads to list.
-struct Wanted<'a> {
+/// The parameters of a listing.
+struct UploadQuery<'a> {
     prefix: &'a str,
     delimiter: Option<&'a str>,
     key_marker: &'a str,
@@ -85,7 +85,7 @@ struct Wanted<'a> {
     limit: usize,
 }
 
-/// One page, and the key and upload to go on after.
+/// A page of a listing, and the markers of the next page: key and upload ID.
 #[derive(Debug, Default)]
 struct Page {
     uploads: Vec<UploadInfo>,
@@ -93,8 +93,8 @@ struct Page {
     next: Option<(String, String)>,
 }
 
-impl Wanted<'_> {
-    /// The page, out of all uploads sorted by key and identifier. Pure.
+impl UploadQuery<'_> {
+    /// Returns a page of `all`, which is sorted by key and upload ID. Pure.
     fn page(&self, all: Vec<UploadInfo>) -> Page {
         let mut page = Page::default();
         let mut last = (String::new(), String::new());
@@ -127,7 +127,7 @@ impl Wanted<'_> {
         page
     }
 
-    /// Whether the markers say this was listed before.
+    /// Returns `true` if an earlier page contains the upload, or the common prefix `folded`.
     fn is_past(&self, upload: &UploadInfo, folded: Option<&str>) -> bool {
         if self.key_marker.is_empty() {
             return false;
@@ -160,14 +160,14 @@ mod tests {
             let (mut key, mut id) = (String::new(), String::new());
             let mut seen = Vec::new();
             for _ in 0..10 {
-                let wanted = Wanted {
+                let query = UploadQuery {
                     prefix: "",
                     delimiter: Some("/"),
                     key_marker: &key,
                     id_marker: (!id.is_empty()).then_some(id.as_str()),
                     limit,
                 };
-                let page = wanted.page(all());
+                let page = query.page(all());
                 assert!(page.uploads.len() + page.prefixes.len() <= limit);
                 seen.extend(page.uploads.into_iter().map(|upload| upload.id));
                 seen.extend(page.prefixes);
@@ -180,10 +180,15 @@ mod tests {
     }
 
     #[test]
-    fn only_the_prefix_is_listed() {
-        let wanted =
-            Wanted { prefix: "b/", delimiter: None, key_marker: "", id_marker: None, limit: 9 };
-        let ids: Vec<_> = wanted.page(all()).uploads.into_iter().map(|upload| upload.id).collect();
+    fn prefix_restricts_the_listing() {
+        let query = UploadQuery {
+            prefix: "b/",
+            delimiter: None,
+            key_marker: "",
+            id_marker: None,
+            limit: 9,
+        };
+        let ids: Vec<_> = query.page(all()).uploads.into_iter().map(|upload| upload.id).collect();
         assert_eq!(ids, ["3", "4"]);
     }
 }

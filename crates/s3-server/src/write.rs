@@ -7,7 +7,7 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
-use crate::attributes::kept;
+use crate::attributes::stored_headers;
 use crate::audit::Changes;
 use crate::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::conditions::precondition;
@@ -30,7 +30,7 @@ pub(crate) async fn put_object(
         return Err(refuse(S3ErrorCode::NotImplemented, "Objects cannot be appended to"));
     }
     let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
-    let mut attributes = kept!(input).attributes()?;
+    let mut attributes = stored_headers!(input).into_attributes()?;
     let body = input.body.take();
     let receiver = Receiver::of(haul, &request, body)?;
     let changes = Changes::of(&request.extensions).cloned();

@@ -54,7 +54,7 @@ pub(crate) struct HotChecksum {
 impl HotChecksum {
     /// Returns the checksum kept among these attributes.
     pub(crate) fn kept(attributes: &Attributes) -> Option<Self> {
-        let Checksum { algorithm, value } = Checksum::kept(attributes)?;
+        let Checksum { algorithm, value } = Checksum::from_attributes(attributes)?;
         let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
         Some(Self { name: algorithm.header(), value, kind })
     }

@@ -143,7 +143,7 @@ impl Front {
             place,
             head: PreparedHead::new(|head| describe(&object, head)).ok()?,
             body,
-            tags: tagging::kept(&object.attributes).len(),
+            tags: tagging::from_attributes(&object.attributes).len(),
             checksum: HotChecksum::kept(&object.attributes),
             info: object.info,
         });

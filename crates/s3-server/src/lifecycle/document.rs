@@ -1,5 +1,4 @@
-//! Lifecycle configurations in files: the XML of the S3 API, or the JSON of the AWS command line.
-//! Pure.
+//! Lifecycle configurations in files: the XML of the S3 API, or the JSON of the AWS CLI. Pure.
 
 use haul_file_store::Lifecycle;
 use s3s::dto::{self, BucketLifecycleConfiguration, Timestamp, TimestampFormat};
@@ -9,11 +8,11 @@ use serde_json::{Map, Value, json};
 use super::{parse, render};
 use crate::error::{Error, Result};
 
-/// Returns the lifecycle in a document: XML of the S3 API (`<LifecycleConfiguration>…`), or JSON of
-/// the AWS command line (`{"Rules": […]}`).
+/// Parses a lifecycle configuration: XML of the S3 API (`<LifecycleConfiguration>…`), or JSON of
+/// the AWS CLI (`{"Rules": […]}`).
 ///
 /// # Errors
-/// [`Error::Lifecycle`] for what an S3 request would be refused for.
+/// [`Error::Lifecycle`], with the error code of the corresponding S3 request.
 pub fn lifecycle_from_document(text: &str) -> Result<Lifecycle> {
     let malformed = |message: String| Error::Lifecycle { code: "MalformedXML".to_owned(), message };
     let xml = if text.trim_start().starts_with('{') {
@@ -33,17 +32,17 @@ pub fn lifecycle_from_document(text: &str) -> Result<Lifecycle> {
     })
 }
 
-/// Returns the XML of the S3 API for a lifecycle.
+/// Returns a lifecycle configuration as XML of the S3 API.
 #[must_use]
 pub fn lifecycle_to_xml(lifecycle: &Lifecycle) -> String {
     let mut xml = Vec::new();
     let rules = render::rules(lifecycle);
     let written = BucketLifecycleConfiguration { rules }.serialize(&mut Serializer::new(&mut xml));
-    debug_assert!(written.is_ok(), "memory takes what is written");
+    debug_assert!(written.is_ok(), "writing to memory cannot fail");
     String::from_utf8(xml).unwrap_or_default()
 }
 
-/// Returns the JSON of the AWS command line for a lifecycle.
+/// Returns a lifecycle configuration as JSON of the AWS CLI.
 #[must_use]
 pub fn lifecycle_to_json(lifecycle: &Lifecycle) -> Value {
     let rules: Vec<Value> = render::rules(lifecycle).iter().map(rule_to_json).collect();
@@ -82,7 +81,7 @@ fn rule_to_json(rule: &dto::LifecycleRule) -> Value {
     ])
 }
 
-/// Returns an object with the members that have a value.
+/// Returns a JSON object with those members that have a value.
 fn conditions(members: &[(&str, Option<Value>)]) -> Value {
     let given =
         members.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)));
@@ -96,8 +95,8 @@ fn date_time(date: &Timestamp) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Returns the XML that has the same members as JSON of the AWS command line: each member is an
-/// element, and each item of a list is one of its own, in the singular.
+/// Converts JSON of the AWS CLI to XML: each member becomes an element, and each item of a list
+/// becomes an element whose name is the singular of the list's name.
 fn xml_of_json(json: &Value) -> Option<String> {
     let rules = json.as_object()?.get("Rules")?;
     let mut xml = String::from("<LifecycleConfiguration>");

@@ -1,7 +1,7 @@
-//! Lifecycle configurations: S3's rules in days, in terms of the store's rules in seconds.
+//! Lifecycle configurations: conversion of S3's rules in days to the store's rules in seconds.
 //!
-//! `parse` validates what clients send, `render` returns it, `document` does both for files, and
-//! `operations` has the requests and the header `x-amz-expiration`.
+//! `parse` validates the rules that clients send, `render` converts rules back, `document` does
+//! both for files, and `operations` implements the requests and the header `x-amz-expiration`.
 
 pub(crate) mod document;
 pub(crate) mod operations;
@@ -13,11 +13,10 @@ use std::time::Duration;
 /// A day. S3 rounds up the end of an age in days to the next midnight UTC.
 const DAY: Duration = Duration::from_hours(24);
 
-/// The note of a rule whose prefix was given in the element `Prefix` of the rule.
+/// The note of a rule whose prefix is in the element `Prefix` of the rule.
 const RULE_PREFIX: &str = "prefix";
 
-/// The note of a rule whose prefix, which may be empty, was given in the element `Prefix` of its
-/// filter.
+/// The note of a rule whose prefix, which may be empty, is in the element `Prefix` of the filter.
 const FILTER_PREFIX: &str = "filter-prefix";
 
 /// The note of a rule whose filter has the element `And`.

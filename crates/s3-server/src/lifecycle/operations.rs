@@ -1,4 +1,4 @@
-//! The calls of the store for lifecycle requests, and the header that states when an object expires.
+//! The requests that read and change lifecycle rules, and the header `x-amz-expiration`.
 
 use form_urlencoded::byte_serialize;
 use haul_file_store::{Lifecycle, ObjectInfo, Store};
@@ -16,14 +16,14 @@ pub(crate) fn put(
 ) -> S3Result<()> {
     store.bucket(bucket).map_err(from_store)?;
     let Some(configuration) = configuration else {
-        let message = "The request has no lifecycle configuration";
+        let message = "The request contains no lifecycle configuration";
         return Err(refuse(S3ErrorCode::MalformedXML, message));
     };
     let lifecycle = parse::lifecycle(configuration.rules)?;
     store.set_lifecycle(bucket, &lifecycle).map_err(from_store)
 }
 
-/// Returns the rules of a bucket that has any.
+/// Returns the rules of a bucket. Fails if it has none.
 pub(crate) fn get(store: &Store, bucket: &str) -> S3Result<Vec<LifecycleRule>> {
     let lifecycle = store.lifecycle(bucket).map_err(from_store)?;
     if lifecycle.rules.is_empty() {
@@ -38,10 +38,10 @@ pub(crate) fn delete(store: &Store, bucket: &str) -> S3Result<()> {
     store.set_lifecycle(bucket, &Lifecycle::default()).map_err(from_store)
 }
 
-/// Returns the value of `x-amz-expiration` for an object that expires by a rule of its bucket. The
-/// first call for a bucket may read its rules from the disk.
+/// Returns the value of `x-amz-expiration` if a rule of the bucket expires the object. The first
+/// call for a bucket may read its rules from the disk.
 ///
-/// Rules that cannot be read leave out the header: no sweep applies them either.
+/// Returns `None` if the rules cannot be read: sweeps do not apply them either.
 pub(crate) fn expiration(store: &Store, bucket: &str, info: &ObjectInfo) -> Option<String> {
     let (at, rule) = store.expiration(bucket, info).ok()??;
     let mut date = Vec::new();

@@ -1,4 +1,4 @@
-//! The rules that a client sends, validated as S3 does. Pure.
+//! Validation and conversion of the rules that a client sends. Pure.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime};
@@ -14,10 +14,10 @@ use crate::errors::refuse;
 const ID_CHARS_MAX: usize = 255;
 const PREFIX_BYTES_MAX: usize = 1024;
 
-/// Returns the lifecycle that S3's rules describe.
+/// Converts S3's rules to a lifecycle of the store.
 pub(super) fn lifecycle(rules: Vec<dto::LifecycleRule>) -> S3Result<Lifecycle> {
     if rules.is_empty() {
-        return Err(refuse(S3ErrorCode::MalformedXML, "A lifecycle has at least one rule"));
+        return Err(refuse(S3ErrorCode::MalformedXML, "A lifecycle needs at least one rule"));
     }
     if rules.len() > LIFECYCLE_RULES_MAX {
         let message = format!("A lifecycle has at most {LIFECYCLE_RULES_MAX} rules");
@@ -38,7 +38,7 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
     let enabled = match rule.status.as_str() {
         ExpirationStatus::ENABLED => true,
         ExpirationStatus::DISABLED => false,
-        other => return malformed(format!("Status is Enabled or Disabled, not {other:?}")),
+        other => return malformed(format!("Status must be Enabled or Disabled, not {other:?}")),
     };
     let id = rule.id.filter(|id| !id.is_empty()).unwrap_or_else(new_id);
     if id.chars().count() > ID_CHARS_MAX {
@@ -46,8 +46,8 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
         return Err(refuse(S3ErrorCode::InvalidArgument, message));
     }
     let filter = match (rule.filter, rule.prefix) {
-        (Some(_), Some(_)) => return malformed("A rule has either a Filter or a Prefix"),
-        (None, None) => return malformed("A rule has a Filter or a Prefix"),
+        (Some(_), Some(_)) => return malformed("A rule cannot have both a Filter and a Prefix"),
+        (None, None) => return malformed("A rule must have a Filter or a Prefix"),
         (Some(filter), None) => conditions(filter)?,
         (None, Some(prefix)) => Conditions { prefix, note: RULE_PREFIX, ..Conditions::default() },
     };
@@ -82,7 +82,7 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
     })
 }
 
-/// Refuses what the store has not got: versions, storage classes, and rules by tags.
+/// Refuses rules for features that are not implemented: versions, storage classes, tags.
 fn check_supported(rule: &dto::LifecycleRule) -> S3Result<()> {
     let filter = rule.filter.as_ref();
     let and = filter.and_then(|filter| filter.and.as_ref());
@@ -94,9 +94,9 @@ fn check_supported(rule: &dto::LifecycleRule) -> S3Result<()> {
         || rule.noncurrent_version_transitions.is_some()
         || has_marker
     {
-        "Lifecycle rules for versions are not implemented: there is one version of an object"
+        "Lifecycle rules for versions are not implemented: an object has one version"
     } else if rule.transitions.is_some() {
-        "Transitions are not implemented: there is one storage class"
+        "Transitions are not implemented: there is only one storage class"
     } else if has_tags {
         "Lifecycle rules by tags are not implemented: use a prefix"
     } else {
@@ -105,13 +105,13 @@ fn check_supported(rule: &dto::LifecycleRule) -> S3Result<()> {
     Err(refuse(S3ErrorCode::NotImplemented, message))
 }
 
-/// The objects that a rule applies to.
+/// The conditions of a rule on objects.
 #[derive(Debug, Default)]
 struct Conditions {
     prefix: String,
     greater_than: Option<u64>,
     less_than: Option<u64>,
-    /// The form of the filter, which is returned to clients.
+    /// The form of the filter, which `render` restores.
     note: &'static str,
 }
 
@@ -122,7 +122,7 @@ fn conditions(filter: LifecycleRuleFilter) -> S3Result<Conditions> {
     let sizes = [object_size_greater_than, object_size_less_than];
     let given = usize::from(prefix.is_some()) + sizes.iter().flatten().count();
     if given + usize::from(and.is_some()) > 1 {
-        return malformed("A Filter has one condition; several are combined by And");
+        return malformed("A Filter can have only one condition; use And to combine several");
     }
     if let Some(and) = and {
         return Ok(Conditions {
@@ -184,7 +184,7 @@ fn expiry(expiration: &LifecycleExpiration) -> S3Result<Expiry> {
             }
             Ok(Expiry::At(SystemTime::from(date).max(SystemTime::UNIX_EPOCH)))
         }
-        _ => malformed("An Expiration has either Days or a Date"),
+        _ => malformed("An Expiration must have either Days or a Date"),
     }
 }
 
@@ -198,7 +198,7 @@ fn positive_days(days: i32, what: &str) -> S3Result<Duration> {
     }
 }
 
-/// Returns an id for a rule without one, different from others by 64 random bits.
+/// Returns an ID for a rule without one: 64 random bits.
 fn new_id() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }

@@ -1,4 +1,4 @@
-//! The rules of the store as S3 returns them, in the form in which they were given. Pure.
+//! Conversion of the store's rules to S3's rules, in the form in which the client sent them. Pure.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use s3s::dto::{
 
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
 
-/// Returns S3's form of a lifecycle.
+/// Converts a lifecycle of the store to S3's rules.
 pub(super) fn rules(lifecycle: &Lifecycle) -> Vec<dto::LifecycleRule> {
     lifecycle.rules.iter().map(rule).collect()
 }
@@ -79,7 +79,7 @@ fn length(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Returns an age in days, rounded up: rules that were not set over S3 may have any age.
+/// Returns an age in days, rounded up. Rules that were not set over S3 may have any age.
 fn days(age: Duration) -> i32 {
     i32::try_from(age.as_secs().div_ceil(DAY.as_secs())).unwrap_or(i32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Documents of clients, parsed and returned.
+//! Parsing and rendering of lifecycle documents.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ fn code(error: Error) -> String {
     }
 }
 
-/// Parses a document with one rule, which has this body and is enabled.
+/// Parses a document with one enabled rule that has this body.
 fn one(body: &str) -> Result<LifecycleRule, String> {
     let xml = format!(
         "<LifecycleConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Rule>\
@@ -37,7 +37,7 @@ const ABORT: &str = "<AbortIncompleteMultipartUpload><DaysAfterInitiation>7</Day
 const ALL: &str = "<Filter></Filter>";
 
 #[test]
-fn forms_of_a_filter_are_parsed_and_returned_as_they_were() {
+fn forms_of_a_filter_survive_a_round_trip() {
     for (form, prefix, sizes) in [
         ("<Prefix>a/&amp;</Prefix>", "a/&", (None, None)),
         ("<Prefix></Prefix>", "", (None, None)),
@@ -67,7 +67,7 @@ fn forms_of_a_filter_are_parsed_and_returned_as_they_were() {
 }
 
 #[test]
-fn json_is_that_of_the_aws_command_line() {
+fn json_has_the_form_of_the_aws_cli() {
     let given = json!({ "Rules": [
         {
             "ID": "a", "Status": "Disabled", "Filter": { "Prefix": "<logs>" },

@@ -1,4 +1,4 @@
-//! Stopping in good order.
+//! Graceful shutdown.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use haul_testing::{ClientStream, eventually};
 
 use crate::client::{Reply, Running};
 
-/// A request whose body has begun to arrive.
+/// Sends a request with the first part of its body.
 fn begun(server: &Running) -> ClientStream {
     let mut stream = server.s3.connect();
     let headers = [("content-length", "5000000")];
@@ -21,10 +21,10 @@ fn begun(server: &Running) -> ClientStream {
 }
 
 #[test]
-fn requests_in_flight_are_finished_and_new_ones_refused() {
+fn requests_in_flight_are_completed_and_new_connections_refused() {
     let mut server = Running::new();
     let mut stream = begun(&server);
-    server.tell_to_stop();
+    server.request_stop();
     eventually("connections are refused", || server.s3.0.connect().is_err());
     stream.write_all(&[1; 4_900_000]).unwrap();
     assert_eq!(Reply::read(&mut stream).status, 200);
@@ -32,7 +32,7 @@ fn requests_in_flight_are_finished_and_new_ones_refused() {
 }
 
 #[test]
-fn a_request_that_does_not_finish_in_time_is_broken_off_and_leaves_nothing() {
+fn request_that_exceeds_drain_time_is_aborted_and_stores_nothing() {
     let limits = Limits { drain_time_max: Duration::from_millis(100), ..Limits::default() };
     let mut server = Running::with(None, limits);
     server.s3.put("/bucket", b"");
@@ -46,7 +46,7 @@ fn a_request_that_does_not_finish_in_time_is_broken_off_and_leaves_nothing() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_restart() {
+fn acknowledged_objects_survive_a_restart() {
     let server = Running::new();
     for index in 0..20 {
         let headers = [("x-amz-meta-index", index.to_string())];
