@@ -1,7 +1,7 @@
 //! Listings of the objects of a bucket, in the three forms that S3 defines.
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
-use haul_file_store::{ListPage, ListRequest, Listed, ObjectInfo};
+use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo};
 use s3s::dto::{
     ListObjectVersionsInput, ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput,
     ListObjectsV2Input, ListObjectsV2Output, Object, ObjectStorageClass, ObjectVersion,
@@ -63,7 +63,7 @@ pub(crate) async fn list_objects_v2(
     let with_owner = input.fetch_owner == Some(true);
     let next_continuation_token = page.next().map(|name| BASE64.encode_to_string(name));
     let is_truncated = Some(page.0.more);
-    let key_count = i32::try_from(page.0.lines.len()).ok();
+    let key_count = i32::try_from(page.0.entries.len()).ok();
     let (contents, prefixes) = page.split();
     Ok(ListObjectsV2Output {
         name: Some(input.bucket),
@@ -169,15 +169,15 @@ struct Page(ListPage);
 impl Page {
     /// Returns the name after which the next page starts, if the listing is truncated.
     fn next(&self) -> Option<&str> {
-        self.0.lines.last().filter(|_| self.0.more).map(Listed::name)
+        self.0.entries.last().filter(|_| self.0.more).map(ListEntry::name)
     }
 
     fn split(self) -> (Vec<ObjectInfo>, Vec<String>) {
         let (mut objects, mut prefixes) = (Vec::new(), Vec::new());
-        for line in self.0.lines {
+        for line in self.0.entries {
             match line {
-                Listed::Object(info) => objects.push(info),
-                Listed::Prefix(prefix) => prefixes.push(prefix),
+                ListEntry::Object(info) => objects.push(info),
+                ListEntry::Prefix(prefix) => prefixes.push(prefix),
             }
         }
         (objects, prefixes)

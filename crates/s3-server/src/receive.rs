@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use haul_file_store::{ObjectWriter, Store, Written};
+use haul_file_store::{ObjectWriter, Store, WrittenContent};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use hyper::http::Extensions;
@@ -196,7 +196,7 @@ pub(crate) struct Streamed {
 
 impl Streamed {
     /// Completes the content and compares it with what was said of it. Blocks.
-    pub(crate) fn finish(self) -> S3Result<(Written, Option<Checksum>)> {
+    pub(crate) fn finish(self) -> S3Result<(WrittenContent, Option<Checksum>)> {
         let written = self.sink.writer.finish().map_err(from_store)?;
         let checksum = self.claims.verify(self.sink.digests, Some(written.md5()))?;
         Ok((written, checksum))

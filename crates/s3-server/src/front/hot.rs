@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
-use haul_file_store::{Attributes, ObjectInfo, Place};
+use haul_file_store::{Attributes, ObjectInfo, ObjectLocation};
 use haul_http_engine::PreparedHead;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -34,7 +34,7 @@ const AVERAGE_BYTES: u64 = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct HotObject {
     /// The entry is used only while the object has this place.
-    pub(crate) place: Place,
+    pub(crate) place: ObjectLocation,
     pub(crate) head: PreparedHead,
     pub(crate) body: Bytes,
     pub(crate) info: ObjectInfo,
@@ -109,7 +109,7 @@ impl HotObjects {
     }
 
     /// Returns the object at `path` if it has not changed since it was cached.
-    pub(crate) fn get(&self, path: &str, place: Place) -> Option<Arc<HotObject>> {
+    pub(crate) fn get(&self, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let found = self.cache.as_ref()?.get(path).filter(|object| object.place == place)?;
         self.hits.fetch_add(1, Relaxed);
         Some(found)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haul_file_store::{Object, Place};
+use haul_file_store::{Object, ObjectLocation};
 use haul_http_engine::{Origin, PreparedHead, RequestIdentity, ResponseHead};
 use haul_http1::{Date, HeadWriter, Request, Target};
 use hyper::StatusCode;
@@ -78,7 +78,7 @@ impl Front {
         }
         let path = path.strip_prefix('/')?;
         let (bucket, key) = path.split_once('/').filter(|(_, key)| !key.is_empty())?;
-        let place = self.store.place(bucket, key)?;
+        let place = self.store.location(bucket, key)?;
         let object = match self.hot.get(path, place) {
             Some(object) => object,
             None => self.read_cached(kind, path, place)?,
@@ -120,7 +120,7 @@ impl Front {
 
     /// Reads an object from the page cache, for HEAD only its head, and keeps it if it is whole.
     /// Errors are left to the service, which has the words for them.
-    fn read_cached(&self, kind: Kind, path: &str, place: Place) -> Option<Arc<HotObject>> {
+    fn read_cached(&self, kind: Kind, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let (bucket, key) = path.split_once('/')?;
         let object = match kind {
             Kind::Head => self.store.head_cached(bucket, key),
@@ -148,7 +148,7 @@ impl Front {
             info: object.info,
         });
         // It may have been overwritten after its place was determined.
-        if kind != Kind::Head && self.store.place(bucket, key) == Some(place) {
+        if kind != Kind::Head && self.store.location(bucket, key) == Some(place) {
             self.hot.insert(path, Arc::clone(&hot));
         }
         Some(hot)

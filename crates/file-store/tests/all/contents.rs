@@ -1,4 +1,4 @@
-//! The content of a store, as requests return it.
+//! The content of a store, as the API returns it.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use haul_file_store::{Attributes, Etag, Lifecycle, Store};
 
 use crate::{Dump, dump};
 
-/// An upload without its identifier: bucket, key, attributes, parts.
-pub(crate) type SeenUpload = (String, String, Vec<(String, String)>, Vec<(u16, u64, Etag)>);
+/// An upload without its ID: bucket, key, attributes, parts.
+pub(crate) type UploadContents = (String, String, Vec<(String, String)>, Vec<(u16, u64, Etag)>);
 
 /// The content of a store.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct Contents {
     pub(crate) objects: Dump,
-    pub(crate) uploads: Vec<SeenUpload>,
+    pub(crate) uploads: Vec<UploadContents>,
     pub(crate) lifecycles: BTreeMap<String, Lifecycle>,
 }
 
-impl Seen {
-    /// Removes a bucket, and returns the number of its objects.
+impl Contents {
+    /// Removes a bucket and returns the number of its objects.
     pub(crate) fn take_bucket(&mut self, bucket: &str) -> usize {
         self.objects.remove(bucket).map_or(0, |objects| objects.len())
     }
 
-    /// Reads everything, and checks what must hold of any store.
+    /// Reads the whole content, and checks invariants of every store.
     pub(crate) fn of(store: &Store) -> Self {
         let objects = dump(store);
         let mut uploads = Vec::new();
@@ -44,9 +44,9 @@ impl Seen {
     }
 }
 
-/// Orders uploads by everything but their identifiers.
-pub(crate) fn order(a: &SeenUpload, b: &SeenUpload) -> std::cmp::Ordering {
-    let key = |upload: &SeenUpload| {
+/// Orders uploads by everything except their IDs.
+pub(crate) fn order(a: &UploadContents, b: &UploadContents) -> std::cmp::Ordering {
+    let key = |upload: &UploadContents| {
         let parts: Vec<(u16, u64, [u8; 16])> =
             upload.3.iter().map(|(number, bytes, etag)| (*number, *bytes, etag.md5)).collect();
         (upload.0.clone(), upload.1.clone(), upload.2.clone(), parts)
@@ -54,7 +54,7 @@ pub(crate) fn order(a: &SeenUpload, b: &SeenUpload) -> std::cmp::Ordering {
     key(a).cmp(&key(b))
 }
 
-/// Returns the attributes as pairs, which have an order.
+/// Returns the attributes as pairs, which can be ordered.
 pub(crate) fn pairs(attributes: &Attributes) -> Vec<(String, String)> {
     attributes.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

@@ -1,11 +1,11 @@
-//! What is in doubt while damage hides keys, what makes it certain, and what accepting does.
+//! Keys in doubt while damage hides needles, how they become certain, and accepted damage.
 
 use std::sync::Arc;
 
 use haul_disk::{Disk, Open, write_full};
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
 use haul_file_store::{
-    Attributes, Error, ListRequest, Options, Precondition, Recovered, Result, Store,
+    Attributes, Error, ListRequest, Options, Precondition, RecoveryReport, Result, Store,
 };
 use haul_testing::eventually;
 
@@ -15,11 +15,12 @@ use crate::{BIG, BUCKET, put, random_bytes, small, try_get, try_put};
 const VOLUME: &str = "volumes/0000000001.segment";
 const INDEX: &str = "volumes/0000000001.index";
 
-/// The bytes of the head of a short object before its names.
+/// The length of the head of a short object before its names.
 const HEAD_BYTES: usize = 34;
 
-/// The medium of a closed store in which `key` was stored twice and then `after` once, with the
-/// second needle of `key` damaged and the index lost: what was there is unknown.
+/// Returns the medium of a closed store in which `key` was stored twice and then `after` once. The
+/// second needle of `key` is damaged and the index is lost, so the content of this place is
+/// unknown.
 fn hidden() -> Medium {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
@@ -38,7 +39,7 @@ fn hidden() -> Medium {
     medium
 }
 
-fn opened() -> (MemoryDisk, Store, Recovered) {
+fn opened() -> (MemoryDisk, Store, RecoveryReport) {
     let disk = MemoryDisk::on(&hidden());
     let (store, recovered) = open_on(&disk);
     (disk, store, recovered)
@@ -50,11 +51,11 @@ fn is_damaged<T>(outcome: Result<T>) -> bool {
 
 fn list_all(store: &Store) -> Result<usize> {
     let request = ListRequest { limit: 100, ..ListRequest::default() };
-    store.list(BUCKET, &request).map(|page| page.lines.len())
+    store.list(BUCKET, &request).map(|page| page.entries.len())
 }
 
 #[test]
-fn what_may_be_hidden_is_an_error_and_what_is_newer_is_not() {
+fn key_in_doubt_is_an_error_and_newer_key_is_not() {
     let (_disk, store, recovered) = opened();
     assert_eq!((recovered.hidden.len(), store.stats().hidden_places), (1, 1));
     assert!(is_damaged(try_get(&store, "key")) && is_damaged(try_get(&store, "absent")));
@@ -75,10 +76,10 @@ fn what_may_be_hidden_is_an_error_and_what_is_newer_is_not() {
 }
 
 #[test]
-fn stored_or_deleted_key_is_certain_again_also_when_opened_again() {
+fn stored_or_deleted_key_is_certain_also_after_reopening() {
     let (disk, store, _) = opened();
     try_put(&store, "key", b"newest").unwrap();
-    assert!(store.delete(BUCKET, "absent").unwrap(), "it may have been there");
+    assert!(store.delete(BUCKET, "absent").unwrap(), "the key may have existed");
     store.close().unwrap();
     for _ in 0..2 {
         let store = open_on(&disk).0;
@@ -90,7 +91,7 @@ fn stored_or_deleted_key_is_certain_again_also_when_opened_again() {
 }
 
 #[test]
-fn upload_that_began_later_is_certain() {
+fn upload_started_later_is_certain() {
     let (_disk, store, _) = opened();
     let upload = store.start_upload(BUCKET, "upload", &Attributes::new()).unwrap();
     let part = crate::put_part(&store, "upload", &upload, 1, b"part");
@@ -98,11 +99,14 @@ fn upload_that_began_later_is_certain() {
     let (none, always) = (Attributes::new(), Precondition::None);
     store.complete_upload(BUCKET, "upload", &upload, &[part], &none, &always).unwrap();
     assert_eq!(try_get(&store, "upload").unwrap(), b"part");
-    assert!(is_damaged(store.parts(BUCKET, "upload", &upload)), "one of this name may be hidden");
+    assert!(
+        is_damaged(store.parts(BUCKET, "upload", &upload)),
+        "an upload with this ID may be hidden"
+    );
 }
 
 #[test]
-fn accepted_damage_hides_nothing_any_more_and_is_still_reported() {
+fn accepted_damage_hides_nothing_and_is_still_reported() {
     let (disk, store, recovered) = opened();
     assert_eq!(store.accept_damage().unwrap(), recovered.hidden);
     let mut next = Some(store);
@@ -137,7 +141,7 @@ fn store_of_version_1_gets_a_manifest_and_keeps_its_objects() {
         assert!(disk.list("").unwrap().contains(&"MANIFEST".to_owned()));
         store.close().unwrap();
     }
-    // From now on one without a manifest has lost it.
+    // From now on, a missing manifest is an error.
     for name in ["MANIFEST", "MANIFEST.copy"] {
         disk.remove(name).unwrap();
     }
@@ -154,7 +158,7 @@ fn store_of_version_1_gets_a_manifest_and_keeps_its_objects() {
 }
 
 #[test]
-fn scrub_finds_damage_that_nobody_has_read() {
+fn scrub_finds_unread_damage() {
     let disk = MemoryDisk::default();
     let options = Options { scrub_bytes_per_second: 1 << 30, ..small() };
     let (store, _) = open_on(&disk);
@@ -171,12 +175,12 @@ fn scrub_finds_damage_that_nobody_has_read() {
         assert!(store.stats().scrubbed_bytes > 3 * BIG as u64);
         assert_eq!(store.damage(), []);
         store.close().unwrap();
-        // The volume that is being written is read when it is opened; the scrub reads it again.
+        // Opening reads the newest volume; the scrub reads it again.
         let (store, _) = Store::open_on(Arc::new(disk.clone()), options.clone()).unwrap();
         disk.rot(name, offset, 0);
         eventually("the volumes are scrubbed", || store.stats().scrubs > 0);
         if store.damage().is_empty() {
-            // It had passed the place before: the next one does not.
+            // The scrub had passed the place before; the next one finds it.
             store.close().unwrap();
             let (store, _) = Store::open_on(Arc::new(disk.clone()), options.clone()).unwrap();
             eventually("the volumes are scrubbed", || store.stats().scrubs > 0);
