@@ -8,11 +8,12 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::attributes::{self, stored_headers};
+use crate::attributes;
 use crate::audit::Changes;
 use crate::checksum::{Checksum, show_checksum};
 use crate::conditions::{Conditions, source_conditions};
 use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::headers::stored_headers;
 use crate::lifecycle::operations::expiration;
 use crate::read::etag;
 use crate::service::Haul;

@@ -11,12 +11,9 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::bucket::owner;
 use crate::errors::{from_store, refuse};
-use crate::names::NameEncoding;
+use crate::listing::{NameEncoding, page_limit};
 use crate::read::{etag, length};
 use crate::service::Haul;
-
-/// The maximum number of entries in a response, as in S3.
-const ENTRIES_MAX: i32 = 1000;
 
 pub(crate) async fn list_objects(
     haul: &Haul,
@@ -184,18 +181,6 @@ impl Page {
     }
 }
 
-/// Returns the limit on entries twice: as the response reports it, and as the listing applies it.
-pub(crate) fn page_limit(requested: Option<i32>, name: &str) -> S3Result<(i32, usize)> {
-    let reported = requested.unwrap_or(ENTRIES_MAX).min(ENTRIES_MAX);
-    match usize::try_from(reported) {
-        Ok(limit) => Ok((reported, limit)),
-        Err(_) => {
-            let message = format!("{name} must not be negative");
-            Err(refuse(S3ErrorCode::InvalidArgument, message))
-        }
-    }
-}
-
 fn from_token(token: &str) -> S3Result<String> {
     let name = BASE64.decode_to_vec(token).ok().and_then(|name| String::from_utf8(name).ok());
     name.ok_or_else(|| refuse(S3ErrorCode::InvalidArgument, "The continuation token is malformed"))
@@ -238,13 +223,5 @@ mod tests {
             assert_eq!(from_token(&BASE64.encode_to_string(name)).unwrap(), name);
         }
         assert_eq!(from_token("!").unwrap_err().code().as_str(), "InvalidArgument");
-    }
-
-    #[test]
-    fn page_limit_is_capped_and_not_negative() {
-        assert_eq!(page_limit(None, "x").unwrap(), (1000, 1000));
-        assert_eq!(page_limit(Some(0), "x").unwrap(), (0, 0));
-        assert_eq!(page_limit(Some(5000), "x").unwrap(), (1000, 1000));
-        assert!(page_limit(Some(-1), "x").is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::checksum::{ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, 
 use crate::conditions::source_conditions;
 use crate::copy;
 use crate::errors::{from_store, refuse};
-use crate::list::page_limit;
+use crate::listing::page_limit;
 use crate::range::{Selected, select};
 use crate::read::{etag, length};
 use crate::receive::Receiver;

@@ -17,7 +17,7 @@ use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
 use crate::conditions::Conditions;
 use crate::errors::{check_key, check_version, from_store, refuse};
 use crate::lifecycle::operations::expiration;
-use crate::list::page_limit;
+use crate::listing::page_limit;
 use crate::range::{Selected, select};
 use crate::send::BodySlot;
 use crate::service::Haul;

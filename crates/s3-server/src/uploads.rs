@@ -9,8 +9,7 @@ use s3s::{S3Request, S3Result};
 
 use crate::bucket::owner;
 use crate::errors::from_store;
-use crate::list::page_limit;
-use crate::names::NameEncoding;
+use crate::listing::{NameEncoding, page_limit};
 use crate::service::Haul;
 
 pub(crate) async fn list_multipart_uploads(

@@ -7,11 +7,11 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
-use crate::attributes::stored_headers;
 use crate::audit::Changes;
 use crate::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::conditions::precondition;
 use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::headers::stored_headers;
 use crate::lifecycle::operations::expiration;
 use crate::read::etag;
 use crate::receive::{Collected, Receiver};

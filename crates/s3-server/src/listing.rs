@@ -1,9 +1,13 @@
-//! The encoding of object names in listings. Pure.
+//! The parts that listings of objects, uploads and parts share: the encoding of names, and the limit
+//! on entries. Pure.
 
 use s3s::dto::{CommonPrefix, EncodingType};
 use s3s::{S3ErrorCode, S3Result};
 
 use crate::errors::refuse;
+
+/// The maximum number of entries in a response, as in S3.
+const ENTRIES_MAX: i32 = 1000;
 
 /// The encoding of names in a listing: unchanged, or percent-encoded so that XML can represent
 /// every name.
@@ -53,6 +57,18 @@ fn percent_encoded(name: &str) -> String {
     encoded
 }
 
+/// Returns the limit on entries twice: as the response reports it, and as the listing applies it.
+pub(crate) fn page_limit(requested: Option<i32>, name: &str) -> S3Result<(i32, usize)> {
+    let reported = requested.unwrap_or(ENTRIES_MAX).min(ENTRIES_MAX);
+    match usize::try_from(reported) {
+        Ok(limit) => Ok((reported, limit)),
+        Err(_) => {
+            let message = format!("{name} must not be negative");
+            Err(refuse(S3ErrorCode::InvalidArgument, message))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +81,13 @@ mod tests {
         {
             assert_eq!(names.encode(name), encoded);
         }
+    }
+
+    #[test]
+    fn page_limit_is_capped_and_not_negative() {
+        assert_eq!(page_limit(None, "x").unwrap(), (1000, 1000));
+        assert_eq!(page_limit(Some(0), "x").unwrap(), (0, 0));
+        assert_eq!(page_limit(Some(5000), "x").unwrap(), (1000, 1000));
+        assert!(page_limit(Some(-1), "x").is_err());
     }
 }
