@@ -2,8 +2,10 @@
 
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
+use crate::buckets::{bucket, stubs};
+use crate::objects::{copy, list, read, tagging, write};
 use crate::service::Haul;
-use crate::{bucket, complete, copy, list, multipart, parts, read, stubs, tagging, uploads, write};
+use crate::uploads::{self, complete, multipart, parts};
 
 /// Implements the trait of `s3s` with one function per operation. `s3s` answers the other
 /// operations with `NotImplemented`.
@@ -53,7 +55,7 @@ operations! {
     upload_part_copy: UploadPartCopyInput => UploadPartCopyOutput = parts::upload_part_copy;
     list_parts: ListPartsInput => ListPartsOutput = parts::list_parts;
     list_multipart_uploads: ListMultipartUploadsInput => ListMultipartUploadsOutput
-        = uploads::list_multipart_uploads;
+        = uploads::list::list_multipart_uploads;
 
     create_bucket: CreateBucketInput => CreateBucketOutput = bucket::create_bucket;
     delete_bucket: DeleteBucketInput => DeleteBucketOutput = bucket::delete_bucket;

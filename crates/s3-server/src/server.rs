@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::admin::Admin;
 use crate::auth::OneKey;
+use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bound::Bound;
 use crate::config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 use crate::error::{Error, Result};
@@ -24,7 +25,6 @@ use crate::front::answer::RequestIds;
 use crate::front::handler::Requests;
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
-use crate::memory::{BodyMemory, PeerMemory};
 use crate::metrics::Metrics;
 use crate::service::Haul;
 

@@ -7,9 +7,9 @@ use hyper::http::Extensions;
 use s3s::{S3ErrorCode, S3Result};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::body::memory::{BodyMemory, Reserved};
 use crate::config::Limits;
 use crate::errors::refuse;
-use crate::memory::{BodyMemory, Reserved};
 use crate::metrics::Metrics;
 
 /// The S3 service, to which every operation has a reference.
@@ -53,7 +53,7 @@ impl Haul {
     }
 
     /// Waits until `bytes` of memory are available for a body, within the limit of the client,
-    /// whose [`PeerMemory`](crate::memory::PeerMemory) the server adds to the extensions of each
+    /// whose [`PeerMemory`](crate::body::memory::PeerMemory) the server adds to the extensions of each
     /// request.
     pub(crate) async fn reserve(&self, extensions: &Extensions, bytes: u64) -> S3Result<Reserved> {
         self.memory.reserve(extensions.get(), bytes).await

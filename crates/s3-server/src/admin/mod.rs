@@ -17,10 +17,10 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::body::memory::PeerMemory;
 use crate::config::{Addresses, Credentials};
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot::HotObjects;
-use crate::memory::PeerMemory;
 use crate::metrics::{Metrics, RequestCounts};
 
 const PAGE: &str = include_str!("page.html");

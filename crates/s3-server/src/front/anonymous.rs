@@ -12,8 +12,8 @@ use hyper::{Method, Request};
 use s3s::dto::Range;
 use s3s::{Body, S3ErrorCode, S3Result};
 
-use crate::aws_chunked::DecodedBody;
-use crate::digests::{Trailer, Unverified};
+use crate::body::aws_chunked::DecodedBody;
+use crate::body::digests::{Trailer, Unverified};
 use crate::errors::refuse;
 
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");

@@ -10,7 +10,7 @@ use haul_http_engine::PreparedHead;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
+use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 
 /// The longest object that is cached, unless the cache is small.
 const OBJECT_BYTES_MAX: u64 = 1 << 20;

@@ -12,17 +12,17 @@ use haul_http1::{Date, HeadWriter, Request, Target};
 use hyper::StatusCode;
 use s3s::dto::Range;
 
-use crate::attributes;
+use crate::body::memory::PeerMemory;
+use crate::buckets::lifecycle::operations::expiration;
 use crate::front::Front;
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot::{HotChecksum, HotObject};
 use crate::front::signature::is_operation;
 use crate::front::text::decode;
-use crate::lifecycle::operations::expiration;
-use crate::memory::PeerMemory;
 use crate::metrics::Kind;
-use crate::range::{Selected, select};
-use crate::tagging;
+use crate::objects::attributes;
+use crate::objects::range::{Selected, select};
+use crate::objects::tagging;
 
 /// Headers that a plain request may have beside those of HTTP itself.
 const PLAIN_HEADERS: [&str; 5] = [

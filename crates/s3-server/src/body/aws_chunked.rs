@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use s3s::StdError;
 
-use crate::digests::Trailer;
+use crate::body::digests::Trailer;
 use haul_http_engine::RequestBody;
 
 /// The maximum length of a line with a chunk size, or of a trailer line.

@@ -6,9 +6,11 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::checksum::{ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE};
+use crate::body::checksum::{
+    ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE,
+};
 use crate::errors::{check_key, from_store, refuse};
-use crate::headers::stored_headers;
+use crate::objects::headers::stored_headers;
 use crate::service::Haul;
 
 pub(crate) async fn create_multipart_upload(

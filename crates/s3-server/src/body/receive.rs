@@ -16,11 +16,11 @@ use s3s::dto::StreamingBlob;
 use s3s::{Body, S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::aws_chunked::ChunkError;
-use crate::checksum::Checksum;
-use crate::digests::{Claims, Digests};
+use crate::body::aws_chunked::ChunkError;
+use crate::body::checksum::Checksum;
+use crate::body::digests::{Claims, Digests};
+use crate::body::memory::Reserved;
 use crate::errors::{from_store, incomplete, refuse, sha256_mismatch};
-use crate::memory::Reserved;
 use crate::service::{Haul, joined};
 
 /// The bytes received before they are hashed and written together.

@@ -11,18 +11,20 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::audit::Changes;
-use crate::bucket::owner;
-use crate::checksum::{ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, show_checksum};
-use crate::conditions::source_conditions;
-use crate::copy;
+use crate::body::checksum::{
+    ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, show_checksum,
+};
+use crate::body::receive::Receiver;
+use crate::body::send::CHUNK_BYTES;
+use crate::buckets::bucket::owner;
 use crate::errors::{from_store, refuse};
-use crate::listing::page_limit;
-use crate::range::{Selected, select};
-use crate::read::{etag, length};
-use crate::receive::Receiver;
-use crate::send::CHUNK_BYTES;
+use crate::objects::conditions::source_conditions;
+use crate::objects::copy;
+use crate::objects::listing::page_limit;
+use crate::objects::range::{Selected, select};
+use crate::objects::read::{etag, length};
+use crate::objects::write::keep;
 use crate::service::Haul;
-use crate::write::keep;
 
 pub(crate) async fn upload_part(
     haul: &Haul,
@@ -124,7 +126,7 @@ fn copy_bytes(
         }
         writer.write(&bytes).map_err(from_store)?;
     }
-    Ok(hasher.map(crate::checksum::Hasher::finish))
+    Ok(hasher.map(crate::body::checksum::Hasher::finish))
 }
 
 pub(crate) async fn list_parts(

@@ -4,7 +4,7 @@ use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
 use s3s::dto::{Metadata, Timestamp, TimestampFormat};
 use s3s::{S3ErrorCode, S3Result};
 
-use crate::checksum::Algorithm;
+use crate::body::checksum::Algorithm;
 use crate::errors::refuse;
 
 /// The prefix of the headers, and attributes, of user metadata.
@@ -56,7 +56,7 @@ pub(crate) fn expires(attributes: &Attributes) -> Option<Timestamp> {
 /// Copies the checksum attributes of the source of a copy to its destination.
 pub(crate) fn copy_checksum(from: &Attributes, to: &mut Attributes) {
     let names = Algorithm::ALL.map(Algorithm::header);
-    for name in names.into_iter().chain([crate::checksum::TYPE_ATTRIBUTE]) {
+    for name in names.into_iter().chain([crate::body::checksum::TYPE_ATTRIBUTE]) {
         if let Some(value) = from.get(name) {
             to.set(name, value);
         }

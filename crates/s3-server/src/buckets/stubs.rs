@@ -9,7 +9,7 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
-use crate::bucket::owner;
+use crate::buckets::bucket::owner;
 use crate::errors::{from_store, refuse};
 use crate::service::Haul;
 

@@ -12,16 +12,17 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
-use crate::attributes::{self, shown};
-use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
-use crate::conditions::Conditions;
+use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
+use crate::body::send;
+use crate::body::send::BodySlot;
+use crate::buckets::lifecycle::operations::expiration;
 use crate::errors::{check_key, check_version, from_store, refuse};
-use crate::lifecycle::operations::expiration;
-use crate::listing::page_limit;
-use crate::range::{Selected, select};
-use crate::send::BodySlot;
+use crate::objects::attributes::{self, shown};
+use crate::objects::conditions::Conditions;
+use crate::objects::listing::page_limit;
+use crate::objects::range::{Selected, select};
+use crate::objects::tagging;
 use crate::service::Haul;
-use crate::{send, tagging};
 
 pub(crate) async fn get_object(
     haul: &Haul,

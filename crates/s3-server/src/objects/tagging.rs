@@ -10,8 +10,8 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::attributes;
 use crate::errors::{check_version, from_store, refuse};
+use crate::objects::attributes;
 use crate::service::Haul;
 
 const ATTRIBUTE: &str = "x-amz-tagging";

@@ -9,15 +9,15 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::audit::Changes;
-use crate::checksum::{
+use crate::body::checksum::{
     COMPOSITE, Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, given_checksum, show_checksum,
 };
-use crate::conditions::precondition;
+use crate::buckets::lifecycle::operations::expiration;
 use crate::errors::{from_store, refuse};
-use crate::lifecycle::operations::expiration;
-use crate::read::etag;
+use crate::objects::conditions::precondition;
+use crate::objects::read::etag;
+use crate::objects::write::{keep, unmet};
 use crate::service::Haul;
-use crate::write::{keep, unmet};
 
 /// The minimum size of a part that is not the last one: 5 MiB, as in S3.
 const PART_BYTES_MIN: u64 = 5 << 20;

@@ -9,10 +9,10 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::bucket::owner;
+use crate::buckets::bucket::owner;
 use crate::errors::{from_store, refuse};
-use crate::listing::{NameEncoding, page_limit};
-use crate::read::{etag, length};
+use crate::objects::listing::{NameEncoding, page_limit};
+use crate::objects::read::{etag, length};
 use crate::service::Haul;
 
 pub(crate) async fn list_objects(

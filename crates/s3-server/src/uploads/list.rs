@@ -7,9 +7,9 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Result};
 
-use crate::bucket::owner;
+use crate::buckets::bucket::owner;
 use crate::errors::from_store;
-use crate::listing::{NameEncoding, page_limit};
+use crate::objects::listing::{NameEncoding, page_limit};
 use crate::service::Haul;
 
 pub(crate) async fn list_multipart_uploads(

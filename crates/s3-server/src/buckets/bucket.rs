@@ -10,8 +10,8 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::buckets::lifecycle::operations as lifecycle;
 use crate::errors::{from_store, refuse};
-use crate::lifecycle::operations as lifecycle;
 use crate::service::Haul;
 
 /// The region of every bucket: the default region of clients.

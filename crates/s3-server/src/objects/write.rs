@@ -8,13 +8,13 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use crate::audit::Changes;
-use crate::checksum::{Checksum, FULL_OBJECT, show_checksum};
-use crate::conditions::precondition;
+use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
+use crate::body::receive::{Collected, Receiver};
+use crate::buckets::lifecycle::operations::expiration;
 use crate::errors::{check_key, check_version, from_store, refuse};
-use crate::headers::stored_headers;
-use crate::lifecycle::operations::expiration;
-use crate::read::etag;
-use crate::receive::{Collected, Receiver};
+use crate::objects::conditions::precondition;
+use crate::objects::headers::stored_headers;
+use crate::objects::read::etag;
 use crate::service::Haul;
 
 /// The most objects one request deletes, as in S3.

@@ -5,8 +5,8 @@ use haul_file_store::Attributes;
 use s3s::dto::{Metadata, Timestamp, TimestampFormat};
 use s3s::{S3Error, S3Result};
 
-use crate::attributes::{METADATA_PREFIX, check};
-use crate::tagging;
+use crate::objects::attributes::{METADATA_PREFIX, check};
+use crate::objects::tagging;
 
 /// The headers of a write that are stored with the object.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct StoredHeaders {
 /// Takes the headers to store out of the input of a write.
 macro_rules! stored_headers {
     ($input:expr) => {
-        $crate::headers::StoredHeaders {
+        $crate::objects::headers::StoredHeaders {
             cache_control: $input.cache_control.take(),
             content_disposition: $input.content_disposition.take(),
             content_encoding: $input.content_encoding.take(),
@@ -92,7 +92,7 @@ mod tests {
     use haul_file_store::ATTRIBUTE_BYTES_MAX;
 
     use super::*;
-    use crate::attributes::{content_type, expires, metadata};
+    use crate::objects::attributes::{content_type, expires, metadata};
 
     #[test]
     fn aws_chunked_encoding_is_not_stored() {

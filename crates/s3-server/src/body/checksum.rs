@@ -176,8 +176,8 @@ fn combine(algorithm: Algorithm, parts: &[(u64, Checksum)]) -> Option<Checksum> 
 /// Sets the field of an output that belongs to the algorithm of the checksum.
 macro_rules! show_checksum {
     ($output:expr, $checksum:expr) => {
-        if let Some($crate::checksum::Checksum { algorithm, value }) = $checksum {
-            use $crate::checksum::Algorithm;
+        if let Some($crate::body::checksum::Checksum { algorithm, value }) = $checksum {
+            use $crate::body::checksum::Algorithm;
             match algorithm {
                 Algorithm::Crc32 => $output.checksum_crc32 = Some(value),
                 Algorithm::Crc32c => $output.checksum_crc32c = Some(value),
@@ -192,7 +192,7 @@ macro_rules! show_checksum {
 /// Returns the checksum in the fields of an input, if it has one.
 macro_rules! given_checksum {
     ($input:expr) => {{
-        use $crate::checksum::{Algorithm, Checksum};
+        use $crate::body::checksum::{Algorithm, Checksum};
         let fields = [
             (Algorithm::Crc32, &$input.checksum_crc32),
             (Algorithm::Crc32c, &$input.checksum_crc32c),

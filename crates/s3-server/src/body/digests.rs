@@ -7,7 +7,7 @@ use hyper::header::HeaderMap;
 use s3s::crypto::{Checksum as _, Md5, Sha256};
 use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
 
-use crate::checksum::{Algorithm, Checksum, Hasher};
+use crate::body::checksum::{Algorithm, Checksum, Hasher};
 use crate::errors::{refuse, sha256_mismatch};
 
 /// The headers that follow the last chunk of a body. Empty until that chunk was read.

@@ -8,16 +8,16 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::attributes;
 use crate::audit::Changes;
-use crate::checksum::{Checksum, show_checksum};
-use crate::conditions::{Conditions, source_conditions};
+use crate::body::checksum::{Checksum, show_checksum};
+use crate::buckets::lifecycle::operations::expiration;
 use crate::errors::{check_key, check_version, from_store, refuse};
-use crate::headers::stored_headers;
-use crate::lifecycle::operations::expiration;
-use crate::read::etag;
+use crate::objects::attributes;
+use crate::objects::conditions::{Conditions, source_conditions};
+use crate::objects::headers::stored_headers;
+use crate::objects::read::etag;
+use crate::objects::tagging;
 use crate::service::Haul;
-use crate::tagging;
 
 pub(crate) async fn copy_object(
     haul: &Haul,

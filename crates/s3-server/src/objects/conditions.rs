@@ -35,7 +35,7 @@ impl Conditions {
 /// Takes the conditions on the source out of the input of a copy.
 macro_rules! source_conditions {
     ($input:expr) => {
-        $crate::conditions::Conditions {
+        $crate::objects::conditions::Conditions {
             if_match: $input.copy_source_if_match.take(),
             if_none_match: $input.copy_source_if_none_match.take(),
             if_modified_since: $input.copy_source_if_modified_since.take(),

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use s3s::S3Result;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::body::memory::Reserved;
 use crate::errors::{chain, from_store};
-use crate::memory::Reserved;
 use crate::service::joined;
 
 /// The bytes of a big object read at a time. One such chunk is read ahead of the one being sent.
