@@ -53,8 +53,8 @@ impl Haul {
     }
 
     /// Waits until `bytes` of memory are available for a body, within the limit of the client,
-    /// whose [`PeerMemory`](crate::body::memory::PeerMemory) the server adds to the extensions of each
-    /// request.
+    /// whose [`PeerMemory`](crate::body::memory::PeerMemory) the server adds to the extensions of
+    /// each request.
     pub(crate) async fn reserve(&self, extensions: &Extensions, bytes: u64) -> S3Result<Reserved> {
         self.memory.reserve(extensions.get(), bytes).await
     }

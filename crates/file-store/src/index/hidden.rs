@@ -33,8 +33,8 @@ impl HiddenRange {
     /// Returns the error for keys that may be hidden in this range.
     pub(crate) fn error(&self) -> Error {
         let what = format!(
-            "{}; the newest state of the requested key may have been in this place (see \"haul store \
-             accept-damage\")",
+            "{}; the newest state of the requested key may have been in this place (see \
+             \"haul store accept-damage\")",
             self.what
         );
         Error::Damaged { file: self.file.clone(), offset: self.from.into(), what }

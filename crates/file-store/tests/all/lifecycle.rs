@@ -97,7 +97,10 @@ fn expired_objects_are_deleted_and_others_stay() {
         ..SweepReport::default()
     };
     assert_eq!(report, expected, "one millisecond before the age of the others");
-    let is_big = |one: &ExpiredEntry| matches!(one, ExpiredEntry::Object { info, rule } if info.key == "big" && rule == "large");
+    let is_big = |entry: &ExpiredEntry| match entry {
+        ExpiredEntry::Object { info, rule } => info.key == "big" && rule == "large",
+        ExpiredEntry::Upload { .. } => false,
+    };
     assert!(found.len() == 1 && is_big(&found[0]), "{found:?}");
     time.advance(1);
     assert_eq!(store.expire_now(BUCKET).unwrap().expired_bytes, 5);

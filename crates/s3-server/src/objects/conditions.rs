@@ -101,7 +101,7 @@ pub(crate) fn precondition(
         },
         _ => Err(refuse(
             S3ErrorCode::NotImplemented,
-            "A write supports only one of If-Match and If-None-Match, the latter only with the value *",
+            "A write supports either If-Match, or If-None-Match with the value *",
         )),
     }
 }

@@ -1,5 +1,5 @@
-//! The parts that listings of objects, uploads and parts share: the encoding of names, and the limit
-//! on entries. Pure.
+//! The parts that listings of objects, uploads and parts share: the encoding of names, and the
+//! limit on entries. Pure.
 
 use s3s::dto::{CommonPrefix, EncodingType};
 use s3s::{S3ErrorCode, S3Result};
