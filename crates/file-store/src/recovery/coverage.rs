@@ -8,7 +8,7 @@ use crate::volume_index::ranges::Ranges;
 pub(crate) struct Coverage {
     /// The ranges whose needles the index has.
     pub(crate) covered: Ranges,
-    /// Where the volume ends for certain.
+    /// Where its needles end for certain.
     pub(crate) end: Option<u32>,
     /// Needles in the index.
     pub(crate) needles: u64,
