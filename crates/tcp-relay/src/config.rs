@@ -61,8 +61,10 @@ const PIPE_BYTES: RangeInclusive<usize> = (64 << 10)..=(1 << 30);
 /// Limits on connections, times and bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum number of open client connections; further clients wait in the accept queue.
-    /// Default: 10,000.
+    /// The maximum number of open client connections. Beyond the limit, a new connection replaces
+    /// the oldest one that waits for a request or for the rest of a head, of the client that has the
+    /// most connections, if connections of each client are limited; if none waits, the new
+    /// connection stays in the accept queue. Default: 10,000.
     pub connections_max: usize,
     /// The maximum number of open connections of one client, which is an IPv4 address or an IPv6
     /// prefix of 64 bits. Beyond the limit, a new connection replaces the oldest one of the client

@@ -19,7 +19,7 @@ pub(crate) fn text(stats: &Stats) -> String {
     page.gauge("haul_relay_connections", "Open connections.", stats.active);
     let help = "Connections refused because their client was at its limit.";
     page.counter("haul_relay_connections_refused_total", help, stats.refused);
-    let help = "Waiting connections closed in favor of a new one of the same client.";
+    let help = "Waiting connections closed in favor of a new one.";
     page.counter("haul_relay_connections_evicted_total", help, stats.evicted);
     let mut ended =
         page.family("haul_relay_ended_total", Counter, "Closed connections, by reason.");

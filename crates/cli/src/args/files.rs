@@ -149,7 +149,10 @@ impl From<ColdArg> for Cold {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// Maximum number of open connections; further clients wait until one is closed
+    /// Maximum number of open connections
+    ///
+    /// Beyond the limit, a new connection replaces the oldest one that waits for a request, of the
+    /// client with the most connections, or waits until one is closed.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     connections: usize,
     /// Maximum number of connections of one client; 0 means no limit [default: half of

@@ -102,7 +102,11 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "VERSION", help_heading = "PROXY protocol")]
     pub(crate) proxy_out: Option<VersionArg>,
 
-    /// Maximum number of open connections; further clients wait until one is closed
+    /// Maximum number of open connections
+    ///
+    /// Beyond the limit, a new connection replaces the oldest one that waits for a request (with
+    /// --http) or for a PROXY header, of the client with the most connections, or waits until one is
+    /// closed.
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     pub(crate) max_connections: usize,
     /// Maximum number of connections of one client; 0 means no limit [default: half of
