@@ -322,6 +322,8 @@ impl Handle {
         let admission = self.limit.stats();
         stats.connections_refused = admission.refused;
         stats.connections_evicted = admission.evicted;
+        let peer_rate = self.shared.peer_rate.as_ref();
+        stats.requests_refused = peer_rate.map_or(0, RateLimit::refused);
         let disk = self.shared.disk.stats();
         stats.disk_jobs_waiting = disk.waiting as u64;
         stats.disk_jobs_refused = disk.refused;

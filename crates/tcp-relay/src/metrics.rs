@@ -91,6 +91,8 @@ fn http(page: &mut Exposition, http: &HttpStats) {
     for (status, value) in &http.error_responses {
         answers.sample(&[("status", &status.to_string())], *value);
     }
+    let help = "Requests above the rate of their client.";
+    page.counter("haul_relay_http_requests_refused_total", help, http.rate_limited);
     let help = "Requests on reused connections.";
     page.counter("haul_relay_http_reused_total", help, http.reused);
     page.counter("haul_relay_http_asked_again_total", "Requests sent again.", http.retried);

@@ -132,5 +132,6 @@ fn request_above_the_rate_of_a_client_is_answered_with_429() {
     let mut other = Peer::new(connect_from(2, relay.tcp()));
     assert_eq!(other.exchange(REQUEST).status, 200);
     assert_eq!(log.requests().len(), 4);
-    assert_eq!(relay.stats().http.error_responses(429), 1);
+    let stats = relay.stats().http;
+    assert_eq!((stats.error_responses(429), stats.rate_limited), (1, 1));
 }
