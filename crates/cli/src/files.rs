@@ -116,9 +116,9 @@ fn fit(config: &mut Config, limit: u64) {
 fn not_started(error: Error) -> Failure {
     let failure = Failure::new("cannot start the server");
     match error {
-        Error::Public { .. } => failure
-            .exit(Exit::NotStarted)
-            .advise("use --public to allow it, or listen on 127.0.0.1 or [::1]"),
+        Error::Public { .. } => {
+            failure.exit(Exit::NotStarted).advise("use --tls-cert and --tls-key, or --plain-http")
+        }
         Error::Invalid(_) => failure.exit(Exit::Usage),
         _ => failure.exit(Exit::NotStarted),
     }

@@ -183,8 +183,12 @@ fn failures_to_start_are_reported_with_advice() {
     place.write("file", "a");
     for public in [["--listen", "0.0.0.0:0"], ["--admin", "[::]:0"]] {
         let run = place.run(&[&["files", "www"], &public[..]].concat()).code(3);
-        run.stderr_contains(&["other machines can reach it", "--public"]);
+        run.stderr_contains(&["other machines can reach it", "--plain-http"]);
     }
+    // The earlier name of the option.
+    place
+        .run(&["files", "nowhere", "--listen", "0.0.0.0:0", "--public"])
+        .stderr_contains(&["nowhere"]);
     place
         .run(&["files", "nowhere", "--listen", "127.0.0.1:0"])
         .code(3)
