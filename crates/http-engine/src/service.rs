@@ -307,8 +307,10 @@ impl<H: Handler> Engine<H> {
                 return false;
             }
             connection.slot.count_slow();
-        } else if matches!(connection.state, State::Head) && connection.drains_until.is_none() {
-            connection.slot.time_out();
+        } else if matches!(connection.state, State::Head) {
+            if connection.drains_until.is_none() {
+                connection.slot.time_out();
+            }
             if !connection.input.is_empty() {
                 connection.slot.count_slow();
                 // The client has sent a part of a head, and learns why it gets no response to it.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_http_engine::Connections;
+use haul_http_engine::{Connections, PeerRate};
 use haul_reactor as reactor;
 
 use super::shutdown::Shutdown;
@@ -16,6 +16,7 @@ use crate::send::buffers::Buffers;
 pub struct Handle {
     shared: Arc<Shared>,
     connections: Arc<Connections<()>>,
+    peer_rate: Option<Arc<PeerRate>>,
     threads: Vec<ThreadHandle>,
     pub(crate) shutdown: Shutdown,
 }
@@ -37,9 +38,10 @@ impl Handle {
     pub(crate) fn new(
         shared: Arc<Shared>,
         connections: Arc<Connections<()>>,
+        peer_rate: Option<Arc<PeerRate>>,
         threads: Vec<ThreadHandle>,
     ) -> Self {
-        Self { shared, connections, threads, shutdown: Shutdown::default() }
+        Self { shared, connections, peer_rate, threads, shutdown: Shutdown::default() }
     }
 
     /// Stops accepting, and ends the server when the responses under way are complete or the drain
@@ -88,6 +90,7 @@ impl Handle {
             connections_open: connections.open,
             connections_refused: connections.refused,
             connections_evicted: connections.evicted,
+            requests_refused: self.peer_rate.as_ref().map_or(0, |rate| rate.limit.refused()),
             too_slow: connections.slow,
             ..Stats::default()
         };

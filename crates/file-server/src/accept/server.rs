@@ -14,7 +14,7 @@ use haul_reactor::{Address, AdmissionLimit, Listener, Rate, RateLimit, Reactor, 
 use super::admin::ServerStatus;
 use super::handle::{Handle, ThreadHandle};
 use super::shutdown::RunningThread;
-use crate::config::{Config, Limits};
+use crate::config::{Config, Limits, is_local};
 use crate::context::{Shared, ThreadContext};
 use crate::error::{Error, Result};
 use crate::file::tier::TierRules;
@@ -60,7 +60,7 @@ impl Server {
     ///
     /// # Errors
     /// The directory cannot be opened, a setting is invalid, or an address cannot be listened on or
-    /// is public without [`Config::is_public`].
+    /// is public without TLS and without [`Config::is_public`].
     pub fn bind(config: Config) -> Result<Self> {
         config.check()?;
         Self::serve_on(config, None)
@@ -107,7 +107,7 @@ impl Server {
             threads.push(ThreadHandle { reactor: reactor.handle(), counts, buffers });
             reactors.push(reactor);
         }
-        let handle = Arc::new(Handle::new(shared, connections, threads));
+        let handle = Arc::new(Handle::new(shared, connections, peer_rate, threads));
         let admin = config.admin.map(|address| {
             Admin::bind(&address, ServerStatus(Arc::clone(&handle)))
                 .map_err(|source| listen_error(&address, source))
@@ -237,7 +237,10 @@ fn shared(config: &Config) -> Result<Shared> {
             cache_control: content.cache_control.clone(),
         }),
         hosts: Hosts {
-            is_checked: !config.is_public && matches!(config.listen, Address::Tcp(_)),
+            // A public server has names of its own.
+            is_checked: !config.is_public
+                && matches!(config.listen, Address::Tcp(_))
+                && is_local(&config.listen),
             names: config.hosts.clone(),
         },
         cache: Arc::new(FileCache::new(tiers, valid_ms)),

@@ -210,4 +210,5 @@ fn requests_above_rate_limit_are_refused_and_connection_stays_open() {
     assert_refused(&refused, 503, "SlowDown");
     assert_eq!(refused.header("connection"), Some("close"));
     assert_eq!(server.admin.get("/health").status, 200, "the admin address has no such limit");
+    assert_eq!(metric(&server, "haul_requests_refused_total"), 4);
 }
