@@ -7,11 +7,11 @@ use crate::request_body::BodySender;
 /// The body of a request that was not received to its end.
 pub(crate) struct Receiving {
     sender: BodySender,
-    left: Left,
+    left: Remaining,
 }
 
 /// The part of a body that was not received.
-enum Left {
+enum Remaining {
     Bytes(u64),
     Chunked(ChunkedDecoder),
     /// The end of the body is unknown: it is malformed or cut.
@@ -21,16 +21,16 @@ enum Left {
 impl Receiving {
     pub(crate) fn new(framing: Framing, sender: BodySender) -> Self {
         let left = match framing {
-            Framing::Length(bytes) => Left::Bytes(bytes),
-            Framing::Chunked => Left::Chunked(ChunkedDecoder::new(ChunkLimits::default())),
-            Framing::UntilClose => Left::Broken,
+            Framing::Length(bytes) => Remaining::Bytes(bytes),
+            Framing::Chunked => Remaining::Chunked(ChunkedDecoder::new(ChunkLimits::default())),
+            Framing::UntilClose => Remaining::Broken,
         };
         Self { sender, left }
     }
 
     /// Returns `true` if it takes more bytes now.
     pub(crate) fn has_room(&self) -> bool {
-        !matches!(self.left, Left::Broken) && self.sender.has_room()
+        !matches!(self.left, Remaining::Broken) && self.sender.has_room()
     }
 
     /// Returns `true` once, when `100 Continue` is to be sent.
@@ -47,9 +47,9 @@ impl Receiving {
     /// the body is complete.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> (usize, bool) {
         let outcome = match &mut self.left {
-            Left::Bytes(left) => Ok(take_length(&self.sender, left, bytes)),
-            Left::Chunked(decoder) => take_chunked(&self.sender, decoder, bytes),
-            Left::Broken => return (bytes.len(), false),
+            Remaining::Bytes(left) => Ok(take_length(&self.sender, left, bytes)),
+            Remaining::Chunked(decoder) => take_chunked(&self.sender, decoder, bytes),
+            Remaining::Broken => return (bytes.len(), false),
         };
         match outcome {
             Ok((taken, is_complete)) => {
@@ -67,7 +67,7 @@ impl Receiving {
 
     /// Ends a body that the client does not send to its end.
     pub(crate) fn cut(&mut self) {
-        self.left = Left::Broken;
+        self.left = Remaining::Broken;
         self.sender.cut();
     }
 }

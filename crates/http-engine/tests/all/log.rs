@@ -11,22 +11,22 @@ use parking_lot::Mutex;
 use crate::server::{Server, read_until};
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<String>>);
+struct RecordedLines(Mutex<Vec<String>>);
 
-impl Lines for Kept {
+impl Lines for RecordedLines {
     fn append(&self, line: &[u8]) {
         self.0.lock().push(String::from_utf8(line.to_vec()).unwrap());
     }
 }
 
-fn logging(format: LogFormat) -> (Server, Arc<Kept>) {
-    let kept = Arc::new(Kept::default());
+fn logging(format: LogFormat) -> (Server, Arc<RecordedLines>) {
+    let kept = Arc::new(RecordedLines::default());
     let lines: Arc<dyn Lines> = Arc::clone(&kept) as Arc<dyn Lines>;
     (Server::with_log(AccessLog { lines, format }), kept)
 }
 
 /// Waits for `count` lines; returns them without their dates.
-fn lines(kept: &Kept, count: usize) -> Vec<String> {
+fn lines(kept: &RecordedLines, count: usize) -> Vec<String> {
     eventually("the requests are logged", || kept.0.lock().len() >= count);
     let undated = |line: &String| {
         let (before, rest) = line.split_once('[').unwrap();

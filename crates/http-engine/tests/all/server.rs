@@ -110,10 +110,10 @@ impl ResponseBody for Pieces {
 }
 
 /// The responses that have ended: status, bytes of the body, and `true` if it is complete.
-pub(crate) type Ended = Arc<Mutex<Vec<(u16, u64, bool)>>>;
+pub(crate) type EndedResponses = Arc<Mutex<Vec<(u16, u64, bool)>>>;
 
 pub(crate) struct Paths {
-    ended: Ended,
+    ended: EndedResponses,
 }
 
 /// Returns the number of a path such as `/inline/5`.
@@ -258,7 +258,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     transport: Transport,
     pub(crate) connections: Arc<Connections<()>>,
-    pub(crate) ended: Ended,
+    pub(crate) ended: EndedResponses,
     pub(crate) handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
@@ -318,7 +318,7 @@ impl Server {
             tls,
             access_log,
         };
-        let ended = Ended::default();
+        let ended = EndedResponses::default();
         let paths = Paths { ended: Arc::clone(&ended) };
         let engine = Engine::new(paths, vec![options], limits);
         let all = AdmissionLimit::new(usize::MAX);
