@@ -15,6 +15,16 @@ use crate::request_body::RequestBody;
 /// The response to a request, when it is ready. An error closes the connection.
 pub type ResponseFuture<B> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
 
+/// The outcome of [`Handler::respond_inline`].
+pub enum Inline<B> {
+    /// [`Handler::respond`] is to respond. No head was written.
+    Deferred,
+    /// The head was written; the body is these bytes.
+    Bytes(Bytes),
+    /// The head was written, and declares the length of this body.
+    Body(B),
+}
+
 /// The meaning of a server: what it responds to requests. Each thread has a handler of its own.
 pub trait Handler: 'static {
     /// The body of a response.
@@ -22,16 +32,31 @@ pub trait Handler: 'static {
     /// State that the connections of a peer share.
     type Peer: Clone + Send + Sync + 'static;
 
-    /// Responds to a request without a body at once, or not at all: then [`Self::respond`] is
-    /// called. Writes the head with `head`, and returns the body. It may not block.
+    /// Responds to a request without a body at once, if possible. Writes the head with `head`. It
+    /// may not block.
     fn respond_inline(
         &mut self,
         request: &haul_http1::Request<'_>,
         origin: &Origin<'_, Self::Peer>,
         head: &mut ResponseHead<'_>,
-    ) -> Option<Bytes> {
+    ) -> Inline<Self::Body> {
         let _ = (request, origin, head);
-        None
+        Inline::Deferred
+    }
+
+    /// Responds to a request like [`Self::respond`], without the conversion of its head to the types
+    /// of the crate `http`. Returns the body of a request to which [`Self::respond`] is to respond.
+    ///
+    /// # Errors
+    /// The body: this is no failure.
+    fn respond_parsed(
+        &mut self,
+        request: &haul_http1::Request<'_>,
+        body: RequestBody,
+        origin: &Origin<'_, Self::Peer>,
+    ) -> Result<ResponseFuture<Self::Body>, RequestBody> {
+        let _ = (request, origin);
+        Err(body)
     }
 
     /// Responds to a request. The thread of the connection polls the future and the body of the

@@ -3,12 +3,14 @@
 //!
 //! # What it is
 //! [`Engine`] is a [`Service`](haul_reactor::Service) that reads the heads and bodies of requests,
-//! passes them to a [`Handler`], and writes the responses. A handler responds in one of two ways:
-//! - [`Handler::respond_inline`] responds at once, from memory. Head and body are sent by one
-//!   system call.
+//! passes them to a [`Handler`], and writes the responses. A handler responds in one of three ways:
+//! - [`Handler::respond_inline`] responds at once, from memory. Head and bytes are sent by one
+//!   system call; a body of windows is sent by `sendfile`.
 //! - [`Handler::respond`] returns a future, which the thread of the connection polls. Other threads
 //!   wake the connection by a message, so a future that waits for nothing causes no switch of
 //!   threads.
+//! - [`Handler::respond_parsed`] returns a future, too, for requests whose head it reads as it was
+//!   parsed, without a map of headers.
 //!
 //! [`Connections`] limits the number of connections, for each peer and together. Each listener can
 //! terminate TLS, and has an [`AccessLog`] or none.
@@ -58,7 +60,9 @@ pub use access_log::{
 };
 pub use body::{BoxError, Piece, ResponseBody, Window};
 pub use connection::Connection;
-pub use handler::{ConnectionLimits, Handler, Origin, PreparedHead, ResponseFuture, ResponseHead};
+pub use handler::{
+    ConnectionLimits, Handler, Inline, Origin, PreparedHead, ResponseFuture, ResponseHead,
+};
 pub use limits::{ConnectionStats, Connections, PeerRate};
 pub use request_body::{IncompleteBody, RequestBody};
 pub use service::{Engine, ListenerOptions};

@@ -3,20 +3,37 @@
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use haul_http1::{Framing, HeadWriter, Request, Version, parse_request};
 use haul_reactor::{Context, IoStatus};
 
 use crate::access_log::Record;
+use crate::body::ResponseBody as _;
 use crate::connection::{Connection, State};
 use crate::convert::to_http;
 use crate::exchange::{Accounts, Exchange, Reply};
-use crate::handler::{Handler, ResponseHead};
+use crate::handler::{Handler, Inline, ResponseHead};
 use crate::limits::PeerRate;
 use crate::receive::Receiving;
 use crate::request_body::{RequestBody, channel};
-use crate::response::{Output, Terms};
+use crate::response::{BodyFraming, Output, Terms};
 use crate::service::{Budget, Engine, Flow};
 use crate::task::Message;
+
+/// The outcome of an attempt to respond at once.
+enum Responded<H: Handler> {
+    Not,
+    /// The part of the response that the body has not produced, and bytes that the socket has not
+    /// taken.
+    Started(Reply<H::Body>, Output),
+}
+
+impl<H: Handler> Responded<H> {
+    /// Returns `true` if the socket has taken the whole response.
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Started(Reply::Done, output) if output.is_empty())
+    }
+}
 
 impl<H: Handler> Engine<H> {
     pub(crate) fn read_head(
@@ -126,24 +143,20 @@ impl<H: Handler> Engine<H> {
                 return Ok((taken, Flow::Continue));
             }
             let responded = self.respond_inline(connection, &request, terms, &mut accounts.record);
-            let is_over = match &responded {
-                Ok(Some(output)) => output.is_empty(),
-                Ok(None) => false,
-                Err(_) => true,
-            };
-            if is_over {
+            let is_over = responded.as_ref().is_ok_and(Responded::is_over);
+            if is_over || responded.is_err() {
                 self.end_record(connection.listener, connection.peer, accounts.record.take());
             }
             match responded? {
-                Some(output) if output.is_empty() && !terms.closes => {
+                Responded::Started(..) if is_over && !terms.closes => {
                     drop(accounts);
                     self.await_request(connection, context.now());
                     continue;
                 }
-                Some(output) => {
-                    self.start(connection, accounts, None, Reply::Done, output, terms);
+                Responded::Started(reply, output) => {
+                    self.start(connection, accounts, None, reply, output, terms);
                 }
-                None => self.respond(connection, accounts, &request, terms, context)?,
+                Responded::Not => self.respond(connection, accounts, &request, terms, context)?,
             }
             return Ok((taken, Flow::Continue));
         }
@@ -151,16 +164,17 @@ impl<H: Handler> Engine<H> {
         Ok((taken, Flow::Continue))
     }
 
-    /// Responds from memory, and returns the bytes that the socket did not take.
-    pub(crate) fn respond_inline(
+    /// Responds at once, if the handler can. Bytes in memory are sent as far as the socket takes
+    /// them.
+    fn respond_inline(
         &mut self,
         connection: &mut Connection<H>,
         request: &Request<'_>,
         terms: Terms,
         record: &mut Option<Record>,
-    ) -> io::Result<Option<Output>> {
+    ) -> io::Result<Responded<H>> {
         if !request.framing.is_empty() {
-            return Ok(None);
+            return Ok(Responded::Not);
         }
         self.head.clear();
         let mut head = ResponseHead {
@@ -170,16 +184,27 @@ impl<H: Handler> Engine<H> {
             status: 0,
             identity: None,
         };
-        let Some(body) = self.handler.respond_inline(request, &connection.origin(), &mut head)
-        else {
-            return Ok(None);
-        };
+        let inline = self.handler.respond_inline(request, &connection.origin(), &mut head);
         let (status, identity) = (head.status, head.identity);
-        if let Some(record) = record {
+        if let (Some(record), Inline::Bytes(_) | Inline::Body(_)) = (&mut *record, &inline) {
             record.set_status(status);
             record.identify(identity);
             record.add_head(self.head.len());
         }
+        let body = match inline {
+            Inline::Deferred => return Ok(Responded::Not),
+            Inline::Body(body) => {
+                let reply = match body.bytes_left() {
+                    Some(bytes @ 1..) if !terms.is_head => {
+                        Reply::Body(body, BodyFraming::Length(bytes))
+                    }
+                    _ => Reply::Done,
+                };
+                let output = Output::new(self.head.clone(), Bytes::new());
+                return Ok(Responded::Started(reply, output));
+            }
+            Inline::Bytes(body) => body,
+        };
         let pieces = [IoSlice::new(&self.head), IoSlice::new(&body)];
         let sent = match connection.socket.write(&pieces, false)? {
             IoStatus::Bytes(sent) => sent,
@@ -191,7 +216,7 @@ impl<H: Handler> Engine<H> {
             output = Output::new(self.head.clone(), body);
             output.advance(sent);
         }
-        Ok(Some(output))
+        Ok(Responded::Started(Reply::Done, output))
     }
 
     pub(crate) fn respond(
@@ -212,6 +237,14 @@ impl<H: Handler> Engine<H> {
                 let (sender, body) = channel(bytes, request.expect_continue, &connection.task);
                 (Some(Receiving::new(framing, sender)), body)
             }
+        };
+        let body = match self.handler.respond_parsed(request, body, &connection.origin()) {
+            Ok(future) => {
+                let reply = Reply::Future(future);
+                self.start(connection, accounts, receiving, reply, Output::default(), terms);
+                return Ok(());
+            }
+            Err(body) => body,
         };
         let Some(request) = to_http(request, body) else {
             let Accounts { _busy: busy, record } = accounts;

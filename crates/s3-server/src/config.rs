@@ -157,9 +157,12 @@ pub struct Limits {
     pub body_memory_bytes_max: u64,
     /// The part of it that the bodies of one peer may use. 128 MiB.
     pub peer_body_memory_bytes_max: u64,
-    /// The memory for hot objects of up to 1 MiB, from which GET and HEAD are answered; 0: none.
+    /// The memory for hot objects of up to 4 MiB, from which GET and HEAD are answered; 0: none.
     /// 64 MiB.
     pub cache_bytes_max: u64,
+    /// The descriptors for hot objects of more than 64 KiB, which are sent without a copy. More of
+    /// them are copied. Not used with TLS. 4,096.
+    pub cache_files_max: usize,
 }
 
 impl Default for Limits {
@@ -179,6 +182,7 @@ impl Default for Limits {
             body_memory_bytes_max: 256 << 20,
             peer_body_memory_bytes_max: 128 << 20,
             cache_bytes_max: 64 << 20,
+            cache_files_max: 4096,
         }
     }
 }

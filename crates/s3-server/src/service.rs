@@ -3,22 +3,24 @@
 use std::sync::Arc;
 
 use haul_file_store::Store;
-use hyper::http::Extensions;
 use s3s::{S3, S3ErrorCode, S3Request, S3Response, S3Result, dto};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::config::Limits;
 use crate::errors::refuse;
-use crate::memory::{BodyMemory, Reserved};
+use crate::front::hot::HotObjects;
+use crate::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::metrics::Metrics;
 use crate::{bucket, complete, copy, list, multipart, parts, read, stubs, tagging, uploads, write};
 
 /// What every operation works with.
+#[derive(Clone)]
 pub(crate) struct Haul {
     store: Arc<Store>,
     limits: Limits,
     metrics: Arc<Metrics>,
     memory: Arc<BodyMemory>,
+    hot: Arc<HotObjects>,
 }
 
 impl Haul {
@@ -27,8 +29,9 @@ impl Haul {
         limits: Limits,
         metrics: Arc<Metrics>,
         memory: Arc<BodyMemory>,
+        hot: Arc<HotObjects>,
     ) -> Self {
-        Self { store, limits, metrics, memory }
+        Self { store, limits, metrics, memory, hot }
     }
 
     /// The store, for the calls that need no I/O.
@@ -44,6 +47,11 @@ impl Haul {
         &self.metrics
     }
 
+    /// The cache of hot objects.
+    pub(crate) fn hot(&self) -> &Arc<HotObjects> {
+        &self.hot
+    }
+
     /// Calls the store on a thread that may block.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
@@ -53,10 +61,13 @@ impl Haul {
         joined(spawn_blocking(move || call(&store)).await)
     }
 
-    /// Waits for memory to hold `bytes` of a body, out of the share of the peer, which the server
-    /// adds to each request.
-    pub(crate) async fn reserve(&self, extensions: &Extensions, bytes: u64) -> S3Result<Reserved> {
-        self.memory.reserve(extensions.get(), bytes).await
+    /// Waits for memory for `bytes` of a body of this peer.
+    pub(crate) async fn reserve(
+        &self,
+        peer: Option<&PeerMemory>,
+        bytes: u64,
+    ) -> S3Result<Reserved> {
+        self.memory.reserve(peer, bytes).await
     }
 }
 

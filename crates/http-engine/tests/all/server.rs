@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haul_http_engine::{
-    AccessLog, BoxError, ConnectionLimits, Connections, Engine, Handler, ListenerOptions, Origin,
-    Piece, RequestBody, RequestIdentity, ResponseBody, ResponseFuture, ResponseHead, Window,
+    AccessLog, BoxError, ConnectionLimits, Connections, Engine, Handler, Inline, ListenerOptions,
+    Origin, Piece, RequestBody, RequestIdentity, ResponseBody, ResponseFuture, ResponseHead,
+    Window,
 };
 use haul_http1::HeadLimits;
 use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
@@ -97,13 +98,34 @@ impl Handler for Paths {
         request: &haul_http1::Request<'_>,
         _origin: &Origin<'_, ()>,
         head: &mut ResponseHead<'_>,
-    ) -> Option<Bytes> {
-        let bytes: usize = request.target.path().strip_prefix("/inline/")?.parse().ok()?;
+    ) -> Inline<Pieces> {
+        let Some(path) = request.target.path().strip_prefix("/inline/") else {
+            return Inline::Deferred;
+        };
+        let body = match path.parse::<usize>() {
+            Ok(bytes) => Pieces::of([Bytes::from(vec![b'i'; bytes])]),
+            Err(_window) => Pieces::with_window(WINDOW.end),
+        };
         head.identify(RequestIdentity { id: *b"0123456789ABCDEF", user: None });
         let mut head = head.begin(200);
-        head.number("content-length", bytes as u64);
-        head.end().ok()?;
-        Some(Bytes::from(vec![b'i'; bytes]))
+        head.number("content-length", body.declared.unwrap());
+        head.end().unwrap();
+        match path.parse::<usize>() {
+            Ok(bytes) => Inline::Bytes(Bytes::from(vec![b'i'; bytes])),
+            Err(_window) => Inline::Body(body),
+        }
+    }
+
+    fn respond_parsed(
+        &mut self,
+        request: &haul_http1::Request<'_>,
+        body: RequestBody,
+        _origin: &Origin<'_, ()>,
+    ) -> Result<ResponseFuture<Pieces>, RequestBody> {
+        match request.fields.first("x-parsed") {
+            Some(value) => Ok(Box::pin(echoed(String::from_utf8_lossy(value).into(), body))),
+            None => Err(body),
+        }
     }
 
     fn respond(
@@ -113,6 +135,12 @@ impl Handler for Paths {
     ) -> ResponseFuture<Pieces> {
         Box::pin(respond(request))
     }
+}
+
+/// Responds with a text and the body.
+async fn echoed(text: String, body: RequestBody) -> Result<Response<Pieces>, BoxError> {
+    let body = body.collect().await?.to_bytes();
+    Ok(Response::new(Pieces::of([Bytes::from(text), body])))
 }
 
 async fn respond(request: Request<RequestBody>) -> Result<Response<Pieces>, BoxError> {

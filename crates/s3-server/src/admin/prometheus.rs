@@ -23,6 +23,7 @@ pub(super) fn text(
     connections_of_s3(&mut out, connections);
     out.gauge("haul_cache_objects", "Hot objects in memory.", cache.objects);
     out.gauge("haul_cache_bytes", "Memory of hot objects.", cache.bytes);
+    out.gauge("haul_cache_files", "Hot objects that are sent without a copy.", cache.files);
     let help = "GETs and HEADs answered from hot objects.";
     out.counter("haul_cache_hits_total", help, cache.hits);
     store(&mut out, stats);

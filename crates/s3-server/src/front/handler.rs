@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use haul_http_engine::{BoxError, Handler, Origin, RequestBody, ResponseFuture, ResponseHead};
+use haul_http_engine::{
+    BoxError, Handler, Inline, Origin, RequestBody, ResponseFuture, ResponseHead,
+};
 use hyper::{Request, Response};
 
 use crate::admin::Admin;
@@ -28,8 +29,23 @@ impl Handler for Requests {
         request: &haul_http1::Request<'_>,
         origin: &Origin<'_, PeerMemory>,
         head: &mut ResponseHead<'_>,
-    ) -> Option<Bytes> {
-        (origin.listener == S3).then(|| self.front.respond_inline(request, origin, head)).flatten()
+    ) -> Inline<Counted> {
+        if origin.listener != S3 {
+            return Inline::Deferred;
+        }
+        self.front.respond_inline(request, origin, head).unwrap_or(Inline::Deferred)
+    }
+
+    fn respond_parsed(
+        &mut self,
+        request: &haul_http1::Request<'_>,
+        body: RequestBody,
+        origin: &Origin<'_, PeerMemory>,
+    ) -> Result<ResponseFuture<Counted>, RequestBody> {
+        match origin.listener {
+            S3 => self.front.put(request, body, origin),
+            _ => Err(body),
+        }
     }
 
     fn respond(

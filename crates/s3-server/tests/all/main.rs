@@ -21,6 +21,7 @@ mod listing;
 mod logs;
 mod objects;
 mod pinned;
+mod plain_puts;
 mod signing;
 mod small_puts;
 mod uploads;
