@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
-use haul_file_store::{Object, Place, Store};
+use haul_file_store::{Object, ObjectLocation, Store};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
@@ -107,7 +107,7 @@ impl HotObjects {
     }
 
     /// Returns the object at `path` if it has not changed since it was cached.
-    pub(crate) fn get(&self, path: &str, place: Place) -> Option<Arc<HotObject>> {
+    pub(crate) fn get(&self, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let found = self.cache.as_ref()?.get(path).filter(|object| object.place == place)?;
         self.hits.fetch_add(1, Relaxed);
         Some(found)
@@ -137,11 +137,17 @@ impl HotObjects {
 
     /// Caches an object that was read from the disk, if it is long: others are cached when they are
     /// read from the page cache. `place` is that before the read. May copy 4 MiB.
-    pub(crate) fn insert_long(&self, store: &Store, bucket: &str, place: Place, object: &Object) {
+    pub(crate) fn insert_long(
+        &self,
+        store: &Store,
+        bucket: &str,
+        place: ObjectLocation,
+        object: &Object,
+    ) {
         let is_long = (LONG_BYTES_MIN..=self.object_bytes_max).contains(&object.info.bytes);
         let key = &*object.info.key;
         // It may have been overwritten after its place was determined.
-        if !is_long || !object.is_in_memory() || store.place(bucket, key) != Some(place) {
+        if !is_long || !object.is_in_memory() || store.location(bucket, key) != Some(place) {
             return;
         }
         let content =

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use haul_file_store::{Attributes, Object, ObjectInfo, Place};
+use haul_file_store::{Attributes, Object, ObjectInfo, ObjectLocation};
 use haul_http_engine::PreparedHead;
 use haul_http1::{Date, HeadWriter};
 
-use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
+use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::front::memory_file::MemoryFile;
-use crate::{attributes, tagging};
+use crate::objects::attributes::{self, METADATA_PREFIX};
+use crate::objects::tagging;
 
 /// Attributes that are sent under their own names.
 const SENT_ATTRIBUTES: [&str; 6] = [
@@ -21,14 +22,11 @@ const SENT_ATTRIBUTES: [&str; 6] = [
     "x-amz-website-redirect-location",
 ];
 
-/// User metadata is stored and sent under names that begin with this.
-pub(crate) const METADATA: &str = "x-amz-meta-";
-
 /// An object in memory.
 #[derive(Debug)]
 pub(crate) struct HotObject {
     /// The entry is valid only while the object has this place.
-    pub(crate) place: Place,
+    pub(crate) place: ObjectLocation,
     pub(crate) head: PreparedHead,
     pub(crate) content: HotContent,
     pub(crate) info: ObjectInfo,
@@ -57,7 +55,7 @@ pub(crate) struct HotChecksum {
 impl HotObject {
     /// Returns an object at this place with this content; `None` if the short path cannot send its
     /// attributes as the service does.
-    pub(crate) fn new(place: Place, object: &Object, content: Bytes) -> Option<Self> {
+    pub(crate) fn new(place: ObjectLocation, object: &Object, content: Bytes) -> Option<Self> {
         let is_plain = |value: &str| value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         if !sent_attributes(object).all(|(_, value)| is_plain(value)) {
             // The service encodes these.
@@ -67,7 +65,7 @@ impl HotObject {
             place,
             head: PreparedHead::new(|head| describe(object, head)).ok()?,
             content: HotContent::Memory(content),
-            tags: tagging::kept(&object.attributes).len(),
+            tags: tagging::from_attributes(&object.attributes).len(),
             checksum: HotChecksum::of(&object.attributes),
             info: object.info.clone(),
         })
@@ -95,7 +93,7 @@ impl HotContent {
 impl HotChecksum {
     /// Returns the checksum among these attributes.
     fn of(attributes: &Attributes) -> Option<Self> {
-        let Checksum { algorithm, value } = Checksum::kept(attributes)?;
+        let Checksum { algorithm, value } = Checksum::from_attributes(attributes)?;
         let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
         Some(Self { name: algorithm.header(), value, kind })
     }
@@ -108,7 +106,7 @@ impl HotChecksum {
 
 /// Returns the attributes that are sent under their own names.
 fn sent_attributes(object: &Object) -> impl Iterator<Item = (&str, &str)> {
-    let is_sent = |name: &str| SENT_ATTRIBUTES.contains(&name) || name.starts_with(METADATA);
+    let is_sent = |name: &str| SENT_ATTRIBUTES.contains(&name) || name.starts_with(METADATA_PREFIX);
     object.attributes.iter().filter(move |(name, _)| is_sent(name))
 }
 

@@ -7,23 +7,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haul_file_store::Place;
+use haul_file_store::ObjectLocation;
 use haul_http_engine::{Inline, Origin, RequestIdentity, ResponseHead};
 use haul_http1::{Request, Target};
 use hyper::StatusCode;
 use s3s::dto::Range;
 use s3s::path::check_bucket_name;
 
+use crate::body::memory::PeerMemory;
+use crate::body::send::ObjectBody;
+use crate::buckets::lifecycle::operations::expiration;
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot_object::{HotContent, HotObject};
 use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
 use crate::front::{Counted, Front};
-use crate::lifecycle::operations::expiration;
-use crate::memory::PeerMemory;
 use crate::metrics::Kind;
-use crate::range::{Selected, select};
-use crate::send::ObjectBody;
+use crate::objects::range::{Selected, select};
 
 /// Headers that a plain request may have beside those of HTTP itself.
 const PLAIN_HEADERS: [&str; 5] = [
@@ -66,7 +66,7 @@ impl Front {
         }
         let path = path.strip_prefix('/')?;
         let (bucket, key) = names(path)?;
-        let place = self.store.place(bucket, key)?;
+        let place = self.store.location(bucket, key)?;
         let object = match self.hot.get(path, place) {
             Some(object) => object,
             None => self.read_cached(kind, path, place)?,
@@ -119,7 +119,7 @@ impl Front {
 
     /// Reads an object from the page cache, for HEAD only its head, and caches it if it is whole.
     /// Errors are left to the service, which has the messages for them.
-    fn read_cached(&self, kind: Kind, path: &str, place: Place) -> Option<Arc<HotObject>> {
+    fn read_cached(&self, kind: Kind, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let (bucket, key) = path.split_once('/')?;
         if kind == Kind::Head {
             let object = self.store.head_cached(bucket, key).ok()??;
@@ -132,7 +132,7 @@ impl Front {
         let content = object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?;
         let hot = HotObject::new(place, &object, content)?;
         // It may have been overwritten after its place was determined.
-        let is_current = self.store.place(bucket, key) == Some(place);
+        let is_current = self.store.location(bucket, key) == Some(place);
         Some(if is_current { self.hot.insert(path, hot) } else { Arc::new(hot) })
     }
 }

@@ -34,13 +34,13 @@ use tracing::Instrument;
 
 use crate::audit::{AuditLog, AuditRecord, Changes};
 use crate::auth::{check_region, check_signature_kind};
+use crate::body::memory::BodyMemory;
+use crate::body::send::{BodySlot, ObjectBody};
 use crate::errors::{incomplete, refuse};
 use crate::front::answer::{RequestIds, finish};
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
-use crate::memory::BodyMemory;
 use crate::metrics::{Kind, Metrics};
-use crate::send::{BodySlot, ObjectBody};
 use crate::service::Haul;
 
 /// Prefixes of headers that request encryption or locks, which do not exist. They are refused, so
@@ -85,6 +85,7 @@ impl Front {
         let is_cut = request.body().cut_check();
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
+        request.extensions_mut().insert(Arc::clone(&self.hot));
         let mut response = match self.admit(request) {
             Ok(request) => {
                 let id = str::from_utf8(&id).unwrap_or_default();

@@ -6,12 +6,12 @@ use haul_file_store::{Attributes, Store};
 use haul_http1::{Framing, Request};
 use s3s::dto::{Timestamp, TimestampFormat};
 
-use crate::attributes::Kept;
-use crate::digests::Claims;
+use crate::body::digests::Claims;
 use crate::errors::check_key;
 use crate::front::canonical::from_hex;
-use crate::front::hot_object::METADATA;
 use crate::front::signature::STREAMING_UNSIGNED;
+use crate::objects::attributes::METADATA_PREFIX;
+use crate::objects::headers::StoredHeaders;
 
 /// The value of `x-amz-content-sha256` for a body that is not signed.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
@@ -84,7 +84,7 @@ impl PlainPut {
             return None;
         }
         let claims = Claims::of_fields(|name| fields.first(name), sha256).ok()?;
-        let attributes = fields.kept()?.attributes().ok()?;
+        let attributes = fields.stored()?.into_attributes().ok()?;
         let (bucket, key) = (bucket.to_owned(), key.to_owned());
         Some(Self { bucket, key, attributes, claims, bytes, is_chunked })
     }
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
                 continue;
             }
             let name = str::from_utf8(field.name).ok()?.to_ascii_lowercase();
-            let is_metadata = name.starts_with(METADATA);
+            let is_metadata = name.starts_with(METADATA_PREFIX);
             let is_plain = match name.split('-').next()? {
                 "if" => false,
                 "x" if name.starts_with("x-amz-") => {
@@ -136,15 +136,15 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the fields that are stored with the object; `None` if one is invalid.
-    fn kept(&self) -> Option<Kept> {
+    fn stored(&self) -> Option<StoredHeaders> {
         let owned = |name: &str| self.text(name).map(str::to_owned);
         let date = |text| Timestamp::parse(TimestampFormat::HttpDate, text);
         let metadata = self.0.iter().filter_map(|(name, value)| {
-            let name = name.strip_prefix(METADATA).filter(|name| !name.is_empty())?;
+            let name = name.strip_prefix(METADATA_PREFIX).filter(|name| !name.is_empty())?;
             Some((name.to_owned(), (*value).to_owned()))
         });
         let metadata: s3s::dto::Metadata = metadata.collect();
-        Some(Kept {
+        Some(StoredHeaders {
             cache_control: owned("cache-control"),
             content_disposition: owned("content-disposition"),
             content_encoding: owned("content-encoding"),

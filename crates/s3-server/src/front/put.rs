@@ -13,19 +13,19 @@ use hyper::http::Error as InvalidHeader;
 use hyper::{Response, StatusCode};
 use s3s::{Body, S3Result};
 
-use crate::aws_chunked::Decoded;
-use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
-use crate::digests::Trailer;
+use crate::body::aws_chunked::DecodedBody;
+use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
+use crate::body::digests::Trailer;
+use crate::body::memory::PeerMemory;
+use crate::body::receive::Receiver;
 use crate::front::inline::{is_of_this_machine, names};
 use crate::front::plain_put::PlainPut;
 use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
 use crate::front::{Accounts, Counted, Front};
-use crate::memory::PeerMemory;
 use crate::metrics::Kind;
-use crate::receive::Receiver;
+use crate::objects::write::{Put, Stored};
 use crate::service::Haul;
-use crate::write::{Put, Stored};
 
 const EXPIRATION: HeaderName = HeaderName::from_static("x-amz-expiration");
 
@@ -103,7 +103,7 @@ async fn store(
     }
     let trailer = Trailer::default();
     let claims = claims.with_trailer(trailer.clone());
-    let body = Decoded::new(body, trailer);
+    let body = DecodedBody::new(body, trailer);
     put.small(haul, Receiver::new(haul, body, claims, bytes, peer)).await
 }
 

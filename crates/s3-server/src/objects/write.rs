@@ -1,0 +1,279 @@
+//! Storing and deleting objects.
+
+use bytes::Bytes;
+use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Store};
+use hyper::body::Body;
+use s3s::dto::{
+    self, ChecksumType, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput,
+    DeleteObjectsOutput, DeletedObject, ObjectIdentifier, PutObjectInput, PutObjectOutput,
+};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
+
+use crate::audit::Changes;
+use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
+use crate::body::receive::{Collected, Receiver};
+use crate::buckets::lifecycle::operations::expiration;
+use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::objects::conditions::precondition;
+use crate::objects::headers::stored_headers;
+use crate::objects::read::etag;
+use crate::service::Haul;
+
+/// The number of objects that one request can delete, as in S3.
+const DELETE_MAX: usize = 1000;
+
+pub(crate) async fn put_object(
+    haul: &Haul,
+    mut request: S3Request<PutObjectInput>,
+) -> S3Result<PutObjectOutput> {
+    let input = &mut request.input;
+    check_key(&input.key)?;
+    if input.write_offset_bytes.is_some() {
+        return Err(refuse(S3ErrorCode::NotImplemented, "Objects cannot be appended to"));
+    }
+    let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
+    let attributes = stored_headers!(input).into_attributes()?;
+    let body = input.body.take();
+    let receiver = Receiver::of(haul, &request, body)?;
+    let changes = Changes::of(&request.extensions).cloned();
+    let PutObjectInput { bucket, key, .. } = request.input;
+    // Before the client sends the body.
+    haul.store().bucket(&bucket).map_err(from_store)?;
+    let put = Put { bucket, key, attributes, precondition };
+    let Stored { info, expiration, checksum } = match receiver.is_small() {
+        true => put.small(haul, receiver).await?,
+        false => put.big(haul, receiver).await?,
+    };
+
+    if let Some(changes) = changes {
+        changes.stored(info.bytes, info.etag);
+    }
+    let e_tag = Some(etag(info.etag));
+    let mut output = PutObjectOutput { e_tag, expiration, ..Default::default() };
+    output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
+    show_checksum!(output, checksum);
+    Ok(output)
+}
+
+/// A put of an object.
+pub(crate) struct Put {
+    pub(crate) bucket: String,
+    pub(crate) key: String,
+    pub(crate) attributes: Attributes,
+    pub(crate) precondition: Precondition,
+}
+
+/// A stored object, as the response describes it.
+pub(crate) struct Stored {
+    pub(crate) info: ObjectInfo,
+    /// The value of `x-amz-expiration`.
+    pub(crate) expiration: Option<String>,
+    pub(crate) checksum: Option<Checksum>,
+}
+
+impl Put {
+    /// Receives and stores a small object.
+    pub(crate) async fn small<B>(self, haul: &Haul, receiver: Receiver<B>) -> S3Result<Stored>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<StdError>,
+    {
+        let collected = receiver.collect(haul).await?;
+        let Self { bucket, key, attributes, precondition } = self;
+        let put = SmallPut { bucket, key, attributes, precondition, collected };
+        let bucket = put.bucket.clone();
+        let (info, checksum) = put.store(haul).await?;
+        // The first PUT to a bucket may read its rules from the disk; then they are in memory.
+        let expiration = expiration(haul.store(), &bucket, &info);
+        Ok(Stored { info, expiration, checksum })
+    }
+
+    /// Receives and stores an object of any length.
+    async fn big(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
+        let Self { bucket, key, mut attributes, precondition } = self;
+        let streamed = receiver.stream(haul, Store::object_writer).await?;
+        haul.blocking(move |store| {
+            let (written, checksum) = streamed.finish()?;
+            keep(&mut attributes, checksum.as_ref());
+            let stored = store.put_written(&bucket, &key, written, &attributes, &precondition);
+            let refused = |error| unmet(store, &bucket, &key, &precondition, error);
+            let info = stored.map_err(refused)?;
+            let expiration = expiration(store, &bucket, &info);
+            Ok(Stored { info, expiration, checksum })
+        })
+        .await
+    }
+}
+
+/// A put of an object whose body was received.
+struct SmallPut {
+    bucket: String,
+    key: String,
+    attributes: Attributes,
+    precondition: Precondition,
+    collected: Collected,
+}
+
+/// The outcome of an attempt to store an object on a thread that must not block.
+enum Attempt {
+    /// The put was started. The checksum of the body is verified.
+    Started(PendingPut, Option<Checksum>),
+    /// The put must be repeated on a blocking thread: it would wait, or its error depends on a
+    /// lookup of the present object.
+    Blocking(Box<SmallPut>),
+}
+
+impl SmallPut {
+    /// Stores the object. Uses a blocking thread only if the put would wait for anything but the
+    /// sync of the log.
+    async fn store(self, haul: &Haul) -> S3Result<(ObjectInfo, Option<Checksum>)> {
+        match self.start(haul.store())? {
+            Attempt::Started(pending, checksum) => {
+                Ok((pending.await.map_err(from_store)?, checksum))
+            }
+            Attempt::Blocking(put) => haul.blocking(move |store| put.store_blocking(store)).await,
+        }
+    }
+
+    fn start(mut self, store: &Store) -> S3Result<Attempt> {
+        if self.collected.len() > Store::START_PUT_BYTES_MAX {
+            return Ok(Attempt::Blocking(Box::new(self)));
+        }
+        let (bytes, checksum) = self.collected.verify()?;
+        keep(&mut self.attributes, checksum.as_ref());
+        let Self { bucket, key, attributes, precondition, .. } = &self;
+        match store.start_put(bucket, key, bytes, attributes, precondition) {
+            Ok(Some(pending)) => Ok(Attempt::Started(pending, checksum)),
+            Ok(None) | Err(Error::PreconditionFailed) => Ok(Attempt::Blocking(Box::new(self))),
+            Err(error) => Err(from_store(error)),
+        }
+    }
+
+    fn store_blocking(mut self, store: &Store) -> S3Result<(ObjectInfo, Option<Checksum>)> {
+        let (bytes, checksum) = self.collected.verify()?;
+        keep(&mut self.attributes, checksum.as_ref());
+        let Self { bucket, key, attributes, precondition, .. } = &self;
+        let stored = store.put(bucket, key, bytes, attributes, precondition);
+        let refused = |error| unmet(store, bucket, key, precondition, error);
+        Ok((stored.map_err(refused)?, checksum))
+    }
+}
+
+pub(crate) async fn delete_object(
+    haul: &Haul,
+    request: S3Request<DeleteObjectInput>,
+) -> S3Result<DeleteObjectOutput> {
+    let DeleteObjectInput { bucket, key, version_id, .. } = request.input;
+    let conditional = request.input.if_match.is_some()
+        || request.input.if_match_last_modified_time.is_some()
+        || request.input.if_match_size.is_some();
+    if conditional {
+        return Err(refuse(S3ErrorCode::NotImplemented, "Conditional deletes are not supported"));
+    }
+    check_key(&key)?;
+    check_version(version_id.as_deref())?;
+    haul.blocking(move |store| store.delete(&bucket, &key).map_err(from_store)).await?;
+    Ok(DeleteObjectOutput::default())
+}
+
+pub(crate) async fn delete_objects(
+    haul: &Haul,
+    request: S3Request<DeleteObjectsInput>,
+) -> S3Result<DeleteObjectsOutput> {
+    let changes = Changes::of(&request.extensions).cloned();
+    let DeleteObjectsInput { bucket, delete, .. } = request.input;
+    if delete.objects.is_empty() || delete.objects.len() > DELETE_MAX {
+        let message = format!("One request can delete 1 to {DELETE_MAX} objects");
+        return Err(refuse(S3ErrorCode::MalformedXML, message));
+    }
+    haul.store().bucket(&bucket).map_err(from_store)?;
+    let quiet = delete.quiet == Some(true);
+    let outcomes =
+        haul.blocking(move |store| Ok(delete_all(store, &bucket, delete.objects))).await?;
+    let mut deleted = Vec::new();
+    let mut errors = Vec::new();
+    for (object, outcome) in outcomes {
+        if let Some(changes) = &changes {
+            let error = outcome.as_ref().err();
+            changes.deleted(&object.key, error.map(|error| error.code().as_str()));
+        }
+        let ObjectIdentifier { key, version_id, .. } = object;
+        match outcome {
+            Ok(()) if quiet => {}
+            Ok(()) => deleted.push(DeletedObject {
+                key: Some(key),
+                version_id,
+                ..DeletedObject::default()
+            }),
+            Err(error) => errors.push(dto::Error {
+                code: Some(error.code().as_str().to_owned()),
+                key: Some(key),
+                message: error.message().map(str::to_owned),
+                version_id,
+            }),
+        }
+    }
+    Ok(DeleteObjectsOutput { deleted: Some(deleted), errors: Some(errors), request_charged: None })
+}
+
+/// Deletes objects with one call of the store; returns the outcome for each.
+fn delete_all(
+    store: &Store,
+    bucket: &str,
+    objects: Vec<ObjectIdentifier>,
+) -> Vec<(ObjectIdentifier, S3Result<()>)> {
+    let checked: Vec<_> = objects
+        .into_iter()
+        .map(|object| {
+            let is_valid = check_key(&object.key)
+                .and_then(|()| check_version(object.version_id.as_deref()))
+                .and_then(|()| match (&object.e_tag, object.size, &object.last_modified_time) {
+                    (None, None, None) => Ok(()),
+                    _ => Err(refuse(
+                        S3ErrorCode::NotImplemented,
+                        "Conditional deletes are not supported",
+                    )),
+                });
+            (object, is_valid)
+        })
+        .collect();
+    let keys: Vec<_> = checked
+        .iter()
+        .filter(|(_, is_valid)| is_valid.is_ok())
+        .map(|(object, _)| object.key.as_str())
+        .collect();
+    let mut outcomes = store.delete_many(bucket, &keys).into_iter();
+    checked
+        .into_iter()
+        .map(|(object, is_valid)| {
+            let outcome = is_valid.and_then(|()| match outcomes.next() {
+                Some(outcome) => outcome.map(drop).map_err(from_store),
+                None => Err(refuse(S3ErrorCode::InternalError, "The store returned no outcome")),
+            });
+            (object, outcome)
+        })
+        .collect()
+}
+
+/// Adds a checksum to the attributes.
+pub(crate) fn keep(attributes: &mut Attributes, checksum: Option<&Checksum>) {
+    if let Some(Checksum { algorithm, value }) = checksum {
+        attributes.set(algorithm.header(), value);
+    }
+}
+
+/// Returns the error of a conditional write. As in S3, a condition on the ETag of an object that
+/// does not exist fails with `NoSuchKey`.
+pub(crate) fn unmet(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    precondition: &Precondition,
+    error: Error,
+) -> S3Error {
+    let is_on_presence = matches!(precondition, Precondition::Absent | Precondition::None);
+    match (&error, store.stat(bucket, key)) {
+        (Error::PreconditionFailed, Err(absent)) if !is_on_presence => from_store(absent),
+        _ => from_store(error),
+    }
+}
