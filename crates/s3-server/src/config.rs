@@ -162,7 +162,7 @@ pub struct Limits {
     /// The memory for the cache of hot objects of up to 4 MiB, which serves GET and HEAD; 0
     /// disables the cache. 64 MiB.
     pub cache_bytes_max: u64,
-    /// The descriptors for hot objects of more than 64 KiB, which are sent without a copy. More of
+    /// The descriptors for hot objects of more than 256 KiB, which are sent without a copy. More of
     /// them are copied. Not used with TLS. 4,096.
     pub cache_files_max: usize,
 }

@@ -36,7 +36,7 @@
 //!
 //! # Cost
 //! A hot object costs one `recv` and one `sendmsg` per `GET`, and one `sendfile` if it has more than
-//! 64 KiB; another small object one read of the store. A plain `PUT` of up to 8 KiB costs one
+//! 256 KiB; another small object one read of the store. A plain `PUT` of up to 8 KiB costs one
 //! `recv`, one `sendmsg`, and a share of the sync of concurrent requests. A big object is received, hashed and written concurrently, in two batches
 //! of 1 MiB, and sent with one chunk of 1 MiB read ahead. No thread waits for a slow client.
 //!

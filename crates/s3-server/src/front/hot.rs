@@ -19,9 +19,12 @@ const OBJECT_BYTES_MAX: u64 = 4 << 20;
 /// The share of the cache that one object may take.
 const SHARES_MIN: u64 = 16;
 
-/// A longer object is cached at its second request, because it evicts many short ones, and in a
-/// file, because sending pages of a file costs less than copying from here on.
+/// A longer object is cached at its second request: it evicts many short ones.
 const SHORT_BYTES_MAX: u64 = 64 << 10;
+
+/// A longer object is cached in a file. Up to this length, sending pages of a file costs no less
+/// than copying.
+const COPIED_BYTES_MAX: u64 = 256 << 10;
 
 /// Objects of this length and longer are not read from the page cache by the threads of
 /// connections ([`Store::get_cached`]).
@@ -124,7 +127,9 @@ impl HotObjects {
         if let HotContent::Memory(content) = &object.content
             && bytes > SHORT_BYTES_MAX
         {
-            object.content = match self.files.create(content) {
+            let is_copied = bytes <= COPIED_BYTES_MAX;
+            let file = if is_copied { None } else { self.files.create(content) };
+            object.content = match file {
                 Some(file) => HotContent::File(file),
                 // The buffer that it was read into may be longer than the content.
                 None => HotContent::Memory(Bytes::copy_from_slice(content)),

@@ -149,7 +149,9 @@ fn long_object_is_cached_at_its_second_request() {
     for (length, first_hit, files) in [
         (60_000, 1, 0),
         (64 << 10, 1, 0),
-        (70_000, 2, 1),
+        (70_000, 2, 0),
+        (256 << 10, 2, 0),
+        ((256 << 10) + 1, 2, 1),
         (1 << 20, 2, 2),
         ((1 << 20) + 1, 2, 3),
         (3_999_999, 2, 4),
@@ -174,7 +176,7 @@ fn hot_objects_beyond_the_limit_of_files_are_copied() {
     let limits = Limits { cache_files_max: 2, ..Limits::default() };
     let server = Running::over_with(Transport::Plain, limits);
     assert_eq!(server.s3.put("/bucket", b"").status, 200);
-    let targets = [0, 1, 2, 3].map(|n| (format!("/bucket/{n}"), noise(100_000 + n)));
+    let targets = [0, 1, 2, 3].map(|n| (format!("/bucket/{n}"), noise(300_000 + n)));
     for (target, body) in &targets {
         assert_eq!(server.s3.put(target, body).status, 200);
         (0..2).for_each(|_| assert!(server.s3.get(target).body() == body));
